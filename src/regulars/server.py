@@ -111,7 +111,7 @@ ADDRESS_PLACEHOLDER: Final = "https://address.invalid"
 
 
 def api_routes(settings: Settings, *, recorder: FastRecorder | None = None) -> tuple[Route, ...]:
-    """Everything under `/v1`. Sales are written by the recorder where there is one."""
+    """Return all routes under `/v1`. The recorder, if there is one, writes sales with a single statement."""
     tolerance = timedelta(seconds=settings.occurred_at_tolerance_s)
     routes: tuple[Route, ...] = (
         *profiles.ROUTES,
@@ -125,7 +125,7 @@ def api_routes(settings: Settings, *, recorder: FastRecorder | None = None) -> t
 
     @cache
     def encoded_document() -> bytes:
-        """Made once; only the server's address differs between callers."""
+        """Encode the OpenAPI document once; only the server's address differs between callers."""
         return encode(describe((*routes, document), server_url=ADDRESS_PLACEHOLDER))
 
     document = DocumentRoute(
@@ -140,14 +140,14 @@ def api_routes(settings: Settings, *, recorder: FastRecorder | None = None) -> t
 
 
 def describe(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
-    """The OpenAPI document, with the payloads of webhooks."""
+    """Return the OpenAPI document, with the payloads of webhooks."""
     return openapi.build(routes, server_url=server_url, events=EVENTS)
 
 
 def with_sms_hooks(routes: Sequence[Route], database: Database) -> tuple[Route, ...]:
-    """Add behaviour of `messaging` to routes of modules below it. The response to an opt-out or an erasure waits until
-    no text is on its way to the number. The check of a number's consent also refuses a number with a reply that may
-    mean STOP."""
+    """Add SMS behaviour to routes of modules that must not import `messaging`. The response to an opt-out or an erasure
+    waits until no text is on its way to the number. The check of a number's consent also refuses a number with a reply
+    that may mean STOP."""
 
     async def wait_until_sent(organization_id: UUID, number_hashes: Collection[bytes] | None, left_s: float) -> None:
         await wait_for_texts_in_flight(database, organization_id, number_hashes, within_s=left_s - RESPONSE_S)
@@ -168,9 +168,9 @@ def _with_erasure_error(route: Route) -> Route:
 
 
 def page_table(settings: Settings) -> tuple[Page, ...]:
-    """Every page and form of the web application."""
+    """Return every page and form of the web application."""
     secrets_vault = vault.of(settings)
-    origins: OriginFinders = {OriginKind.JOURNEY: journeys_sending, OriginKind.CAMPAIGN: campaigns_sending}
+    origins: OriginFinders = {OriginKind.JOURNEY: find_sending_journeys, OriginKind.CAMPAIGN: find_sending_campaigns}
     return (
         *theme.PAGES,
         *accounts.pages(secrets_vault, public_url=settings.public_url, first_steps=first_run.PATH),
@@ -181,7 +181,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *team_number.PAGES,
         *rights.pages(ErasureLog(settings.erasure_log_path)),
         *consents.PAGES,
-        *tickets.pages(list_started=journeys_started, attribution_card=ticket_card),
+        *tickets.pages(list_started=find_started_journeys, attribution_card=ticket_card),
         *collisions.PAGES,
         *shops.PAGES,
         *journeys.PAGES,
@@ -199,51 +199,51 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *segments.pages(Analysis(settings), users=SEGMENT_USERS, list_journeys=list_choices),
         *analytics.pages(Analysis(settings)),
         *attribution.PAGES,
-        *catalog.pages(uses=[segments_reading]),
+        *catalog.pages(uses=[find_reading_segments]),
         *keys.pages(public_url=settings.public_url),
         *requests.pages(),
         *reference.pages(api_routes(settings), public_url=settings.public_url),
     )
 
 
-async def journeys_started(tx: Tx, organization_id: UUID, sale: StoredSale) -> list[tickets.StartedJourney]:
-    """The journeys that a ticket started."""
-    found = await list_runs_of_sale(tx, organization_id, sale.id)
+async def find_started_journeys(tx: Tx, organization_id: UUID, sale: StoredSale) -> list[tickets.StartedJourney]:
+    """Find the journeys that a ticket started."""
+    runs = await list_runs_of_sale(tx, organization_id, sale.id)
     return [
         tickets.StartedJourney(name, (JOURNEYS_PATH, JOURNEY.encode(journey_id), "runs", RUN.encode(run_id)), state)
-        for journey_id, name, run_id, state in found
+        for journey_id, name, run_id, state in runs
     ]
 
 
-async def journeys_sending(tx: Tx, organization_id: UUID, runs: Collection[UUID]) -> dict[UUID, TextOrigin]:
-    """The journeys that texts came from, by their runs."""
-    found = await find_journeys_of_runs(tx, organization_id, runs)
+async def find_sending_journeys(tx: Tx, organization_id: UUID, runs: Collection[UUID]) -> dict[UUID, TextOrigin]:
+    """Find the journeys that sent texts, by the runs of the texts."""
+    journeys_by_run = await find_journeys_of_runs(tx, organization_id, runs)
     return {
         run_id: TextOrigin(name, (JOURNEYS_PATH, JOURNEY.encode(journey_id), "runs", RUN.encode(run_id)))
-        for run_id, (journey_id, name) in found.items()
+        for run_id, (journey_id, name) in journeys_by_run.items()
     }
 
 
-async def campaigns_sending(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, TextOrigin]:
-    """The campaigns that texts came from."""
-    found = await name_campaigns(tx, organization_id, ids)
+async def find_sending_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, TextOrigin]:
+    """Find the campaigns that sent texts."""
+    names = await name_campaigns(tx, organization_id, ids)
     return {
         campaign_id: TextOrigin(name, (CAMPAIGNS_PATH, CAMPAIGN.encode(campaign_id)))
-        for campaign_id, name in found.items()
+        for campaign_id, name in names.items()
     }
 
 
-async def segments_reading(tx: Tx, organization_id: UUID, of: Catalog, key: str) -> list[catalog.KeyUse]:
-    """The segments that read a key of a catalog."""
-    found = await find_readers(tx, organization_id, catalog=of.value, key=key)
+async def find_reading_segments(tx: Tx, organization_id: UUID, searched: Catalog, key: str) -> list[catalog.KeyUse]:
+    """Find the segments whose conditions read an attribute of customers or products."""
+    rows = await find_readers(tx, organization_id, catalog=searched.value, key=key)
     return [
         catalog.KeyUse(f"Segment: {row.name}", f"{SEGMENTS_PATH}/{SEGMENT.encode(row.id)}", Action.READ_SEGMENTS)
-        for row in found
+        for row in rows
     ]
 
 
-async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
-    """Counts of work that waits for a user, by entry of the navigation; counting stops at a hundred."""
+async def count_waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
+    """Count the work that waits for a user, by entry of the navigation; counting stops at a hundred."""
     # Runs of journeys that failed after all retries, by journey.
     parked = await count_parked(tx, organization_id, limit=WAITING_COUNTED_MAX)
     return {
@@ -259,13 +259,13 @@ async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
 def create_app(
     settings: Settings, *, shared: memoryview | None = None, body_timeouts: BodyTimeouts = BODY_TIMEOUTS
 ) -> Application:
-    """The ASGI application; its lifespan opens and closes the database. `shared` is memory of all server processes."""
-    database = _database(settings)
+    """Return the ASGI application; its lifespan opens and closes the database. `shared` is memory of all processes."""
+    database = _make_database(settings)
     writability = Writability(database)
     waker = Waker(database)
     database.after_commit = waker.wake
     authenticator = Authenticator(database, default_country=settings.default_country)
-    routes = with_sms_hooks(api_routes(settings, recorder=_recorder(settings, database)), database)
+    routes = with_sms_hooks(api_routes(settings, recorder=_make_recorder(settings, database)), database)
     write_routes = [route for route in routes if isinstance(route, WriteRoute)]
     writes = Writes(database, write_routes, erased=person_erased(), describe_outage=writability.record_error)
     rate_limiter = RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, block=shared)
@@ -287,8 +287,8 @@ def create_app(
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await _open(database, waker)
-        forever = (authenticator.record_use_forever(), request_log.write_forever(), links.clicks.write_forever())
-        tasks = [asyncio.create_task(coroutine) for coroutine in forever]
+        jobs = (authenticator.record_use_forever(), request_log.write_forever(), links.clicks.write_forever())
+        tasks = [asyncio.create_task(coroutine) for coroutine in jobs]
         yield
         failpoint.hit("drain")
         for task in tasks:
@@ -306,14 +306,14 @@ def create_app(
     readiness = Readiness(database, writability=writability, oldest_write_s=writes.in_flight.oldest_s)
     has_users = partial(_has_users, database)
     public = pages.page_routes(routes, missing=readiness.explain, has_users=has_users, public_url=settings.public_url)
-    outside = [*_callbacks(settings, database), *links.routes()]
-    service = _service([*service_routes(readiness), *outside, *public], lifespan)
+    external_routes = [*_callback_routes(settings, database), *links.routes()]
+    service = _service([*service_routes(readiness), *external_routes, *public], lifespan)
     web = WebApp(
         page_table(settings),
         database=database,
         sessions=SessionStore(database),
         public_url=settings.public_url,
-        waiting=waiting_work,
+        waiting=count_waiting_work,
     )
     fast_requests = FastRequests(
         routes,
@@ -346,14 +346,14 @@ def _service(routes: list[BaseRoute], lifespan: Callable[[Starlette], AbstractAs
     return service
 
 
-def _callbacks(settings: Settings, database: Database) -> list[BaseRoute]:
-    """Routes that SMS providers call."""
+def _callback_routes(settings: Settings, database: Database) -> list[BaseRoute]:
+    """Return the routes that SMS providers call."""
     opened = partial(open_token, vault.of(settings))
     return [*Callbacks(database, public_url=settings.public_url, open_token=opened).routes()]
 
 
-def _database(settings: Settings) -> Database:
-    """The database for requests: statements and connections end soon after the time limit of a request."""
+def _make_database(settings: Settings) -> Database:
+    """Return the database for requests: statements and connections end soon after the time limit of a request."""
     return Database(
         settings.database_url or embedded.ensure_running(settings.data_dir),
         pool_max=settings.database_pool_max,
@@ -363,16 +363,16 @@ def _database(settings: Settings) -> Database:
     )
 
 
-def _recorder(settings: Settings, database: Database) -> FastRecorder | None:
+def _make_recorder(settings: Settings, database: Database) -> FastRecorder | None:
     if settings.write_path != "quick":
         return None
     return FastRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
 
 
 def _register_gauges(writes: Writes, database: Database) -> None:
-    """Gauges that are read when Prometheus scrapes."""
-    waiting = writes.coalescer
+    """Register gauges that are read when Prometheus scrapes."""
+    coalescer = writes.coalescer
     PROCESS.gauge(
-        Gauge("regulars_queue_items", "Writes that wait for their batch.", "", lambda: {"": waiting.waiting_items})
+        Gauge("regulars_queue_items", "Writes that wait for their batch.", "", lambda: {"": coalescer.waiting_items})
     )
     PROCESS.gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))

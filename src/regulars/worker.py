@@ -1,4 +1,4 @@
-"""Composition root of the worker: which functions handle which fact, and which queues there are."""
+"""Composition root of the worker: which listeners handle which facts (recorded events), and all its queues."""
 
 import asyncio
 import contextlib
@@ -97,7 +97,7 @@ LISTENERS: Final[Listeners] = {
     SalesRecorded: {
         "catalog.product_keys": register_new_product_keys,
         "sales.hourly_totals": count_new_sales,
-        # Before runs are locked: an erasure locks in this order too.
+        # Before the listeners that lock runs of journeys: an erasure locks in the same order, so there is no deadlock.
         "attribution.sales": credit_sales,
         # Open runs handle a sale before it starts new ones, so that it does not end the run that it starts.
         "journeys.hear_sales": handle_sales,
@@ -129,11 +129,11 @@ LISTENERS: Final[Listeners] = {
     HoldoutQuarterChanged: {"attribution.lift_of_quarters": schedule_quarters},
 }
 
-# Listeners that update the columnar copies of segments. They lock the state of an organization's copies until the
-# commit, so they run last.
-FEEDERS: Final = frozenset(name for by_name in LISTENERS.values() for name in by_name if name.startswith("segments."))
+# Listeners that update the columnar data from which segments are counted. They lock its state until the commit, so they
+# run last.
+RUN_LAST: Final = frozenset(name for names in LISTENERS.values() for name in names if name.startswith("segments."))
 
-# Rows with a retention time, and the column from which it counts.
+# Tables whose rows are deleted after a retention time, and the column from which it counts.
 IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", delay=IDEMPOTENCY_RETENTION)
 TEXTS: Final = Due(table="texts", column="created_at", delay=TEXT_RETENTION)
 CAMPAIGN_RECIPIENTS: Final = Due(table="campaign_recipients", column="created_at", delay=TEXT_RETENTION)
@@ -146,16 +146,16 @@ RUNS: Final = Due(table="journey_runs", column="ended_at", delay=RUN_RETENTION)
 JOURNEY_HOLDOUTS: Final = Due(table="journey_holdouts", column="passed_at", delay=RUN_RETENTION)
 REQUEST_LOG: Final = Due(table="request_log", column="answered_at", delay=REQUEST_LOG_RETENTION)
 WEBHOOK_MESSAGES: Final = Due(table="webhook_messages", column="created_at", delay=WEBHOOK_RETENTION)
-COLUMNS: Final = Due(table="segment_columns", column="fenced_at", delay=UNNEEDED_AFTER)
+SEGMENT_COLUMNS: Final = Due(table="segment_columns", column="fenced_at", delay=UNNEEDED_AFTER)
 REQUEST_COUNTS: Final = Due(table="request_counts", column="hour", delay=REQUEST_LOG_RETENTION)
 
 
 def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
-    """All queues of the worker; each worker makes its own."""
+    """Return all queues of a worker, as new objects."""
     sender = Sender(AddressPolicy(settings.webhook_allow))
     deliveries = DeliveryQueue(sender, vault.of(settings), DeliveryMetrics(PROCESS))
     return [
-        OutboxQueue(LISTENERS, last=FEEDERS),
+        OutboxQueue(LISTENERS, last=RUN_LAST),
         RetryQueue(LISTENERS),
         TextQueue(gateways.providers),
         HoldoutDraws(),
@@ -181,7 +181,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         TotalsFill(),
         ColumnsBuild(),
-        Sweep("segments.unneeded", COLUMNS, end_unneeded, poll_every_s=3600),
+        Sweep("segments.unneeded", SEGMENT_COLUMNS, end_unneeded, poll_every_s=3600),
         SizeQueue(Analysis(settings)),
         ConsentFiguresQueue(),
         deliveries,
@@ -201,7 +201,7 @@ def _audit_sweep(retention: timedelta) -> Sweep:
 
 
 def run(settings: Settings, url: str, *, lifeline: int | None = None) -> None:
-    """Work until SIGTERM or SIGINT, or until the lifeline ends; the database must be reachable and migrated."""
+    """Work until SIGTERM or SIGINT, or until the parent exits, which closes `lifeline`; needs a migrated database."""
     reduce_garbage_collection()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(settings, url, lifeline=lifeline))

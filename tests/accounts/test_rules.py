@@ -7,7 +7,7 @@ import pytest
 
 from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.errors import TooManyAttempts
-from regulars.accounts.model import ABSOLUTE, IDLE, Session, read_email
+from regulars.accounts.model import IDLE_MAX, SESSION_AGE_MAX, Session, read_email
 from regulars.accounts.passwords import Passwords, find_weakness
 from regulars.accounts.second_factor import STEP_S, matching_step, new_offer
 from regulars.accounts.sessions import SessionStore, browser_of, start_session
@@ -99,8 +99,8 @@ def session(**changed):
         "user_id": UUID(int=2),
         "created_at": NOW,
         "last_seen_at": NOW,
-        "idle": IDLE,
-        "ends_at": NOW + ABSOLUTE,
+        "idle": IDLE_MAX,
+        "ends_at": NOW + SESSION_AGE_MAX,
         "confirmed_at": NOW,
         "address": None,
         "agent": None,
@@ -109,10 +109,10 @@ def session(**changed):
 
 
 def test_a_session_ends_by_rest_and_by_age():
-    assert session().is_alive(NOW + IDLE - timedelta(seconds=1))
-    assert not session().is_alive(NOW + IDLE)
-    seen = session(last_seen_at=NOW + ABSOLUTE - timedelta(seconds=1))
-    assert not seen.is_alive(NOW + ABSOLUTE)
+    assert session().is_alive(NOW + IDLE_MAX - timedelta(seconds=1))
+    assert not session().is_alive(NOW + IDLE_MAX)
+    seen = session(last_seen_at=NOW + SESSION_AGE_MAX - timedelta(seconds=1))
+    assert not seen.is_alive(NOW + SESSION_AGE_MAX)
 
 
 @pytest.mark.anyio

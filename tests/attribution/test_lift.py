@@ -27,7 +27,7 @@ from regulars.attribution.lift import (
 from regulars.attribution.lift_queue import LiftQueue
 from regulars.campaigns import manage
 from regulars.campaigns.facts import CampaignEnded
-from regulars.cli.attribution import _lift_of
+from regulars.cli.attribution import _lift_as_data
 from regulars.kit.db import Database, Tx
 from regulars.segments.analysis.questions import ArmSums
 from regulars.segments.effect import compare
@@ -113,7 +113,7 @@ def desk(opened: tuple[asyncio.Runner, Database], tmp_path: Path) -> LiftDesk:  
 
 
 def test_a_result_comes_when_the_window_closes_and_is_final_30_days_later(desk):
-    desk.crowd(12)
+    desk.crowd(40)
     campaign_id = desk.sent()
     treated, held_out = desk.arms(campaign_id)
     assert treated
@@ -341,10 +341,10 @@ def test_months_with_enough_buyers_count_by_themselves():
 
 
 def test_the_command_shows_what_was_extra_beside_what_is_attributed():
-    assert _lift_of([], "EUR") == {
+    assert _lift_as_data([], "EUR") == {
         "lift": "no_holdout", "extra_net_cents": None, "extra_low_cents": None, "extra_high_cents": None,
     }  # fmt: skip
     final = Lift(source=SOURCE, state=LiftState.FINAL, currency="EUR", arms=ARMS)
-    shown = _lift_of([final], "EUR")
+    shown = _lift_as_data([final], "EUR")
     assert (shown["lift"], shown["extra_net_cents"]) == ("final", 200_000)
     assert shown["extra_low_cents"] < 200_000 < shown["extra_high_cents"]

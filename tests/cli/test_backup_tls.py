@@ -122,9 +122,9 @@ def server_with_tls(certificates: Path) -> Iterator[str]:
     options = ["-c", "ssl=on", "-c", "fsync=on", "-c", f"unix_socket_directories={folder}", "-p", str(port)]
     running = subprocess.Popen(
         [PROGRAMS, "-D", cluster, "-c", "listen_addresses=127.0.0.1", *options],
-        user=owner.uid if owner.is_other else None,
-        group=owner.gid if owner.is_other else None,
-        extra_groups=[] if owner.is_other else None,
+        user=owner.uid if owner.is_dedicated else None,
+        group=owner.gid if owner.is_dedicated else None,
+        extra_groups=[] if owner.is_dedicated else None,
         cwd=folder,
         stderr=subprocess.DEVNULL,
     )

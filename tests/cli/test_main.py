@@ -117,7 +117,7 @@ def test_a_value_that_an_option_does_not_take_is_wrong_usage(command):
         assert (ran.code, wrong[0] in ran.err) == (2, True)
 
 
-@pytest.mark.parametrize("name", error_handling.REPAIRABLE)
+@pytest.mark.parametrize("name", error_handling.EXIT_CODE_BY_ERROR)
 def test_every_error_that_ends_in_a_sentence_exists(name):
     module, _, error = name.rpartition(".")
     assert issubclass(getattr(importlib.import_module(module), error), Exception)

@@ -145,7 +145,7 @@ def until_answered(server: Serving, ask: Callable[[], httpx.Response]) -> httpx.
 
 def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
     # Processes with nothing to finish need no grace period: this one is longer than the test waits.
-    with serving(data_dir, typed=True, REGULARS_SHUTDOWN_GRACE_S=str(END_SECONDS_MAX * 5)) as server:
+    with serving(data_dir, typed=True, REGULARS_SHUTDOWN_GRACE_S=str(END_SECONDS_MAX * 2)) as server:
         assert server.get("/readyz").status_code == 200
         worker = server.child("worker")
         key = make_key(command, data_dir)

@@ -25,7 +25,7 @@ from regulars.privacy import pages as rights
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.sales.pages import collisions, tickets
 from regulars.segments.analysis.client import Analysis
-from regulars.server import journeys_started
+from regulars.server import find_started_journeys
 from regulars.web import cookies
 from regulars.web.access import Role
 from regulars.web.app import WebApp
@@ -133,7 +133,7 @@ async def test_no_statement_of_a_page_reads_a_large_table_whole(database, monkey
     await fill(database, organization.id)
     pages = [page for module in MODULES for page in module.PAGES]
     pages += customers.pages(Analysis(Settings(data_dir=tmp_path)))
-    pages += tickets.pages(list_started=journeys_started, attribution_card=ticket_card)
+    pages += tickets.pages(list_started=find_started_journeys, attribution_card=ticket_card)
     pages += rights.pages(ErasureLog(tmp_path / "erasures.log"))
     who = await sign_in(database, organization.id, Role.OWNER)
     app = WebApp(pages, database=database, sessions=SessionStore(database))

@@ -41,7 +41,7 @@ WHOLE = re.compile(
     r"|journeys\.stats\.count_at_fault|journeys\.stats\.count_parked|campaigns\.attention\.count_questions"
     r"|messaging\.queries\.lists\.count_undecided|sales\.collision_review\.count_open_collisions"
     # All organizations, once: what a restored database has still to erase, and secrets to encrypt anew.
-    r"|cli\.restore_replay\._replaced_erasures|webhooks\.queries\.endpoints\.list_secrets)$"
+    r"|cli\.restore_replay\._load_erasures|webhooks\.queries\.endpoints\.list_secrets)$"
 )
 # The first or the last rows of the organization, in the order of an index, as many as the statement's limit says.
 IN_ORDER = re.compile(

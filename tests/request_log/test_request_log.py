@@ -12,7 +12,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.ids import PROFILE, new_uuid
 from regulars.kit.keyset import PageRequest
 from regulars.kit.settings import Settings
-from regulars.organizations.model import KeyHolder
+from regulars.organizations.model import ApiCaller
 from regulars.request_log import queries, recorder
 from regulars.request_log.entries import PERSONAL_DATA, count_answers, find_answer, list_answers, sweep
 from regulars.request_log.model import ENTRIES_PER_KEY_MAX, RETENTION, ResponseFilter, mask_target
@@ -35,8 +35,8 @@ EVERYTHING = PageRequest(10_000)
 
 
 @pytest.fixture
-def caller(organization_id) -> KeyHolder:
-    return KeyHolder(organization_id, uuid4(), b"", None)
+def caller(organization_id) -> ApiCaller:
+    return ApiCaller(organization_id, uuid4(), b"", None)
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ async def test_refusals_beyond_the_day_s_limit_are_counted_and_not_stored(reques
 
 
 async def test_it_is_read_by_key_by_kind_and_page_by_page(request_log, caller, shown):
-    other = KeyHolder(caller.organization_id, uuid4(), b"", None)
+    other = ApiCaller(caller.organization_id, uuid4(), b"", None)
     for status in (201, 400, 503):
         request_log.record(caller, answered(status, problem=REFUSAL))
     request_log.record(other, answered())
@@ -168,7 +168,7 @@ async def test_a_database_that_is_gone_costs_entries_and_no_request(caller, data
 
 
 async def test_of_many_organizations_each_has_its_share_and_only_the_one_that_fails_loses_it(request_log, database):
-    callers = [KeyHolder(uuid4(), uuid4(), b"", None) for _ in range(300)]
+    callers = [ApiCaller(uuid4(), uuid4(), b"", None) for _ in range(300)]
     for caller in callers:
         for _ in range(recorder.SUCCESSES_PER_WRITE_MIN + 3):
             request_log.record(caller, answered())

@@ -6,7 +6,7 @@ from regulars.segments.columns import lifecycle
 from regulars.segments.saved import manage
 from regulars.segments.saved.manage import end_unneeded
 from regulars.work.due import find_due_organizations
-from regulars.worker import COLUMNS
+from regulars.worker import SEGMENT_COLUMNS
 
 NAMED = {"type": "named"}
 
@@ -25,7 +25,7 @@ def pass_a_day(desk) -> None:
 
 def has_columns(desk) -> bool:
     """After the worker looked."""
-    if desk.organization_id in desk.do(lambda tx: find_due_organizations(tx, COLUMNS, after=None)):
+    if desk.organization_id in desk.do(lambda tx: find_due_organizations(tx, SEGMENT_COLUMNS, after=None)):
         desk.runner.run(end_unneeded(desk.database, desk.organization_id))
     return desk.do(lambda tx: lifecycle.find_progress(tx, desk.organization_id)) is not None
 

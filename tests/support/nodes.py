@@ -41,9 +41,9 @@ def installed_server(program: Path) -> Iterator[str]:
     assert made.returncode == 0, made.stderr
     running = subprocess.Popen(
         [program, "-D", folder / "cluster", "-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}"],
-        user=owner.uid if owner.is_other else None,
-        group=owner.gid if owner.is_other else None,
-        extra_groups=[] if owner.is_other else None,
+        user=owner.uid if owner.is_dedicated else None,
+        group=owner.gid if owner.is_dedicated else None,
+        extra_groups=[] if owner.is_dedicated else None,
         cwd=folder,
         stderr=subprocess.DEVNULL,
     )

@@ -7,7 +7,7 @@ import pytest
 
 from regulars.http.route import Request
 from regulars.kit.db import Database
-from regulars.organizations.model import KeyHolder
+from regulars.organizations.model import ApiCaller
 
 # Longer than in production, so that a test of a race decides when the other side gives way.
 LOCK_TIMEOUT_MS = 10_000
@@ -41,5 +41,5 @@ def request(
     default_country: str | None = None,
 ) -> Request:
     """A request as the framework hands it to a route."""
-    caller = KeyHolder(organization_id, UUID(int=1), SECRET, default_country)
+    caller = ApiCaller(organization_id, UUID(int=1), SECRET, default_country)
     return Request(caller=caller, request_id="req_test", references=references, query=query or {}, body=body)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from tests.support.project import ROOT
 
-from regulars.webhooks.event_reference import SAMPLES, receiver
-from regulars.webhooks.secrets import show_secret
+from regulars.webhooks.event_reference import SAMPLES, read_example_receiver
+from regulars.webhooks.secrets import format_secret
 from regulars.webhooks.signature import NamedSecret, check_signature, read_headers, read_secret, sign
 
 SECRET = bytes(range(32))
@@ -79,7 +79,7 @@ def test_what_is_no_secret_is_none(text):
 
 
 def test_a_shown_secret_is_read_back():
-    assert read_secret(f" {show_secret(SECRET)} ") == SECRET
+    assert read_secret(f" {format_secret(SECRET)} ") == SECRET
 
 
 def test_the_samples_and_receivers_of_the_pages_are_those_of_the_document():
@@ -88,7 +88,7 @@ def test_the_samples_and_receivers_of_the_pages_are_those_of_the_document():
     }
     assert {one.type: one.body for one in SAMPLES} == documented
     for language, name in (("python", "python"), ("javascript", "node")):
-        assert re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL) == [receiver(name)]
+        assert re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL) == [read_example_receiver(name)]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from regulars.sales.record import record_sales
 from regulars.stores.model import StoreUpsert
 from regulars.stores.upsert import upsert_stores
 from regulars.webhooks import events
-from regulars.webhooks.model import DEFAULT, EVENT_TYPES, FAMILIES, PING
+from regulars.webhooks.model import DEFAULT_EVENT_TYPES, EVENT_TYPES, FAMILIES, PING
 
 pytestmark = pytest.mark.anyio
 
@@ -111,7 +111,7 @@ async def test_an_erasure_blanks_events_of_texts_that_name_only_a_number(shop, r
 
 
 async def test_an_endpoint_that_chose_nothing_takes_the_two_families_of_the_specification(shop, receiver):
-    assert DEFAULT == ("profile.*", "subscription.*")
+    assert DEFAULT_EVENT_TYPES == ("profile.*", "subscription.*")
     created = await shop.create(receiver.url)
     await everything_that_can_happen(shop, created)
     assert {one.event["type"].partition(".")[0] for one in receiver.received} == {"profile", "subscription", "webhook"}

@@ -1,10 +1,10 @@
-"""The refusals of accounts; each message is a sentence for the user."""
+"""The errors about user accounts; each message is a sentence for the user."""
 
 from datetime import datetime
 
 
 class AccountRefusal(Exception):
-    """The message says what is wrong and how to fix it."""
+    """A request about an account is refused; the message says what is wrong and how to fix it."""
 
 
 class LinkUnusable(AccountRefusal):
@@ -56,7 +56,7 @@ class FactorIsOn(AccountRefusal):
 
 
 class TooManyAttempts(AccountRefusal):
-    """Too many wrong passwords or codes from this address, or for this account."""
+    """Too many wrong passwords or codes from this IP address, or for this account."""
 
     def __init__(self, wait_until: datetime, *, now: datetime) -> None:
         self.wait_s = max(1, int((wait_until - now).total_seconds()))

@@ -1,4 +1,4 @@
-"""Use a one-time link: join an organization, set a new password, become the first owner."""
+"""Use a one-time link: accept an invitation to an organization, set a new password, or become the first owner."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -26,7 +26,7 @@ from regulars.web.access import Role
 
 async def accept_as_new(tx: Tx, token: str, *, name: str, password_hash: str, address: str) -> tuple[Person, Link]:
     """Accept an invitation as a new user, who chooses a password."""
-    link = await _use(tx, token, Purpose.INVITATION)
+    link = await _use_if_allowed(tx, token, Purpose.INVITATION)
     person = await create_person(tx, email=link.email or "", name=name)
     if person.has_password or person.disabled_at is not None or await queries.find_memberships(tx, person.id):
         # The account exists already: its password or the operator's link gives access, and this link does not.
@@ -40,7 +40,7 @@ async def accept_as_new(tx: Tx, token: str, *, name: str, password_hash: str, ad
 async def accept_as_known(tx: Tx, token: str, user_id: UUID, *, password_hash: str | None, address: str) -> Link:
     """Accept an invitation with an existing account. `password_hash` is the hash that the password was checked against:
     if it has changed since, another person may have set it."""
-    link = await _use(tx, token, Purpose.INVITATION)
+    link = await _use_if_allowed(tx, token, Purpose.INVITATION)
     person = await queries.find_person(tx, user_id)
     if person is None or person.email != link.email:
         raise LinkUnusable
@@ -53,7 +53,7 @@ async def accept_as_known(tx: Tx, token: str, user_id: UUID, *, password_hash: s
 
 async def set_password_by_link(tx: Tx, token: str, *, password_hash: str, address: str) -> Person:
     """Set the password and end all sessions, also those of a person who had the old one. A second factor stays."""
-    link = await _use(tx, token, Purpose.PASSWORD)
+    link = await _use_if_allowed(tx, token, Purpose.PASSWORD)
     person = await queries.find_person_by_email(tx, link.email or "")
     if person is None or person.disabled_at is not None:
         raise LinkUnusable
@@ -86,7 +86,7 @@ async def become_first_owner(
     address: str,
 ) -> tuple[Person, str]:
     """Create the first owner and their organization; return the owner and the slug."""
-    await _use(tx, token, Purpose.FIRST_OWNER)
+    await _use_if_allowed(tx, token, Purpose.FIRST_OWNER)
     if await queries.has_users(tx):
         raise LinkUnusable
     person = await create_person(tx, email=email, name=name, password_hash=password_hash)
@@ -110,8 +110,8 @@ async def inspect_link(tx: Tx, token: str) -> tuple[Link, Person | None]:
     return link, person
 
 
-async def _use(tx: Tx, token: str, purpose: Purpose) -> Link:
-    """Use the link, if its maker could still make it.
+async def _use_if_allowed(tx: Tx, token: str, purpose: Purpose) -> Link:
+    """Use the link, if the member who made it could still make it.
 
     The account's row is locked before the link: joining another organization does the same, so of a reset by an admin
     and a join at the same moment the second one sees the changes of the first, and there is no deadlock.
@@ -132,7 +132,7 @@ def _made_by(link: Link) -> dict[str, str]:
 async def _join(tx: Tx, link: Link, person: Person, address: str) -> None:
     if link.organization_id is None or link.role is None or link.organization_name is None:
         raise LinkUnusable
-    if any(one.organization_id == link.organization_id for one in await queries.find_memberships(tx, person.id)):
+    if any(each.organization_id == link.organization_id for each in await queries.find_memberships(tx, person.id)):
         # An old invitation must not change the current role of a member.
         raise LinkUnusable
     await join(tx, link.organization_id, link.organization_name, person.id, link.role)

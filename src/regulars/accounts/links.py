@@ -1,7 +1,7 @@
 """One-time links: an invitation, a new password, the first owner. No email is sent; the maker passes the link on.
 
-A link that a member made stores the organization and its maker: `link_use` checks both again when the link is used. A
-link of the operator has no maker, and a password link of the operator has no organization.
+If a member made a link, it stores that member as its maker, and the organization: `link_use` checks both again when the
+link is used. A link of the operator has no maker, and a password link of the operator has no organization.
 
 A link is ended by setting its expiry to its creation time. So it has expired for every transaction, even for one that
 began before the change.
@@ -26,7 +26,7 @@ FIRST_OWNER_LIFE: Final = timedelta(hours=24)
 # Expired links are deleted after this time, when the next link is made.
 STALE_AFTER: Final = timedelta(days=30)
 LINK_PATH: Final = "/link"
-_LINK: Final = (
+_SELECT: Final = (
     "SELECT l.id, l.purpose, l.email, l.organization_id, o.name, l.role, l.created_by, u.email,"
     " l.created_at, l.expires_at"
     " FROM sign_in_links l LEFT JOIN organizations o ON o.id = l.organization_id"
@@ -64,7 +64,7 @@ async def make_link(
     role: Role | None = None,
     created_by: UUID | None = None,
 ) -> str:
-    """Return the token, which is not stored. A newer link for the same person and purpose ends the older one."""
+    """Make a link and return its token, which is not stored. It ends an older link for the same person and purpose."""
     await tx.execute("DELETE FROM sign_in_links WHERE expires_at < %s", (tx.now - STALE_AFTER,))
     if purpose is Purpose.PASSWORD and email is not None:
         await end_password_links(tx, email)
@@ -92,11 +92,11 @@ async def make_link(
 async def find_link(tx: Tx, token: str) -> Link:
     """Load a link without using it: mail scanners and previews open links too."""
     rows = await tx.fetch(
-        _LINK + " WHERE l.token_hash = %s AND l.used_at IS NULL AND l.expires_at > %s", (hash_token(token), tx.now)
+        _SELECT + " WHERE l.token_hash = %s AND l.used_at IS NULL AND l.expires_at > %s", (hash_token(token), tx.now)
     )
     if not rows:
         raise LinkUnusable
-    return _link(rows[0])
+    return _to_link(rows[0])
 
 
 async def use_link(tx: Tx, token: str) -> Link:
@@ -108,22 +108,22 @@ async def use_link(tx: Tx, token: str) -> Link:
     )
     if count != 1:
         raise LinkUnusable
-    [row] = await tx.fetch(_LINK + " WHERE l.token_hash = %s", (hash_token(token),))
-    return _link(row)
+    [row] = await tx.fetch(_SELECT + " WHERE l.token_hash = %s", (hash_token(token),))
+    return _to_link(row)
 
 
 async def list_links(tx: Tx, organization_id: UUID) -> list[Link]:
-    """The open links of this organization, made by its members or by the operator."""
+    """Return the links of this organization that can still be used, made by its members or by the operator."""
     rows = await tx.fetch(
-        _LINK + " WHERE l.organization_id = %s AND l.used_at IS NULL AND l.expires_at > %s"
+        _SELECT + " WHERE l.organization_id = %s AND l.used_at IS NULL AND l.expires_at > %s"
         " ORDER BY l.created_at DESC LIMIT 200",
         (organization_id, tx.now),
     )
-    return [_link(row) for row in rows]
+    return [_to_link(row) for row in rows]
 
 
 async def withdraw(tx: Tx, organization_id: UUID, link_id: UUID) -> tuple[Purpose, str] | None:
-    """Return the purpose and the address of the withdrawn link, or None if it was not open."""
+    """End a link; return its purpose and email address, or None if it could not be used any more."""
     rows = await tx.fetch(
         "UPDATE sign_in_links SET expires_at = created_at WHERE organization_id = %s AND id = %s AND used_at IS NULL"
         " AND expires_at > %s RETURNING purpose, email",
@@ -133,7 +133,7 @@ async def withdraw(tx: Tx, organization_id: UUID, link_id: UUID) -> tuple[Purpos
 
 
 async def end_password_links(tx: Tx, email: str) -> None:
-    """Called after a change of the password, so that no older link changes it again."""
+    """End the password links of an account after its password has changed, so that no older link changes it again."""
     await tx.execute(
         "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = 'password' AND used_at IS NULL"
         " AND expires_at > %s AND email = %s",
@@ -142,7 +142,8 @@ async def end_password_links(tx: Tx, email: str) -> None:
 
 
 async def end_password_links_of_organizations(tx: Tx, email: str) -> None:
-    """Called when the account joins another organization: then only the operator may reset its password."""
+    """End password links that members made, when the account joins another organization: then only the operator may
+    make them."""
     await tx.execute(
         "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = 'password' AND used_at IS NULL"
         " AND expires_at > %s AND email = %s AND organization_id IS NOT NULL",
@@ -151,7 +152,7 @@ async def end_password_links_of_organizations(tx: Tx, email: str) -> None:
 
 
 async def end_links_of_member(tx: Tx, organization_id: UUID, *, user_id: UUID, email: str) -> None:
-    """Called when a member's role changes or they leave: end the links that they made here, and those made for them."""
+    """End the links that a member made here, and those made for them, when their role changes or they leave."""
     await tx.execute(
         "UPDATE sign_in_links SET expires_at = created_at WHERE organization_id = %s AND used_at IS NULL"
         " AND expires_at > %s AND (created_by = %s OR email = %s)",
@@ -160,7 +161,7 @@ async def end_links_of_member(tx: Tx, organization_id: UUID, *, user_id: UUID, e
 
 
 async def end_links_of_user(tx: Tx, *, user_id: UUID, email: str) -> None:
-    """Called when a user is disabled: end the links that they made and those made for them, in all organizations."""
+    """End the links that a disabled user made and those made for them, in all organizations."""
     await tx.execute(
         "UPDATE sign_in_links SET expires_at = created_at WHERE used_at IS NULL AND expires_at > %s"
         " AND (created_by = %s OR email = %s)",
@@ -169,14 +170,14 @@ async def end_links_of_user(tx: Tx, *, user_id: UUID, email: str) -> None:
 
 
 async def end_all_links(tx: Tx) -> None:
-    """Called after a restore, which brings back links that were used or withdrawn since the backup."""
+    """End all links after a restore, which brings back links that were used or withdrawn since the backup."""
     await tx.execute(
         "UPDATE sign_in_links SET expires_at = created_at WHERE used_at IS NULL AND expires_at > %s", (tx.now,)
     )
 
 
-def _link(row: TupleRow) -> Link:
-    identifier, purpose, email, organization_id, organization_name, role, *others = row
+def _to_link(row: TupleRow) -> Link:
+    identifier, purpose, email, organization_id, organization_name, role, *rest = row
     return Link(
-        identifier, Purpose(purpose), email, organization_id, organization_name, Role(role) if role else None, *others
+        identifier, Purpose(purpose), email, organization_id, organization_name, Role(role) if role else None, *rest
     )

@@ -13,12 +13,12 @@ from regulars.work.personal import PersonalData
 EMAIL_CHARACTERS_MAX: Final = 254
 NAME_CHARACTERS_MAX: Final = 120
 TOKEN_BYTES: Final = 32
-# A session ends after this time without use, or at the latest at the age `ABSOLUTE`.
-IDLE: Final = timedelta(hours=12)
-IDLE_REMEMBERED: Final = timedelta(days=7)
-ABSOLUTE: Final = timedelta(days=30)
+# A session ends after this time without use, which is longer if the user chose to stay signed in, and at a fixed age.
+IDLE_MAX: Final = timedelta(hours=12)
+IDLE_MAX_REMEMBERED: Final = timedelta(days=7)
+SESSION_AGE_MAX: Final = timedelta(days=30)
 # The last use of a session is stored at most this often.
-TOUCH_EVERY: Final = timedelta(minutes=1)
+LAST_SEEN_WRITTEN_EVERY: Final = timedelta(minutes=1)
 AGENT_CHARACTERS_MAX: Final = 300
 # The roles that an organization can require to have a second factor.
 SECOND_FACTOR_ROLES: Final = frozenset({Role.OWNER, Role.ADMIN})
@@ -64,6 +64,8 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Session:
+    """A user's sign-in in one browser; `confirmed_at` is when they last entered their password in it."""
+
     id: UUID
     user_id: UUID
     created_at: datetime
@@ -96,7 +98,7 @@ def hash_token(token: str) -> bytes:
 
 
 def _is_address(email: str) -> bool:
-    """Splits the text: a regular expression with two open ends would take quadratic time."""
+    """Split the text instead of matching it: a regular expression with two open ends would take quadratic time."""
     local, _, domain = email.partition("@")
     name, _, top = domain.rpartition(".")
     has_host = domain == "localhost" or bool(name and top)

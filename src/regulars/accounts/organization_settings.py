@@ -15,14 +15,14 @@ class SlugTaken(Exception):
 
 
 def known_locales() -> list[str]:
-    """The locales that pages support."""
+    """Return the locales that pages support."""
     return list(LOCALES)
 
 
 async def change_organization(
     tx: Tx, organization_id: UUID, settings: OrganizationSettings, *, slug: str, by: Actor
 ) -> str:
-    """Returns the slug after the change. The audit log records only the settings that changed."""
+    """Change settings and slug, the name in page addresses; return the slug. The audit log gets only what changed."""
     before = await find_settings(tx.connection, organization_id)
     old_slug = await ensure_slug(tx.connection, organization_id, before.name, now=tx.now)
     await change_settings(tx, organization_id, settings)

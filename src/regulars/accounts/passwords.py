@@ -1,4 +1,4 @@
-"""Passwords: argon2id, at least twelve characters, none of the most common; no rules about kinds of characters."""
+"""Refuse weak passwords, which are short or common, and hash passwords with argon2id."""
 
 import asyncio
 import contextlib
@@ -15,16 +15,16 @@ from regulars.web.errors import TooMany
 
 CHARACTERS_MIN: Final = 12
 CHARACTERS_MAX: Final = 256
-DISTINCT_MIN: Final = 4
-# A password without letters must be longer.
-DIGITS_MIN: Final = 16
+DISTINCT_CHARACTERS_MIN: Final = 4
+# A password without letters must have this many characters.
+WITHOUT_LETTERS_MIN: Final = 16
 _DIGIT_SEQUENCE: Final = "01234567890"
-_LISTS: Final = (
+_COMMON_PASSWORD_FILES: Final = (
     Path(__file__).parent.parent / "vendor" / "zxcvbn" / "passwords.txt",
     Path(__file__).parent / "common_passwords.txt",
 )
-# Characters that are ignored at both ends of a word.
-_DECORATION: Final = string.digits + string.punctuation + string.whitespace
+# Characters that the search for common words ignores at both ends of a word.
+_IGNORED: Final = string.digits + string.punctuation + string.whitespace
 _LEET: Final = str.maketrans("013457@$!", "oleastasi")
 # RFC 9106, second recommendation: 64 MiB, three passes, four lanes.
 _HASHER: Final = PasswordHasher(time_cost=3, memory_cost=65_536, parallelism=4, type=Type.ID)
@@ -34,9 +34,9 @@ _PARALLEL_MAX: Final = 2
 
 
 @cache
-def _common() -> frozenset[str]:
-    """Load the 10,000 most common passwords, and our own additions."""
-    texts = [path.read_text(encoding="utf-8") for path in _LISTS]
+def _common_passwords() -> frozenset[str]:
+    """Load the 10,000 most common passwords, and those that this project adds."""
+    texts = [path.read_text(encoding="utf-8") for path in _COMMON_PASSWORD_FILES]
     return frozenset(line for text in texts for line in text.splitlines() if line and not line.startswith("# "))
 
 
@@ -51,34 +51,35 @@ def find_weakness(password: str, *, email: str = "") -> str | None:
     return None
 
 
-def _is_common(folded: str, email: str) -> bool:
-    """Whether it is one or two common words, or the user's own address, with digits and signs at its ends."""
+def _is_common(lowered: str, email: str) -> bool:
+    """Return whether it is one or two common words, or the user's own address, with digits and signs at its ends."""
     if (
-        len(set(folded)) < DISTINCT_MIN
-        or folded in _DIGIT_SEQUENCE * 3
-        or folded[::-1] in _DIGIT_SEQUENCE * 3
-        or folded in _common()
+        len(set(lowered)) < DISTINCT_CHARACTERS_MIN
+        or lowered in _DIGIT_SEQUENCE * 3
+        or lowered[::-1] in _DIGIT_SEQUENCE * 3
+        or lowered in _common_passwords()
     ):
         return True
     own_address = {email, *email.split("@")} if email else set()
-    core = "".join(folded.split()).strip(_DECORATION)
-    if not core:
-        return len(folded) < DIGITS_MIN
-    if folded in own_address or core in own_address:
+    trimmed = "".join(lowered.split()).strip(_IGNORED)
+    if not trimmed:
+        return len(lowered) < WITHOUT_LETTERS_MIN
+    if lowered in own_address or trimmed in own_address:
         return True
     # As typed and without leetspeak; as one word, or as two words with digits or signs between them.
     return any(
-        word in _common()
+        word in _common_passwords()
         or any(
-            word[:cut].strip(_DECORATION) in _common() and word[cut:].strip(_DECORATION) in _common()
-            for cut in range(1, len(word))
+            {word[:middle].strip(_IGNORED), word[middle:].strip(_IGNORED)} <= _common_passwords()
+            for middle in range(1, len(word))
         )
-        for word in (core, core.translate(_LEET))
+        for word in (trimmed, trimmed.translate(_LEET))
     )
 
 
 class Passwords:
-    """Computes hashes in threads, a few at a time; a process has one for signing in and one for confirming."""
+    """Computes hashes in threads, a few at a time. A process has an instance for sign-ins, and one for signed-in users
+    who confirm their password."""
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(_PARALLEL_MAX)
@@ -89,8 +90,8 @@ class Passwords:
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def matches(self, password_hash: str | None, password: str) -> bool:
-        """Whether it is the password. For a missing account it takes just as long, so that the time does not reveal
-        which accounts exist."""
+        """Return whether the password is right. A missing account takes just as long, so that the response time does
+        not reveal which accounts exist."""
         async with self._slot():
             if password_hash is None:
                 self._dummy_hash = self._dummy_hash or await asyncio.to_thread(_HASHER.hash, "no password")

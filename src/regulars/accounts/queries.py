@@ -1,4 +1,4 @@
-"""The statements on `users`, `memberships` and `sessions`, which belong to no single organization."""
+"""The SQL on `users`, `memberships` and `sessions`, which belong to no single organization."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -10,11 +10,11 @@ from regulars.accounts.model import Member, Membership, Person, Session
 from regulars.kit.db import Tx
 from regulars.web.access import Role
 
-_PERSON = (
+_SELECT_PERSON = (
     "SELECT id, email, name, locale, created_at, disabled_at, password_hash IS NOT NULL, totp_enabled_at IS NOT NULL"
     " FROM users"
 )
-_SESSION = (
+_SELECT_SESSION = (
     "SELECT id, user_id, created_at, last_seen_at, idle_s, ends_at, coalesce(confirmed_at, created_at), address, agent"
     " FROM sessions"
 )
@@ -32,12 +32,12 @@ async def insert_user_if_new(
 
 
 async def find_person(tx: Tx, user_id: UUID) -> Person | None:
-    rows = await tx.fetch(_PERSON + " WHERE id = %s", (user_id,))
+    rows = await tx.fetch(_SELECT_PERSON + " WHERE id = %s", (user_id,))
     return Person(*rows[0]) if rows else None
 
 
 async def find_person_by_email(tx: Tx, email: str) -> Person | None:
-    rows = await tx.fetch(_PERSON + " WHERE email = %s", (email,))
+    rows = await tx.fetch(_SELECT_PERSON + " WHERE email = %s", (email,))
     return Person(*rows[0]) if rows else None
 
 
@@ -77,7 +77,7 @@ async def list_members(tx: Tx, organization_id: UUID, *, user_id: UUID | None = 
 
 
 class OrganizationAccess(NamedTuple):
-    """The organization with a slug, and the role of the user in it."""
+    """An organization that a user opens by its slug, the name in page addresses, and the user's role in it."""
 
     organization_id: UUID
     current_slug: str
@@ -135,25 +135,25 @@ async def find_session(tx: Tx, token_hash: bytes) -> tuple[Session, Person] | No
         " FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.token_hash = %s",
         (token_hash,),
     )
-    return (_session(rows[0][:9]), Person(*rows[0][9:])) if rows else None
+    return (_to_session(rows[0][:9]), Person(*rows[0][9:])) if rows else None
 
 
 async def list_sessions(tx: Tx, user_id: UUID) -> list[Session]:
-    rows = await tx.fetch(_SESSION + " WHERE user_id = %s ORDER BY last_seen_at DESC LIMIT 200", (user_id,))
-    return [_session(row) for row in rows]
+    rows = await tx.fetch(_SELECT_SESSION + " WHERE user_id = %s ORDER BY last_seen_at DESC LIMIT 200", (user_id,))
+    return [_to_session(row) for row in rows]
 
 
 async def confirm_session(tx: Tx, session_id: UUID) -> None:
     await tx.execute("UPDATE sessions SET confirmed_at = %s WHERE id = %s", (tx.now, session_id))
 
 
-async def touch_session(tx: Tx, session_id: UUID, now: datetime) -> None:
+async def update_last_seen(tx: Tx, session_id: UUID, now: datetime) -> None:
     await tx.execute("UPDATE sessions SET last_seen_at = greatest(last_seen_at, %s) WHERE id = %s", (now, session_id))
 
 
-def _session(row: TupleRow) -> Session:
-    identifier, user_id, created_at, last_seen_at, idle_s, *others = row
-    return Session(identifier, user_id, created_at, last_seen_at, timedelta(seconds=idle_s), *others)
+def _to_session(row: TupleRow) -> Session:
+    identifier, user_id, created_at, last_seen_at, idle_s, *rest = row
+    return Session(identifier, user_id, created_at, last_seen_at, timedelta(seconds=idle_s), *rest)
 
 
 class StoredPassword(NamedTuple):
@@ -162,7 +162,7 @@ class StoredPassword(NamedTuple):
 
 
 async def find_password(tx: Tx, email: str) -> StoredPassword | None:
-    """A disabled user is not found."""
+    """Find the password hash of a user who is not disabled."""
     rows = await tx.fetch("SELECT id, password_hash FROM users WHERE email = %s AND disabled_at IS NULL", (email,))
     return StoredPassword(*rows[0]) if rows else None
 
@@ -191,7 +191,7 @@ async def lock_owners(tx: Tx, organization_id: UUID) -> None:
 
 
 async def has_other_owner(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
-    """A disabled owner does not count."""
+    """Return whether the organization has another owner, who is not disabled."""
     rows = await tx.fetch(
         "SELECT 1 FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.organization_id = %s"
         " AND m.role = 'owner' AND m.user_id <> %s AND u.disabled_at IS NULL LIMIT 1",
@@ -201,7 +201,7 @@ async def has_other_owner(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
 
 
 async def list_people(tx: Tx) -> list[tuple[Person, str | None, str | None, str | None]]:
-    """Every user with each of their organizations: its name, its slug and their role."""
+    """Return every user with each of their organizations: its name, its slug and their role."""
     rows = await tx.fetch(
         "SELECT u.id, u.email, u.name, u.locale, u.created_at, u.disabled_at, u.password_hash IS NOT NULL,"
         " u.totp_enabled_at IS NOT NULL, o.name, s.slug, m.role FROM users u"
@@ -211,8 +211,8 @@ async def list_people(tx: Tx) -> list[tuple[Person, str | None, str | None, str 
     return [(Person(*row[:8]), row[8], row[9], row[10]) for row in rows]
 
 
-async def set_disabled(tx: Tx, user_id: UUID, moment: datetime | None) -> None:
-    await tx.execute("UPDATE users SET disabled_at = %s WHERE id = %s", (moment, user_id))
+async def set_disabled(tx: Tx, user_id: UUID, disabled_at: datetime | None) -> None:
+    await tx.execute("UPDATE users SET disabled_at = %s WHERE id = %s", (disabled_at, user_id))
 
 
 async def set_name_and_locale(tx: Tx, user_id: UUID, *, name: str, locale: str | None) -> None:

@@ -17,19 +17,20 @@ from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault
 
 ISSUER: Final = "Regulars"
+# A code of an authenticator app is valid for one step of 30 seconds.
 STEP_S: Final = 30
-# A phone's clock may be one step off.
+# The clock of a phone may be one step off.
 STEPS_AROUND: Final = 1
 RECOVERY_CODES: Final = 10
 RECOVERY_CHARACTERS: Final = 10
 _ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"
 _CODE_DIGITS: Final = 6
-_FACTOR: Final = "SELECT totp_secret, totp_step FROM users WHERE id = %s AND totp_enabled_at IS NOT NULL"
+_SELECT_FACTOR: Final = "SELECT totp_secret, totp_step FROM users WHERE id = %s AND totp_enabled_at IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A new secret: as text, as the address that apps read, and as a QR code of it."""
+    """A new secret for an authenticator app: as text, as the address that apps read, and as a QR code."""
 
     secret: str
     uri: str
@@ -38,7 +39,7 @@ class Offer:
 
 class _Factor(NamedTuple):
     sealed: bytes
-    # The last step of 30 seconds whose code was used.
+    # The last step whose code was used.
     step: int | None
 
 
@@ -54,9 +55,9 @@ def new_offer(email: str, secret: str | None = None) -> Offer:
 
 
 async def enable(tx: Tx, vault: AnyVault, user_id: UUID, *, secret: str, code: str) -> list[str]:
-    """Turn it on with a code that proves that the app has the secret; return the recovery codes.
+    """Turn the second factor on, with a code that proves that the app has the secret; return the recovery codes.
 
-    An existing factor is not replaced: otherwise a password alone would be enough to take it over.
+    An existing second factor is not replaced: otherwise a password alone would be enough to take it over.
     """
     if await _lock_factor(tx, user_id) is not None:
         raise FactorIsOn
@@ -97,12 +98,12 @@ async def count_recovery_codes(tx: Tx, user_id: UUID) -> int:
 
 
 async def is_enabled(tx: Tx, user_id: UUID) -> bool:
-    return bool(await tx.fetch(_FACTOR, (user_id,)))
+    return bool(await tx.fetch(_SELECT_FACTOR, (user_id,)))
 
 
 async def check(tx: Tx, vault: AnyVault, user_id: UUID, code: str) -> None:
-    """Use a code of the app, or a recovery code. The user's row is locked, so that two requests cannot use the same
-    code."""
+    """Use up a code of the app or a recovery code; raises WrongCode. The user's row is locked, so that two requests
+    cannot use the same code."""
     factor = await _lock_factor(tx, user_id)
     if factor is None:
         raise WrongCode
@@ -128,7 +129,7 @@ async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
 
 
 def matching_step(secret: str, code: str, at_s: float, *, after: int | None) -> int | None:
-    """Find the step of 30 seconds that has this code; steps up to `after` were used already."""
+    """Find the step that has this code, near the time `at_s`; steps up to `after` were used already."""
     current = int(at_s // STEP_S)
     generator = pyotp.HOTP(secret)
     code_bytes = code.replace(" ", "").encode()
@@ -139,7 +140,7 @@ def matching_step(secret: str, code: str, at_s: float, *, after: int | None) -> 
 
 
 async def _lock_factor(tx: Tx, user_id: UUID) -> _Factor | None:
-    rows = await tx.fetch(_FACTOR + " FOR UPDATE", (user_id,))
+    rows = await tx.fetch(_SELECT_FACTOR + " FOR UPDATE", (user_id,))
     return _Factor(bytes(rows[0][0]), rows[0][1]) if rows else None
 
 
@@ -166,7 +167,7 @@ def _context(user_id: UUID) -> str:
 
 
 def _hash(code: str, salt: bytes | None) -> bytes:
-    """A code has 49 random bits: without a salt, one search would find the codes of all users. Codes of older releases
-    have no salt."""
+    """Hash a recovery code. It has only 49 random bits: without a salt, one search would find the codes of all users.
+    Codes of older releases have no salt."""
     content = code.encode("utf-8", "surrogatepass")
     return hashlib.sha256(content).digest() if salt is None else commit(salt, content)

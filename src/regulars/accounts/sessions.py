@@ -1,4 +1,4 @@
-"""Sessions: started at sign-in, identified by a cookie, ended by inactivity, by age or by their user."""
+"""Start, list and end sessions of signed-in users, and identify the user of a page by the session cookie."""
 
 from uuid import UUID
 
@@ -15,15 +15,15 @@ from regulars.web.visit import User, VisitedOrganization
 
 
 async def start_session(tx: Tx, user_id: UUID, *, is_remembered: bool, address: str, agent: str) -> str:
-    """Return the token for the cookie; the database stores only its hash."""
+    """Start a session; return the token for its cookie, of which the database stores only the hash."""
     token = model.new_token()
     session = model.Session(
         id=new_uuid(),
         user_id=user_id,
         created_at=tx.now,
         last_seen_at=tx.now,
-        idle=model.IDLE_REMEMBERED if is_remembered else model.IDLE,
-        ends_at=tx.now + model.ABSOLUTE,
+        idle=model.IDLE_MAX_REMEMBERED if is_remembered else model.IDLE_MAX,
+        ends_at=tx.now + model.SESSION_AGE_MAX,
         confirmed_at=tx.now,
         address=address or None,
         agent=agent[: model.AGENT_CHARACTERS_MAX] or None,
@@ -35,7 +35,7 @@ async def start_session(tx: Tx, user_id: UUID, *, is_remembered: bool, address: 
 
 
 async def list_sessions(tx: Tx, user_id: UUID) -> list[model.Session]:
-    """The active sessions, last used first."""
+    """Return the active sessions, last used first."""
     return [session for session in await queries.list_sessions(tx, user_id) if session.is_alive(tx.now)]
 
 
@@ -54,7 +54,8 @@ async def end_all_sessions(tx: Tx) -> None:
 
 
 class SessionStore:
-    """Identifies the user of a page by their session. Each request reads the database, so that sessions end at once."""
+    """Finds the user of a page request by their session. Each request reads the database, so that sessions end at
+    once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -62,36 +63,37 @@ class SessionStore:
 
     async def identify(self, token: str) -> User | None:
         async with self._database.reading() as tx:
-            found = await queries.find_session(tx, model.hash_token(token))
-            if found is None:
+            session_and_person = await queries.find_session(tx, model.hash_token(token))
+            if session_and_person is None:
                 return None
-            session, person = found
+            session, person = session_and_person
             if person.disabled_at is not None or not session.is_alive(tx.now):
                 return None
-            if tx.now - session.last_seen_at >= model.TOUCH_EVERY:
-                await queries.touch_session(tx, session.id, tx.now)
+            if tx.now - session.last_seen_at >= model.LAST_SEEN_WRITTEN_EVERY:
+                await queries.update_last_seen(tx, session.id, tx.now)
         return User(person.id, person.email, person.name, person.locale, session.id, session.confirmed_at)
 
     async def find_organization(self, user: User, slug: str) -> VisitedOrganization | None:
         async with self._database.reading() as tx:
-            found = await queries.find_access(tx, slug, user.id)
-        if found is None:
+            access = await queries.find_access(tx, slug, user.id)
+        if access is None:
             return None
         return VisitedOrganization(
-            organization_id=found.organization_id,
-            slug=found.current_slug,
-            name=found.name,
-            time_zone=found.time_zone,
-            locale=found.locale,
-            default_country=found.default_country,
-            secret=open_secret(found.organization_id, found.secret, found.sealed_secret),
-            role=Role(found.role),
-            lacks_second_factor=found.lacks_second_factor and Role(found.role) in model.SECOND_FACTOR_ROLES,
-            is_demo=found.is_demo,
-            shows_first_steps=found.shows_first_steps and not found.is_demo,
+            organization_id=access.organization_id,
+            slug=access.current_slug,
+            name=access.name,
+            time_zone=access.time_zone,
+            locale=access.locale,
+            default_country=access.default_country,
+            secret=open_secret(access.organization_id, access.secret, access.sealed_secret),
+            role=Role(access.role),
+            lacks_second_factor=access.lacks_second_factor and Role(access.role) in model.SECOND_FACTOR_ROLES,
+            is_demo=access.is_demo,
+            shows_first_steps=access.shows_first_steps and not access.is_demo,
         )
 
     async def confirm(self, user: User, password: str, *, address: str) -> None:
+        """Check the password of a signed-in user again; raises NotConfirmed."""
         try:
             is_right = await confirm_password(
                 self._database, self._passwords, email=user.email, password=password, address=address
@@ -113,15 +115,15 @@ _SYSTEMS = (
     ("Mac OS X", "macOS"),
     ("Linux", "Linux"),
 )
-_CHARACTERS_MAX = 40
+_AGENT_SHOWN_CHARACTERS_MAX = 40
 
 
 def browser_of(agent: str | None) -> str:
     """Describe a user agent, such as `Firefox on Linux`; show the beginning of an unknown one."""
     if not agent:
         return "Unknown browser"
-    browser = next((name for mark, name in _BROWSERS if mark in agent), None)
-    system = next((name for mark, name in _SYSTEMS if mark in agent), None)
+    browser = next((name for part, name in _BROWSERS if part in agent), None)
+    system = next((name for part, name in _SYSTEMS if part in agent), None)
     if browser is None:
-        return agent[:_CHARACTERS_MAX]
+        return agent[:_AGENT_SHOWN_CHARACTERS_MAX]
     return f"{browser} on {system}" if system else browser

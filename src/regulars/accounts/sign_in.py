@@ -1,4 +1,4 @@
-"""Check a password or a code: the attempt is counted as failed first, and no longer counted if it was right."""
+"""Check a password: the attempt is counted as failed before the check, and uncounted if the password was right."""
 
 import contextlib
 import hashlib
@@ -34,7 +34,7 @@ def digest_of(stored: queries.StoredPassword) -> str:
 
 
 async def lock_checked_password(tx: Tx, email: str, digest: str) -> bool:
-    """Whether the password that was checked still counts: it may have been changed, or the account disabled.
+    """Return whether the checked password is still valid: it may have been changed, or the account disabled.
 
     The account's row stays locked until the commit, so a later change of the password ends the new session too.
     """
@@ -43,7 +43,8 @@ async def lock_checked_password(tx: Tx, email: str, digest: str) -> bool:
 
 
 async def begin_attempt(database: Database, email: str, address: str) -> Attempt:
-    """Commit the count before the check: of many parallel guesses, only as many are checked as may fail."""
+    """Count an attempt and commit, before it is checked: of many parallel guesses, only as many are checked as may
+    fail."""
     async with database.transaction() as tx:
         return await attempts.count_attempt(tx, email, address)
 
@@ -69,10 +70,10 @@ async def check_password(
     attempt = await begin_attempt(database, email, address)
     async with uncounted_on_error(database, attempt):
         async with database.reading() as tx:
-            found = await queries.find_password(tx, email)
-        is_right = await passwords.matches(found.password_hash if found else None, password)
+            stored = await queries.find_password(tx, email)
+        is_right = await passwords.matches(stored.password_hash if stored else None, password)
     if is_right:
-        return PasswordCheck(attempt, found)
+        return PasswordCheck(attempt, stored)
     await record_failure(database, email, address)
     return PasswordCheck(attempt, None)
 
@@ -80,7 +81,7 @@ async def check_password(
 async def confirm_password(
     database: Database, passwords: Passwords, *, email: str, password: str, address: str
 ) -> bool:
-    """Whether the signed-in user knows the password. Earlier failures stay counted: they may be guesses of codes."""
+    """Return whether the password is right. Earlier failures stay counted: they may be guesses of codes."""
     check = await check_password(database, passwords, email=email, password=password, address=address)
     if check.stored is None:
         return False
@@ -90,16 +91,16 @@ async def confirm_password(
 
 
 async def record_sign_in(tx: Tx, user_id: UUID, email: str, address: str) -> None:
-    """Record in the logs of all organizations of the user: the account belongs to each of them."""
+    """Record a sign-in in the audit logs of all organizations of the user: the account belongs to each of them."""
     for membership in await queries.find_memberships(tx, user_id):
         await record(tx, membership.organization_id, Actor(user_id, email, address or None), "session.sign_in", email)
 
 
 async def record_failure(database: Database, email: str, address: str) -> None:
-    """Record one row per account and fifteen minutes; an address without an account is only in the server's log.
+    """Record a failed sign-in, once per account and fifteen minutes; without an account, only the server logs it.
 
-    An unknown address runs the same statements as an account of one organization, and the row is rolled back: the
-    response time must not reveal which addresses have an account.
+    An unknown email address runs the same statements as an account of one organization, and the row is rolled back: the
+    response time must not reveal which email addresses have an account.
     """
     actor = Actor(None, NOT_SIGNED_IN, address or None)
     async with database.transaction() as tx:

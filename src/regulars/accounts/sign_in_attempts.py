@@ -1,10 +1,10 @@
-"""Limit wrong passwords and codes: few per address and account, more in total. Other people cannot lock a user out.
+"""Limit wrong passwords and codes, without letting an attacker lock a user out.
 
-Three counters, each of fifteen minutes: this account from this address, this address, this account. An attempt is
-counted before the password is checked, so that parallel guesses cannot pass together, and uncounted when it was
-right. The last two counters skip an account that has signed in from this address before: an attacker who tries names
-from all over the world, or from behind the same proxy, does not lock a user out at their usual address. A one-time
-link always works.
+Each attempt has three counters of fifteen minutes: this account from this IP address, this IP address, this account. It
+is counted before the password is checked, so that parallel guesses cannot pass together, and uncounted if it was right.
+The last two counters skip an account that has signed in from this address before: an attacker who tries names from all
+over the world, or from behind the same proxy, does not lock a user out at their usual address. A one-time link always
+works.
 """
 
 import ipaddress
@@ -26,7 +26,8 @@ _IPV6_NETWORK_BITS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt counts as failed until it is uncounted; `left` more may fail after it."""
+    """An attempt counts as failed until it is uncounted; `left` more may fail after it. `subjects` names its
+    counters."""
 
     email: str
     network: str
@@ -35,7 +36,7 @@ class Attempt:
 
 
 def network_of(address: str) -> str:
-    """The unit that is limited: an IPv4 address, or an IPv6 network, because a provider gives one to each customer."""
+    """Return what is limited: an IPv4 address, or an IPv6 network, because a provider gives one to each customer."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -46,24 +47,24 @@ def network_of(address: str) -> str:
 
 
 async def count_attempt(tx: Tx, email: str, address: str) -> Attempt:
-    """Count an attempt; commit before it is made. A refused attempt is not counted: the refusal rolls `tx` back."""
+    """Count an attempt; the caller commits before the check. Above the limit, TooManyAttempts rolls `tx` back."""
     network = network_of(address)
-    limits = {_pair(email, network): PAIR_FAILURES_MAX}
+    limits = {_pair_name(email, network): PAIR_FAILURES_MAX}
     if not await _has_signed_in_from(tx, email, network):
         limits |= {f"address {network}": ADDRESS_FAILURES_MAX, f"account {email}": ACCOUNT_FAILURES_MAX}
     # Locked in sorted order, so that two attempts at the same time do not deadlock.
     subjects = tuple(sorted(limits))
-    counted = [await _add_failure(tx, subject) for subject in subjects]
-    ends = [until for subject, (count, until) in zip(subjects, counted, strict=True) if count > limits[subject]]
-    if ends:
-        raise TooManyAttempts(max(ends), now=tx.now)
+    failures = [await _add_failure(tx, subject) for subject in subjects]
+    wait_until = [until for subject, (count, until) in zip(subjects, failures, strict=True) if count > limits[subject]]
+    if wait_until:
+        raise TooManyAttempts(max(wait_until), now=tx.now)
     # Each attempt deletes a batch of expired counters, so that the table stays small.
     await tx.execute(
         "DELETE FROM sign_in_failures WHERE subject IN"
         " (SELECT subject FROM sign_in_failures WHERE until <= %s LIMIT %s FOR UPDATE SKIP LOCKED)",
         (tx.now, DELETED_ROWS_MAX),
     )
-    left = min(limits[subject] - count for subject, (count, _until) in zip(subjects, counted, strict=True))
+    left = min(limits[subject] - count for subject, (count, _until) in zip(subjects, failures, strict=True))
     return Attempt(email, network, subjects, left)
 
 
@@ -74,9 +75,9 @@ async def uncount(tx: Tx, attempt: Attempt) -> None:
 
 
 async def succeed(tx: Tx, attempt: Attempt) -> None:
-    """Called after a complete sign-in, or after password and code: remember the network and delete its failures."""
+    """Remember the network of a complete sign-in, or of a right password and code, and delete its failures."""
     await uncount(tx, attempt)
-    await tx.execute("DELETE FROM sign_in_failures WHERE subject = %s", (_pair(attempt.email, attempt.network),))
+    await tx.execute("DELETE FROM sign_in_failures WHERE subject = %s", (_pair_name(attempt.email, attempt.network),))
     await tx.execute(
         "INSERT INTO sign_in_places (user_id, address, seen_at) SELECT id, %s, %s FROM users WHERE email = %s"
         " ON CONFLICT (user_id, address) DO UPDATE SET seen_at = excluded.seen_at",
@@ -85,13 +86,13 @@ async def succeed(tx: Tx, attempt: Attempt) -> None:
 
 
 async def is_first_failure(tx: Tx, email: str) -> bool:
-    """Whether this is the first failure of the account in fifteen minutes; each call counts as one."""
+    """Count a failure of the account; return whether it is the first in fifteen minutes."""
     count, _until = await _add_failure(tx, f"told {email}")  # a stored prefix: it must not change
     return count == 1
 
 
 async def _add_failure(tx: Tx, subject: str) -> tuple[int, datetime]:
-    """Return the number of failures and the end of their window, which starts with the first failure and is fixed."""
+    """Add one to a counter; return its count and the end of its window, which begins with the first failure."""
     rows = await tx.fetch(
         "INSERT INTO sign_in_failures AS known (subject, count, until) VALUES (%(subject)s, 1, %(until)s)"
         " ON CONFLICT (subject) DO UPDATE SET"
@@ -112,5 +113,5 @@ async def _has_signed_in_from(tx: Tx, email: str, network: str) -> bool:
     return bool(rows)
 
 
-def _pair(email: str, network: str) -> str:
+def _pair_name(email: str, network: str) -> str:
     return f"{network} {email}"

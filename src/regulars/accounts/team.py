@@ -1,4 +1,4 @@
-"""The members of an organization: invite, change a role, remove, make a link for a new password."""
+"""Manage the members of an organization: invite and remove them, change roles, make links for new passwords."""
 
 from uuid import UUID
 
@@ -54,8 +54,9 @@ async def withdraw_link(tx: Tx, organization_id: UUID, link_id: UUID, *, by: Act
 async def change_role(
     tx: Tx, organization_id: UUID, user_id: UUID, role: Role, *, by: Actor, by_role: Role | None
 ) -> Member:
-    """`by_role` is None for the operator at the server, who may do everything except remove the last owner."""
-    member = await _locked_member(tx, organization_id, user_id, by_role)
+    """Change the role of a member. `by_role` is the role of the member who changes it, None for the operator at the
+    server, who may do everything except remove the last owner."""
+    member = await _lock_member(tx, organization_id, user_id, by_role)
     if by_role is not None:
         _check_may_assign(by_role, role)
     if member.role is Role.OWNER and role is not Role.OWNER:
@@ -69,7 +70,7 @@ async def change_role(
 
 
 async def remove_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Actor, by_role: Role | None) -> Member:
-    member = await _locked_member(tx, organization_id, user_id, by_role)
+    member = await _lock_member(tx, organization_id, user_id, by_role)
     if member.role is Role.OWNER:
         await _check_other_owner(tx, organization_id, user_id)
     await queries.delete_membership(tx, organization_id, user_id)
@@ -79,8 +80,8 @@ async def remove_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Act
 
 
 async def password_link(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Actor, by_role: Role) -> str:
-    """A link for a new password of a member. Refused for a member with a higher role, and for one of another
-    organization too, because an admin must not enter that organization as this member."""
+    """Return the token of a link for a new password of a member. Refused if the member has a higher role, or belongs to
+    another organization too: an admin must not enter that organization as this member."""
     member = await find_member(tx, organization_id, user_id)
     await _check_may_reset(tx, member, by_role)
     token = await make_link(tx, Purpose.PASSWORD, email=member.email, organization_id=organization_id, created_by=by.id)
@@ -89,10 +90,10 @@ async def password_link(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Act
 
 
 async def check_maker(tx: Tx, link: Link, user_id: UUID | None) -> None:
-    """A link is valid only while its maker could still make it; `user_id` is the account that it is for.
+    """Refuse a link if the member who made it may no longer make it; `user_id` is the account that it is for.
 
-    The operator's links have no maker. Password links of releases before this check have a maker but no organization,
-    and are refused: it is impossible to check whether their maker could still make them.
+    The operator's links have no maker. Password links of older releases have a maker but no organization, so that they
+    cannot be checked, and are refused.
     """
     if link.maker_id is None:
         return
@@ -120,7 +121,7 @@ async def _check_may_reset(tx: Tx, member: Member, by_role: Role) -> None:
 
 
 async def sign_out_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Actor, by_role: Role) -> Member:
-    member = await _locked_member(tx, organization_id, user_id, by_role)
+    member = await _lock_member(tx, organization_id, user_id, by_role)
     count = await sessions.end_sessions(tx, user_id)
     await record(tx, organization_id, by, "member.sign_out", member.email, after={"sessions": count})
     return member
@@ -131,8 +132,8 @@ def _check_may_assign(by_role: Role, role: Role) -> None:
         raise OwnersOnly
 
 
-async def _locked_member(tx: Tx, organization_id: UUID, user_id: UUID, by_role: Role | None) -> Member:
-    """Lock all owners first: of two owners who demote each other at the same time, one stays an owner."""
+async def _lock_member(tx: Tx, organization_id: UUID, user_id: UUID, by_role: Role | None) -> Member:
+    """Load a member and lock all owners: of two owners who demote each other at the same time, one stays an owner."""
     await queries.lock_owners(tx, organization_id)
     member = await find_member(tx, organization_id, user_id)
     if by_role is not None and member.role is Role.OWNER and not may(by_role, Action.MANAGE_OWNERS):

@@ -1,4 +1,4 @@
-"""Users: created by an invitation, changed by themselves, and managed by the operator at the server."""
+"""Create users, change their passwords and second factors, and let the operator at the server manage them."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -61,7 +61,7 @@ async def change_password(tx: Tx, by: Actor, user_id: UUID, *, password_hash: st
     await queries.set_password(tx, user_id, password_hash)
     await end_password_links(tx, person.email)
     ended = await sessions.end_sessions(tx, user_id, except_id=session_id)
-    await _record_in_all(tx, by, person, "password.change")
+    await _record_in_all_organizations(tx, by, person, "password.change")
     return ended
 
 
@@ -69,19 +69,19 @@ async def enable_second_factor(
     tx: Tx, vault: AnyVault, by: Actor, user_id: UUID, *, secret: str, code: str
 ) -> list[str]:
     codes = await second_factor.enable(tx, vault, user_id, secret=secret, code=code)
-    await _record_in_all(tx, by, await find_person(tx, user_id), "second_factor.enable")
+    await _record_in_all_organizations(tx, by, await find_person(tx, user_id), "second_factor.enable")
     return codes
 
 
 async def renew_recovery_codes(tx: Tx, by: Actor, user_id: UUID) -> list[str]:
     codes = await second_factor.renew_recovery_codes(tx, user_id)
-    await _record_in_all(tx, by, await find_person(tx, user_id), "second_factor.new_recovery_codes")
+    await _record_in_all_organizations(tx, by, await find_person(tx, user_id), "second_factor.new_recovery_codes")
     return codes
 
 
 async def disable_second_factor(tx: Tx, by: Actor, user_id: UUID) -> None:
     await second_factor.disable(tx, user_id)
-    await _record_in_all(tx, by, await find_person(tx, user_id), "second_factor.disable")
+    await _record_in_all_organizations(tx, by, await find_person(tx, user_id), "second_factor.disable")
 
 
 async def invite_user(tx: Tx, email: str, *, organization_id: UUID, role: Role) -> str:
@@ -100,7 +100,7 @@ async def reset_user(tx: Tx, email: str, *, without_second_factor: bool) -> str:
     Without the second factor the password is deleted too: another person who controls the account could otherwise sign
     in and set up a second factor again before the link is used.
     """
-    person = await _find(tx, email)
+    person = await _find_by_email(tx, email)
     if without_second_factor:
         await disable_second_factor(tx, OPERATOR, person.id)
         await queries.set_password(tx, person.id, None)
@@ -111,10 +111,10 @@ async def reset_user(tx: Tx, email: str, *, without_second_factor: bool) -> str:
 
 
 async def password_link_by_operator(tx: Tx, email: str) -> str:
-    """The operator may reset any user, whatever their role and organizations."""
+    """Return the token of a link for a new password of any user, whatever their role and organizations."""
     person = await queries.find_person_by_email(tx, email)
     if person is not None:
-        await _record_in_all(tx, OPERATOR, person, "member.password_link")
+        await _record_in_all_organizations(tx, OPERATOR, person, "member.password_link")
     return await make_link(tx, Purpose.PASSWORD, email=email)
 
 
@@ -124,32 +124,32 @@ async def list_users(tx: Tx) -> list[UserListing]:
 
 async def disable_user(tx: Tx, email: str) -> None:
     """End all sessions and links of a user and refuse new ones; the account stays, for the audit log."""
-    person = await _find(tx, email)
+    person = await _find_by_email(tx, email)
     await queries.set_disabled(tx, person.id, tx.now)
     await sessions.end_sessions(tx, person.id)
     await end_links_of_user(tx, user_id=person.id, email=person.email)
-    await _record_in_all(tx, OPERATOR, person, "user.disable")
+    await _record_in_all_organizations(tx, OPERATOR, person, "user.disable")
 
 
 async def enable_user(tx: Tx, email: str) -> None:
-    person = await _find(tx, email)
+    person = await _find_by_email(tx, email)
     await queries.set_disabled(tx, person.id, None)
-    await _record_in_all(tx, OPERATOR, person, "user.enable")
+    await _record_in_all_organizations(tx, OPERATOR, person, "user.enable")
 
 
 async def set_role(tx: Tx, email: str, role: Role, *, organization_id: UUID) -> None:
-    person = await _find(tx, email)
+    person = await _find_by_email(tx, email)
     await team.change_role(tx, organization_id, person.id, role, by=OPERATOR, by_role=None)
 
 
-async def _find(tx: Tx, email: str) -> Person:
+async def _find_by_email(tx: Tx, email: str) -> Person:
     person = await queries.find_person_by_email(tx, email)
     if person is None:
         raise NoSuchUser(email)
     return person
 
 
-async def _record_in_all(tx: Tx, by: Actor, person: Person, act: str) -> None:
-    """Record in the logs of all organizations of the user: the account belongs to each of them."""
+async def _record_in_all_organizations(tx: Tx, by: Actor, person: Person, act: str) -> None:
+    """Record an act in the audit logs of all organizations of the user: the account belongs to each of them."""
     for membership in await queries.find_memberships(tx, person.id):
         await record(tx, membership.organization_id, by, act, person.email)

@@ -1,7 +1,7 @@
-"""`python -m regulars.cli`: a running command starts other commands this way, with its own interpreter.
+"""The entry point of `python -m regulars.cli`, with which a running command starts its child processes.
 
-The analysis process imports no other command, so that it starts quickly: after a crash, requests for counts wait until
-it runs again.
+The analysis process, which counts segments, imports no other command, so that it starts quickly: after a crash,
+requests for counts wait until it runs again.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""`regulars analyse`: the figures of the pages of Analyse, as a table, as JSON or as CSV."""
+"""`regulars analyse sales` and `stores`: print sums of sales per period, store or currency, as table, JSON or CSV."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,11 +40,11 @@ app.command()(products)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SalesRows:
-    """The sums of each row, the names of the rows, and the total (`whole`)."""
+    """Sums of sales and store names by row key, and the totals; without sales before `filled_until`, if it is set."""
 
     rows: Mapping[str, PerCurrency]
     names: Mapping[str, str]
-    whole: PerCurrency
+    totals: PerCurrency
     as_of: datetime
     filled_until: datetime | None = None
 
@@ -67,7 +67,7 @@ def sales(
         scope = await find_scope(pool, organization, first, last, segment=segment, stores=store)
         return await _load_sales(pool, settings, scope, by)
 
-    _figure_table(run_on_pool(work), by).print(as_json=as_json, as_csv=as_csv)
+    _sales_table(run_on_pool(work), by).print(as_json=as_json, as_csv=as_csv)
 
 
 @app.command()
@@ -95,23 +95,23 @@ def stores(
 
 
 async def _load_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> SalesRows:
-    """Read sales from the totals; for the members of a segment, ask the analysis process."""
+    """Read the stored totals of sales; for the members of a segment, query the analysis process."""
     first, last = scope.period.first, scope.period.last
     if scope.members is not None:
-        return await _query_sales(pool, settings, scope, by)
+        return await _query_segment_sales(pool, settings, scope, by)
     async with pool.snapshot() as tx:
         figures = await read_sales(tx, scope.organization_id, first=first, last=last, by=by, store_ids=scope.store_ids)
         rows = {_encode_key(key): total for key, total in figures.rows.items()}
         return SalesRows(
             rows=rows,
             names=await _load_store_names(tx, scope.organization_id, rows, by),
-            whole=figures.whole,
+            totals=figures.whole,
             as_of=figures.progress.as_of,
             filled_until=figures.progress.filled_until,
         )
 
 
-async def _query_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> SalesRows:
+async def _query_segment_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> SalesRows:
     if scope.members is None or by is By.HOUR:
         raise CommandError(
             "Sales of a segment are counted by day or longer, by store or by currency.", code=ExitCode.USAGE
@@ -123,13 +123,13 @@ async def _query_sales(pool: Database, settings: Settings, scope: Scope, by: By)
     )
     async with running(settings) as analysis:
         answer = await analysis.answer(scope.organization_id, scope.members, question, deadline_s=DEADLINE_S)
-    whole = add_up(answer.whole.items())
+    totals = add_up(answer.whole.items())
     rows = {_encode_key(row.store_id or row.first): add_up(row.sums.items()) for row in answer.rows}
     if by is By.CURRENCY:
-        rows = {currency: PerCurrency({currency: sums}) for currency, sums in whole.by_size()}
+        rows = {currency: PerCurrency({currency: sums}) for currency, sums in totals.by_size()}
     async with pool.reading() as tx:
         names = await _load_store_names(tx, scope.organization_id, rows, by)
-    return SalesRows(rows=rows, names=names, whole=whole, as_of=answer.as_of)
+    return SalesRows(rows=rows, names=names, totals=totals, as_of=answer.as_of)
 
 
 def _encode_key(key: object) -> str:
@@ -141,30 +141,29 @@ def _encode_key(key: object) -> str:
 async def _load_store_names(tx: Tx, organization_id: UUID, rows: Mapping[str, object], by: By) -> dict[str, str]:
     if by is not By.STORE:
         return {}
-    texts_by_id = {store_id: text for text in rows if (store_id := ids.STORE.decode(text)) is not None}
-    return {
-        texts_by_id[store_id]: name for store_id, name in (await name_stores(tx, organization_id, texts_by_id)).items()
-    }
+    keys_by_store_id = {store_id: key for key in rows if (store_id := ids.STORE.decode(key)) is not None}
+    names = await name_stores(tx, organization_id, keys_by_store_id)
+    return {keys_by_store_id[store_id]: name for store_id, name in names.items()}
 
 
-def _figure_table(table: SalesRows, by: By) -> PrintedTable:
+def _sales_table(sales_rows: SalesRows, by: By) -> PrintedTable:
     rows = [
         {
             by.value: key,
-            **({"name": table.names.get(key, "")} if by is By.STORE else {}),
+            **({"name": sales_rows.names.get(key, "")} if by is By.STORE else {}),
             "currency": currency,
             **_as_data(sums),
         }
-        for key, total in table.rows.items()
+        for key, total in sales_rows.rows.items()
         for currency, sums in total.by_size()
     ]
     names = ("name",) if by is By.STORE else ()
     return PrintedTable(
         columns=list(dict.fromkeys([by.value, *names, "currency", *_as_data(Sums())])),
         rows=rows,
-        whole=[{"currency": currency, **_as_data(sums)} for currency, sums in table.whole.by_size()],
-        as_of=table.as_of,
-        filled_until=table.filled_until,
+        totals=[{"currency": currency, **_as_data(sums)} for currency, sums in sales_rows.totals.by_size()],
+        as_of=sales_rows.as_of,
+        filled_until=sales_rows.filled_until,
     )
 
 
@@ -172,12 +171,12 @@ def _as_data(sums: Sums) -> dict[str, Any]:
     return {
         **pick(sums, "net_cents", "gross_cents", "returned_cents", "discount_cents", "tax_cents"),
         **pick(sums, "tickets", "purchases", "returns", "identified"),
-        "units": _number(sums.units),
-        "returned_units": _number(sums.returned_units),
+        "units": _int_if_whole(sums.units),
+        "returned_units": _int_if_whole(sums.returned_units),
         **pick(sums, "lines", "ticket_cents"),
         **{name: rounded(rate) for name, rate in pick(sums, *_RATES).items()},
     }
 
 
-def _number(value: Any) -> int | float:
+def _int_if_whole(value: Any) -> int | float:
     return int(value) if value == int(value) else float(value)

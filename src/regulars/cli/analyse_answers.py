@@ -1,4 +1,4 @@
-"""`regulars analyse customers` and `products`: the results of the analysis process, as a table, as JSON or as CSV."""
+"""`regulars analyse customers` and `products`: query the analysis process and print a table, JSON or CSV."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -97,14 +97,14 @@ def products(
 ) -> None:
     """Show products by code, by store or by a property, the largest net first."""
     key = _read_key(by)
-    code = questions.ProductKey()
-    inside = () if product is None else (questions.ProductGroup(code, "value", product),)
+    by_code = questions.ProductKey()
+    filters = () if product is None else (questions.ProductGroup(by_code, "value", product),)
     currency_code = _read_currency(currency)
 
     async def work(pool: Database, settings: Settings) -> PrintedTable:
         scope = await find_scope(pool, organization, first, last, segment=segment, stores=store)
         question = questions.ProductsQuestion(
-            period=scope.days, currency=currency_code, by=key, filters=inside, store_ids=scope.of_stores
+            period=scope.days, currency=currency_code, by=key, filters=filters, store_ids=scope.of_stores
         )
         answer = await _query_analysis(pool, settings, scope, question)
         async with pool.reading() as tx:
@@ -120,7 +120,8 @@ def products(
 async def _query_analysis(
     pool: Database, settings: Settings, scope: Scope, question: questions.QuestionOf[questions.AnswerType]
 ) -> questions.AnswerType:
-    """Run a question; if the segment columns do not exist, start building them and raise an error with the progress."""
+    """Query the analysis process. If the columnar data that it reads does not exist, the worker starts to build it, and
+    an error reports the progress."""
     async with pool.transaction() as tx:
         await need_columns(tx, scope.organization_id)
         query = scope.members or await resolve_members(tx, scope.organization_id, None)
@@ -145,7 +146,7 @@ def _read_key(text: str) -> questions.ProductKey:
 
 def _customer_table(answer: questions.CustomersAnswer, by: questions.Bucket) -> PrintedTable:
     rows = [{by: figures.first.isoformat(), **_customer_figures(figures)} for figures in answer.buckets]
-    whole = [
+    totals = [
         {
             **_customer_figures(answer.whole),
             "tickets": answer.tickets,
@@ -153,15 +154,15 @@ def _customer_table(answer: questions.CustomersAnswer, by: questions.Bucket) -> 
             "median_days_between": answer.intervals.median_days,
         }
     ]
-    return _table(rows, whole, answer)
+    return _make_table(rows, totals, answer)
 
 
 def _customer_figures(figures: questions.CustomerFigures) -> dict[str, Any]:
     return {
         **pick(figures, "customers", "new", "returning", "repeated"),
         "repeat_rate": rounded(figures.repeat_rate),
-        **_money("new_net_cents", figures.new_net_cents),
-        **_money("returning_net_cents", figures.returning_net_cents),
+        **_cents("new_net_cents", figures.new_net_cents),
+        **_cents("returning_net_cents", figures.returning_net_cents),
     }
 
 
@@ -171,12 +172,12 @@ def _cohort_table(answer: questions.CohortsAnswer) -> PrintedTable:
             "cohort": cohort.first.isoformat(),
             "customers": cohort.customers,
             **pick(month, "month", "is_over", "bought", "bought_so_far"),
-            **_money("net_cents", month.net_cents),
+            **_cents("net_cents", month.net_cents),
         }
         for cohort in answer.cohorts
         for month in cohort.months
     ]
-    return _table(rows, [], answer)
+    return _make_table(rows, [], answer)
 
 
 def _rfm_table(answer: questions.RfmAnswer) -> PrintedTable:
@@ -184,14 +185,14 @@ def _rfm_table(answer: questions.RfmAnswer) -> PrintedTable:
         {
             "group": group.name,
             "customers": group.customers,
-            **_range("recency_days", group.recency_days),
-            **_range("purchase_days", group.purchase_days),
-            **_range("net_cents", group.net),
-            **_money("net_cents", group.net_cents),
+            **_bounds_by_name("recency_days", group.recency_days),
+            **_bounds_by_name("purchase_days", group.purchase_days),
+            **_bounds_by_name("net_cents", group.net),
+            **_cents("net_cents", group.net_cents),
         }
         for group in answer.groups
     ]
-    return _table(rows, [{"customers": answer.customers, **_money("net_cents", answer.net_cents)}], answer)
+    return _make_table(rows, [{"customers": answer.customers, **_cents("net_cents", answer.net_cents)}], answer)
 
 
 def _product_table(answer: questions.ProductsAnswer, by: str, stores: Mapping[str, str]) -> PrintedTable:
@@ -204,7 +205,7 @@ def _product_table(answer: questions.ProductsAnswer, by: str, stores: Mapping[st
         }
         for row in answer.rows
     ]
-    return _table(rows, [{**_product_figures(answer.whole), "groups": answer.groups}], answer)
+    return _make_table(rows, [{**_product_figures(answer.whole), "groups": answer.groups}], answer)
 
 
 def _product_figures(figures: questions.ProductFigures) -> dict[str, Any]:
@@ -218,14 +219,14 @@ def _product_figures(figures: questions.ProductFigures) -> dict[str, Any]:
     }
 
 
-def _money(name: str, money: questions.Money) -> dict[str, int]:
+def _cents(name: str, money: questions.Money) -> dict[str, int]:
     return {f"{name}_{currency}": cents for currency, cents in sorted(money.items())}
 
 
-def _range(name: str, bounds: questions.Range) -> dict[str, int | None]:
+def _bounds_by_name(name: str, bounds: questions.Range) -> dict[str, int | None]:
     return {f"{name}_from": bounds.low, f"{name}_to": bounds.high}
 
 
-def _table(rows: Sequence[dict[str, Any]], whole: Sequence[dict[str, Any]], answer: Any) -> PrintedTable:
-    columns = list(dict.fromkeys(name for row in rows or whole for name in row))
-    return PrintedTable(columns=columns, rows=rows, whole=whole, as_of=answer.as_of)
+def _make_table(rows: Sequence[dict[str, Any]], totals: Sequence[dict[str, Any]], answer: Any) -> PrintedTable:
+    columns = list(dict.fromkeys(name for row in rows or totals for name in row))
+    return PrintedTable(columns=columns, rows=rows, totals=totals, as_of=answer.as_of)

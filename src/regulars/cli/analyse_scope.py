@@ -1,4 +1,4 @@
-"""The options of `regulars analyse`, and what they select: days, stores and customers of an organization."""
+"""What the `regulars analyse` commands share: options that select days, stores and customers, and the printed table."""
 
 import csv
 import sys
@@ -24,7 +24,7 @@ from regulars.segments.analysis import questions
 from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.stores.find import find_stores
 
-# Longer than a page would wait: for the first answer after its start, the analysis process loads its columnar data.
+# Longer than a page would wait: after its start, the analysis process first loads the sales that it sums.
 DEADLINE_S: Final = 120.0
 
 From = Annotated[
@@ -63,40 +63,40 @@ async def find_scope(
     pool: Database, organization: str, first: str, last: str, *, segment: str | None, stores: Sequence[str] | None
 ) -> Scope:
     async with pool.transaction() as tx:
-        found = await find_organization(tx.connection, organization)
-        zone = ZoneInfo((await find_settings(tx.connection, found.id)).time_zone)
+        owner = await find_organization(tx.connection, organization)
+        zone = ZoneInfo((await find_settings(tx.connection, owner.id)).time_zone)
         period, faults = read_period({"from": first, "to": last}, tx.now.astimezone(zone).date())
         for name, sentence in faults.items():
             raise CommandError(f"--{name}: {sentence}", code=ExitCode.USAGE)
         members = None
         if segment is not None:
-            members = await resolve_members(tx, found.id, read_id(ids.SEGMENT, segment))
-        store_ids = None if not stores else await _find_stores(tx, found.id, stores)
-        return Scope(organization_id=found.id, period=period, store_ids=store_ids, members=members)
+            members = await resolve_members(tx, owner.id, read_id(ids.SEGMENT, segment))
+        store_ids = None if not stores else await _find_store_ids(tx, owner.id, stores)
+        return Scope(organization_id=owner.id, period=period, store_ids=store_ids, members=members)
 
 
-async def _find_stores(tx: Tx, organization_id: UUID, texts: Sequence[str]) -> list[UUID]:
-    text_by_reference = {ids.read_reference(ids.STORE, text): text for text in texts}
-    found = await find_stores(tx, organization_id, text_by_reference)
-    for reference, text in text_by_reference.items():
-        if reference not in found:
-            raise CommandError(f"There is no store {text}.")
-    return [store.id for store in found.values()]
+async def _find_store_ids(tx: Tx, organization_id: UUID, arguments: Sequence[str]) -> list[UUID]:
+    argument_by_reference = {ids.read_reference(ids.STORE, argument): argument for argument in arguments}
+    stores = await find_stores(tx, organization_id, argument_by_reference)
+    for reference, argument in argument_by_reference.items():
+        if reference not in stores:
+            raise CommandError(f"There is no store {argument}.")
+    return [store.id for store in stores.values()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedTable:
-    """A table for output: `rows` with the same columns, and `whole` with the totals, one row per currency."""
+    """A table for output, with rows of totals. Sales before `filled_until`, if it is set, are still being counted."""
 
     columns: Sequence[str]
     rows: Sequence[dict[str, Any]]
-    whole: Sequence[dict[str, Any]]
+    totals: Sequence[dict[str, Any]]
     as_of: datetime
     filled_until: datetime | None = None
 
     def print(self, *, as_json: bool, as_csv: bool) -> None:
         if as_json:
-            data = {"as_of": self.as_of, "filled_until": self.filled_until, "rows": self.rows, "whole": self.whole}
+            data = {"as_of": self.as_of, "filled_until": self.filled_until, "rows": self.rows, "whole": self.totals}
             print_json(data)
             return
         cells = [["" if row.get(name) is None else str(row[name]) for name in self.columns] for row in self.rows]

@@ -1,4 +1,4 @@
-"""`regulars attribution`: what is credited to texts, and computing it anew."""
+"""`regulars attribution`: show which sales are credited to SMS texts, or have the worker compute the credits again."""
 
 import getpass
 from collections import defaultdict
@@ -27,9 +27,10 @@ from regulars.messaging.model import OriginKind
 
 app = typer.Typer(no_args_is_help=True)
 
+# Counting the waiting customers stops here, so that the command returns quickly.
 WAITING_MAX = 100_000
 _LIFT_COLUMNS = ("lift", "extra_net_cents", "extra_low_cents", "extra_high_cents")
-_KINDS = {OriginKind.CAMPAIGN: ids.CAMPAIGN, OriginKind.JOURNEY: ids.JOURNEY}
+_ID_KINDS = {OriginKind.CAMPAIGN: ids.CAMPAIGN, OriginKind.JOURNEY: ids.JOURNEY}
 
 
 class GroupBy(StrEnum):
@@ -81,49 +82,49 @@ def recompute(organization: OfOrganization, as_json: AsJson = False) -> None:
 
 async def _load(tx: Tx, organization_id: UUID, first: date, last: date, by: GroupBy) -> PrintedTable:
     rows: list[dict[str, Any]]
-    found = await read_sums_by_month(tx, organization_id, first=first, last=last)
+    month_sums = await read_sums_by_month(tx, organization_id, first=first, last=last)
     if by is GroupBy.MONTH:
-        months = sum_by(sorted(found, key=attrgetter("month")), attrgetter("month"))
+        months = sum_by(sorted(month_sums, key=attrgetter("month")), attrgetter("month"))
         rows = [{"month": f"{month:%Y-%m}", **row} for month, sums in months.items() for row in _as_rows(sums)]
         columns = ["month"]
     else:
-        origins = sum_by(found, attrgetter("origin"))
+        origins = sum_by(month_sums, attrgetter("origin"))
         names = await _load_names(tx, organization_id, origins)
-        lifts = await _lifts(tx, organization_id, origins, first=first, last=last)
+        lifts = await _load_lifts(tx, organization_id, origins, first=first, last=last)
         rows = [
             {"kind": origin.kind.value, "id": _encode_origin(origin), "name": names.get(origin.id, ""), **row}
-            | _lift_of(lifts[origin.id], row["currency"])
+            | _lift_as_data(lifts[origin.id], row["currency"])
             for origin, sums in origins.items()
             for row in _as_rows(sums)
         ]
         rows.sort(key=lambda row: (row["currency"], -row["net_cents"]))
         columns = ["kind", "id", "name"]
-    whole: defaultdict[str, Attributed] = defaultdict(Attributed)
-    for month in found:
-        whole[month.currency] += month.sums
+    totals: defaultdict[str, Attributed] = defaultdict(Attributed)
+    for month in month_sums:
+        totals[month.currency] += month.sums
     lift_columns = _LIFT_COLUMNS if by is GroupBy.ORIGIN else ()
     return PrintedTable(
         columns=[*columns, "currency", *Attributed._fields, *lift_columns],
         rows=rows,
-        whole=_as_rows(whole),
+        totals=_as_rows(totals),
         as_of=tx.now,
     )
 
 
-async def _lifts(
+async def _load_lifts(
     tx: Tx, organization_id: UUID, origins: Mapping[Origin, object], *, first: date, last: date
 ) -> Mapping[UUID, list[Lift]]:
-    """The measured lifts, by the id of their campaign or journey."""
-    found: defaultdict[UUID, list[Lift]] = defaultdict(list)
+    """Load what holdouts measured as extra sales, by the id of the campaign or journey."""
+    lifts: defaultdict[UUID, list[Lift]] = defaultdict(list)
     for kind in (SourceKind.CAMPAIGN, SourceKind.JOURNEY):
         ids_of_kind = {origin.id for origin in origins if origin.kind == kind.value}
         for lift in await read_lifts(tx, organization_id, kind, ids_of_kind, first=first, last=last):
-            found[lift.source.id].append(lift)
-    return found
+            lifts[lift.source.id].append(lift)
+    return lifts
 
 
-def _lift_of(lifts: list[Lift], currency: str) -> dict[str, Any]:
-    """The additional net sales, with the 95 % interval; empty if the lift was not measured."""
+def _lift_as_data(lifts: list[Lift], currency: str) -> dict[str, Any]:
+    """Return the additional net sales with their 95 % interval; empty if no holdout measured them."""
     summary = summarise(lifts, currency)
     extra = summary.extra_cents
     values = (None, None, None) if extra is None else tuple(map(round, (extra.value, extra.low, extra.high)))
@@ -131,11 +132,11 @@ def _lift_of(lifts: list[Lift], currency: str) -> dict[str, Any]:
 
 
 def _as_rows(sums: AttributedByCurrency) -> list[dict[str, Any]]:
-    return [{"currency": currency, **one._asdict()} for currency, one in sorted(sums.items())]
+    return [{"currency": currency, **attributed._asdict()} for currency, attributed in sorted(sums.items())]
 
 
 def _encode_origin(origin: Origin) -> str | None:
-    kind = _KINDS.get(origin.kind)
+    kind = _ID_KINDS.get(origin.kind)
     return None if kind is None else kind.encode(origin.id)
 
 

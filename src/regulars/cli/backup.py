@@ -1,4 +1,4 @@
-"""`regulars backup` and `regulars restore`: the whole database as one file in PostgreSQL's own format."""
+"""`regulars backup` and `regulars restore`: write the database to a file with pg_dump, and replace it by that file."""
 
 import contextlib
 import dataclasses
@@ -21,10 +21,11 @@ from regulars.kit.log import scrub
 from regulars.postgres import programs, relay
 from regulars.processes import in_use, serve_lock
 
+# pg_restore 17 and newer write TRANSACTION_TIMEOUT_LINE within their first lines; servers before 17 do not know it.
 HEADER_LINES_MAX: Final = 60
-# pg_restore 17 and newer begin with this statement, which older servers do not know.
 TRANSACTION_TIMEOUT_SINCE: Final = 170_000
 TRANSACTION_TIMEOUT_LINE: Final = b"SET transaction_timeout = 0;\n"
+# pg_dump has the option --exclude-extension since this major version.
 EXCLUDE_EXTENSION_SINCE: Final = 17
 # Emptying the database and restoring it are one transaction. We begin and commit it, not psql: psql would commit at the
 # end of its input, also when this command was killed in the middle of the backup.
@@ -45,19 +46,19 @@ def backup(
     if not file.absolute().parent.is_dir():
         raise CommandError(f"The folder {file.absolute().parent} does not exist.", code=ExitCode.USAGE)
     loaded = settings.load()
-    with database.opened(loaded) as url, _unfinished(file) as unfinished:
-        with _reached(url) as target:
-            arguments = ["--format=custom", "--no-owner", "--no-privileges", *_without_cluster(target.programs)]
-            done = subprocess.run(  # noqa: S603  # our own program and arguments, no shell
-                [target.programs / "pg_dump", *arguments, f"--file={unfinished}", f"--dbname={target.address}"],
+    with database.opened(loaded) as url, _temporary_file(file) as temporary:
+        with _connect_programs(url) as target:
+            arguments = ["--format=custom", "--no-owner", "--no-privileges", *_exclude_citus(target.programs)]
+            finished = subprocess.run(  # noqa: S603  # our own program and arguments, no shell
+                [target.programs / "pg_dump", *arguments, f"--file={temporary}", f"--dbname={target.address}"],
                 env=target.environment,
                 capture_output=True,
                 check=False,
             )
-        if done.returncode != 0:
-            raise CommandError(f"The backup failed: {_one_line(done.stderr)}")
-        size = unfinished.stat().st_size
-        unfinished.replace(file)
+        if finished.returncode != 0:
+            raise CommandError(f"The backup failed: {_first_line(finished.stderr)}")
+        size = temporary.stat().st_size
+        temporary.replace(file)
     err.print(f"Wrote {file} ({size:,} bytes).", markup=False)
     # Without the encryption key, all second factors and provider credentials in a backup are lost.
     is_file = loaded.is_embedded and loaded.secret_key is None
@@ -88,16 +89,16 @@ def restore(
         database.connected(url) as connection,
         in_use.exclusive(connection),
     ):
-        replaces = _holds_tables(url)
-        if replaces and connection.execute(IS_CLUSTER).fetchone() == (True,):
+        empties = _has_tables(url)
+        if empties and connection.execute(IS_CLUSTER).fetchone() == (True,):
             raise CommandError(
                 "The database is a cluster (Citus), whose tables a restore cannot replace; restore into an empty"
                 " database and name that one in DATABASE_URL."
             )
-        if replaces and _holds_organizations(url) and not force:
+        if empties and _has_data(url) and not force:
             raise CommandError("The database holds data; add --force to replace all of it with the backup.")
         changes = restore_replay.gather(loaded, connection, erasures or (), revokes_all_keys=revoke_keys)
-        _replay(file, url, replaces=replaces, last_statements=restore_replay.statements(changes))
+        _run_restore(file, url, empties=empties, last_statements=restore_replay.statements(changes))
         has_held_texts = restore_replay.end_all_access(url, changes)
         if loaded.is_embedded:
             migrate.migrate(url)
@@ -128,17 +129,17 @@ def _print_keys(keys: list[str], changes: restore_replay.AccessChanges) -> None:
             err.print(f"  {line}", markup=False)
 
 
-def _without_cluster(folder: Path) -> list[str]:
-    """Exclude the extensions of a cluster, so that any PostgreSQL can restore the file."""
+def _exclude_citus(folder: Path) -> list[str]:
+    """Leave the extensions of a Citus cluster out, so that any PostgreSQL can restore the file."""
     has_option = (programs.major(folder) or 0) >= EXCLUDE_EXTENSION_SINCE
     return ["--exclude-extension=citus*"] if has_option else []
 
 
-def _replay(file: Path, url: str, *, replaces: bool, last_statements: bytes) -> None:
+def _run_restore(file: Path, url: str, *, empties: bool, last_statements: bytes) -> None:
     """Run pg_restore, which turns the backup into statements, and psql, which runs them in one transaction.
     `last_statements` has further statements of that transaction."""
     with (
-        _reached(url) as target,
+        _connect_programs(url) as target,
         tempfile.TemporaryFile() as reader_errors,
         tempfile.TemporaryFile() as writer_errors,
     ):
@@ -156,7 +157,7 @@ def _replay(file: Path, url: str, *, replaces: bool, last_statements: bytes) -> 
                 raise CommandError("The programs of the restore could not be connected.")
             # psql may fail and close its end; its exit code and stderr are read below.
             with contextlib.suppress(BrokenPipeError):
-                _copy_statements(reader.stdout, writer.stdin, replaces=replaces, old_server=target.is_old_server)
+                _copy_statements(reader.stdout, writer.stdin, empties=empties, is_old_server=target.is_old_server)
             # After a failure, pg_restore must not wait for us to read its remaining output.
             reader.stdout.close()
             reader_code = reader.wait()
@@ -166,30 +167,30 @@ def _replay(file: Path, url: str, *, replaces: bool, last_statements: bytes) -> 
                 writer.stdin.close()
             writer_code = writer.wait()
         if reader_code != 0 or writer_code != 0:
-            reason = _reason(file, _read_errors(reader_errors), _read_errors(writer_errors))
+            reason = _describe_failure(file, _read_errors(reader_errors), _read_errors(writer_errors))
             raise CommandError(f"The restore changed nothing: {reason}")
 
 
-def _copy_statements(source: IO[bytes], target: IO[bytes], *, replaces: bool, old_server: bool) -> None:
+def _copy_statements(source: IO[bytes], target: IO[bytes], *, empties: bool, is_old_server: bool) -> None:
     target.write(BEGIN)
-    if replaces:
+    if empties:
         target.write(EMPTY_THE_DATABASE)
     for _ in range(HEADER_LINES_MAX):
         line = source.readline()
-        if not (old_server and line == TRANSACTION_TIMEOUT_LINE):
+        if not (is_old_server and line == TRANSACTION_TIMEOUT_LINE):
             target.write(line)
     shutil.copyfileobj(source, target)
     target.flush()
 
 
-def _holds_tables(url: str) -> bool:
+def _has_tables(url: str) -> bool:
     with database.connected(url) as connection:
         row = connection.execute("SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public')").fetchone()
         return row == (True,)
 
 
-def _holds_organizations(url: str) -> bool:
-    """A migrated schema without organizations counts as empty; tables of another program do not."""
+def _has_data(url: str) -> bool:
+    """Return whether a restore would replace data: organizations, or the tables of another program."""
     with database.connected(url) as connection:
         if connection.execute("SELECT to_regclass('public.organizations') IS NULL").fetchone() == (True,):
             return True
@@ -197,8 +198,8 @@ def _holds_organizations(url: str) -> bool:
 
 
 @contextlib.contextmanager
-def _unfinished(file: Path) -> Iterator[Path]:
-    """Write to a temporary file beside the target, so that a failed backup leaves no partial file."""
+def _temporary_file(file: Path) -> Iterator[Path]:
+    """Yield a temporary file beside the target, so that a failed backup leaves no partial file."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.absolute().parent)
     except OSError as error:
@@ -222,8 +223,8 @@ class ProgramTarget:
 
 
 @contextlib.contextmanager
-def _reached(url: str) -> Iterator[ProgramTarget]:
-    """A TLS connection goes through our relay, because the programs may be built without TLS."""
+def _connect_programs(url: str) -> Iterator[ProgramTarget]:
+    """Yield how PostgreSQL's programs connect: if TLS is needed, through a relay, as they may be built without TLS."""
     with database.connected(url) as connection, contextlib.ExitStack() as stack:
         address = {name: value for name, value in conninfo_to_dict(url).items() if name != "password"}
         if connection.pgconn.ssl_in_use:
@@ -249,13 +250,13 @@ def _read_errors(errors: IO[bytes]) -> bytes:
     return errors.read()
 
 
-def _reason(file: Path, reader_errors: bytes, writer_errors: bytes) -> str:
-    """Return the database's error, unless the file is damaged: then the database reports only the consequence."""
-    if any(mark in reader_errors for mark in TRUNCATION_MESSAGES):
+def _describe_failure(file: Path, reader_errors: bytes, writer_errors: bytes) -> str:
+    """Return the error of psql, unless pg_restore found the file damaged: then psql reports only a consequence."""
+    if any(message in reader_errors for message in TRUNCATION_MESSAGES):
         return f"the file {file} ends in the middle, so it is not a whole backup; take it again or use another."
-    return _one_line(reader_errors if reader_errors and b"Broken pipe" not in reader_errors else writer_errors)
+    return _first_line(reader_errors if reader_errors and b"Broken pipe" not in reader_errors else writer_errors)
 
 
-def _one_line(errors: bytes) -> str:
+def _first_line(errors: bytes) -> str:
     lines = [line.strip() for line in errors.decode(errors="replace").splitlines() if line.strip()]
     return scrub(lines[0] if lines else "the program gave no reason").rstrip(".") + "."

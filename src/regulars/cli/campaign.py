@@ -1,4 +1,4 @@
-"""`regulars campaign`: definitions from files, sending, stopping, recipients."""
+"""`regulars campaign`: save, check, send and stop campaigns, which send one text to the customers of segments."""
 
 import getpass
 import re
@@ -46,7 +46,8 @@ app = typer.Typer(no_args_is_help=True)
 
 LIST_MAX: Final = 1_000
 RECIPIENTS_MAX: Final = 100_000
-_START: Final = UUID(int=0)
+# Lists of recipients start after this profile id.
+_FIRST_PROFILE_ID: Final = UUID(int=0)
 RECIPIENT_COLUMNS: Final = (("CUSTOMER", "profile_id"), "variant", "outcome", "reason", "open_at", "fed_at")
 ExpectedRecipients = Annotated[
     int, typer.Option("--recipients", min=0, help="How many recipients you expect; more than the margin pauses it.")
@@ -119,20 +120,20 @@ def check(
         except (NotReady, AnalysisUnavailable) as error:
             return campaign, exact, str(error)
 
-    campaign, exact, found = run_on_pool(work)
+    campaign, exact, estimate_or_reason = run_on_pool(work)
     if as_json:
-        counted = None if isinstance(found, str) else estimate_as_data(found)
+        estimated = None if isinstance(estimate_or_reason, str) else estimate_as_data(estimate_or_reason)
         data = {"id": campaign_id, "faults": faults_as_data(campaign.faults)}
-        print_json({**data, "estimate": counted, "exact": exact_as_data(exact)})
+        print_json({**data, "estimate": estimated, "exact": exact_as_data(exact)})
         return
     print_faults(campaign.faults, COMMANDS.consequence)
     if campaign.faults:
         return
     print_outcome({}, "It can be sent.", as_json=False)
-    if isinstance(found, str):
-        print_outcome({}, f"Its audience cannot be counted now. {found}", as_json=False)
+    if isinstance(estimate_or_reason, str):
+        print_outcome({}, f"Its audience cannot be counted now. {estimate_or_reason}", as_json=False)
     else:
-        print_estimate(found, exact)
+        print_estimate(estimate_or_reason, exact)
 
 
 @app.command()
@@ -170,13 +171,13 @@ def _schedule(
 
 def _read_cost(amounts: list[str] | None) -> dict[str, Decimal] | None:
     """Parse amounts such as `12.50EUR` and `3 CHF`; None if there are none."""
-    found: dict[str, Decimal] = {}
+    cost: dict[str, Decimal] = {}
     for text in amounts or ():
         matched = _AMOUNT.fullmatch(text.strip())
         if matched is None:
             raise CommandError(f"'{text}' is not an amount; write it as 12.50EUR.", code=ExitCode.USAGE)
-        found[matched["currency"].upper()] = Decimal(matched["amount"])
-    return found or None
+        cost[matched["currency"].upper()] = Decimal(matched["amount"])
+    return cost or None
 
 
 @app.command()
@@ -296,13 +297,13 @@ def recipients(
 ) -> None:
     """List the recipients with one outcome."""
     identifier = read_id(ids.CAMPAIGN, campaign_id)
-    found = run(
+    rows = run(
         organization,
         lambda context: list_recipients(
-            context.tx, context.organization_id, identifier, outcome=outcome, after=_START, limit=limit
+            context.tx, context.organization_id, identifier, outcome=outcome, after=_FIRST_PROFILE_ID, limit=limit
         ),
     )
-    print_rows([_recipient_as_data(each) for each in found], RECIPIENT_COLUMNS, as_json=as_json)
+    print_rows([_recipient_as_data(row) for row in rows], RECIPIENT_COLUMNS, as_json=as_json)
 
 
 def _recipient_as_data(row: RecipientRow) -> dict[str, Any]:

@@ -8,42 +8,42 @@ from regulars.campaigns.text_sizes import AudienceSize
 from regulars.cli.output import print_outcome, print_rows
 
 
-def estimate_as_data(found: Estimate) -> dict[str, Any]:
-    """The estimate as data for JSON. Costs and parts are computed from a sample of the customers."""
+def estimate_as_data(estimate: Estimate) -> dict[str, Any]:
+    """Return the estimate as data for JSON. Costs and parts are computed from a sample of the customers."""
     return {
-        "customers": found.counts.total,
-        "may_be_texted": found.counts.split.may_be_texted,
-        "recipients": found.recipients,
-        "held_out": found.held_out,
-        "global_holdout": found.global_holdout,
-        "capped": found.capped,
-        "skipped": found.size.skipped,
-        "parts": found.size.parts,
-        "cost": found.size.cost.amounts,
-        "parts_without_price": found.size.cost.parts_without_price,
-        "countries": _countries(found.size),
+        "customers": estimate.counts.total,
+        "may_be_texted": estimate.counts.split.may_be_texted,
+        "recipients": estimate.recipients,
+        "held_out": estimate.held_out,
+        "global_holdout": estimate.global_holdout,
+        "capped": estimate.capped,
+        "skipped": estimate.size.skipped,
+        "parts": estimate.size.parts,
+        "cost": estimate.size.cost.amounts,
+        "parts_without_price": estimate.size.cost.parts_without_price,
+        "countries": _countries_as_data(estimate.size),
         "variants": [
             {
                 "recipients": variant.recipients,
                 "parts": variant.parts,
                 "spread": {str(parts): times for parts, times in variant.spread.items()},
-                "forces_unicode": [one.character for one in variant.forcing],
+                "forces_unicode": [each.character for each in variant.forcing],
             }
-            for variant in found.size.variants
+            for variant in estimate.size.variants
         ],
-        "duration_s": None if found.duration is None else found.duration.total_seconds(),
-        "sampled": found.sampled,
-        # Programs read it; an exact count is printed by itself.
+        "duration_s": None if estimate.duration is None else estimate.duration.total_seconds(),
+        "sampled": estimate.sampled,
+        # Always false: the exact count is an object of its own, but scripts read this key.
         "is_exact": False,
     }
 
 
-def print_estimate(found: Estimate, exact: ExactCost | None) -> None:
+def print_estimate(estimate: Estimate, exact: ExactCost | None) -> None:
     """Print the estimate, with the exact numbers if the worker has counted them."""
-    size = found.size if exact is None or exact.size is None else exact.size
-    about = "about " if size is found.size else ""
-    print_rows(_countries(size), ("country", "recipients", "parts", "cost"), as_json=False)
-    counted = found if exact is None or exact.size is None else exact
+    size = estimate.size if exact is None or exact.size is None else exact.size
+    about = "about " if size is estimate.size else ""
+    print_rows(_countries_as_data(size), ("country", "recipients", "parts", "cost"), as_json=False)
+    counted = estimate if exact is None or exact.size is None else exact
     in_holdout = f"{counted.global_holdout:,} in the global holdout, " if counted.global_holdout else ""
     sentences = [
         f"{size.recipients:,} recipients, {counted.held_out:,} held out, {in_holdout}{about}{size.parts:,} parts."
@@ -55,32 +55,32 @@ def print_estimate(found: Estimate, exact: ExactCost | None) -> None:
         sentences.append(f"No price is set for {', '.join(size.cost.parts_without_price)}.")
     if exact is not None and exact.size is None:
         sentences.append(exact.reason or f"{exact.rendered:,} of {exact.customers:,} customers are counted exactly.")
-    if found.capped:
-        sentences.append(f"About {found.capped:,} have reached the frequency cap.")
-    for number, variant in enumerate(found.size.variants, start=1):
-        sentences += [f"Variant {number}: {one.character} in {one.word} forces Unicode." for one in variant.forcing]
+    if estimate.capped:
+        sentences.append(f"About {estimate.capped:,} have reached the frequency cap.")
+    for number, variant in enumerate(estimate.size.variants, start=1):
+        sentences += [f"Variant {number}: {each.character} in {each.word} forces Unicode." for each in variant.forcing]
     print_outcome({}, " ".join(sentences), as_json=False)
 
 
-def exact_as_data(found: ExactCost | None) -> dict[str, Any] | None:
-    """The exact cost as data for JSON; `parts` and `cost` are None until the whole audience is counted."""
-    if found is None:
+def exact_as_data(exact: ExactCost | None) -> dict[str, Any] | None:
+    """Return the exact cost as data for JSON; `parts` and `cost` are None until the whole audience is counted."""
+    if exact is None:
         return None
-    size = found.size
+    size = exact.size
     return {
-        "customers": found.customers,
-        "counted": found.rendered,
-        "held_out": found.held_out,
-        "global_holdout": found.global_holdout,
+        "customers": exact.customers,
+        "counted": exact.rendered,
+        "held_out": exact.held_out,
+        "global_holdout": exact.global_holdout,
         "parts": None if size is None else size.parts,
         "cost": None if size is None else size.cost.amounts,
-        "countries": None if size is None else _countries(size),
-        "reason": found.reason,
-        "completed_at": found.completed_at,
+        "countries": None if size is None else _countries_as_data(size),
+        "reason": exact.reason,
+        "completed_at": exact.completed_at,
     }
 
 
-def _countries(size: AudienceSize) -> list[dict[str, Any]]:
+def _countries_as_data(size: AudienceSize) -> list[dict[str, Any]]:
     return [
         {"country": each.country or None, "recipients": each.recipients, "parts": each.parts, "cost": each.cost}
         for each in size.countries

@@ -1,4 +1,4 @@
-"""Open the database for a command: start and share the embedded one, check an external one, migrate, read the key."""
+"""Open the database for a command: start the embedded one or check an external one, migrate it, load the key."""
 
 import asyncio
 import contextlib
@@ -19,19 +19,20 @@ from regulars.organizations import sealing
 from regulars.organizations import secret as organization_secret
 from regulars.postgres import embedded
 
+# PostgreSQL 15.
 SERVER_VERSION_MIN: Final = 150_000
 
 Result = TypeVar("Result")
 
 
 @contextlib.contextmanager
-def opened(settings: Settings, *, may_create: bool = False, by_any_pooler: bool = False) -> Iterator[str]:
+def opened(settings: Settings, *, may_create: bool = False, allows_any_pooler: bool = False) -> Iterator[str]:
     """Yield the address of a reachable database of a supported version; stop the embedded one when the command ends.
 
     `may_create` is for commands that set an installation up. Any other command in the wrong folder would create an
     empty database there and hide the mistake.
     """
-    # The encryption key is loaded when the first sealed secret is read: most commands read none.
+    # The encryption key is loaded when the first encrypted secret is read: most commands read none.
     organization_secret.unlock_with(lambda: vault.of(vault.with_key(settings, may_make=False)))
     set_link_url(settings.link_url)
     if settings.database_url is None:
@@ -46,7 +47,7 @@ def opened(settings: Settings, *, may_create: bool = False, by_any_pooler: bool 
         return
     with connected(settings.database_url) as connection:
         check_version(connection)
-        if not by_any_pooler:
+        if not allows_any_pooler:
             db_checks.refuse_transaction_pooling(connection, settings.database_url)
     yield settings.database_url
 
@@ -147,7 +148,7 @@ async def pool(
 def with_secret_key(settings: Settings, url: str) -> Settings:
     """Return the settings with the encryption key, checked against the fingerprint that the database stores.
 
-    Call it before `settings.database_url` is set for the embedded database: it shows whether that one is used.
+    Call it before `settings.database_url` is set for the embedded database: without an address it counts as embedded.
     """
     try:
         with connected(url) as connection:

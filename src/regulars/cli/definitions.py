@@ -1,4 +1,4 @@
-"""The commands that segments, journeys and campaigns have in common: each is defined by a file."""
+"""The commands that segments, journeys and campaigns share: save a definition from a JSON file, list and show them."""
 
 import getpass
 from collections.abc import Awaitable, Callable, Sequence
@@ -50,12 +50,12 @@ Version = TypeVar("Version", bound=StoredVersion)
 
 @dataclass(frozen=True, kw_only=True)
 class DefinitionCommands(Generic[Definition, Version]):
-    """`schema`, `create`, `update`, `list` and `show` of one kind of definition."""
+    """The commands `schema`, `create`, `update`, `list` and `show` for one kind of definition."""
 
     kind: IdKind
     schema: Callable[[], bytes]
     read: Callable[[bytes], Definition]
-    # (tx, organization_id, [id,] definition, created_by=...), and (tx, organization_id, id, version=...)
+    # Called with (tx, organization_id, [id,] definition, created_by=...); `load` with (…, id, version=...).
     save_new: Callable[..., Awaitable[Version]]
     save_version: Callable[..., Awaitable[Version]]
     load: Callable[..., Awaitable[Version]]
@@ -66,7 +66,7 @@ class DefinitionCommands(Generic[Definition, Version]):
     recorded: tuple[str, ...]
     # The consequence of a fault, such as `It cannot run yet`.
     consequence: str
-    # What differs from the columns of the row.
+    # Returns the values to print instead of columns of the row.
     decode: Callable[[Any], dict[str, Any]] = lambda _row: {}
 
     def add_to(self, app: typer.Typer, *, create: str, update: str, list_: str, show: str) -> None:
@@ -119,11 +119,11 @@ class DefinitionCommands(Generic[Definition, Version]):
 
     def _show(self, organization: OfOrganization, identifier: TheId, version: AVersion = None) -> None:
         row_id = read_id(self.kind, identifier)
-        found = run(
+        stored = run(
             organization, lambda context: self.load(context.tx, context.organization_id, row_id, version=version)
         )
-        definition = msgspec.to_builtins(found.definition)
-        print_json({**self.row_as_data(found.row), "definition": definition, "faults": faults_as_data(found.faults)})
+        definition = msgspec.to_builtins(stored.definition)
+        print_json({**self.row_as_data(stored.row), "definition": definition, "faults": faults_as_data(stored.faults)})
 
     def _save(
         self,

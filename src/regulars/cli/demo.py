@@ -1,4 +1,4 @@
-"""`regulars demo`: fill an organization with sample data."""
+"""`regulars demo`: create a demo organization and fill it with two years of sample customers, sales and texts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regulars.accounts.audit.log import OPERATOR, record
-from regulars.cli.output import CommandError, ExitCode, counted, err, out
+from regulars.cli.output import CommandError, ExitCode, err, format_count, out
 from regulars.cli.runner import run_on_pool
 from regulars.demo.fill import fill
 from regulars.demo.load import SALES_MAX, DemoPlan, organization_has_data
@@ -42,12 +42,12 @@ def demo(
         raise CommandError("--until must not be in the future.", code=ExitCode.USAGE)
     plan = DemoPlan(seed=seed, sales=sales, customers=count_customers(sales), last_day=(until or today).date())
     run_on_pool(
-        lambda pool, settings: _fill(pool, organization, plan, force=force, sealing=vault.of(settings)),
+        lambda pool, settings: _fill(pool, organization, plan, force=force, opened_vault=vault.of(settings)),
         needs_vault=True,
         may_create=True,
         statement_timeout_ms=STATEMENT_TIMEOUT_MS,
     )
-    out.print(f"The organization {organization} now has {counted(sales, 'ticket')} from two years.", markup=False)
+    out.print(f"The organization {organization} now has {format_count(sales, 'ticket')} from two years.", markup=False)
     out.print("Next:", markup=False)
     arguments = f"you@example.com --role owner --organization {_quoted(organization)}"
     out.print(f"  regulars user create {arguments}  # prints a link to sign in", markup=False, soft_wrap=True)
@@ -56,7 +56,7 @@ def demo(
     out.print("  curl -H 'x-api-key: …' 'http://127.0.0.1:8080/v1/sales-events?limit=5'", markup=False)
 
 
-async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, sealing: vault.AnyVault) -> None:
+async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, opened_vault: vault.AnyVault) -> None:
     async with pool.connection() as connection:
         organization = await _find_or_create(connection, name)
         secret_and_country = await manage.find_secret_and_country(connection, organization.id)
@@ -65,19 +65,19 @@ async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, seali
             f"The organization {name} has data already; choose another with --organization, or add to it with --force."
         )
     with _progress_bars(plan) as bars:
-        await fill(pool, organization.id, plan, secret=secret_and_country.secret, vault=sealing, progress=bars.add)
+        await fill(pool, organization.id, plan, secret=secret_and_country.secret, vault=opened_vault, progress=bars.add)
     async with pool.transaction() as tx:
         await record(tx, organization.id, OPERATOR, "demo.fill", name, after={"tickets": plan.sales})
 
 
 async def _find_or_create(connection: manage.Connection, name: str) -> Organization:
-    """Only a demo may be filled again: sample customers must not mix with real ones."""
-    found = await manage.find_organization(connection, name)
-    if found is None:
+    """Find or create the organization; refuse one that is no demo: sample customers must not mix with real ones."""
+    organization = await manage.find_organization(connection, name)
+    if organization is None:
         return await manage.create_organization(connection, name)
-    if not await manage.is_demo(connection, found.id):
+    if not await manage.is_demo(connection, organization.id):
         raise CommandError(f"The organization {name} is not a demo; choose another name with --organization.")
-    return found
+    return organization
 
 
 class _ProgressBars:

@@ -19,7 +19,7 @@ from regulars.accounts.audit.log import OPERATOR, record
 from regulars.catalog.counts.counting import count_every_key
 from regulars.catalog.model import Catalog
 from regulars.cli import database
-from regulars.cli.output import CommandError, ExitCode, counted, out, print_json
+from regulars.cli.output import CommandError, ExitCode, format_count, out, print_json
 from regulars.cli.runner import AsJson, run_on_pool
 from regulars.consent import figures
 from regulars.kit import cluster, db_checks, migrate, releases, vault
@@ -40,10 +40,10 @@ DISK_FREE_BYTES_MIN: Final = 1024**3
 CLOCK_DIFFERENCE_S_MAX: Final = 5.0
 # Nodes of a cluster use their own clocks for the age of sales and the order of consents.
 NODE_CLOCK_DIFFERENCE_S_MAX: Final = 0.5
-# The connections of one server process in addition to its pool: those for recording and look-ups, and one for wake-ups.
-# The worker (besides its pool), the analysis process and the lock together need fewer.
+# The connections of one server process in addition to its pool: those for recording and look-ups, and one for
+# notifications. The worker, the analysis process and the lock count as one more server process; together they use less.
 CONNECTIONS_BESIDE_POOL: Final = RECORDING_MAX + LOOKING_UP_MAX + URGENT_MAX + 1
-# A recount waits for a worker, which locks the totals of sales for as long as a batch takes.
+# A recount waits while a worker locks the totals of sales, which takes as long as a batch.
 RECOUNT_TRIES_MAX: Final = 40
 RECOUNT_RETRY_S: Final = 0.25
 
@@ -67,12 +67,12 @@ def doctor(
     if recount:
         _recount(as_json=as_json)
         return
-    findings = list(_examine())
+    findings = list(_run_checks())
     if as_json:
         print_json([dataclasses.asdict(finding) for finding in findings])
     else:
         for finding in findings:
-            out.print(_mark(finding), end="")
+            out.print(_format_status(finding), end="")
             out.print(f"{finding.name}: {finding.found}", markup=False)
             if finding.advice:
                 out.print(f"      {finding.advice}", markup=False)
@@ -80,17 +80,17 @@ def doctor(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _check(name: str, ok: bool, found: str, *, fix: str) -> Finding:
+def _finding(name: str, ok: bool, found: str, *, fix: str) -> Finding:
     return Finding(name=name, ok=ok, found=found, advice="" if ok else fix)
 
 
-def _mark(finding: Finding) -> str:
+def _format_status(finding: Finding) -> str:
     if not finding.ok:
         return "[red]bad [/red]"
     return "[yellow]warn [/yellow]" if finding.advice else "[green]ok  [/green]"
 
 
-def _examine() -> Iterator[Finding]:
+def _run_checks() -> Iterator[Finding]:
     yield Finding(name="python", ok=sys.version_info >= (3, 11), found=platform.python_version())
     try:
         settings = load()
@@ -98,12 +98,12 @@ def _examine() -> Iterator[Finding]:
         yield Finding(name="settings", ok=False, found=str(error), advice="`docs/configuration.md` lists them all.")
         return
     yield Finding(name="settings", ok=True, found=f"{len(settings.sources)} set, the others at their defaults.")
-    yield _proxy(settings)
-    yield _links(settings)
-    yield _disk(settings)
+    yield _check_proxy(settings)
+    yield _check_short_links(settings)
+    yield _check_disk(settings)
     try:
-        with database.opened(settings, by_any_pooler=True) as url:
-            yield from _examine_database(settings, url)
+        with database.opened(settings, allows_any_pooler=True) as url:
+            yield from _check_database(settings, url)
     except (CommandError, EmbeddedDatabaseError, psycopg.Error) as error:
         advice = (
             "Read the log files in the data folder."
@@ -113,8 +113,8 @@ def _examine() -> Iterator[Finding]:
         yield Finding(name="database", ok=False, found=str(error), advice=advice)
 
 
-def _proxy(settings: Settings) -> Finding:
-    """Regulars does not speak TLS itself, so a public https address means that a proxy is in front of it."""
+def _check_proxy(settings: Settings) -> Finding:
+    """Warn if a proxy is not configured. Regulars does not speak TLS, so a public https address means a proxy."""
     is_unconfigured = (settings.public_url or "").startswith("https://") and not settings.trusted_proxies
     advice = (
         "Name it in REGULARS_TRUSTED_PROXIES: until then all visitors share one address, and 50 wrong passwords in 15"
@@ -130,8 +130,8 @@ def _proxy(settings: Settings) -> Finding:
     )
 
 
-def _links(settings: Settings) -> Finding:
-    """Only warn: this machine may not see the names that the phones of customers do."""
+def _check_short_links(settings: Settings) -> Finding:
+    """Warn if the host of short links has no address. Only warn: DNS may answer differently to customers' phones."""
     host = urlsplit(settings.link_url or "").hostname
     if host is None:
         return Finding(name="short links", ok=True, found="Not set up: links in texts stay as they are written.")
@@ -143,85 +143,87 @@ def _links(settings: Settings) -> Finding:
     return Finding(name="short links", ok=True, found=f"Links in texts lead to {host}.")
 
 
-def _disk(settings: Settings) -> Finding:
+def _check_disk(settings: Settings) -> Finding:
     existing = settings.data_dir
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     free = shutil.disk_usage(existing).free
     found = f"{free / 1024**3:.1f} GiB free under {settings.data_dir}."
-    return _check("disk", free >= DISK_FREE_BYTES_MIN, found, fix="Free some space: PostgreSQL stops on a full disk.")
+    return _finding("disk", free >= DISK_FREE_BYTES_MIN, found, fix="Free some space: PostgreSQL stops on a full disk.")
 
 
-def _examine_database(settings: Settings, url: str) -> Iterator[Finding]:
+def _check_database(settings: Settings, url: str) -> Iterator[Finding]:
     with database.connected(url) as connection:
         version = connection.info.parameter_status("server_version") or "unknown"
         where = "embedded" if settings.is_embedded else "external"
         yield Finding(name="database", ok=True, found=f"PostgreSQL {version}, {where}.")
-        for check in CHECKS:
+        for check in DATABASE_CHECKS:
             yield check(settings, connection)
         if connection.execute(cluster.IS_CLUSTER).fetchone() == (True,):
-            yield from _examine_cluster(connection)
-    yield _migrations(settings, url)
+            yield from _check_cluster(connection)
+    yield _check_migrations(settings, url)
 
 
-def _durable(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+def _check_durability(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     unsafe = db_checks.unsafe_settings(connection)
     found = f"Acknowledged writes can be lost: {', '.join(unsafe)}." if unsafe else "Acknowledged writes survive."
     fix = "Turn these PostgreSQL settings on; the server refuses to start until then."
-    return _check("durability", not unsafe, found, fix=fix)
+    return _finding("durability", not unsafe, found, fix=fix)
 
 
-def _writable(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+def _check_writes(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     is_writable = connection.execute(IS_READ_ONLY).fetchone() == (False,)
     found = "The database accepts writes." if is_writable else "The database is read-only."
     fix = "Promote it, or point DATABASE_URL at the primary; the server recovers by itself."
-    return _check("writes", is_writable, found, fix=fix)
+    return _finding("writes", is_writable, found, fix=fix)
 
 
-def _pooler(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+def _check_pooler(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     pooling = Pooling.NONE if settings.database_url is None else find_pooling(connection, settings.database_url)
     found = f"A pooler is in front of PostgreSQL and assigns connections by {pooling}."
     if pooling is Pooling.NONE:
         found = "Connections reach PostgreSQL directly."
-    return _check("pooler", pooling is not Pooling.TRANSACTION, found, fix=f"Sessions get lost, nothing starts: {FIX}.")
+    is_safe = pooling is not Pooling.TRANSACTION
+    return _finding("pooler", is_safe, found, fix=f"Sessions get lost, nothing starts: {FIX}.")
 
 
-def _encoding(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+def _check_encoding(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     encoding = str(connection.info.parameter_status("server_encoding"))
     fix = "Create the database again with ENCODING 'UTF8'."
-    return _check("encoding", encoding == "UTF8", f"The database stores {encoding}.", fix=fix)
+    return _finding("encoding", encoding == "UTF8", f"The database stores {encoding}.", fix=fix)
 
 
-def _rights(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+def _check_rights(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     row = connection.execute(
         "SELECT current_user, coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)"
     ).fetchone()
     user, allowed = row or ("unknown", False)
     found = f"{user} may {'' if allowed else 'not '}create tables."
-    return _check("rights", bool(allowed), found, fix=f"GRANT CREATE ON SCHEMA public TO {user}, or make it the owner.")
+    fix = f"GRANT CREATE ON SCHEMA public TO {user}, or make it the owner."
+    return _finding("rights", bool(allowed), found, fix=fix)
 
 
-def _clock(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+def _check_clock(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     before = time.time()
     row = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()
     middle = (before + time.time()) / 2
     difference = abs(float(row[0]) - middle) if row else float("inf")
     found = f"The clocks of the database and of this machine differ by {difference:.1f} s."
-    return _check(
+    return _finding(
         "clock", difference <= CLOCK_DIFFERENCE_S_MAX, found, fix="Run a time service (NTP) on both machines."
     )
 
 
-def _connections(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+def _check_connections(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     row = connection.execute("SHOW max_connections").fetchone()
     allowed = int(row[0]) if row else 0
     needed = (settings.workers + 1) * (settings.database_pool_max + CONNECTIONS_BESIDE_POOL)
     found = f"This machine uses up to {needed} of {allowed} connections."
     fix = "Lower REGULARS_DATABASE_POOL_MAX or raise max_connections."
-    return _check("connections", needed <= allowed, found, fix=fix)
+    return _finding("connections", needed <= allowed, found, fix=fix)
 
 
-def _secret_key(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+def _check_secret_key(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     has_table = connection.execute("SELECT to_regclass('vault_key') IS NOT NULL").fetchone() == (True,)
     fingerprint = vault.read_fingerprint(connection) if has_table else None
     is_file = settings.secret_key is None and settings.is_embedded
@@ -234,10 +236,10 @@ def _secret_key(settings: Settings, connection: psycopg.Connection[Any]) -> Find
         return Finding(name="secret key", ok=True, found=f"None yet. {where}")
     found = f"The key here is {own_fingerprint or 'missing'}, the database's is {fingerprint or 'not stored yet'}."
     fix = "Start with the key that the secrets were encrypted with; no other key opens them."
-    return _check("secret key", fingerprint in {None, own_fingerprint}, found, fix=fix)
+    return _finding("secret key", fingerprint in {None, own_fingerprint}, found, fix=fix)
 
 
-def _organization_secrets(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+def _check_organization_secrets(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     """Warn about unencrypted secrets. Everything works with them, but a stolen backup reveals what they protect."""
     try:
         [(plain, total)] = connection.execute(
@@ -255,48 +257,48 @@ def _organization_secrets(settings: Settings, connection: psycopg.Connection[Any
     )
 
 
-def _erasure_log(settings: Settings, _connection: psycopg.Connection[Any]) -> Finding:
+def _check_erasure_log(settings: Settings, _connection: psycopg.Connection[Any]) -> Finding:
     path = settings.erasure_log_path
     ok = ErasureLog(path).is_writable()
     fix = "Set REGULARS_ERASURE_LOG to a writable file; until then erasures are refused."
-    return _check("erasure log", ok, f"{path} is {'' if ok else 'not '}writable.", fix=fix)
+    return _finding("erasure log", ok, f"{path} is {'' if ok else 'not '}writable.", fix=fix)
 
 
-CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]] = (
-    _durable,
-    _writable,
-    _pooler,
-    _encoding,
-    _rights,
-    _clock,
-    _connections,
-    _secret_key,
-    _organization_secrets,
-    _erasure_log,
+DATABASE_CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]] = (
+    _check_durability,
+    _check_writes,
+    _check_pooler,
+    _check_encoding,
+    _check_rights,
+    _check_clock,
+    _check_connections,
+    _check_secret_key,
+    _check_organization_secrets,
+    _check_erasure_log,
 )
 
 
-def _examine_cluster(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+def _check_cluster(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
     nodes = cluster.find_nodes(connection)
     unreachable = [node.name for node in nodes if not node.is_reachable]
     found = f"No response from {', '.join(unreachable)}." if unreachable else f"All {len(nodes)} nodes respond."
-    yield _check(
+    yield _finding(
         "cluster nodes", not unreachable, found, fix="Start them: their organizations are down, the others are not."
     )
     versions = {node.versions for node in nodes if node.is_reachable}
     found = f"PostgreSQL and Citus are {' and '.join(sorted(versions)) or 'unknown'}."
-    yield _check("cluster versions", len(versions) <= 1, found, fix="Upgrade every node to the same versions.")
+    yield _finding("cluster versions", len(versions) <= 1, found, fix="Upgrade every node to the same versions.")
     difference = max((node.clock_off_s for node in nodes), default=0.0)
     found = f"The clocks of the nodes differ from the coordinator's by up to {difference:.1f} s."
     fix = "Run a time service (NTP) on every node."
-    yield _check("cluster clocks", difference <= NODE_CLOCK_DIFFERENCE_S_MAX, found, fix=fix)
+    yield _finding("cluster clocks", difference <= NODE_CLOCK_DIFFERENCE_S_MAX, found, fix=fix)
     local = cluster.find_local_tables(connection)
     found = f"Not distributed: {', '.join(local)}." if local else "Every table of organizations is distributed."
     fix = "Distribute them by organization_id; until then only the coordinator stores them."
-    yield _check("cluster tables", not local, found, fix=fix)
+    yield _finding("cluster tables", not local, found, fix=fix)
 
 
-def _migrations(settings: Settings, url: str) -> Finding:
+def _check_migrations(settings: Settings, url: str) -> Finding:
     try:
         with database.connected(url) as connection:
             releases.refuse_outdated(connection, ProcessRole.SERVER, ProcessRole.WORKER)
@@ -305,13 +307,13 @@ def _migrations(settings: Settings, url: str) -> Finding:
         return Finding(name="migrations", ok=False, found=str(error))
     found = f"Missing: {', '.join(missing)}." if missing else "The schema is up to date."
     fix = "`regulars serve` applies them." if settings.is_embedded else "Run `regulars migrate`."
-    return _check("migrations", not missing, found, fix=fix)
+    return _finding("migrations", not missing, found, fix=fix)
 
 
 def _recount(*, as_json: bool) -> None:
     """Mark all derived data as due; the worker rebuilds it in batches while servers keep running.
 
-    It is needed after a worker of an older release has handled facts, and lacked the listeners that derive this data.
+    It is needed after a worker of an older release ran, which could not update derived data that is newer than itself.
     """
     count = run_on_pool(lambda pool, _settings: _recount_all(pool))
     if as_json:
@@ -319,7 +321,7 @@ def _recount(*, as_json: bool) -> None:
         return
     names = ", ".join(DERIVED)
     out.print(
-        f"The worker recounts {counted(count, 'organization')}: {names}. Pages say up to when sales are counted.",
+        f"The worker recounts {format_count(count, 'organization')}: {names}. Pages say up to when sales are counted.",
         markup=False,
     )
 
@@ -328,20 +330,20 @@ async def _recount_all(pool: Database) -> int:
     async with pool.connection() as connection:
         organizations = await manage.list_organizations(connection)
     for organization in organizations:
-        for name, mark in DERIVED.items():
-            await _mark_as_due(pool, organization.id, name, mark)
+        for name, mark_as_due in DERIVED.items():
+            await _retry_mark_as_due(pool, organization.id, name, mark_as_due)
         async with pool.transaction() as tx:
             await record(tx, organization.id, OPERATOR, "organization.recount", organization.name)
     return len(organizations)
 
 
-async def _mark_as_due(
-    pool: Database, organization_id: UUID, name: str, mark: Callable[[Tx, UUID], Awaitable[object]]
+async def _retry_mark_as_due(
+    pool: Database, organization_id: UUID, name: str, mark_as_due: Callable[[Tx, UUID], Awaitable[object]]
 ) -> None:
     for _ in range(RECOUNT_TRIES_MAX):
         try:
             async with pool.transaction() as tx:
-                await mark(tx, organization_id)
+                await mark_as_due(tx, organization_id)
                 return
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             await asyncio.sleep(RECOUNT_RETRY_S)

@@ -1,4 +1,4 @@
-"""End a failed command: one sentence and an exit code for errors that an operator can fix, else a traceback."""
+"""End a failed command with one sentence and an exit code if an operator can fix the error, else with a traceback."""
 
 import signal
 import sys
@@ -15,7 +15,7 @@ from regulars.kit.log import scrub
 
 # Errors that an operator can fix, by class name: importing the classes would load modules that most commands do not
 # need.
-REPAIRABLE: Final = {
+EXIT_CODE_BY_ERROR: Final = {
     "psycopg.Error": ExitCode.DATABASE,
     "regulars.postgres.errors.EmbeddedDatabaseError": ExitCode.DATABASE,
     "regulars.postgres.errors.ProgramsError": ExitCode.DATABASE,
@@ -45,13 +45,13 @@ class Terminated(KeyboardInterrupt):
 
 
 def run(app: typer.Typer) -> None:
-    """Run the command; errors that an operator can fix end in one sentence, programming errors in a traceback."""
+    """Run the command and handle its errors."""
     try:
         with _terminable():
             app()
     except SystemExit as ended:
         if ended.code == ExitCode.INTERRUPTED:
-            _say("Interrupted.")
+            _print_sentence("Interrupted.")
         raise
     except CommandError as error:
         _end(error, error.code)
@@ -59,16 +59,16 @@ def run(app: typer.Typer) -> None:
         _end_interrupted(error)
     except Exception as error:
         names = [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__]
-        repairable = next((name for name in names if name in REPAIRABLE), None)
-        if repairable is None:
+        error_name = next((name for name in names if name in EXIT_CODE_BY_ERROR), None)
+        if error_name is None:
             raise
-        if repairable == "psycopg.Error":
+        if error_name == "psycopg.Error":
             _end(f"The database refused: {' '.join(str(error).split())}.", ExitCode.DATABASE)
-        if repairable == "regulars.kit.settings.SettingsError":
+        if error_name == "regulars.kit.settings.SettingsError":
             # The message is not scrubbed: it never contains the value of a secret, and its examples look like secrets.
-            _say(str(error))
+            _print_sentence(str(error))
             sys.exit(ExitCode.USAGE)
-        _end(error, REPAIRABLE[repairable])
+        _end(error, EXIT_CODE_BY_ERROR[error_name])
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def _terminable() -> Iterator[None]:
     try:
         yield
     except SystemExit:
-        # Typer has turned the exception into an exit code.
+        # Typer has turned `Terminated` into SystemExit.
         if is_terminated:
             raise Terminated from None
         raise
@@ -108,9 +108,9 @@ def _end_interrupted(error: KeyboardInterrupt) -> None:
 
 
 def _end(sentence: object, code: ExitCode) -> None:
-    _say(scrub(str(sentence)))
+    _print_sentence(scrub(str(sentence)))
     sys.exit(code)
 
 
-def _say(sentence: str) -> None:
+def _print_sentence(sentence: str) -> None:
     err.print(f"regulars: {sentence}", markup=False)

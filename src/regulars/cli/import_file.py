@@ -1,4 +1,4 @@
-"""`regulars import`: files of sales, profiles, stores and consents."""
+"""`regulars import`: import a file of sales, customers, stores or consents, and write rejected rows to another file."""
 
 import asyncio
 import gzip
@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
-from regulars.cli.output import CommandError, ExitCode, counted, err, print_json, print_table
+from regulars.cli.output import CommandError, ExitCode, err, format_count, print_json, print_table
 from regulars.cli.runner import AsJson, OfOrganization, find_organization
 from regulars.imports.file_reader import FORMATS, Format, read_file
 from regulars.imports.mapping import load_mapping, write_mapping
@@ -110,32 +110,32 @@ def import_file(
     except FileError as error:
         raise CommandError(str(error), code=ExitCode.USAGE) from None
     rejections = _RejectedRows(rejected or Path(("import" if file == STANDARD_INPUT else file) + REJECTED_SUFFIX))
-    with _opened(file) as stream, database.ready(loaded) as url, rejections:
+    with _open_stream(file) as stream, database.ready(loaded) as url, rejections:
         try:
-            opened = read_file(stream, kind, cast("Format | None", file_format), column_mapping)
-            for remark in opened.remarks:
+            parsed = read_file(stream, kind, cast("Format | None", file_format), column_mapping)
+            for remark in parsed.remarks:
                 err.print(remark, markup=False)
             report = asyncio.run(
-                _run(
-                    url, organization, kind, opened.rows, loaded, stream=stream, dry_run=dry_run, rejections=rejections
+                _import_rows(
+                    url, organization, kind, parsed.rows, loaded, stream=stream, dry_run=dry_run, rejections=rejections
                 )
             )
         except (FileError, EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise CommandError(_file_fault(error), code=ExitCode.USAGE) from None
-    report.ignored.update(dict.fromkeys(opened.ignored_columns, report.rows))
-    _print(report, dry_run=dry_run, as_json=as_json)
+            raise CommandError(_describe_file_error(error), code=ExitCode.USAGE) from None
+    report.ignored.update(dict.fromkeys(parsed.ignored_columns, report.rows))
+    _print_report(report, dry_run=dry_run, as_json=as_json)
     rejected_rows = report.counts[RowOutcome.REJECTED]
     if rejected_rows:
-        rejections.show()
+        rejections.print_first()
         were = "was" if rejected_rows == 1 else "were"
-        raise CommandError(f"{counted(rejected_rows, 'row')} {were} rejected; {rejections.path} says why.")
+        raise CommandError(f"{format_count(rejected_rows, 'row')} {were} rejected; {rejections.path} says why.")
 
 
-def _file_fault(error: Exception) -> str:
+def _describe_file_error(error: Exception) -> str:
     return str(error) if isinstance(error, FileError) else f"The compressed file is damaged or truncated: {error}."
 
 
-async def _run(
+async def _import_rows(
     url: str,
     name: str,
     kind: ImportKind,
@@ -146,8 +146,8 @@ async def _run(
     dry_run: bool,
     rejections: "_RejectedRows",
 ) -> ImportReport:
-    async with database.pool(url) as opened:
-        async with opened.connection() as connection:
+    async with database.pool(url) as pool:
+        async with pool.connection() as connection:
             organization = await find_organization(connection, name)
             secret_and_country = await manage.find_secret_and_country(connection, organization.id)
         target = Target(
@@ -158,7 +158,7 @@ async def _run(
         )
         with _progress(f"{kind.value} (dry run)" if dry_run else kind.value, stream) as on_progress:
             report = await run_import(
-                opened,
+                pool,
                 kind,
                 rows,
                 target,
@@ -168,11 +168,11 @@ async def _run(
             )
         if not dry_run:
             after = {"rows": report.rows, "rejected": report.counts[RowOutcome.REJECTED]}
-            async with opened.transaction() as tx:
+            async with pool.transaction() as tx:
                 await record(tx, organization.id, OPERATOR, "import.run", kind.value, after=after)
         if kind is ImportKind.CONSENTS and not dry_run:
             # A file may withdraw consents: the command ends only when no text to these numbers is being sent any more.
-            await wait_for_texts_in_flight(opened, organization.id)
+            await wait_for_texts_in_flight(pool, organization.id)
         return report
 
 
@@ -200,7 +200,7 @@ class _RejectedRows:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: BinaryIO | None = None
-        self._first: list[str] = []
+        self._first_lines: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -215,23 +215,23 @@ class _RejectedRows:
     def add(self, row: FileRow, error: ApiError) -> None:
         if self._file is None:
             self._file = self._create()
-        if len(self._first) < REJECTED_SHOWN_MAX:
-            self._first.append(describe_rejection(row, error))
+        if len(self._first_lines) < REJECTED_SHOWN_MAX:
+            self._first_lines.append(describe_rejection(row, error))
         entry = {
             "row": row.number,
             "code": error.code,
             "detail": error.detail,
             "errors": error.errors,
-            "input": _as_json(row.body),
+            "input": _input_as_json(row.body),
         }
         try:
             self._file.write(msgspec.json.encode(entry) + b"\n")
         except OSError as os_error:
             raise self._write_error(os_error) from None
 
-    def show(self) -> None:
+    def print_first(self) -> None:
         """Print the first rejected rows, each with its reason."""
-        for line in self._first:
+        for line in self._first_lines:
             err.print(line, markup=False)
 
     def _create(self) -> BinaryIO:
@@ -248,14 +248,14 @@ class _RejectedRows:
 
 
 def describe_rejection(row: FileRow, error: ApiError) -> str:
-    """`Row 3: total_amount_cents: It must be a whole number.`"""
+    """Return a line such as `Row 3: total_amount_cents: It must be a whole number.`"""
     if not error.errors:
         return f"Row {row.number}: {error.detail}"
-    return f"Row {row.number}: " + "; ".join(f"{each.field}: {each.message}" for each in error.errors)
+    return f"Row {row.number}: " + "; ".join(f"{fault.field}: {fault.message}" for fault in error.errors)
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[io.BufferedReader]:
+def _open_stream(file: str) -> Iterator[io.BufferedReader]:
     if file == STANDARD_INPUT:
         yield cast("io.BufferedReader", sys.stdin.buffer)
         return
@@ -267,7 +267,7 @@ def _opened(file: str) -> Iterator[io.BufferedReader]:
         yield stream
 
 
-def _as_json(body: bytes) -> object:
+def _input_as_json(body: bytes) -> object:
     """Return the row unchanged, so that it can be corrected and imported again; as a string if it is not JSON."""
     try:
         msgspec.json.decode(body)
@@ -276,7 +276,7 @@ def _as_json(body: bytes) -> object:
     return msgspec.Raw(body)
 
 
-def _print(report: ImportReport, *, dry_run: bool, as_json: bool) -> None:
+def _print_report(report: ImportReport, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         print_json({**report.as_data(), "dry_run": dry_run})
         return

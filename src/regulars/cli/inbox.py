@@ -1,4 +1,4 @@
-"""`regulars inbox`: replies that no keyword rule could process."""
+"""`regulars inbox`: list, decide and answer the SMS replies that no keyword rule could process."""
 
 import getpass
 from enum import StrEnum
@@ -12,7 +12,7 @@ from regulars.cli.sms_settings import load_sms_settings
 from regulars.kit import ids
 from regulars.messaging.find import list_replies
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.inbox import decide as use_case
+from regulars.messaging.inbox import decide as replies
 from regulars.messaging.model import ReplyRow
 
 app = typer.Typer(no_args_is_help=True)
@@ -34,16 +34,16 @@ class ReplyVerdict(StrEnum):
 @app.command("list")
 def list_all(
     organization: OfOrganization,
-    everything: Annotated[bool, typer.Option("--all", help="Include replies that are decided.")] = False,
+    with_decided: Annotated[bool, typer.Option("--all", help="Include replies that are decided.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=LIST_MAX, help="Maximum number, newest first.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List replies. While a possible opt-out is undecided, its number gets no texts."""
-    replies = run(
+    rows = run(
         organization,
-        lambda context: list_replies(context.tx, context.organization_id, undecided_only=not everything, limit=limit),
+        lambda context: list_replies(context.tx, context.organization_id, undecided_only=not with_decided, limit=limit),
     )
-    print_rows([_as_data(reply) for reply in replies], COLUMNS, as_json=as_json)
+    print_rows([_as_data(reply) for reply in rows], COLUMNS, as_json=as_json)
 
 
 @app.command()
@@ -58,7 +58,7 @@ def decide(
 
     async def decide_reply(context: CommandContext) -> None:
         texting, by = await load_sms_settings(context), getpass.getuser()
-        await use_case.decide(
+        await replies.decide(
             context.tx, context.organization_id, identifier, is_stop=is_stop, decided_by=by, texting=texting
         )
 
@@ -78,7 +78,7 @@ def answer(
 
     async def answer_reply(context: CommandContext) -> None:
         texting, by = await load_sms_settings(context), getpass.getuser()
-        await use_case.answer(
+        await replies.answer(
             context.tx, context.organization_id, identifier, text=text, answered_by=by, texting=texting
         )
 

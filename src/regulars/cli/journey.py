@@ -1,4 +1,4 @@
-"""`regulars journey`: definitions from files, activation, runs, traces and backtests."""
+"""`regulars journey`: save automations from files, activate, pause and backtest them, and inspect their runs."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -34,7 +34,9 @@ TRACE_COLUMNS: Final = (("#", "sequence"), ("AT (UTC)", "at"), "step", "event", 
 TheRun = Annotated[str, typer.Argument(metavar="RUN", help="The id that `journey runs` shows.", show_default=False)]
 
 
-class Waiting(StrEnum):
+class WaitingRuns(StrEnum):
+    """What happens to runs after a long pause of their journey."""
+
     CONTINUE = "continue"
     END = "end"
 
@@ -76,7 +78,7 @@ COMMANDS.add_to(
 def activate(
     organization: OfOrganization,
     journey_id: TheId,
-    waiting: Annotated[Waiting | None, typer.Option(help="What to do with runs after a long pause.")] = None,
+    waiting: Annotated[WaitingRuns | None, typer.Option(help="What to do with runs after a long pause.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a journey live: purchases and consents from now on start runs."""
@@ -111,10 +113,10 @@ def runs(
     """List the runs of a journey."""
     identifier = read_id(ids.JOURNEY, journey_id)
     page = PageRequest(limit)
-    found = run(
+    rows = run(
         organization, lambda context: list_runs(context.tx, context.organization_id, identifier, page, state=state)
     )
-    print_rows([_run_as_data(each) for each in found], RUN_COLUMNS, as_json=as_json)
+    print_rows([_run_as_data(row) for row in rows], RUN_COLUMNS, as_json=as_json)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Import the module of a command when it is called, so that every command starts quickly."""
+"""Import the module of a command only when the command is called, so that every command starts quickly."""
 
 import importlib
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ class LazyCommand(NamedTuple):
 
     def load(self, name: str) -> Any:
         module, _, attribute = self.target.partition(":")
-        found = getattr(importlib.import_module(f"regulars.cli.{module}"), attribute)
+        loaded = getattr(importlib.import_module(f"regulars.cli.{module}"), attribute)
         parent = typer.Typer()
-        if isinstance(found, typer.Typer):
-            parent.add_typer(found, name=name, help=self.help)
+        if isinstance(loaded, typer.Typer):
+            parent.add_typer(loaded, name=name, help=self.help)
         else:
-            parent.command(name, help=self.help, hidden=self.hidden)(found)
+            parent.command(name, help=self.help, hidden=self.hidden)(loaded)
         return typer.main.get_group(parent).commands[name]
 
 
@@ -39,20 +39,20 @@ class _FastParameter(RuntimeParam):
 
 
 def _use_fast_parameters(ctx: Any, command: Any) -> None:
-    for inner in getattr(command, "commands", {}).values():
-        _use_fast_parameters(ctx, inner)
+    for subcommand in getattr(command, "commands", {}).values():
+        _use_fast_parameters(ctx, subcommand)
     for param in command.get_params(ctx):
-        kind = param.type_descriptor
-        fast = _FastParameter(kind.parameter_info, kind.annotation)
-        param._runtime_param = fast  # noqa: SLF001  # Typer has no public way
+        descriptor = param.type_descriptor
+        fast_parameter = _FastParameter(descriptor.parameter_info, descriptor.annotation)
+        param._runtime_param = fast_parameter  # noqa: SLF001  # Typer has no public way
 
 
 class _LazyGroup(TyperGroup):
-    table: ClassVar[Mapping[str, LazyCommand]]
+    lazy_commands: ClassVar[Mapping[str, LazyCommand]]
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for name, lazy in self.table.items():
+        for name, lazy in self.lazy_commands.items():
             self.add_command(TyperCommand(name, help=lazy.help, hidden=lazy.hidden))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -60,14 +60,14 @@ class _LazyGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        name, listed, rest = super().resolve_command(ctx, args)
-        lazy = self.table.get(name or "")
-        command = listed if lazy is None else lazy.load(str(name))
+        name, placeholder, remaining = super().resolve_command(ctx, args)
+        lazy = self.lazy_commands.get(name or "")
+        command = placeholder if lazy is None else lazy.load(str(name))
         if command is not None:
             _use_fast_parameters(ctx, command)
-        return name, command, rest
+        return name, command, remaining
 
 
-def lazy_group(table: Mapping[str, LazyCommand]) -> type[TyperGroup]:
-    """Return a class for `Typer(cls=...)` that lists these commands with their help, and loads the one called."""
-    return type("LazyGroup", (_LazyGroup,), {"table": table})
+def lazy_group(lazy_commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:
+    """Return a class for `Typer(cls=...)` that lists these commands with their help and imports only the called one."""
+    return type("LazyGroup", (_LazyGroup,), {"lazy_commands": lazy_commands})

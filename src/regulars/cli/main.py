@@ -1,4 +1,4 @@
-"""The `regulars` command: the table of all commands, and those that need nothing but the settings."""
+"""The `regulars` command: the table of its subcommands, the option `--version`, and `regulars config`."""
 
 import dataclasses
 import importlib.metadata
@@ -84,7 +84,7 @@ app = typer.Typer(
 
 
 def find_version() -> str:
-    """Return the version of the clone that runs, else of the installed package: both may exist on one machine."""
+    """Return the version of the source checkout that runs, else of the installed package; a machine may have both."""
     if PROJECT_FILE.is_file():
         version: str = tomllib.loads(PROJECT_FILE.read_text(encoding="utf-8"))["project"]["version"]
         return version
@@ -103,16 +103,16 @@ def _options(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    # Logs go to stderr from the beginning: stdout is for data.
+    # Log lines go to stderr from the beginning: stdout is for data.
     log.configure(settings.Settings())
 
 
 def config(as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False) -> None:
-    described = settings.describe(settings.load())
+    descriptions = settings.describe(settings.load())
     if as_json:
-        print_json([dataclasses.asdict(each) for each in described])
+        print_json([dataclasses.asdict(each) for each in descriptions])
         return
-    for each in described:
+    for each in descriptions:
         unit = f" {each.unit}" if each.unit and each.value else ""
         out.print(f"[bold]{each.variable}[/bold] = ", end="")
         out.print(f"{each.value or '(none)'}{unit}", end="", markup=False)

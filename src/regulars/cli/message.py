@@ -1,4 +1,4 @@
-"""`regulars message`: list texts. The commands that send and receive are in `message_send`."""
+"""`regulars message`: list SMS texts. The commands that send and receive them are in `message_send`."""
 
 from typing import Annotated, Any, Final
 
@@ -50,10 +50,10 @@ def list_all(
 
     async def work(context: CommandContext) -> list[dict[str, Any]]:
         secret = (await load_sms_settings(context)).secret
-        found = await list_texts(
+        texts = await list_texts(
             context.tx, context.organization_id, secret=secret, phone_number=phone_number, state=state, limit=limit
         )
-        return [_as_data(text) for text in found]
+        return [_as_data(text) for text in texts]
 
     print_rows(run(organization, work), COLUMNS, as_json=as_json)
 

@@ -1,4 +1,4 @@
-"""`regulars message send`, `resend` and `receive`: the checks of every other text apply."""
+"""`regulars message send`, `resend` and `receive`: send one SMS, or process a reply as if the provider had sent it."""
 
 from typing import Annotated
 
@@ -32,20 +32,19 @@ def send(
             rendered=_read_body(text),
             phone_number=to,
         )
-        [ordered] = await request_texts(
+        [placed_order] = await request_texts(
             context.tx, context.organization_id, [order], texting=await load_sms_settings(context)
         )
-        await context.record("text.send", ids.TEXT.encode(ordered.id))
-        return ordered
+        await context.record("text.send", ids.TEXT.encode(placed_order.id))
+        return placed_order
 
-    ordered = run(organization, work)
-    out.print(ids.TEXT.encode(ordered.id), markup=False)
+    placed_order = run(organization, work)
+    out.print(ids.TEXT.encode(placed_order.id), markup=False)
     err.print("Queued; `regulars message list` shows its delivery.", style="dim")
 
 
 def _read_body(text: str) -> str:
-    """The body of the text with its links marked. Links are checked against the settings, which are loaded with the
-    database."""
+    """Return the body of the text. Call it when the database is open: that sets the address for links."""
     try:
         body = render_plain(text)
     except TemplateError as error:

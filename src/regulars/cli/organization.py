@@ -1,4 +1,4 @@
-"""`regulars organization`: create, list, rename, configure and delete."""
+"""`regulars organization`: create, list, rename, configure and delete organizations."""
 
 import dataclasses
 import sys
@@ -10,7 +10,7 @@ from rich.progress import Progress, TextColumn
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.accounts.organization_settings import known_locales
 from regulars.cli import database
-from regulars.cli.output import CommandError, ExitCode, counted, err, out, print_json, print_rows
+from regulars.cli.output import CommandError, ExitCode, err, format_count, out, print_json, print_rows
 from regulars.cli.runner import AsJson, CommandContext, find_organization, run, run_on_pool, transact
 from regulars.kit import ids, settings
 from regulars.kit.db import Database, Tx
@@ -99,8 +99,8 @@ def set_settings(
         changes["time_zone"] = time_zone
     if locale is not None:
         if locale not in known_locales():
-            known = ", ".join(known_locales())
-            raise CommandError(f"'{locale}' is not one of the locales {known}.", code=ExitCode.USAGE)
+            locales = ", ".join(known_locales())
+            raise CommandError(f"'{locale}' is not one of the locales {locales}.", code=ExitCode.USAGE)
         changes["locale"] = locale
     if default_country is not None:
         country = default_country.upper()
@@ -135,7 +135,7 @@ def delete(
     if confirm != name:
         raise CommandError("The name does not match, so nothing was deleted.")
     rows = run_on_pool(lambda pool, _settings: _dissolve(pool, organization))
-    err.print(f"Deleted {name} with {counted(rows, 'row')}.", markup=False)
+    err.print(f"Deleted {name} with {format_count(rows, 'row')}.", markup=False)
 
 
 async def _create(tx: Tx, name: str) -> Organization:

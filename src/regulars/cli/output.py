@@ -1,4 +1,4 @@
-"""Write data to stdout and everything else to stderr; a failed command prints one sentence and has an exit code."""
+"""Print the output of commands, data to stdout and everything else to stderr; define their errors and exit codes."""
 
 import re
 import sys
@@ -44,7 +44,7 @@ class CommandError(Exception):
 
 def print_json(value: Any) -> None:
     """Write indented JSON, with times as the API writes them."""
-    encoded = msgspec.json.format(msgspec.json.encode(_with_times(value), enc_hook=_encode_other), indent=2)
+    encoded = msgspec.json.format(msgspec.json.encode(_format_times(value), enc_hook=_encode_path_or_uuid), indent=2)
     out.print(encoded.decode(), markup=False)
 
 
@@ -60,10 +60,9 @@ def print_rows(rows: list[dict[str, Any]], columns: Sequence[Column], *, as_json
     if as_json:
         print_json(rows)
         return
-    headed = [(_heading(each), each) if isinstance(each, str) else each for each in columns]
-    print_table(
-        [heading for heading, _ in headed], [[_cell(_value(row, source)) for _, source in headed] for row in rows]
-    )
+    sources = [(_make_heading(column), column) if isinstance(column, str) else column for column in columns]
+    cells = [[_format_cell(_read_value(row, source)) for _, source in sources] for row in rows]
+    print_table([heading for heading, _ in sources], cells)
 
 
 def print_outcome(data: dict[str, Any], sentence: str, *, as_json: bool) -> None:
@@ -75,7 +74,7 @@ def print_outcome(data: dict[str, Any], sentence: str, *, as_json: bool) -> None
 
 
 def pick(row: object, *names: str) -> dict[str, Any]:
-    """The values of these fields of a row."""
+    """Return the values of these fields of a row, by field name."""
     return {name: getattr(row, name) for name in names}
 
 
@@ -90,20 +89,20 @@ def print_table(headings: list[str], rows: list[list[str]]) -> None:
     out.print(table)
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`."""
+def format_count(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 row` or `2,000 rows`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def format_time(moment: datetime | None) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if moment else ""
+def format_time(time: datetime | None) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if time else ""
 
 
-def _heading(name: str) -> str:
+def _make_heading(name: str) -> str:
     return re.sub("_at$", " (utc)", name).replace("_", " ").upper()
 
 
-def _value(row: dict[str, Any], source: str | Callable[[dict[str, Any]], object]) -> object:
+def _read_value(row: dict[str, Any], source: str | Callable[[dict[str, Any]], object]) -> object:
     if not isinstance(source, str):
         return source(row)
     value: Any = row
@@ -112,7 +111,7 @@ def _value(row: dict[str, Any], source: str | Callable[[dict[str, Any]], object]
     return value
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     if value is None or isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, dict):
@@ -120,16 +119,16 @@ def _cell(value: object) -> str:
     return ",".join(value) if isinstance(value, list) else str(value)
 
 
-def _with_times(value: Any) -> Any:
+def _format_times(value: Any) -> Any:
     """Return the same data with times as the API writes them."""
     if isinstance(value, datetime):
         return format_timestamp(value)
     if isinstance(value, dict):
-        return {name: _with_times(inner) for name, inner in value.items()}
-    return [_with_times(inner) for inner in value] if isinstance(value, list) else value
+        return {name: _format_times(inner) for name, inner in value.items()}
+    return [_format_times(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _encode_other(value: object) -> object:
+def _encode_path_or_uuid(value: object) -> object:
     if isinstance(value, Path | UUID):
         return str(value)
     raise NotImplementedError(f"{type(value).__name__} has no JSON form")

@@ -1,6 +1,6 @@
-"""Repeat on a restored database the erasures and key revocations that are newer than its backup.
+"""Repeat, on a restored database, erasures of customers and revocations of API keys that are newer than the backup.
 
-`regulars restore` writes them into the database, with a marker, in the same transaction that restores the backup. The
+`regulars restore` stores them in the database, with a marker, in the same transaction that restores the backup. The
 next command that opens the database carries them out first, and deletes the marker.
 """
 
@@ -14,7 +14,7 @@ from uuid import UUID
 import psycopg
 
 from regulars.cli import database
-from regulars.cli.output import CommandError, ExitCode, counted, err, format_time
+from regulars.cli.output import CommandError, ExitCode, err, format_count, format_time
 from regulars.kit import log
 from regulars.kit.db import Database
 from regulars.kit.ids import API_KEY, PROFILE
@@ -36,7 +36,7 @@ BEGIN_ERASURES: Final = b"""
 CREATE TEMPORARY TABLE known_erasures (LIKE erasures_to_replay) ON COMMIT DROP;
 COPY known_erasures (organization_id, profile_id, number_hashes, erased_at, is_certain) FROM stdin;
 """
-# A backup that was taken while an earlier restore was unfinished contains such rows itself.
+# ON CONFLICT: a backup that was taken while an earlier restore was unfinished contains erasures to replay itself.
 BEGIN_KEYS: Final = b"""\\.
 INSERT INTO erasures_to_replay SELECT * FROM known_erasures ON CONFLICT DO NOTHING;
 CREATE TEMPORARY TABLE known_keys (id uuid, is_every boolean) ON COMMIT DROP;
@@ -57,7 +57,7 @@ _log = log.get(__name__)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AccessChanges:
-    """Erasures and key revocations to replay."""
+    """Erasures of customers and revocations of API keys, to repeat on the restored database."""
 
     erasures: Sequence[Erasure]
     revoked_keys: Sequence[UUID]
@@ -67,10 +67,10 @@ class AccessChanges:
 def gather(
     settings: Settings, connection: psycopg.Connection[Any], files: Iterable[Path], *, revokes_all_keys: bool
 ) -> AccessChanges:
-    """Collect them from the database that will be replaced, the log of this node, and the logs of other nodes."""
-    own = settings.erasure_log_path
-    logs = [*([own] if own.is_file() else []), *files]
-    erasures = [*_replaced_erasures(connection), *(erasure for path in logs for erasure in _read(path))]
+    """Collect the changes from the database that will be replaced, and from the erasure logs of all nodes."""
+    own_log = settings.erasure_log_path
+    logs = [*([own_log] if own_log.is_file() else []), *files]
+    erasures = [*_load_erasures(connection), *(erasure for path in logs for erasure in _read_log(path))]
     revoked = []
     if _has_table(connection, "api_keys"):
         revoked = connection.execute("SELECT id FROM api_keys WHERE revoked_at IS NOT NULL").fetchall()
@@ -80,11 +80,11 @@ def gather(
 
 
 def statements(changes: AccessChanges) -> bytes:
-    """Return the input of psql for the end of the transaction that restores the backup."""
+    """Return SQL that stores the changes and the marker, for the end of the transaction that restores the backup."""
     erasures = [
-        f"{one.organization_id}\t{one.profile_id}\t{_array(one.number_hashes)}\t{one.erased_at.isoformat()}"
-        f"\t{'t' if one.is_certain else 'f'}\n"
-        for one in changes.erasures
+        f"{erasure.organization_id}\t{erasure.profile_id}\t{_format_array(erasure.number_hashes)}"
+        f"\t{erasure.erased_at.isoformat()}\t{'t' if erasure.is_certain else 'f'}\n"
+        for erasure in changes.erasures
     ]
     keys = [f"{key_id}\tf\n" for key_id in changes.revoked_keys]
     keys.append(f"\\N\t{'t' if changes.revokes_all_keys else 'f'}\n")
@@ -93,7 +93,7 @@ def statements(changes: AccessChanges) -> bytes:
 
 
 def end_all_access(url: str, changes: AccessChanges) -> int:
-    """End sessions, links and revoked keys at once, on any schema: an older release ignores the marker."""
+    """End sessions and one-time links and revoke keys at once: an older release would ignore the marker."""
 
     async def work(pool: Database) -> int:
         async with pool.transaction() as tx:
@@ -125,7 +125,7 @@ def finish(url: str) -> None:
 def _print_report(report: ReplayReport) -> None:
     _log.info("restore.finished", erased_again=report.replayed, uncertain=len(report.uncertain))
     if report.replayed:
-        err.print(f"Erased {counted(report.replayed, 'customer')} again: the backup is older than the erasure.")
+        err.print(f"Erased {format_count(report.replayed, 'customer')} again: the backup is older than the erasure.")
     if report.uncertain:
         err.print("These erasures were requested, but the log does not show that they completed; they are done now:")
         for name, erasure in report.uncertain[:UNCERTAIN_SHOWN_MAX]:
@@ -146,24 +146,24 @@ def _run(url: str, work: Callable[[Database], Awaitable[Result]]) -> Result:
     return asyncio.run(run())
 
 
-def _replaced_erasures(connection: psycopg.Connection[Any]) -> list[Erasure]:
-    found = []
+def _load_erasures(connection: psycopg.Connection[Any]) -> list[Erasure]:
+    rows = []
     if _has_table(connection, "erasures"):
-        found += connection.execute(
+        rows += connection.execute(
             "SELECT organization_id, profile_id, number_hashes, erased_at, true FROM erasures"
         ).fetchall()
     if _has_table(connection, "erasures_to_replay"):
-        found += connection.execute(
+        rows += connection.execute(
             "SELECT organization_id, profile_id, number_hashes, erased_at, is_certain FROM erasures_to_replay"
         ).fetchall()
-    return [Erasure(row[0], row[1], tuple(row[2]), row[3], row[4]) for row in found]
+    return [Erasure(row[0], row[1], tuple(row[2]), row[3], row[4]) for row in rows]
 
 
 def _has_table(connection: psycopg.Connection[Any], name: str) -> bool:
     return connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchone() == (True,)
 
 
-def _read(path: Path) -> Sequence[Erasure]:
+def _read_log(path: Path) -> Sequence[Erasure]:
     try:
         content = read_log(path)
     except OSError as error:
@@ -174,6 +174,6 @@ def _read(path: Path) -> Sequence[Erasure]:
     return content.erasures
 
 
-def _array(hashes: Sequence[bytes]) -> str:
+def _format_array(hashes: Sequence[bytes]) -> str:
     """Write an array of bytes for COPY: each backslash is doubled for COPY, and doubled again inside an array."""
-    return "{" + ",".join(f'"\\\\\\\\x{one.hex()}"' for one in hashes) + "}"
+    return "{" + ",".join(f'"\\\\\\\\x{value.hex()}"' for value in hashes) + "}"

@@ -1,4 +1,4 @@
-"""Run a command: its common options, the database, one transaction of one organization, and the audit log."""
+"""Run a command: its common options, a database pool, one transaction for an organization, and the audit log."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,7 +27,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """The transaction in which a command acts for one organization."""
+    """The transaction in which a command acts for one organization, and the vault that encrypts its secrets."""
 
     tx: Tx
     organization_id: UUID
@@ -49,15 +49,15 @@ def run(
     `needs_vault` means that it stores a secret: the encryption key is checked, and cannot be changed until the commit.
     """
 
-    async def work(pool: Database, complete: Settings) -> Result:
-        vault = vaults.of(complete)
+    async def work(pool: Database, current_settings: Settings) -> Result:
+        vault = vaults.of(current_settings)
         async with pool.transaction() as tx:
             if needs_vault:
                 await vaults.lock_key(tx.connection, vault)
-            found = await find_organization(tx.connection, organization)
-            result = await use_case(CommandContext(tx=tx, organization_id=found.id, vault=vault))
+            owner = await find_organization(tx.connection, organization)
+            result = await use_case(CommandContext(tx=tx, organization_id=owner.id, vault=vault))
         if after_commit is not None:
-            await after_commit(pool, found.id)
+            await after_commit(pool, owner.id)
         return result
 
     return run_on_pool(work, needs_vault=needs_vault)
@@ -99,12 +99,15 @@ def run_on_pool(
     may_create: bool = False,
     statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
 ) -> Result:
-    """Run a use case of several transactions; with `needs_vault` its settings contain the encryption key."""
+    """Run a use case that opens its own transactions.
+
+    With `needs_vault` its settings contain the encryption key; `may_create` lets it create the embedded database.
+    """
     loaded = settings.load()
 
-    async def run_with_pool(url: str, complete: Settings) -> Result:
+    async def run_with_pool(url: str, current_settings: Settings) -> Result:
         async with database.pool(url, statement_timeout_ms=statement_timeout_ms) as pool:
-            return await work(pool, complete)
+            return await work(pool, current_settings)
 
     with database.ready(loaded, may_create=may_create) as url:
         return asyncio.run(run_with_pool(url, database.with_secret_key(loaded, url) if needs_vault else loaded))

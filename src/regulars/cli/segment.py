@@ -1,4 +1,4 @@
-"""`regulars segment`: definitions from files, exact counts, members, and why a customer is in or out."""
+"""`regulars segment`: save segments, count and export their customers, and explain why a customer is in or out."""
 
 import csv
 import sys
@@ -35,7 +35,7 @@ app = typer.Typer(no_args_is_help=True)
 
 Result = TypeVar("Result")
 PAGE_MEMBERS: Final = 1_000
-# Longer than a page would wait: for the first count after its start, the analysis process loads its columnar data.
+# Longer than a page would wait: after its start, the analysis process first loads the customers that it counts.
 DEADLINE_S: Final = 120.0
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "created_at")
 MATCHES_NO_CUSTOMER: Final = "The segment is empty"
@@ -95,30 +95,30 @@ def count(organization: OfOrganization, segment_id: TheId, as_json: AsJson = Fal
     async def count_now(
         analysis: Analysis, pool: Database, organization_id: UUID, segment: Segment, query: SegmentQuery
     ) -> SegmentCounts:
-        found = await analysis.figures(organization_id, query, deadline_s=DEADLINE_S)
+        counts = await analysis.figures(organization_id, query, deadline_s=DEADLINE_S)
         async with pool.transaction() as tx:
             await store_size(
                 tx,
                 organization_id,
                 segment.row.id,
                 version=segment.row.version,
-                total=found.total,
-                may_be_texted=found.split.may_be_texted,
+                total=counts.total,
+                may_be_texted=counts.split.may_be_texted,
             )
-        return found
+        return counts
 
-    segment, figures = _analyse(organization, segment_id, count_now)
+    segment, counts = _analyse(organization, segment_id, count_now)
     print_faults(segment.faults, MATCHES_NO_CUSTOMER)
     if as_json:
-        print_json({"id": segment.id, "version": segment.row.version, **_figures_as_data(figures)})
+        print_json({"id": segment.id, "version": segment.row.version, **_counts_as_data(counts)})
         return
-    split = figures.split
-    cells = (figures.total, split.may_be_texted, split.never_asked, split.withdrawn, split.do_not_contact)
+    split = counts.split
+    cells = (counts.total, split.may_be_texted, split.never_asked, split.withdrawn, split.do_not_contact)
     print_table(
         ["CUSTOMERS", "MAY BE TEXTED", "NEVER ASKED", "WITHDRAWN", "DO NOT CONTACT"],
         [[str(cell) for cell in cells]],
     )
-    err.print(f"Exact, as of {format_timestamp(figures.as_of)}.", markup=False)
+    err.print(f"Exact, as of {format_timestamp(counts.as_of)}.", markup=False)
 
 
 @app.command()
@@ -139,13 +139,13 @@ def members(
         written = 0
         first_limit = PAGE_MEMBERS if limit is None else min(PAGE_MEMBERS, limit)
         first = await analysis.members(organization_id, query, limit=first_limit, deadline_s=DEADLINE_S)
-        async for found in follow(analysis, organization_id, query, first, limit=PAGE_MEMBERS, deadline_s=DEADLINE_S):
-            page = found.profile_ids if limit is None else found.profile_ids[: limit - written]
-            written += len(page)
+        async for page in follow(analysis, organization_id, query, first, limit=PAGE_MEMBERS, deadline_s=DEADLINE_S):
+            profile_ids = page.profile_ids if limit is None else page.profile_ids[: limit - written]
+            written += len(profile_ids)
             if as_csv:
-                writer.writerows(await _csv_rows(pool, organization_id, page))
+                writer.writerows(await _load_csv_rows(pool, organization_id, profile_ids))
             else:
-                for identifier in page:
+                for identifier in profile_ids:
                     out.print(ids.PROFILE.encode(identifier), markup=False)
             if written == limit:
                 break
@@ -171,11 +171,11 @@ def explain_one(
 
     async def work(context: CommandContext) -> MembershipExplanation | None:
         segment = await manage.load_segment(context.tx, context.organization_id, identifier)
-        found = await find_profile(context.tx, context.organization_id, ids.read_reference(ids.PROFILE, profile))
+        customer = await find_profile(context.tx, context.organization_id, ids.read_reference(ids.PROFILE, profile))
         return (
             None
-            if found is None
-            else await explain(context.tx, context.organization_id, segment.definition.match, found.id)
+            if customer is None
+            else await explain(context.tx, context.organization_id, segment.definition.match, customer.id)
         )
 
     explanation = run(organization, work)
@@ -213,26 +213,26 @@ UseCase = Callable[[Analysis, Database, UUID, Segment, SegmentQuery], Awaitable[
 
 
 def _analyse(organization: str, segment_id: str, use_case: UseCase[Result]) -> tuple[Segment, Result]:
-    """Run a use case for a saved segment with the analysis process of a running server, or with one that is started for
-    this command."""
+    """Run a use case for a saved segment with the analysis process of a running server, else start one for this
+    command."""
     identifier = read_id(ids.SEGMENT, segment_id)
 
     async def work(pool: Database, settings: Settings) -> tuple[Segment, Result]:
         async with pool.transaction() as tx:
-            found = await find_organization(tx.connection, organization)
-            segment = await manage.load_segment(tx, found.id, identifier)
-            query = query_of(await resolve(tx, found.id, segment.definition.match))
+            owner = await find_organization(tx.connection, organization)
+            segment = await manage.load_segment(tx, owner.id, identifier)
+            query = query_of(await resolve(tx, owner.id, segment.definition.match))
         async with running(settings) as analysis:
-            return segment, await use_case(analysis, pool, found.id, segment, query)
+            return segment, await use_case(analysis, pool, owner.id, segment, query)
 
     return run_on_pool(work)
 
 
-async def _csv_rows(pool: Database, organization_id: UUID, profile_ids: Sequence[UUID]) -> list[list[str]]:
+async def _load_csv_rows(pool: Database, organization_id: UUID, profile_ids: Sequence[UUID]) -> list[list[str]]:
     async with pool.reading() as tx:
-        found = {profile.id: profile for profile in await find_by_ids(tx, organization_id, profile_ids)}
+        profiles = {profile.id: profile for profile in await find_by_ids(tx, organization_id, profile_ids)}
     rows = []
-    for profile in (found[identifier] for identifier in profile_ids if identifier in found):
+    for profile in (profiles[identifier] for identifier in profile_ids if identifier in profiles):
         cells = (
             ids.PROFILE.encode(profile.id),
             profile.external_id,
@@ -245,40 +245,40 @@ async def _csv_rows(pool: Database, organization_id: UUID, profile_ids: Sequence
     return rows
 
 
-def _figures_as_data(figures: SegmentCounts) -> dict[str, Any]:
+def _counts_as_data(counts: SegmentCounts) -> dict[str, Any]:
     return {
-        "total": figures.total,
-        "customers": figures.customers,
-        "split": msgspec.to_builtins(figures.split),
+        "total": counts.total,
+        "customers": counts.customers,
+        "split": msgspec.to_builtins(counts.split),
         "conditions": [
-            {"path": list(one.path), "count": one.count, "unreadable": one.unreadable} for one in figures.conditions
+            {"path": list(each.path), "count": each.count, "unreadable": each.unreadable} for each in counts.conditions
         ],
-        "as_of": figures.as_of,
+        "as_of": counts.as_of,
     }
 
 
-def _tree_as_data(explained: ConditionExplanation) -> dict[str, Any]:
+def _tree_as_data(explanation: ConditionExplanation) -> dict[str, Any]:
     return {
-        "condition": str(type(explained.condition).__struct_config__.tag),
-        "holds": explained.holds,
-        "saw": _describe_facts(explained),
-        "of": [_tree_as_data(inner) for inner in explained.inner],
+        "condition": str(type(explanation.condition).__struct_config__.tag),
+        "holds": explanation.holds,
+        "saw": _describe_evidence(explanation),
+        "of": [_tree_as_data(inner) for inner in explanation.inner],
     }
 
 
-def _tree_lines(explained: ConditionExplanation, depth: int) -> list[str]:
-    mark = {True: "+", False: "-", None: "?"}[explained.holds]
-    name = f"{type(explained.condition).__struct_config__.tag} {getattr(explained.condition, 'key', '')}".rstrip()
-    facts = _describe_facts(explained)
+def _tree_lines(explanation: ConditionExplanation, depth: int) -> list[str]:
+    symbol = {True: "+", False: "-", None: "?"}[explanation.holds]
+    name = f"{type(explanation.condition).__struct_config__.tag} {getattr(explanation.condition, 'key', '')}".rstrip()
+    evidence = _describe_evidence(explanation)
     return [
-        f"{'  ' * depth}{mark} {name}{f' ({facts})' if facts else ''}",
-        *(line for inner in explained.inner for line in _tree_lines(inner, depth + 1)),
+        f"{'  ' * depth}{symbol} {name}{f' ({evidence})' if evidence else ''}",
+        *(line for inner in explanation.inner for line in _tree_lines(inner, depth + 1)),
     ]
 
 
-def _describe_facts(explained: ConditionExplanation) -> str | None:
+def _describe_evidence(explanation: ConditionExplanation) -> str | None:
     """Describe briefly which data of the customer decided a condition."""
-    observation = explained.observation
+    observation = explanation.observation
     if observation is None:
         return None
     facts = {name: value for name, value in observation._asdict().items() if name not in {"sale", "last", "consent"}}

@@ -34,10 +34,10 @@ from regulars.work.statistics import Statistics
 # The child processes of a killed server release the port within this time.
 PORT_WAIT_S: Final = 2.0
 PORT_RETRY_S: Final = 0.05
-COLUMNS_POLL_S: Final = 2.0
-COLUMNS_QUERY_S_MAX: Final = 2.0
-# Finds the organizations that have segment columns.
-HAS_COLUMNS: Final = Due(table="segment_columns", column="updated_at")
+ANALYSIS_POLL_S: Final = 2.0
+ANALYSIS_QUERY_S_MAX: Final = 2.0
+# Finds the organizations that need the analysis process: only they have a row in this table.
+NEEDS_ANALYSIS: Final = Due(table="segment_columns", column="updated_at")
 
 _log = log.get(__name__)
 
@@ -71,13 +71,13 @@ def serve(
     with (
         serve_lock.held(settings),
         database.opened(settings, may_create=True) as url,
-        in_use.shared(url) as presence,
-        _bound(settings) as listening,
+        in_use.shared(url) as registration,
+        _listening_socket(settings) as listening,
     ):
         _prepare_schema(settings, url, with_worker=not no_worker)
         embedded_folder = settings.data_dir if settings.is_embedded else None
         settings = database.with_secret_key(settings, url)
-        presence.publish_key(vault.of(settings).fingerprint)
+        registration.publish_key(vault.of(settings).fingerprint)
         database.finish_restore(url)
         _check_erasure_log(settings)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
@@ -124,22 +124,22 @@ def _run(main: Coroutine[object, object, bool]) -> bool:
 async def _serve_all(
     settings: Settings, listening: socket.socket, *, with_worker: bool, embedded_folder: Path | None
 ) -> bool:
-    """Serve in this process if one is enough, else supervise the server processes.
+    """Start and supervise the child processes; if one server process is enough, serve in this process.
 
     `embedded_folder` is the folder of the embedded database, which is restarted after a crash.
     """
     stop, started = asyncio.Event(), asyncio.Event()
     on_stop_signals(stop.set)
     lifeline = Lifeline()
-    children = [_worker(lifeline)] if with_worker else []
+    children = [_worker_child(lifeline)] if with_worker else []
     if settings.workers > 1:
         shared = new_block()
-        children += [_server(settings, slot, listening, lifeline, shared) for slot in range(settings.workers)]
+        children += [_server_child(settings, slot, listening, lifeline, shared) for slot in range(settings.workers)]
         started.set()
     supervised = [
         asyncio.create_task(supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)) for child in children
     ]
-    supervised.append(asyncio.create_task(_analyse_when_needed(settings, _analysis(lifeline), stop=stop)))
+    supervised.append(asyncio.create_task(_analyse_when_needed(settings, _analysis_child(lifeline), stop=stop)))
     if not with_worker:
         supervised.append(asyncio.create_task(_gather_statistics(settings, stop=stop)))
     if embedded_folder is not None:
@@ -158,8 +158,7 @@ async def _serve_all(
 
 
 async def _gather_statistics(settings: Settings, *, stop: asyncio.Event) -> None:
-    """Update the planner statistics if no worker does it: otherwise plans that were made for empty tables stay in
-    use."""
+    """Update the planner statistics, as the worker would: otherwise query plans for empty tables would stay in use."""
     database = Database(settings.database_url or "", pool_max=2)
     gathering = asyncio.create_task(Statistics(database).run())
     try:
@@ -171,34 +170,33 @@ async def _gather_statistics(settings: Settings, *, stop: asyncio.Event) -> None
 
 
 async def _analyse_when_needed(settings: Settings, child: Child, *, stop: asyncio.Event) -> None:
-    """Start the analysis process when an organization has its first segment: until then other processes can use the
-    memory."""
+    """Start the analysis process when the first segment exists: until then other processes can use its memory."""
     database = Database(settings.database_url or "", pool_max=2)
     try:
         while not stop.is_set():
             with contextlib.suppress(*CONNECTION_ERRORS):
-                async with database.transaction(until=monotonic() + COLUMNS_QUERY_S_MAX) as tx:
-                    if await find_due_organizations(tx, HAS_COLUMNS, after=None):
+                async with database.transaction(until=monotonic() + ANALYSIS_QUERY_S_MAX) as tx:
+                    if await find_due_organizations(tx, NEEDS_ANALYSIS, after=None):
                         break
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), COLUMNS_POLL_S)
+                await asyncio.wait_for(stop.wait(), ANALYSIS_POLL_S)
     finally:
         await database.close()
     if not stop.is_set():
         await supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)
 
 
-def _analysis(lifeline: Lifeline) -> Child:
+def _analysis_child(lifeline: Lifeline) -> Child:
     arguments = ["analysis", "--lifeline", str(lifeline.reading)]
     return Child(name="analysis", arguments=arguments, descriptors=[lifeline.reading])
 
 
-def _worker(lifeline: Lifeline) -> Child:
+def _worker_child(lifeline: Lifeline) -> Child:
     arguments = ["worker", "--lifeline", str(lifeline.reading)]
     return Child(name="worker", arguments=arguments, descriptors=[lifeline.reading])
 
 
-def _server(settings: Settings, slot: int, listening: socket.socket, lifeline: Lifeline, shared: int) -> Child:
+def _server_child(settings: Settings, slot: int, listening: socket.socket, lifeline: Lifeline, shared: int) -> Child:
     options = {
         "--listening": listening.fileno(),
         "--lifeline": lifeline.reading,
@@ -244,7 +242,7 @@ def _check_erasure_log(settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def _bound(settings: Settings) -> Iterator[socket.socket]:
+def _listening_socket(settings: Settings) -> Iterator[socket.socket]:
     try:
         family, kind, protocol, _name, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -262,7 +260,7 @@ def _bind(listening: socket.socket, address: object, settings: Settings) -> None
     deadline = time.monotonic() + PORT_WAIT_S
     while True:
         try:
-            listening.bind(address)  # type: ignore[arg-type]  # its shape depends on the family getaddrinfo chose
+            listening.bind(address)  # type: ignore[arg-type]  # its type depends on the family getaddrinfo chose
             return
         except OSError as error:
             if error.errno == errno.EADDRINUSE and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""`regulars sms`: the provider, the sending rules, hold and release."""
+"""`regulars sms`: choose the SMS provider, set the sending rules, hold and release all texts of an organization."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -68,7 +68,7 @@ def release(organization: OfOrganization) -> None:
 @provider_app.command("show")
 def show_provider(organization: OfOrganization, as_json: AsJson = False) -> None:
     """Show the SMS provider, without its secrets."""
-    data = _provider_data(run(organization, load_sms_settings))
+    data = _provider_as_data(run(organization, load_sms_settings))
     if as_json:
         print_json(data)
         return
@@ -114,7 +114,7 @@ def set_provider(
         sealed = texting.sealed
         if provider == "twilio":
             name = "twilio"
-            account = _account(changed, account_sid, sender)
+            account = _merge_account(changed, account_sid, sender)
             changed = msgspec.structs.replace(changed, twilio=account)
             if parts_per_second is not None:
                 changed = with_rate(changed, account.sender, parts_per_second)
@@ -138,7 +138,7 @@ def set_provider(
 @rules_app.command("show")
 def show_rules(organization: OfOrganization, as_json: AsJson = False) -> None:
     """Show sending hours, limits and opt-out notices."""
-    data = _rules_data(run(organization, load_sms_settings).settings)
+    data = _rules_as_data(run(organization, load_sms_settings).settings)
     if as_json:
         print_json(data)
         return
@@ -163,11 +163,11 @@ def show_holidays(
     as_json: AsJson = False,
 ) -> None:
     """Show the public holidays of the next twelve months, on which no text is sent unless the rules allow it."""
-    closed = run(organization, lambda context: _find_closed(context, country))
+    closed_days = run(organization, lambda context: _load_closed_days(context, country))
     if as_json:
-        print_json(_closed_data(closed))
+        print_json(_closed_days_as_data(closed_days))
         return
-    _print_closed(closed)
+    _print_closed_days(closed_days)
 
 
 @rules_app.command("set")
@@ -184,33 +184,33 @@ def set_rules(
     cap: Annotated[list[str] | None, typer.Option(help="Limits as TEXTS/HOURS, such as 1/24; replace all.")] = None,
 ) -> None:
     """Change sending hours, notices and limits; prints a warning if they are looser than the default."""
-    hours_by_day = dict(_pair(text) for text in hours or [])
+    hours_by_day = dict(_read_day_hours(text) for text in hours or [])
 
     async def work(context: CommandContext) -> tuple[list[str], ClosedDays | None]:
         texting = await lock_sms_settings(context)
         settings, warnings = texting.settings, list[str]()
-        closed = None
+        closed_days = None
         if country is not None and (hours_by_day or on_holidays is not None):
             settings, warnings = with_hours(settings, country, hours_by_day, on_holidays=on_holidays)
             if not settings.rule_of(check_country(country)).on_holidays:
-                closed = await _find_closed(context, country)
+                closed_days = await _load_closed_days(context, country)
         if country is not None and notice is not None:
             settings = with_notice(settings, country, words=notice, reply_path=reply_path or "")
         if cap:
-            settings, cap_warnings = with_caps(settings, tuple(_cap(text) for text in cap))
+            settings, cap_warnings = with_caps(settings, tuple(_read_cap(text) for text in cap))
             warnings = [*warnings, *cap_warnings]
         await change_settings(context.tx, context.organization_id, texting, settings)
         options = {"country": country, "hours": hours_by_day, "on_holidays": on_holidays, "notice": notice, "caps": cap}
         after = {name: value for name, value in options.items() if value not in (None, {})}
         await context.record("texts.rules", "texts", after=after)
-        return warnings, closed
+        return warnings, closed_days
 
     if country is None and (hours_by_day or notice is not None or on_holidays is not None):
         raise CommandError("Hours and notices belong to a country: add --country.", code=ExitCode.USAGE)
-    warnings, closed = run(organization, work)
-    if closed is not None:
+    warnings, closed_days = run(organization, work)
+    if closed_days is not None:
         err.print("No texts on these public holidays of the next twelve months:")
-        _print_closed(closed)
+        _print_closed_days(closed_days)
     for warning in warnings:
         err.print(f"Looser than the default: {warning}", style="yellow", markup=False)
     err.print("Saved.", markup=False)
@@ -245,36 +245,36 @@ def set_sender(
     err.print("Saved.", markup=False)
 
 
-async def _find_closed(context: CommandContext, country: str) -> ClosedDays:
+async def _load_closed_days(context: CommandContext, country: str) -> ClosedDays:
     return await find_closed_days(
         context.tx, context.organization_id, check_country(country), today=context.tx.now.date()
     )
 
 
-def _print_closed(closed: ClosedDays) -> None:
-    for day, name in closed.everywhere:
+def _print_closed_days(closed_days: ClosedDays) -> None:
+    for day, name in closed_days.everywhere:
         err.print(f"{day:%Y-%m-%d %a}  {name}", markup=False)
-    if not closed.everywhere:
+    if not closed_days.everywhere:
         err.print("No public holidays of this country are known.")
-    for region, days in closed.regions.items():
-        for state, found in (("also closed", days.closed), ("open", days.opened)):
-            for day, name in found:
+    for region, days in closed_days.regions.items():
+        for state, holidays in (("also closed", days.closed), ("open", days.opened)):
+            for day, name in holidays:
                 err.print(f"{day:%Y-%m-%d %a}  {name} ({state} for customers of stores in {region})", markup=False)
 
 
-def _closed_data(closed: ClosedDays) -> dict[str, Any]:
+def _closed_days_as_data(closed_days: ClosedDays) -> dict[str, Any]:
     regions = {
-        region: {"closed": _days_data(days.closed), "open": _days_data(days.opened)}
-        for region, days in closed.regions.items()
+        region: {"closed": _days_as_data(days.closed), "open": _days_as_data(days.opened)}
+        for region, days in closed_days.regions.items()
     }
-    return {"everywhere": _days_data(closed.everywhere), "regions": regions}
+    return {"everywhere": _days_as_data(closed_days.everywhere), "regions": regions}
 
 
-def _days_data(days: NamedDays) -> list[dict[str, str]]:
+def _days_as_data(days: NamedDays) -> list[dict[str, str]]:
     return [{"day": day.isoformat(), "name": name} for day, name in days]
 
 
-def _account(settings: model.SmsSettings, account_sid: str | None, sender: str | None) -> model.TwilioAccount:
+def _merge_account(settings: model.SmsSettings, account_sid: str | None, sender: str | None) -> model.TwilioAccount:
     stored = settings.twilio
     account_sid = account_sid or (stored.account_sid if stored else None)
     sender = check_sender(sender) if sender else (stored.sender if stored else None)
@@ -283,21 +283,21 @@ def _account(settings: model.SmsSettings, account_sid: str | None, sender: str |
     return model.TwilioAccount(account_sid, sender)
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _read_day_hours(text: str) -> tuple[str, str]:
     day, equals, hours = text.partition("=")
     if not equals:
         raise CommandError(f"'{text}' is not DAY=HOURS, for example Monday=8-20.", code=ExitCode.USAGE)
     return day.strip(), hours
 
 
-def _cap(text: str) -> model.Cap:
+def _read_cap(text: str) -> model.Cap:
     texts, slash, hours = text.partition("/")
     if not slash or not texts.isdecimal() or not hours.isdecimal():
         raise CommandError(f"'{text}' is not TEXTS/HOURS, for example 1/24.", code=ExitCode.USAGE)
     return model.Cap(int(texts), int(hours))
 
 
-def _provider_data(texting: Texting) -> dict[str, Any]:
+def _provider_as_data(texting: Texting) -> dict[str, Any]:
     account = texting.settings.twilio
     simulation = texting.settings.simulation
     return {
@@ -314,11 +314,11 @@ def _provider_data(texting: Texting) -> dict[str, Any]:
     }
 
 
-def _rules_data(settings: model.SmsSettings) -> dict[str, Any]:
+def _rules_as_data(settings: model.SmsSettings) -> dict[str, Any]:
     countries = {**model.DEFAULT_RULES, **settings.rules}
     return {
-        "hours": {country: _hours(rule) for country, rule in sorted(countries.items())},
-        "hours_elsewhere": _hours(model.default_rule("")),
+        "hours": {country: _hours_by_day(rule) for country, rule in sorted(countries.items())},
+        "hours_elsewhere": _hours_by_day(model.default_rule("")),
         "caps": [{"texts": cap.texts, "hours": cap.hours} for cap in settings.caps],
         "notices": {
             country: {"words": notice.words, "reply_path": notice.reply_path}
@@ -333,13 +333,13 @@ def _rules_data(settings: model.SmsSettings) -> dict[str, Any]:
     }
 
 
-def _hours(rule: model.SendHoursRule) -> dict[str, str]:
+def _hours_by_day(rule: model.SendHoursRule) -> dict[str, str]:
     hours = {
-        day: "closed" if window is None else f"{_clock(window.opens_minute)}-{_clock(window.closes_minute)}"
+        day: "closed" if window is None else f"{_clock_time(window.opens_minute)}-{_clock_time(window.closes_minute)}"
         for day, window in zip(model.DAYS, rule.days, strict=True)
     }
     return {**hours, "holidays": "open" if rule.on_holidays else "closed"}
 
 
-def _clock(minute: int) -> str:
+def _clock_time(minute: int) -> str:
     return f"{minute // 60}:{minute % 60:02d}"

@@ -1,4 +1,4 @@
-"""`regulars sms holdout`: the share of customers who get no text for a quarter."""
+"""`regulars sms holdout`: show and set the share of customers who get no text for a quarter, for comparison."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""Load and lock the SMS settings of an organization; parse a phone number."""
+"""Load or lock the SMS settings of an organization, and parse a phone number, for commands that deal with texts."""
 
 from regulars.cli.output import CommandError, ExitCode
 from regulars.cli.runner import CommandContext
@@ -8,12 +8,12 @@ from regulars.messaging.settings.store import Texting, load_texting, lock_textin
 
 
 async def load_sms_settings(context: CommandContext) -> Texting:
-    return _require(await load_texting(context.tx, context.organization_id))
+    return _require_settings(await load_texting(context.tx, context.organization_id))
 
 
 async def lock_sms_settings(context: CommandContext) -> Texting:
     """Load and lock the settings for a change: no other transaction can change them until this one ends."""
-    return _require(await lock_texting(context.tx, context.organization_id))
+    return _require_settings(await lock_texting(context.tx, context.organization_id))
 
 
 def read_phone_number(text: str) -> str:
@@ -23,7 +23,7 @@ def read_phone_number(text: str) -> str:
         raise CommandError(f"'{text}' is not a phone number: {error.detail}", code=ExitCode.USAGE) from error
 
 
-def _require(texting: Texting | None) -> Texting:
+def _require_settings(texting: Texting | None) -> Texting:
     if texting is None:
         raise CommandError("The organization was deleted meanwhile.")
     return texting

@@ -1,4 +1,4 @@
-"""`regulars user`: users of the web application."""
+"""`regulars user`: invite users of the web application, change their roles, reset and disable their accounts."""
 
 from typing import Annotated, Any, Final
 
@@ -28,7 +28,7 @@ def create(
     role: Annotated[Role, typer.Option(help="Role in the organization.")] = Role.ANALYST,
 ) -> None:
     """Invite a user: print a one-time link with which they choose a password, or enter the one they have."""
-    address = _read(email)
+    address = _read_address(email)
     _print_link(
         run(
             organization,
@@ -49,20 +49,20 @@ def link(
     ] = False,
 ) -> None:
     """Print a one-time link for a new password, valid for 48 hours; ends the user's sessions and older links."""
-    address = _read(email)
+    address = _read_address(email)
     _print_link(transact(lambda tx: users.reset_user(tx, address, without_second_factor=without_second_factor)))
 
 
 @app.command("list")
 def list_all(as_json: AsJson = False) -> None:
     """List all users with their organizations and roles."""
-    print_rows([_as_data(one) for one in transact(users.list_users)], COLUMNS, as_json=as_json)
+    print_rows([_as_data(listing) for listing in transact(users.list_users)], COLUMNS, as_json=as_json)
 
 
 @app.command()
 def disable(email: Email) -> None:
     """Sign a user out everywhere and refuse further sign-ins; their acts stay in the audit log."""
-    address = _read(email)
+    address = _read_address(email)
     transact(lambda tx: users.disable_user(tx, address))
     err.print(f"Disabled {address}.", markup=False)
 
@@ -70,7 +70,7 @@ def disable(email: Email) -> None:
 @app.command()
 def enable(email: Email) -> None:
     """Allow a disabled user to sign in again."""
-    address = _read(email)
+    address = _read_address(email)
     transact(lambda tx: users.enable_user(tx, address))
     err.print(f"Enabled {address}.", markup=False)
 
@@ -82,7 +82,7 @@ def role(
     organization: OfOrganization,
 ) -> None:
     """Change the role of a member; the last owner cannot be changed."""
-    address = _read(email)
+    address = _read_address(email)
     run(
         organization, lambda context: users.set_role(context.tx, address, role, organization_id=context.organization_id)
     )
@@ -95,17 +95,17 @@ def _print_link(token: str) -> None:
     err.print("The link works once, for 48 hours; send it to the user.", style="dim")
 
 
-def _read(email: str) -> str:
+def _read_address(email: str) -> str:
     address = read_email(email)
     if address is None:
         raise CommandError(f"'{email}' is not an address like name@example.com.", code=ExitCode.USAGE)
     return address
 
 
-def _as_data(one: users.UserListing) -> dict[str, Any]:
+def _as_data(listing: users.UserListing) -> dict[str, Any]:
     return {
-        **pick(one.person, "email", "name"),
-        **pick(one, "organization", "role"),
-        "second_factor": one.person.has_second_factor,
-        **pick(one.person, "created_at", "disabled_at"),
+        **pick(listing.person, "email", "name"),
+        **pick(listing, "organization", "role"),
+        "second_factor": listing.person.has_second_factor,
+        **pick(listing.person, "created_at", "disabled_at"),
     }

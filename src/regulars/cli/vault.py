@@ -1,4 +1,4 @@
-"""`regulars vault`: encrypt the secrets that the database still stores in plain text, and change the key."""
+"""`regulars vault`: encrypt the secrets that the database still stores in plain text, and replace the key."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,7 @@ import typer
 
 from regulars.accounts.second_factor import reseal as reseal_factors
 from regulars.cli import database
-from regulars.cli.output import CommandError, ExitCode, counted, err
+from regulars.cli.output import CommandError, ExitCode, err, format_count
 from regulars.kit import releases, settings
 from regulars.kit import vault as keys
 from regulars.kit.db import Tx
@@ -29,27 +29,28 @@ def seal() -> None:
     """
     loaded = settings.load()
     with database.ready(loaded) as url:
-        vault = _vault(loaded, url)
+        vault = _load_vault(loaded, url)
         with database.connected(url) as connection:
-            users = in_use.list_processes(connection)
-            if any(user.release < sealing.SEALED_SINCE for user in users):
+            processes = in_use.list_processes(connection)
+            if any(process.release < sealing.SEALED_SINCE for process in processes):
                 raise CommandError(
                     "A server or worker of an older release is connected, which cannot read encrypted secrets; upgrade"
                     " or stop all of them, then try again."
                 )
-            if any(user.fingerprint != vault.fingerprint for user in users):
+            if any(process.fingerprint != vault.fingerprint for process in processes):
                 raise CommandError(
                     f"A connected server or worker does not have the key {vault.fingerprint}; restart all of them with"
                     " it (REGULARS_SECRET_KEY), then try again."
                 )
             with connection.transaction():
-                count = sealing.empty_plain(connection, vault)
+                count = sealing.delete_plain_secrets(connection, vault)
                 releases.exclude_older(connection, than=sealing.SEALED_SINCE)
             # Without VACUUM, the old row versions with plain secrets would stay in the files until their space is
             # reused.
             connection.execute("VACUUM organizations")
     err.print(
-        f"Encrypted the secrets of {counted(count, 'organization')} with the key {vault.fingerprint}.", markup=False
+        f"Encrypted the secrets of {format_count(count, 'organization')} with the key {vault.fingerprint}.",
+        markup=False,
     )
     err.print("Older backups contain them in plain text: delete those, or protect them like the key.", markup=False)
 
@@ -80,14 +81,14 @@ def rotate(
         database.connected(url) as connection,
         in_use.exclusive(connection),
     ):
-        old = _vault(loaded, url)
+        old = _load_vault(loaded, url)
         new = keys.new_key_file(new_key or loaded.data_dir / keys.NEW_KEY_FILE_NAME)
         if new.fingerprint == old.fingerprint:
             raise CommandError(f"The file {new_key} contains the current key; name another one.", code=ExitCode.USAGE)
         count = database.transact(url, lambda tx: _reseal(tx, old, new))
         if is_file:
             keys.take_over_new_key(loaded.data_dir, new.fingerprint)
-    err.print(f"Encrypted {counted(count, 'secret')} with the key {new.fingerprint}.", markup=False)
+    err.print(f"Encrypted {format_count(count, 'secret')} with the key {new.fingerprint}.", markup=False)
     old_key = f"{loaded.data_dir / keys.KEY_FILE_NAME}.{old.fingerprint}" if is_file else "the old one"
     if not is_file:
         err.print(f"Set REGULARS_SECRET_KEY to the content of {new_key} on every node, then start them.", markup=False)
@@ -104,7 +105,7 @@ async def _reseal(tx: Tx, old: keys.Vault, new: keys.Vault) -> int:
     return count
 
 
-def _vault(loaded: Settings, url: str) -> keys.Vault:
+def _load_vault(loaded: Settings, url: str) -> keys.Vault:
     vault = keys.of(database.with_secret_key(loaded, url))
     if isinstance(vault, keys.NoVault):
         raise CommandError("Set REGULARS_SECRET_KEY first: there is no key to encrypt with.", code=ExitCode.USAGE)

@@ -1,4 +1,4 @@
-"""`regulars webhook`: endpoints, deliveries and replays."""
+"""`regulars webhook`: manage webhook endpoints, list their deliveries and send deliveries again."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -16,8 +16,8 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE, IdKind
 from regulars.kit.ssrf import AddressPolicy
 from regulars.webhooks import events, find, manage
-from regulars.webhooks import replay as replaying
-from regulars.webhooks.model import DEFAULT, Delivery, DeliveryState, Endpoint
+from regulars.webhooks import replay as replays
+from regulars.webhooks.model import DEFAULT_EVENT_TYPES, Delivery, DeliveryState, Endpoint
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -27,7 +27,7 @@ DELIVERY_COLUMNS: Final = (
     *(("LAST ATTEMPT (UTC)", "attempted_at"), "next_attempt_at"),
 )
 EndpointId = Annotated[str, typer.Argument(metavar="ID", help="Id of the endpoint.", show_default=False)]
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 
 @app.command()
@@ -37,7 +37,7 @@ def create(
     events: Annotated[
         str,
         typer.Option(help="Event types, separated by commas: names, or groups such as profile.*."),
-    ] = ",".join(DEFAULT),
+    ] = ",".join(DEFAULT_EVENT_TYPES),
     description: Annotated[str, typer.Option(help="Purpose of the endpoint; shown in lists.")] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -59,14 +59,14 @@ def create(
         await context.record("webhook.create", WEBHOOK.encode(created.endpoint.id), after=after)
         return created
 
-    _show_created(run(organization, work, needs_vault=True), as_json=as_json)
+    _print_endpoint_with_secret(run(organization, work, needs_vault=True), as_json=as_json)
 
 
 @app.command("list")
 def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
     """List the endpoints of an organization."""
     endpoints = run(organization, lambda context: manage.list_endpoints(context.tx, context.organization_id))
-    print_rows([_endpoint_data(endpoint) for endpoint in endpoints], ENDPOINT_COLUMNS, as_json=as_json)
+    print_rows([_endpoint_as_data(endpoint) for endpoint in endpoints], ENDPOINT_COLUMNS, as_json=as_json)
 
 
 @app.command()
@@ -74,19 +74,19 @@ def show(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson 
     """Show an endpoint, and why it is disabled."""
     identifier = read_id(WEBHOOK, endpoint_id)
     endpoint = run(organization, lambda context: manage.lock_endpoint(context.tx, context.organization_id, identifier))
-    _show_endpoint(endpoint, as_json=as_json)
+    _print_endpoint(endpoint, as_json=as_json)
 
 
 @app.command()
 def disable(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Stop deliveries to an endpoint; new events are not stored for it."""
-    _show_endpoint(_change(organization, endpoint_id, manage.disable_endpoint, "webhook.disable"), as_json=as_json)
+    _print_endpoint(_change(organization, endpoint_id, manage.disable_endpoint, "webhook.disable"), as_json=as_json)
 
 
 @app.command()
 def enable(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Send the waiting deliveries of an endpoint, and store new events for it again."""
-    _show_endpoint(_change(organization, endpoint_id, manage.enable_endpoint, "webhook.enable"), as_json=as_json)
+    _print_endpoint(_change(organization, endpoint_id, manage.enable_endpoint, "webhook.enable"), as_json=as_json)
 
 
 @app.command()
@@ -106,13 +106,13 @@ def rotate(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJso
         await context.record("webhook.rotate", endpoint_id)
         return rotated
 
-    _show_created(run(organization, work, needs_vault=True), as_json=as_json)
+    _print_endpoint_with_secret(run(organization, work, needs_vault=True), as_json=as_json)
 
 
 @app.command()
 def ping(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Send a test event to an endpoint and print the id of its delivery."""
-    _show_delivery_id(_change(organization, endpoint_id, events.ping, "webhook.ping"), as_json=as_json)
+    _print_delivery_id(_change(organization, endpoint_id, events.ping, "webhook.ping"), as_json=as_json)
 
 
 @app.command()
@@ -125,7 +125,7 @@ def deliveries(
 ) -> None:
     """List deliveries, newest first."""
     endpoint_id = None if endpoint is None else read_id(WEBHOOK, endpoint)
-    state_filter: DeliveryState | None = next((one for one in get_args(DeliveryState) if one == state), None)
+    state_filter: DeliveryState | None = next((name for name in get_args(DeliveryState) if name == state), None)
     if state is not None and state_filter is None:
         raise CommandError("--state must be pending, delivered, failed or cancelled.", code=ExitCode.USAGE)
 
@@ -136,7 +136,7 @@ def deliveries(
             context.tx, context.organization_id, endpoint_id=endpoint_id, state=state_filter, limit=limit
         )
 
-    print_rows([_delivery_data(each) for each in run(organization, work)], DELIVERY_COLUMNS, as_json=as_json)
+    print_rows([_delivery_as_data(each) for each in run(organization, work)], DELIVERY_COLUMNS, as_json=as_json)
 
 
 @app.command()
@@ -156,15 +156,15 @@ def replay(
 ) -> None:
     """Send one delivery again, or all deliveries of an endpoint in a time range."""
     if delivery is not None and endpoint is None and since is None and until is None and not failed:
-        new = _change(organization, delivery, replaying.replay_delivery, "webhook.replay", kind=WEBHOOK_DELIVERY)
-        _show_delivery_id(new, as_json=as_json)
+        new_id = _change(organization, delivery, replays.replay_delivery, "webhook.replay", kind=WEBHOOK_DELIVERY)
+        _print_delivery_id(new_id, as_json=as_json)
         return
     if delivery is not None or endpoint is None or since is None:
         raise CommandError(
             "Name a delivery, or an endpoint with --endpoint and a start with --from.", code=ExitCode.USAGE
         )
     begin, end = _read_time(since), None if until is None else _read_time(until)
-    replay_range = partial(replaying.replay_range, since=begin, until=end, only_failed=failed)
+    replay_range = partial(replays.replay_range, since=begin, until=end, only_failed=failed)
     count = _change(organization, endpoint, replay_range, "webhook.replay_range")
     if as_json:
         print_json({"replayed": count})
@@ -175,11 +175,11 @@ def replay(
 def _change(
     organization: str,
     identifier: str,
-    use_case: Callable[[Tx, UUID, UUID], Awaitable[T]],
+    use_case: Callable[[Tx, UUID, UUID], Awaitable[Result]],
     action: str,
     *,
     kind: IdKind = WEBHOOK,
-) -> T:
+) -> Result:
     """Run a use case that changes one endpoint or delivery, and record the action in the audit log."""
     row_id = read_id(kind, identifier)
     return change(
@@ -194,15 +194,15 @@ def _read_time(text: str) -> datetime:
         raise CommandError(f"'{text}' is not a time such as 2026-03-02T09:30:00Z.", code=ExitCode.USAGE) from None
 
 
-def _show_created(created: manage.EndpointWithSecret, *, as_json: bool) -> None:
+def _print_endpoint_with_secret(created: manage.EndpointWithSecret, *, as_json: bool) -> None:
     if as_json:
-        print_json({**_endpoint_data(created.endpoint), "secret": created.secret})
+        print_json({**_endpoint_as_data(created.endpoint), "secret": created.secret})
         return
     typer.echo(f"{WEBHOOK.encode(created.endpoint.id)} {created.secret}")
 
 
-def _show_endpoint(endpoint: Endpoint, *, as_json: bool) -> None:
-    data = _endpoint_data(endpoint)
+def _print_endpoint(endpoint: Endpoint, *, as_json: bool) -> None:
+    data = _endpoint_as_data(endpoint)
     if as_json:
         print_json(data)
         return
@@ -212,7 +212,7 @@ def _show_endpoint(endpoint: Endpoint, *, as_json: bool) -> None:
         out.print(f"{name}: {'' if text is None else text}", markup=False)
 
 
-def _show_delivery_id(delivery_id: UUID, *, as_json: bool) -> None:
+def _print_delivery_id(delivery_id: UUID, *, as_json: bool) -> None:
     delivery = WEBHOOK_DELIVERY.encode(delivery_id)
     if as_json:
         print_json({"delivery": delivery})
@@ -220,7 +220,7 @@ def _show_delivery_id(delivery_id: UUID, *, as_json: bool) -> None:
         typer.echo(delivery)
 
 
-def _endpoint_data(endpoint: Endpoint) -> dict[str, Any]:
+def _endpoint_as_data(endpoint: Endpoint) -> dict[str, Any]:
     return {
         "id": WEBHOOK.encode(endpoint.id),
         **pick(endpoint, "url", "description"),
@@ -232,7 +232,7 @@ def _endpoint_data(endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
-def _delivery_data(delivery: Delivery) -> dict[str, Any]:
+def _delivery_as_data(delivery: Delivery) -> dict[str, Any]:
     return {
         "id": WEBHOOK_DELIVERY.encode(delivery.id),
         "endpoint": WEBHOOK.encode(delivery.endpoint_id),

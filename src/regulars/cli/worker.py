@@ -1,4 +1,4 @@
-"""`regulars worker`: background jobs, without the server."""
+"""`regulars worker`: run background jobs in a process without the server."""
 
 from typing import Annotated
 
@@ -19,11 +19,11 @@ def worker(
 ) -> None:
     settings = load()
     log.configure(settings)
-    with database.opened(settings) as url, in_use.shared(url) as presence:
+    with database.opened(settings) as url, in_use.shared(url) as registration:
         database.check_schema(url, ProcessRole.WORKER)
         # The server's `/metrics` includes the metrics of the worker with the same data folder.
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker="worker")
         settings = database.with_secret_key(settings, url)
-        presence.publish_key(vault.of(settings).fingerprint)
+        registration.publish_key(vault.of(settings).fingerprint)
         database.finish_restore(url)
         worker_process.run(settings, url, lifeline=lifeline)

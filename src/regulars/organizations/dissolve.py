@@ -1,6 +1,6 @@
-"""Delete an organization and all its rows, while the others are in use.
+"""Delete an organization and all its rows, while other organizations are in use.
 
-The database's catalog tells which tables have its rows: all tables with a column `organization_id`. A list written by
+The database's catalog says which tables have its rows: all tables with a column `organization_id`. A list written by
 hand would miss the next new table. The order matters more than the speed:
 
 1. revoke its keys; after two seconds no server process accepts them;
@@ -23,7 +23,7 @@ KEYS_FORGOTTEN_S: Final = 2.0
 STRAGGLERS_S: Final = 60.0
 ROWS_PER_TRANSACTION_MAX: Final = 5_000
 ROWS_PER_SCAN_MAX: Final = 200_000
-LAST: Final = ("api_keys", "organization_slugs", "organizations")
+DELETED_LAST: Final = ("api_keys", "organization_slugs", "organizations")
 
 # Called with the table and the number of its deleted rows.
 OnDeleted = Callable[[str, int], None]
@@ -44,7 +44,7 @@ async def _delete_rows(database: Database, organization_id: UUID, on_deleted: On
     async with database.transaction() as tx:
         tables = referring_first(await queries.find_tables_of_organizations(tx))
     for table in tables:
-        if table not in LAST:
+        if table not in DELETED_LAST:
             await _delete_rows_of(database, table, organization_id, on_deleted)
 
 
@@ -61,7 +61,7 @@ async def _delete_rows_of(database: Database, table: str, organization_id: UUID,
 
 
 def referring_first(references: Mapping[str, set[str]]) -> list[str]:
-    """The tables ordered so that each comes before the tables that it refers to."""
+    """Return the tables, each before the tables that its foreign keys refer to."""
     ordered: list[str] = []
     waiting = {table: targets & set(references) - {table} for table, targets in references.items()}
     while waiting:

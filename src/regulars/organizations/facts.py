@@ -1,4 +1,4 @@
-"""The facts of organizations: events that are recorded for listeners in the modules that import it."""
+"""The facts (recorded events) about organizations, which listeners of other modules handle."""
 
 from typing import ClassVar
 

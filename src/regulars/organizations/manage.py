@@ -1,4 +1,4 @@
-"""Create and list organizations and API keys."""
+"""Create, find and list organizations; create, list and revoke their API keys."""
 
 import secrets
 from collections.abc import Collection
@@ -73,7 +73,7 @@ async def mark_as_demo(connection: Connection, organization_id: UUID) -> None:
 
 
 async def dismiss_first_steps(connection: Connection, organization_id: UUID) -> None:
-    """Remove the entry from the navigation; the page stays."""
+    """Remove the page of first steps from the navigation; the page itself stays."""
     await queries.set_shows_first_steps(connection, organization_id, is_shown=False)
 
 
@@ -84,7 +84,7 @@ async def list_organizations(connection: Connection) -> list[Organization]:
 async def create_key(
     connection: Connection, organization_id: UUID, name: str, *, permission: Permission = Permission.FULL
 ) -> tuple[ApiKey, str]:
-    """The key is returned only here; the database stores its hash."""
+    """Create a key; return it with its secret text, of which the database stores only the hash."""
     secret = new_key()
     key = ApiKey(
         id=new_uuid(),
@@ -119,5 +119,5 @@ async def _now(connection: Connection) -> datetime:
     row = await (await connection.execute("SELECT now()")).fetchone()
     if row is None:
         raise LookupError("The database did not tell the time.")
-    moment: datetime = row[0]
-    return truncate_to_milliseconds(moment)
+    now: datetime = row[0]
+    return truncate_to_milliseconds(now)

@@ -1,4 +1,4 @@
-"""API keys: a fixed prefix, 30 random characters and a checksum that is checked before any database work."""
+"""Types of organizations and API keys, and the format of a key: a prefix, 30 random characters and a checksum."""
 
 import hashlib
 import secrets
@@ -14,6 +14,7 @@ from regulars.work.personal import PersonalData
 KEY_PREFIX = "rgl_"
 RANDOM_CHARACTERS = 30
 CHECKSUM_CHARACTERS = 6
+# The end of a key, which lists show.
 HINT_CHARACTERS = 4
 SECRET_BYTES = 32
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -30,7 +31,7 @@ class Organization:
 
 @dataclass(frozen=True, slots=True)
 class SecretAndCountry:
-    """The settings of an organization that use cases without a request need, such as imports and the demo."""
+    """The settings of an organization that code without an API request needs, such as imports and the demo."""
 
     secret: bytes = field(repr=False)
     default_country: str | None
@@ -57,8 +58,8 @@ class ApiKey:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyHolder:
-    """The caller that an API key identifies, with the settings of the organization that a request needs."""
+class ApiCaller:
+    """The caller of the API, whom a key identifies, with the settings of the organization that a request needs."""
 
     organization_id: UUID
     api_key_id: UUID
@@ -73,7 +74,7 @@ def new_key() -> str:
 
 
 def is_well_formed(key: str) -> bool:
-    """Whether the text has the form of a key, so that a mistyped key or another token is refused without a query."""
+    """Return whether the text has the format of a key: a mistyped key or another token is refused without a query."""
     if len(key) != _KEY_CHARACTERS or not key.startswith(KEY_PREFIX):
         return False
     random = key[len(KEY_PREFIX) : -CHECKSUM_CHARACTERS]
@@ -81,7 +82,7 @@ def is_well_formed(key: str) -> bool:
 
 
 def checksum(random: str) -> str:
-    """CRC-32 in base 62, padded to six characters."""
+    """Return the CRC-32 in base 62, padded to six characters."""
     number = zlib.crc32(random.encode())
     digits = []
     for _ in range(CHECKSUM_CHARACTERS):
@@ -91,7 +92,7 @@ def checksum(random: str) -> str:
 
 
 def hash_key(key: str) -> bytes:
-    """The stored form of a key. A key has 178 random bits, so a hash without salt is enough."""
+    """Return the stored form of a key. A key has 178 random bits, so a hash without salt is enough."""
     return hashlib.sha256(key.encode()).digest()
 
 

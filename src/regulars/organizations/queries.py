@@ -1,4 +1,4 @@
-"""The statements on `organizations` and `api_keys`, both directory tables."""
+"""The SQL on `organizations`, their slugs and their API keys, and the deletion of all rows of an organization."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -84,10 +84,10 @@ async def list_keys(connection: Connection, organization_id: UUID) -> list[ApiKe
         " FROM api_keys WHERE organization_id = %s ORDER BY id",
         (organization_id,),
     )
-    return [_key(row) for row in await cursor.fetchall()]
+    return [_to_key(row) for row in await cursor.fetchall()]
 
 
-def _key(row: TupleRow) -> ApiKey:
+def _to_key(row: TupleRow) -> ApiKey:
     identifier, organization_id, name, hint, permission, created_at, last_used_at, revoked_at = row
     return ApiKey(identifier, organization_id, name, hint, Permission(permission), created_at, last_used_at, revoked_at)
 
@@ -102,7 +102,7 @@ async def revoke_key(
         (now, key_id, organization_id),
     )
     row = await cursor.fetchone()
-    return None if row is None else _key(row)
+    return None if row is None else _to_key(row)
 
 
 class LiveKey(NamedTuple):
@@ -116,7 +116,8 @@ class LiveKey(NamedTuple):
 
 
 async def find_live_keys(tx: Tx, key_hashes: Sequence[bytes]) -> dict[bytes, LiveKey | VaultError]:
-    """The keys that are not revoked. A secret that cannot be decrypted affects only the keys of its organization."""
+    """Find the keys that are not revoked, by hash. A secret that cannot be decrypted affects only the keys of its
+    organization."""
     rows = await tx.fetch(
         "SELECT wanted.key_hash, k.id, o.id, o.secret, o.sealed_secret, o.default_country, k.permission"
         " FROM unnest(%s::bytea[]) AS wanted (key_hash)"
@@ -126,10 +127,10 @@ async def find_live_keys(tx: Tx, key_hashes: Sequence[bytes]) -> dict[bytes, Liv
         "   WHERE id = k.organization_id LIMIT 1) AS o",
         (Blobs(key_hashes),),
     )
-    return {row[0]: _live_key(row) for row in rows}
+    return {row[0]: _to_live_key(row) for row in rows}
 
 
-def _live_key(row: TupleRow) -> LiveKey | VaultError:
+def _to_live_key(row: TupleRow) -> LiveKey | VaultError:
     _, identifier, organization_id, plain, sealed, country, permission = row
     try:
         secret = open_secret(organization_id, plain, sealed)
@@ -138,8 +139,8 @@ def _live_key(row: TupleRow) -> LiveKey | VaultError:
     return LiveKey(identifier, organization_id, secret, country, Permission(permission))
 
 
-async def touch_keys(connection: Connection, key_ids: Sequence[UUID], *, now: datetime, before: datetime) -> None:
-    """Record that keys were used, unless that was recorded less than a minute ago."""
+async def record_key_use(connection: Connection, key_ids: Sequence[UUID], *, now: datetime, before: datetime) -> None:
+    """Record that keys were used, unless their last recorded use is after `before`."""
     await connection.execute(
         "UPDATE api_keys SET last_used_at = %s WHERE id = ANY(%s) AND (last_used_at IS NULL OR last_used_at < %s)",
         (now, list(key_ids), before),
@@ -227,7 +228,7 @@ async def revoke_restored_keys(tx: Tx, key_ids: Collection[UUID], *, revokes_all
 
 
 async def find_tables_of_organizations(tx: Tx) -> dict[str, set[str]]:
-    """All tables with a column `organization_id`, each with the tables that it refers to."""
+    """Return all tables with a column `organization_id`, each with the tables that its foreign keys refer to."""
     rows = await tx.fetch(
         "SELECT c.relname::text, coalesce(array_agg(t.relname::text) FILTER (WHERE t.oid IS NOT NULL), '{}')"
         " FROM pg_class o JOIN pg_class c ON c.relnamespace = o.relnamespace"
@@ -241,14 +242,14 @@ async def find_tables_of_organizations(tx: Tx) -> dict[str, set[str]]:
 
 
 async def find_ctids(tx: Tx, table: str, organization_id: UUID, *, rows_max: int) -> list[str]:
-    """The row addresses (ctid) of the organization's rows in a table."""
+    """Return the physical addresses (ctid) of the organization's rows in a table."""
     query = sql.SQL("SELECT ctid::text FROM {} WHERE organization_id = %s LIMIT %s").format(sql.Identifier(table))
     return [row[0] for row in await tx.fetch(query, (organization_id, rows_max))]
 
 
 async def delete_by_ctids(tx: Tx, table: str, organization_id: UUID, ctids: Sequence[str]) -> int:
-    """Delete rows by their addresses; the next scan finds rows that have moved since. All other scans are disabled for
-    the planner."""
+    """Delete rows by their addresses; the next scan finds rows that have moved since. Other kinds of scans are turned
+    off, so that the planner uses the addresses."""
     await tx.execute(
         "SELECT set_config(name, 'off', true) FROM unnest("
         " ARRAY['enable_seqscan', 'enable_indexscan', 'enable_indexonlyscan', 'enable_bitmapscan']) AS name"

@@ -17,34 +17,34 @@ SEALED_SINCE: Final = 97
 
 
 class StoredSecret(NamedTuple):
-    """The columns of a new row; the plain secret only while older releases may read it."""
+    """The two columns of an organization's secret; the plain one is filled only while older releases may read it."""
 
     plain: bytes | None
     sealed: bytes | None
 
 
 async def protect(connection: queries.Connection, organization_id: UUID, secret: bytes) -> StoredSecret:
-    """How to store the secret of a new organization: plain if this process lacks the database's key, or an error if
-    plain secrets are no longer allowed.
+    """Decide how to store the secret of a new organization: plain if this process lacks the database's key; raises
+    VaultError if plain secrets are no longer allowed.
 
     Call it in the transaction that inserts the row: until it ends, no plain secret is deleted and the key is not
     changed.
     """
-    known = await lock_known_key(connection)
+    known_key = await lock_known_key(connection)
     vault = current_vault()
-    if known is None or vault.fingerprint != known.fingerprint:
-        if known is not None and known.sealed_at is not None:
+    if known_key is None or vault.fingerprint != known_key.fingerprint:
+        if known_key is not None and known_key.sealed_at is not None:
             raise VaultError(
-                f"Set REGULARS_SECRET_KEY to the key with the fingerprint {known.fingerprint}: the secrets of"
+                f"Set REGULARS_SECRET_KEY to the key with the fingerprint {known_key.fingerprint}: the secrets of"
                 " organizations are sealed with it."
             )
         return StoredSecret(secret, None)
     sealed = seal_secret(vault, organization_id, secret)
-    return StoredSecret(None if known.sealed_at is not None else secret, sealed)
+    return StoredSecret(None if known_key.sealed_at is not None else secret, sealed)
 
 
 def write_sealed(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
-    """Seal the secrets that are only plain, and keep both forms; return how many."""
+    """Seal the secrets that are only stored plain, and store both forms; return how many."""
     rows = connection.execute(
         "SELECT id, secret FROM organizations WHERE sealed_secret IS NULL AND secret IS NOT NULL"
     ).fetchall()
@@ -56,8 +56,8 @@ def write_sealed(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
     return len(rows)
 
 
-def empty_plain(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
-    """Delete the plain secrets after checking that each sealed one decrypts to it; return the number of organizations.
+def delete_plain_secrets(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
+    """Delete the plain secrets, if each sealed one decrypts to its plain one; return the number of organizations.
 
     Call it in a transaction. The table lock prevents new organizations meanwhile, whose secret would be stored plain.
     """
@@ -76,8 +76,8 @@ def empty_plain(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
 
 async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
     """Encrypt every secret with another key; the secrets themselves do not change."""
-    sealed_ones = await queries.list_sealed_secrets(tx)
-    for identifier, sealed in sealed_ones:
+    rows = await queries.list_sealed_secrets(tx)
+    for identifier, sealed in rows:
         secret = old.open(sealed, context=context_of(identifier))
         await queries.replace_sealed_secret(tx, identifier, seal_secret(new, identifier, secret))
-    return len(sealed_ones)
+    return len(rows)

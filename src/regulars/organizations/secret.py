@@ -1,8 +1,8 @@
 """The secret of an organization: the key that hashes phone numbers and signs cursors and callback addresses. It never
 changes.
 
-The database stores it sealed (encrypted), plain, or both. A process has one key, so the vault is set once per process.
-Decrypted secrets are cached by their sealed form, so each is decrypted once per process.
+The database stores it sealed (encrypted), plain, or both. A process has one encryption key, so the vault, which opens
+sealed secrets with it, is set once per process. Each secret is decrypted once per process and then cached.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,10 @@ from uuid import UUID
 
 from regulars.kit.vault import AnyVault, NoVault
 
-OPENED_MAX: Final = 10_000
+CACHED_SECRETS_MAX: Final = 10_000
 
-_opened: Final[dict[bytes, bytes]] = {}
+# Decrypted secrets, by their sealed form.
+_cached_secrets: Final[dict[bytes, bytes]] = {}
 _find_vault: Callable[[], AnyVault] = NoVault
 
 
@@ -21,7 +22,7 @@ def unlock_with(find_vault: Callable[[], AnyVault]) -> None:
     """Set the function that returns the vault of this process; it is called when the first sealed secret is read."""
     global _find_vault  # noqa: PLW0603  # a process has one key
     _find_vault = find_vault
-    _opened.clear()
+    _cached_secrets.clear()
 
 
 def current_vault() -> AnyVault:
@@ -33,18 +34,18 @@ def seal_secret(vault: AnyVault, organization_id: UUID, secret: bytes) -> bytes:
 
 
 def open_secret(organization_id: UUID, plain: bytes | None, sealed: bytes | None) -> bytes:
-    """The secret of a row of `organizations`; raises `VaultError` if it is sealed and the encryption key is missing."""
+    """Return the secret of a row of `organizations`; raises `VaultError` if the encryption key is missing."""
     if plain is not None:
         return bytes(plain)
     if sealed is None:
         raise LookupError(f"The organization {organization_id} has no secret.")
     sealed = bytes(sealed)
-    secret = _opened.get(sealed)
+    secret = _cached_secrets.get(sealed)
     if secret is None:
         secret = current_vault().open(sealed, context=context_of(organization_id))
-        if len(_opened) >= OPENED_MAX:
-            _opened.clear()
-        _opened[sealed] = secret
+        if len(_cached_secrets) >= CACHED_SECRETS_MAX:
+            _cached_secrets.clear()
+        _cached_secrets[sealed] = secret
     return secret
 
 

@@ -1,4 +1,4 @@
-"""The settings of an organization: its name, time zone, locale and default country."""
+"""Read and change the settings of an organization: its name, time zone, locale and default country."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -37,15 +37,15 @@ def is_time_zone(name: str) -> bool:
 
 
 def time_zones() -> list[str]:
-    """The current time zones; the zone database also has many old names."""
+    """Return the current time zones; the zone database also has many old names."""
     return [*sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/")), "UTC"]
 
 
 async def find_settings(connection: Connection, organization_id: UUID) -> OrganizationSettings:
-    found = await queries.find_settings(connection, organization_id)
-    if found is None:
+    row = await queries.find_settings(connection, organization_id)
+    if row is None:
         raise LookupError(f"There is no organization {organization_id}.")
-    return OrganizationSettings(*found)
+    return OrganizationSettings(*row)
 
 
 async def change_settings(tx: Tx, organization_id: UUID, settings: OrganizationSettings) -> None:

@@ -1,4 +1,4 @@
-"""The slug of an organization in addresses: derived from its name, changeable, and old slugs redirect for ever."""
+"""The slug of an organization, its name in page addresses: made from its name, and changeable; old slugs redirect."""
 
 import re
 import unicodedata
@@ -15,17 +15,17 @@ SLUG_CHARACTERS_MAX: Final = 48
 NAME_CHARACTERS_USED: Final = 40
 FALLBACK: Final = "organization"
 SLUG: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-# Further organizations of the same name get their id as a suffix.
+# When this many slugs with a number are taken, an organization gets its id as a suffix.
 NUMBERS_TRIED_MAX: Final = 20
 
 Connection = AsyncConnection[TupleRow]
 
 
 def slug_of(name: str) -> str:
-    """`Maison Corvelle & Fils` becomes `maison-corvelle-fils`; accents are dropped, and a name in another script gets
-    the fallback."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:NAME_CHARACTERS_USED].strip("-") or FALLBACK
+    """Return a slug for a name: `Maison Corvelle & Fils` becomes `maison-corvelle-fils`. Accents are dropped, and a
+    name in another script gets the fallback."""
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:NAME_CHARACTERS_USED].strip("-") or FALLBACK
 
 
 def is_slug(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Decides which account PostgreSQL runs under: ours, or as root (which PostgreSQL refuses) a dedicated one."""
+"""Choose the account of the operating system under which PostgreSQL runs: that of this process, but never root."""
 
 import os
 import pwd
@@ -12,7 +12,7 @@ from regulars.postgres.errors import EmbeddedDatabaseError
 
 DEDICATED_ACCOUNT = "regulars-db"
 PROGRAM_SECONDS_MAX = 120
-ACCOUNT_TOOLS = "/usr/sbin:/sbin:/usr/bin:/bin"
+ACCOUNT_TOOLS_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Account:
     name: str
     uid: int
     gid: int
-    # Whether it is not the account of this process, because this process runs as root.
-    is_other: bool
+    # Whether it is our dedicated account, because this process runs as root, which PostgreSQL refuses.
+    is_dedicated: bool
 
 
 def choose() -> Account:
@@ -34,19 +34,19 @@ def choose() -> Account:
                 f"PostgreSQL needs an account with a name, and user id {uid} has none on this machine; "
                 "add one or set DATABASE_URL."
             ) from None
-        return Account(name=entry.pw_name, uid=uid, gid=os.getegid(), is_other=False)
-    entry = _dedicated_account()
-    return Account(name=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid, is_other=True)
+        return Account(name=entry.pw_name, uid=uid, gid=os.getegid(), is_dedicated=False)
+    entry = _find_or_create_account()
+    return Account(name=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid, is_dedicated=True)
 
 
 def run(
     account: Account, command: Sequence[str | Path], *, folder: Path, descriptors: Sequence[int] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of PostgreSQL's programs under the account until it ends, with only PATH from our environment."""
+    """Run one of PostgreSQL's programs under the account until it ends; its environment has only our PATH."""
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
     try:
         return subprocess.run(  # noqa: S603  # the programs are PostgreSQL's own and the arguments ours
-            [str(word) for word in command],
+            [str(argument) for argument in command],
             check=False,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -57,9 +57,9 @@ def run(
             env=environment,
             pass_fds=descriptors,
             umask=0o077,
-            user=account.uid if account.is_other else None,
-            group=account.gid if account.is_other else None,
-            extra_groups=[] if account.is_other else None,
+            user=account.uid if account.is_dedicated else None,
+            group=account.gid if account.is_dedicated else None,
+            extra_groups=[] if account.is_dedicated else None,
         )
     except OSError as error:
         raise EmbeddedDatabaseError(
@@ -72,7 +72,7 @@ def run(
         ) from error
 
 
-def _dedicated_account() -> pwd.struct_passwd:
+def _find_or_create_account() -> pwd.struct_passwd:
     """Find or create the account that owns the data when root starts the database.
 
     It is a separate account, because other processes of `postgres` or of the unprivileged account could read the data.
@@ -80,8 +80,8 @@ def _dedicated_account() -> pwd.struct_passwd:
     try:
         return pwd.getpwnam(DEDICATED_ACCOUNT)
     except KeyError:
-        useradd = shutil.which("useradd", path=ACCOUNT_TOOLS)
-        adduser = shutil.which("adduser", path=ACCOUNT_TOOLS)
+        useradd = shutil.which("useradd", path=ACCOUNT_TOOLS_PATH)
+        adduser = shutil.which("adduser", path=ACCOUNT_TOOLS_PATH)
     if useradd:
         command = [useradd, "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
         command += ["--shell", "/usr/sbin/nologin", DEDICATED_ACCOUNT]

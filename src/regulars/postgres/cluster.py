@@ -1,4 +1,4 @@
-"""Create, start and stop one PostgreSQL cluster; every caller holds the start lock of its folder."""
+"""Create, start and stop the embedded PostgreSQL of a data folder; every caller holds the start lock of the folder."""
 
 import os
 import shlex
@@ -24,7 +24,7 @@ STOP_SECONDS_MAX = 90
 CONNECT_SECONDS_MAX = 5
 POLL_SECONDS = 0.05
 # Linux lists processes here; on other systems `ps` is run.
-PROCESSES = Path("/proc")
+PROC_FOLDER = Path("/proc")
 # No process can have this id, so PostgreSQL treats the pid file as stale.
 UNUSED_PID = "2147483647"
 SUPERUSER = "regulars"
@@ -39,6 +39,7 @@ class Cluster:
     account: Account
     bin: Path
     major: int
+    # For tests: with small settings, and not synced to disk when it is created.
     throwaway: bool = False
 
 
@@ -64,9 +65,8 @@ def is_running(folder: Folder) -> bool:
 
 
 def postmaster(folder: Folder) -> int | None:
-    """The process id in postmaster.pid, if it is this cluster's postmaster and not a later process with the same id: in
-    a container, process ids are reused within seconds after a crash.
-    """
+    """Return the process id in postmaster.pid, if it is this cluster's postmaster and not a later process with the same
+    id: in a container, process ids are reused within seconds after a crash."""
     pid = _read_pid(folder)
     return pid if pid is not None and str(folder.cluster) in _command_line(pid) else None
 
@@ -118,7 +118,7 @@ def _create(cluster: Cluster) -> None:
     folder = cluster.folder
     shutil.rmtree(folder.unfinished_cluster, ignore_errors=True)
     folder.unfinished_cluster.mkdir(mode=0o700)
-    if cluster.account.is_other:
+    if cluster.account.is_dedicated:
         shutil.chown(folder.unfinished_cluster, cluster.account.uid, cluster.account.gid)
     command: list[str | Path] = [
         cluster.bin / "initdb",
@@ -175,8 +175,8 @@ def _run_start_command(cluster: Cluster, lock_descriptor: int) -> subprocess.Com
 
 def _create_database(folder: Folder) -> None:
     with psycopg.connect(url(folder, "postgres"), autocommit=True, connect_timeout=CONNECT_SECONDS_MAX) as connection:
-        found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
-        if found is None:
+        row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
+        if row is None:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
 
 
@@ -192,13 +192,13 @@ def _pid_file(folder: Folder) -> Path:
 
 
 def _command_line(pid: int) -> str:
-    if PROCESSES.is_dir():
+    if PROC_FOLDER.is_dir():
         try:
-            return (PROCESSES / str(pid) / "cmdline").read_text(errors="surrogateescape")
+            return (PROC_FOLDER / str(pid) / "cmdline").read_text(errors="surrogateescape")
         except OSError:
             return ""
-    found = subprocess.run(["/bin/ps", "-o", "command=", "-p", str(pid)], check=False, capture_output=True, text=True)  # noqa: S603  # fixed words and a number
-    return found.stdout
+    listed = subprocess.run(["/bin/ps", "-o", "command=", "-p", str(pid)], check=False, capture_output=True, text=True)  # noqa: S603  # fixed words and a number
+    return listed.stdout
 
 
 def _invalidate_stale_pid_file(folder: Folder) -> None:

@@ -21,7 +21,8 @@ POLL_SECONDS = 0.05
 
 @contextmanager
 def hold_cluster_lock(folder: Folder, *, seconds_max: float) -> Iterator[int]:
-    """The locked descriptor, which the new PostgreSQL has to inherit. Waits up to `seconds_max` for the earlier one.
+    """Yield the locked descriptor, which a new PostgreSQL has to inherit. Wait up to `seconds_max` for an earlier
+    PostgreSQL to end.
 
     After `kill -9` of a postmaster its processes end when they have finished their statement. If a postmaster still
     accepts connections, the lock is refused at once.
@@ -29,7 +30,7 @@ def hold_cluster_lock(folder: Folder, *, seconds_max: float) -> Iterator[int]:
     descriptor = os.open(folder.postmaster_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         deadline = time.monotonic() + seconds_max
-        while (is_alive := _takes_connections(folder)) or not _lock(descriptor):
+        while (is_alive := _accepts_connections(folder)) or not _lock(descriptor):
             if is_alive or time.monotonic() > deadline:
                 raise EmbeddedDatabaseError(
                     f"The PostgreSQL of the data folder {folder.root} is run from where it cannot be seen, "
@@ -49,8 +50,8 @@ def _lock(descriptor: int) -> bool:
     return True
 
 
-def _takes_connections(folder: Folder) -> bool:
-    """Whether a postmaster accepts connections: its socket in the shared folder works from any container of the
+def _accepts_connections(folder: Folder) -> bool:
+    """Return whether a postmaster accepts connections: its socket in the shared folder works from any container of the
     machine."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(PROBE_SECONDS_MAX)

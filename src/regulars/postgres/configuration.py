@@ -1,4 +1,4 @@
-"""The settings files of the embedded cluster. They are written at every start, so that those of a new release apply."""
+"""Write the settings files of the embedded PostgreSQL; at every start, so that the settings of a new release apply."""
 
 import os
 from pathlib import Path
@@ -45,8 +45,8 @@ SETTINGS = {
     "synchronous_commit": "on",
     "full_page_writes": "on",
 }
-# Tests have their cluster in memory, where fsync costs nothing, so they run with the durability of production.
-THROWAWAY = {"max_wal_size": "1GB", "min_wal_size": "80MB", "shared_buffers": "64MB"}
+# For tests: small. Durability stays as in production, because tests have their files in memory, where fsync is free.
+THROWAWAY_SETTINGS = {"max_wal_size": "1GB", "min_wal_size": "80MB", "shared_buffers": "64MB"}
 
 
 def write(folder: Folder, account: Account, *, superuser: str, throwaway: bool) -> None:
@@ -58,7 +58,7 @@ def write(folder: Folder, account: Account, *, superuser: str, throwaway: bool) 
         "log_directory": str(folder.logs),
     }
     buffers = {"shared_buffers": memory.shared_buffers(memory.available_bytes())}
-    settings = {**SETTINGS, **paths, **buffers, **(THROWAWAY if throwaway else {})}
+    settings = {**SETTINGS, **paths, **buffers, **(THROWAWAY_SETTINGS if throwaway else {})}
     lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
     lines.append(f"include_if_exists = {_quoted(LOCAL_FILE)}")
     _write_file(folder.settings / MAIN_FILE, "\n".join(lines))
@@ -66,7 +66,7 @@ def write(folder: Folder, account: Account, *, superuser: str, throwaway: bool) 
         _write_file(folder.settings / LOCAL_FILE, "# Settings in this file come last and stay as they are.")
     # Only the account that runs the cluster, and root when root started it, become its superuser.
     _write_file(folder.settings / HBA_FILE, "local all all peer map=owner")
-    names = {account.name, "root"} if account.is_other else {account.name}
+    names = {account.name, "root"} if account.is_dedicated else {account.name}
     _write_file(folder.settings / IDENT_FILE, "\n".join(f'owner "{name}" "{superuser}"' for name in sorted(names)))
 
 

@@ -29,32 +29,32 @@ _thread_lock = threading.Lock()
 
 
 def ensure_running(data_dir: Path, *, throwaway: bool = False) -> str:
-    """Start the database if it is not running, register this process as a user, and return the URL.
+    """Start the database if it is not running, register this process as its user, and return the URL.
 
-    A throwaway cluster, for tests, is small and not synced to disk when it is created.
+    A throwaway database, for tests, is small and not synced to disk when it is created.
     """
     account = accounts.choose()
     folder = folders.prepare(_absolute(data_dir), account)
     with _thread_lock, _start_lock(folder):
         folders.create_subfolders(folder, account)
-        cluster = _cluster(folder, account, throwaway=throwaway)
+        cluster = _make_cluster(folder, account, throwaway=throwaway)
         if clusters.is_running(folder):
             clusters.wait_until_ready(folder)
         else:
             clusters.start(cluster)
             # Only after the start it is certain that no process runs programs of an older copy.
             wheels.remove_older_copies(wheels.locate(), folder.programs)
-        _become_user(folder)
+        _register_as_user(folder)
     return clusters.url(folder)
 
 
 def postmaster(data_dir: Path) -> int | None:
-    """The process id of the running database, or None; it reads two small files, so it may be called often."""
+    """Return the process id of the running database, or None. It reads two small files, so it may be called often."""
     return clusters.postmaster(Folder(_absolute(data_dir)))
 
 
 def exists(data_dir: Path) -> bool:
-    """Whether the folder has a database; creates nothing."""
+    """Return whether the folder has a database; create nothing."""
     try:
         (Folder(_absolute(data_dir)).cluster / "PG_VERSION").stat()
     except FileNotFoundError:
@@ -86,7 +86,7 @@ def release(data_dir: Path) -> None:
                 pass
             else:
                 if clusters.is_running(folder):
-                    clusters.stop(_cluster(folder, accounts.choose()))
+                    clusters.stop(_make_cluster(folder, accounts.choose()))
             finally:
                 os.close(users_lock)
 
@@ -101,12 +101,12 @@ def running(data_dir: Path) -> Iterator[str]:
 
 
 def binaries(data_dir: Path) -> Path:
-    """The folder with pg_dump, pg_restore, psql and pgbench of the same version as the database."""
+    """Return the folder with pg_dump, pg_restore, psql and pgbench of the same version as the database."""
     account = accounts.choose()
     folder = folders.prepare(_absolute(data_dir), account)
     with _thread_lock, _start_lock(folder):
         folders.create_subfolders(folder, account)
-        return _cluster(folder, account).bin
+        return _make_cluster(folder, account).bin
 
 
 def check_major_version(data_dir: Path) -> None:
@@ -118,12 +118,13 @@ def _absolute(data_dir: Path) -> Path:
     return data_dir.expanduser().resolve()
 
 
-def _cluster(folder: Folder, account: accounts.Account, *, throwaway: bool = False) -> Cluster:
-    """As root, copy the programs into the data folder: the clone may be in a home folder that only root can enter."""
+def _make_cluster(folder: Folder, account: accounts.Account, *, throwaway: bool = False) -> Cluster:
+    """Describe the cluster. If this process runs as root, copy the programs into the data folder: they may be installed
+    in a folder that only root can enter."""
     wheel = wheels.locate()
     clusters.check_major_version(folder, wheel.major)
     programs = wheel.bin
-    if account.is_other:
+    if account.is_dedicated:
         programs = wheels.copied_bin(wheel, folder.programs)
         # The programs of a running PostgreSQL are not replaced.
         if not clusters.is_running(folder):
@@ -131,7 +132,7 @@ def _cluster(folder: Folder, account: accounts.Account, *, throwaway: bool = Fal
     return Cluster(folder=folder, account=account, bin=programs, major=wheel.major, throwaway=throwaway)
 
 
-def _become_user(folder: Folder) -> None:
+def _register_as_user(folder: Folder) -> None:
     key = (os.getpid(), folder.root)
     if key not in _held_locks:
         descriptor = os.open(folder.users_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""What can go wrong between Regulars and its PostgreSQL."""
+"""The errors of the embedded PostgreSQL and of PostgreSQL's programs."""
 
 
 class EmbeddedDatabaseError(Exception):

@@ -1,4 +1,4 @@
-"""The data folder: its layout, its permissions, and where the socket is."""
+"""The data folder of the embedded PostgreSQL: its layout and permissions, and the folder of its socket."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ from regulars.postgres.errors import EmbeddedDatabaseError
 
 # The kernel's limit is 104 bytes on macOS and 108 on Linux, its closing zero included.
 SOCKET_PATH_BYTES_MAX = 103
-PRIVATE = 0o700
+PRIVATE_MODE = 0o700
 # PostgreSQL's pg_ctl puts the path between double quotes for the shell without escaping it.
 UNSAFE_IN_PATHS = ('"', "$", "`", "\\", "\n")
 SOCKET_NAME = ".s.PGSQL.5432"
@@ -22,8 +22,11 @@ SHORT_SOCKET_PARENT = Path("/tmp")  # noqa: S108  # the folder in it is made 070
 
 @dataclass(frozen=True)
 class Folder:
-    """If root starts the database, `root` and its settings belong to root, so that a compromised database cannot
-    redirect root's writes by a symbolic link; only `cluster`, `socket` and `logs` belong to the database's account.
+    """The paths in a data folder, whose own path is `root`.
+
+    If the user root starts the database, the folder and its settings belong to root, so that a compromised database
+    cannot redirect root's writes by a symbolic link; only `cluster`, `socket` and `logs` belong to the database's
+    account.
     """
 
     root: Path
@@ -73,7 +76,7 @@ def prepare(data_dir: Path, account: Account) -> Folder:
     """Create the data folder if it is missing, and refuse one that another user could change.
 
     Permissions of existing folders are not changed, with one exception: if root starts the database, the group of its
-    account gets access to a data folder that is empty (except for locks) or already ours.
+    account gets access to a data folder that is empty (except for locks) or already has our start lock.
     """
     folder = Folder(data_dir)
     if any(character in str(data_dir) for character in UNSAFE_IN_PATHS):
@@ -83,19 +86,19 @@ def prepare(data_dir: Path, account: Account) -> Folder:
         )
     try:
         is_new = _make_with_parents(data_dir)
-        found = data_dir.stat()
-        if not stat.S_ISDIR(found.st_mode):
+        status = data_dir.stat()
+        if not stat.S_ISDIR(status.st_mode):
             raise EmbeddedDatabaseError(f"The data folder {data_dir} is not a folder.")
-        if found.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             raise EmbeddedDatabaseError(
                 f"The data folder {data_dir} belongs to another user; run the command as its owner, "
                 "or set REGULARS_DATA_DIR."
             )
-        if found.st_mode & stat.S_IWOTH:
+        if status.st_mode & stat.S_IWOTH:
             raise EmbeddedDatabaseError(
                 f"Everybody may write into {data_dir}; set REGULARS_DATA_DIR to a folder of its own."
             )
-        if account.is_other and (is_new or folder.start_lock.exists() or _holds_only_locks(data_dir)):
+        if account.is_dedicated and (is_new or folder.start_lock.exists() or _holds_only_locks(data_dir)):
             os.chown(data_dir, 0, account.gid)
             data_dir.chmod(0o750)
     except OSError as error:
@@ -108,7 +111,7 @@ def prepare(data_dir: Path, account: Account) -> Folder:
 def create_subfolders(folder: Folder, account: Account) -> None:
     """Create the folders inside the data folder and the folder of the socket; the caller holds the start lock."""
     for path in (folder.settings, folder.programs):
-        _make(path, mode=0o755 if account.is_other else 0o700)
+        _make(path, mode=0o755 if account.is_dedicated else 0o700)
     _check_reachable(folder, account)
     for path in (folder.logs, folder.socket):
         _make(path, mode=0o700, owner=account)
@@ -138,21 +141,21 @@ def _make(path: Path, *, mode: int, owner: Account | None = None) -> None:
         path.mkdir(mode=0o700)
     except FileExistsError:
         return
-    if owner is not None and owner.is_other:
+    if owner is not None and owner.is_dedicated:
         os.chown(path, owner.uid, owner.gid)
     path.chmod(mode)
 
 
 def _check_private(path: Path, account: Account) -> None:
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != account.uid or stat.S_IMODE(found.st_mode) != PRIVATE:
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != account.uid or stat.S_IMODE(status.st_mode) != PRIVATE_MODE:
         raise EmbeddedDatabaseError(
             f"The socket's folder {path} is not a folder that only {account.name} can enter; remove it and try again."
         )
 
 
 def _check_reachable(folder: Folder, account: Account) -> None:
-    if not account.is_other:
+    if not account.is_dedicated:
         return
     result = accounts.run(account, ["/bin/sh", "-c", 'cd "$0"', folder.settings], folder=Path("/"))
     if result.returncode != 0:

@@ -1,4 +1,4 @@
-"""Choose PostgreSQL's programs for a server: those of the wheel, or for a newer server those installed on the
+"""Choose pg_dump, pg_restore and psql for a server: the bundled ones or, if the server is newer, those installed on the
 machine."""
 
 import re
@@ -14,12 +14,12 @@ from regulars.postgres.errors import EmbeddedDatabaseError, ProgramsError
 SYSTEM_FOLDERS: Final = (("/usr/lib/postgresql", "*/bin"), ("/usr", "pgsql-*/bin"))
 VERSION_S_MAX: Final = 10
 # PostgreSQL's version number divided by this is the major version: 170004 is 17.4.
-MAJOR: Final = 10_000
+VERSIONS_PER_MAJOR: Final = 10_000
 
 
 def find_programs(server_version: int) -> Path:
-    """The bin folder of programs that are at least as new as the server, which pg_dump requires."""
-    server_major = server_version // MAJOR
+    """Return the bin folder of programs that are at least as new as the server, as pg_dump requires."""
+    server_major = server_version // VERSIONS_PER_MAJOR
     try:
         bundled = wheel.locate()
     except EmbeddedDatabaseError:
@@ -42,12 +42,12 @@ def find_programs(server_version: int) -> Path:
 
 def _system_folders() -> list[Path]:
     on_path = shutil.which("pg_dump")
-    found = [folder for root, pattern in SYSTEM_FOLDERS for folder in sorted(Path(root).glob(pattern), reverse=True)]
-    return [Path(on_path).resolve().parent, *found] if on_path else found
+    folders = [folder for root, pattern in SYSTEM_FOLDERS for folder in sorted(Path(root).glob(pattern), reverse=True)]
+    return [Path(on_path).resolve().parent, *folders] if on_path else folders
 
 
 def major(folder: Path) -> int | None:
-    """The version of pg_dump, if the other programs are in the same folder; else None."""
+    """Return the major version of pg_dump, if all three programs are in the folder; else None."""
     if not all((folder / program).exists() for program in ("pg_dump", "pg_restore", "psql")):
         return None
     try:

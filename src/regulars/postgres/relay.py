@@ -1,7 +1,7 @@
-"""A TLS relay for PostgreSQL's programs: those in the wheel are built without TLS, and some servers require it.
+"""A TLS relay for PostgreSQL's programs: the bundled ones are built without TLS, and some servers require it.
 
-A program connects without TLS to a socket in a folder that only we may enter, and the relay forwards its bytes over
-TLS. Host, port and certificate checks are those that our own driver used for the same address.
+A program connects without TLS to a socket in a folder that only this account may enter, and the relay forwards its
+bytes over TLS. Host, port and certificate checks are those that the Python driver used for the same address.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ SOCKET_NAME: Final = ".s.PGSQL.5432"
 # The SSLRequest message of PostgreSQL's protocol; a server that supports TLS replies with the letter S.
 TLS_REQUEST: Final = bytes((0, 0, 0, 8, 4, 210, 22, 47))
 TLS_SUPPORTED: Final = b"S"
-PIECE_BYTES: Final = 1 << 16
+CHUNK_BYTES: Final = 1 << 16
 # The authentication request of the server, and the method with channel binding, which a program behind the relay cannot
 # use because it does not connect with TLS itself.
 AUTHENTICATION: Final = b"R"
@@ -49,37 +49,37 @@ def opened(connection: psycopg.Connection[Any]) -> Iterator[Path]:
 
 
 def effective_options(connection: psycopg.Connection[Any]) -> Options:
-    """All options of the connection, whether they came from the address, the environment or a file."""
-    found = {option.keyword.decode(): option.val.decode() for option in connection.pgconn.info if option.val}
+    """Return all options of the connection, whether they came from the address, the environment or a file."""
+    options = {option.keyword.decode(): option.val.decode() for option in connection.pgconn.info if option.val}
     # If the address has several hosts, use the one that the driver connected to.
     connected = {"host": connection.info.host, "hostaddr": connection.info.hostaddr, "port": str(connection.info.port)}
-    return found | connected
+    return options | connected
 
 
 def make_tls_context(options: Options) -> ssl.SSLContext:
-    """The TLS context by the rules of PostgreSQL's `sslmode`."""
-    mode, roots = options.get("sslmode", "prefer"), options.get("sslrootcert", "")
-    default = Path.home() / ".postgresql" / "root.crt"
-    if not roots and default.is_file():
-        roots = str(default)
+    """Return a TLS context that follows the rules of PostgreSQL's `sslmode`."""
+    mode, root_file = options.get("sslmode", "prefer"), options.get("sslrootcert", "")
+    default_file = Path.home() / ".postgresql" / "root.crt"
+    if not root_file and default_file.is_file():
+        root_file = str(default_file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # With certificates to check against, `require` checks them too.
-    verifies = mode in {"verify-ca", "verify-full"} or (mode == "require" and bool(roots))
-    context.check_hostname = mode == "verify-full" or roots == "system"
-    context.verify_mode = ssl.CERT_REQUIRED if verifies or roots == "system" else ssl.CERT_NONE
-    if roots == "system":
+    verifies = mode in {"verify-ca", "verify-full"} or (mode == "require" and bool(root_file))
+    context.check_hostname = mode == "verify-full" or root_file == "system"
+    context.verify_mode = ssl.CERT_REQUIRED if verifies or root_file == "system" else ssl.CERT_NONE
+    if root_file == "system":
         context.load_default_certs()
-    elif roots and verifies:
-        context.load_verify_locations(roots)
-    certificate = options.get("sslcert") or str(default.with_name("postgresql.crt"))
+    elif root_file and verifies:
+        context.load_verify_locations(root_file)
+    certificate = options.get("sslcert") or str(default_file.with_name("postgresql.crt"))
     if Path(certificate).is_file():
-        key = options.get("sslkey") or str(default.with_name("postgresql.key"))
+        key = options.get("sslkey") or str(default_file.with_name("postgresql.key"))
         context.load_cert_chain(certificate, key, options.get("sslpassword"))
     return context
 
 
 class Relay:
-    """A thread with its own event loop, because the caller blocks while it waits for a program."""
+    """Forwards connections in a thread with its own event loop, because the caller blocks while a program runs."""
 
     def __init__(self, path: Path, options: Options, context: ssl.SSLContext) -> None:
         self._path = path
@@ -131,8 +131,8 @@ class Relay:
             self._failure = error
             await _close(writer)
             return
-        to_server = asyncio.create_task(_pump(reader, server_writer))
-        to_program = asyncio.create_task(_pump_responses(server_reader, writer))
+        to_server = asyncio.create_task(_forward_bytes(reader, server_writer))
+        to_program = asyncio.create_task(_forward_responses(server_reader, writer))
         # When one direction ends, both end: PostgreSQL's protocol has no half-closed connections.
         await asyncio.wait({to_server, to_program}, return_when=asyncio.FIRST_COMPLETED)
         if to_server.done() and not to_program.done():
@@ -145,7 +145,7 @@ class Relay:
     async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         host = self._options["host"]
         reader, writer = await asyncio.open_connection(
-            self._options["hostaddr"] or host, int(self._options["port"]), limit=PIECE_BYTES
+            self._options["hostaddr"] or host, int(self._options["port"]), limit=CHUNK_BYTES
         )
         try:
             writer.write(TLS_REQUEST)
@@ -165,8 +165,8 @@ async def _close(writer: asyncio.StreamWriter) -> None:
             await writer.wait_closed()
 
 
-async def _pump_responses(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Forward the server's messages. From the first one the offer of channel binding is removed, because only a TLS
+async def _forward_responses(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Forward the server's messages. The offer of channel binding is removed from the first message, because only a TLS
     client can use it."""
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
         kind = await reader.readexactly(1)
@@ -175,11 +175,11 @@ async def _pump_responses(reader: asyncio.StreamReader, writer: asyncio.StreamWr
         if kind == AUTHENTICATION and body.startswith(SASL):
             body = body.replace(WITH_CHANNEL_BINDING, b"")
         writer.write(kind + (len(body) + 4).to_bytes(4) + body)
-    await _pump(reader, writer)
+    await _forward_bytes(reader, writer)
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _forward_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError):
-        while piece := await reader.read(PIECE_BYTES):
-            writer.write(piece)
+        while chunk := await reader.read(CHUNK_BYTES):
+            writer.write(chunk)
             await writer.drain()

@@ -1,4 +1,4 @@
-"""Find PostgreSQL's programs in the installed wheel, and copy them to a folder that another account can read."""
+"""Find PostgreSQL's programs in the Python wheel that brings them, and copy them for an account that cannot read it."""
 
 import filecmp
 import os
@@ -19,6 +19,8 @@ NOT_COPIED = shutil.ignore_patterns("include", "*.a")
 
 @dataclass(frozen=True)
 class Wheel:
+    """The installed wheel; `install` is the folder of its newest PostgreSQL."""
+
     version: str
     major: int
     package: Path
@@ -52,7 +54,7 @@ def locate() -> Wheel:
 
 
 def copied_bin(wheel: Wheel, folder: Path) -> Path:
-    """The bin folder of the copied programs."""
+    """Return the bin folder of the copied programs."""
     return folder / wheel.version / PACKAGE / wheel.install.name / "bin"
 
 
@@ -70,7 +72,7 @@ def copy_into(wheel: Wheel, folder: Path) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)
     for source in _sources(wheel):
         shutil.copytree(source, _target_of(wheel, source, unfinished), symlinks=True, ignore=NOT_COPIED)
-    _let_everyone_read(unfinished)
+    _make_readable_for_all(unfinished)
     disk.sync_tree(unfinished)
     shutil.rmtree(target, ignore_errors=True)
     unfinished.rename(target)
@@ -78,7 +80,8 @@ def copy_into(wheel: Wheel, folder: Path) -> None:
 
 
 def remove_older_copies(wheel: Wheel, folder: Path) -> None:
-    """Call it only while no process uses older copies: a running PostgreSQL still loads libraries from its own copy."""
+    """Remove the copies of other versions. Call it only while no process uses them: a running PostgreSQL still loads
+    libraries from its own copy."""
     if not folder.is_dir():
         return
     for copy in folder.iterdir():
@@ -117,7 +120,7 @@ def _is_same(original: Path, copy: Path) -> bool:
         return False
 
 
-def _let_everyone_read(folder: Path) -> None:
+def _make_readable_for_all(folder: Path) -> None:
     # If the files were installed with a strict umask, the database's account must still be able to run the copy.
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():

@@ -1,8 +1,8 @@
 """Accept many waiting connections in one cycle of the event loop.
 
 libuv accepts one connection per cycle. A busy loop has about ten cycles a second, so new connections would wait in the
-backlog for minutes while open ones get their responses at once. This second acceptor takes all that wait in each cycle,
-up to a limit that keeps a cycle short.
+backlog for minutes while open ones get their responses at once. This second acceptor takes all waiting connections in
+each cycle, up to a limit that keeps a cycle short.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Which processes use the database: servers and workers hold a shared lock, and a restore needs the exclusive one.
+"""Register the processes that use the database: servers and workers share a lock that a restore needs exclusively.
 
 The lock is in PostgreSQL, because the nodes of an external database share nothing else. It protects against a mistake
-of the operator, so a server must go on without it: a lost connection is opened again in the background.
+of the operator, so a server continues without it: a lost connection is opened again in the background.
 """
 
 import contextlib
@@ -14,11 +14,12 @@ import psycopg
 from regulars.kit import db_session, log
 from regulars.kit.releases import KNOWN
 
+# An arbitrary number that identifies the lock.
 ADVISORY_LOCK: Final = 7_345_112_002
 CHECK_INTERVAL_S: Final = 2.0
 JOIN_S_MAX: Final = 2.0
-# Followed by the newest known migration and the fingerprint of the encryption key, or `-` without a key. Older releases
-# add less.
+# The beginning of the application name of a connection that holds the lock. The newest known migration follows, and the
+# fingerprint of the encryption key, or `-` without a key; older releases add less.
 APPLICATION_NAME: Final = "regulars in use"
 NO_KEY: Final = "-"
 # The child processes of a killed server need some time to end.
@@ -30,7 +31,7 @@ _log = log.get(__name__)
 
 
 class InUseError(Exception):
-    """Another process has what this one needs; the message is one sentence for the person who runs the command."""
+    """Another process uses the database or the data folder; the message is a sentence for the operator."""
 
 
 class ConnectedProcess(NamedTuple):
@@ -41,8 +42,8 @@ class ConnectedProcess(NamedTuple):
     fingerprint: str | None
 
 
-class Presence:
-    """The application name of this process on the connection that holds the lock."""
+class Registration:
+    """What this process publishes about itself: the application name of the connection that holds its lock."""
 
     def __init__(self) -> None:
         self.name = f"{APPLICATION_NAME} {KNOWN:04}"
@@ -60,27 +61,27 @@ class Presence:
 
 
 @contextlib.contextmanager
-def shared(url: str) -> Iterator[Presence]:
-    """Hold the lock together with all other servers and workers; refuse while a restore runs."""
-    presence = Presence()
-    connection = _connected(url, presence.name)
-    if connection is not None and not _has_locked(connection):
+def shared(url: str) -> Iterator[Registration]:
+    """Hold the lock together with all other servers and workers; raises InUseError while a restore runs."""
+    registration = Registration()
+    connection = _connect(url, registration.name)
+    if connection is not None and not _try_lock(connection):
         connection.close()
         raise InUseError("The database is being restored; start again when that is done.")
     if connection is None:
         _log.warning("in_use.lock_lost")
-    lock_thread = threading.Thread(target=_hold_lock, args=(url, connection, presence), name="in-use", daemon=True)
+    lock_thread = threading.Thread(target=_hold_lock, args=(url, connection, registration), name="in-use", daemon=True)
     lock_thread.start()
     try:
-        yield presence
+        yield registration
     finally:
-        presence.end()
+        registration.end()
         lock_thread.join(JOIN_S_MAX)
 
 
 @contextlib.contextmanager
 def exclusive(connection: Connection) -> Iterator[None]:
-    """Hold the lock on this connection while no server and no worker does."""
+    """Hold the lock on this connection; raises InUseError while a server or a worker holds it."""
     connection.execute("SELECT set_config('lock_timeout', %s, false)", (RESTORE_WAIT,))
     try:
         connection.execute("SELECT pg_advisory_lock(%s)", (ADVISORY_LOCK,))
@@ -97,7 +98,7 @@ def exclusive(connection: Connection) -> Iterator[None]:
 
 
 def list_processes(connection: Connection) -> list[ConnectedProcess]:
-    """The servers and workers that use the database."""
+    """Return the servers and workers that use the database."""
     rows = connection.execute(
         "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
         " AND starts_with(application_name, %s)",
@@ -113,18 +114,18 @@ def _parse_name(description: str) -> ConnectedProcess:
     )
 
 
-def _hold_lock(url: str, connection: Connection | None, presence: Presence) -> None:
+def _hold_lock(url: str, connection: Connection | None, registration: Registration) -> None:
     while True:
-        presence.wake.wait(CHECK_INTERVAL_S)
-        presence.wake.clear()
-        if presence.has_ended:
+        registration.wake.wait(CHECK_INTERVAL_S)
+        registration.wake.clear()
+        if registration.has_ended:
             break
         if connection is None:
-            connection = _connected(url, presence.name)
-            if connection is not None and not _has_locked(connection):
+            connection = _connect(url, registration.name)
+            if connection is not None and not _try_lock(connection):
                 connection.close()
                 connection = None
-        elif not _publish_name(connection, presence.name):
+        elif not _publish_name(connection, registration.name):
             _log.warning("in_use.lock_lost")
             connection.close()
             connection = None
@@ -132,15 +133,15 @@ def _hold_lock(url: str, connection: Connection | None, presence: Presence) -> N
         connection.close()
 
 
-def _connected(url: str, name: str) -> Connection | None:
+def _connect(url: str, name: str) -> Connection | None:
     try:
         return db_session.connect(url, application_name=name)
     except psycopg.Error:
         return None
 
 
-def _has_locked(connection: Connection) -> bool:
-    """An error counts as locked: it must not stop a server."""
+def _try_lock(connection: Connection) -> bool:
+    """Try to take the shared lock; an error counts as success, because it must not stop a server."""
     try:
         return connection.execute("SELECT pg_try_advisory_lock_shared(%s)", (ADVISORY_LOCK,)).fetchone() == (True,)
     except psycopg.Error:

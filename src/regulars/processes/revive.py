@@ -1,4 +1,4 @@
-"""Restarts the embedded PostgreSQL when it dies while a server runs, for example by the OOM killer."""
+"""Restart the embedded PostgreSQL when it dies while a server runs, for example by the OOM killer."""
 
 import asyncio
 from pathlib import Path
@@ -14,12 +14,12 @@ _log = log.get(__name__)
 
 
 async def keep_alive(data_dir: Path, *, stop: asyncio.Event) -> None:
-    """Watch the database until `stop` is set. The server is registered as a user of the database, so before that it
-    ends only by a crash."""
+    """Restart the database whenever it has died, until `stop` is set. While this process is registered as its user, the
+    database ends only by a crash."""
     failures = 0
     stopped = asyncio.create_task(stop.wait())
     wait = CHECK_INTERVAL_S
-    known_pid = await asyncio.to_thread(embedded.postmaster, data_dir)
+    last_pid = await asyncio.to_thread(embedded.postmaster, data_dir)
     try:
         while not stop.is_set():
             await asyncio.wait({stopped}, timeout=wait)
@@ -27,9 +27,9 @@ async def keep_alive(data_dir: Path, *, stop: asyncio.Event) -> None:
                 return
             pid = await _restart_if_dead(data_dir)
             if pid is not None:
-                if pid != known_pid:
+                if pid != last_pid:
                     _log.warning("database.restarted")
-                known_pid, failures, wait = pid, 0, CHECK_INTERVAL_S
+                last_pid, failures, wait = pid, 0, CHECK_INTERVAL_S
             else:
                 wait = RETRY_WAITS_S[min(failures, len(RETRY_WAITS_S) - 1)]
                 failures += 1
@@ -38,12 +38,12 @@ async def keep_alive(data_dir: Path, *, stop: asyncio.Event) -> None:
 
 
 async def _restart_if_dead(data_dir: Path) -> int | None:
-    """Start the database again if it is dead; returns the process id of its postmaster, which one of our child
-    processes may have started already, or None if the start failed."""
+    """Start the database again if it is dead; return the process id of its postmaster, which a child process may have
+    started already, or None if the start failed."""
     try:
-        running = await asyncio.to_thread(embedded.postmaster, data_dir)
-        if running is not None:
-            return running
+        pid = await asyncio.to_thread(embedded.postmaster, data_dir)
+        if pid is not None:
+            return pid
         _log.error("database.gone")
         await asyncio.to_thread(embedded.ensure_running, data_dir)
         return await asyncio.to_thread(embedded.postmaster, data_dir)

@@ -1,4 +1,4 @@
-"""A lock that allows one `regulars serve` per data folder, and no restore while one runs."""
+"""A file lock that allows one `regulars serve` per data folder, and no restore while it runs."""
 
 import contextlib
 import fcntl

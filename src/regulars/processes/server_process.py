@@ -1,4 +1,4 @@
-"""One server process: uvicorn on a socket that is already bound, until it gets a stop signal."""
+"""Run uvicorn with the application in this process, on a socket that is already bound, until it is stopped."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ KEEP_ALIVE_S: Final = 75
 CLOSING_S: Final = 1
 # A process that still runs this long after the grace period is ended by force.
 STUCK_S: Final = 5
-EXIT_BY_FORCE: Final = 70
+EXIT_CODE_BY_FORCE: Final = 70
 
 _log = log.get(__name__)
 
@@ -54,7 +54,7 @@ async def serve(
     started: asyncio.Event,
     shared: memoryview | None = None,
 ) -> bool:
-    """Serve until `stop` is set; return whether the server started at all."""
+    """Serve until `stop` is set; return whether the server started. `shared` is memory of all processes."""
     server = _UvicornServer(uvicorn_config(settings, create_app(settings, shared=shared)), when_started=started)
     reduce_garbage_collection()
     serving = asyncio.create_task(_serve(server, listening))
@@ -73,12 +73,12 @@ async def serve(
 
 @contextlib.contextmanager
 def _exits_by_force(*, after_s: float) -> Iterator[None]:
-    """End the process if the block does not end in time. A thread does it, so that a blocked event loop cannot prevent
-    it."""
+    """End the process if the `with` block does not end in time; from a thread, which works while the event loop is
+    blocked."""
 
     def exit_now() -> None:
         _log.error("server.left_by_force", after_s=after_s)
-        os._exit(EXIT_BY_FORCE)
+        os._exit(EXIT_CODE_BY_FORCE)
 
     timer = threading.Timer(after_s, exit_now)
     timer.daemon = True

@@ -1,4 +1,4 @@
-"""Child processes that are started again when they end, and that end when their parent does."""
+"""Start child processes, restart those that end, and stop all of them with their parent."""
 
 import asyncio
 import dataclasses
@@ -19,7 +19,7 @@ _log = log.get(__name__)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Child:
-    """A `regulars` command. It inherits the file descriptors; one of them is the lifeline, which it watches."""
+    """A `regulars` command to run. It inherits the file descriptors, one of which closes when the parent exits."""
 
     name: str
     arguments: Sequence[str]
@@ -57,7 +57,7 @@ async def _run(child: Child, stopped: "asyncio.Task[bool]", *, grace_s: float) -
     ended = asyncio.create_task(process.wait())
     await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
     if not ended.done():
-        await _end(process, ended, grace_s)
+        await _terminate(process, ended, grace_s)
     return process.returncode
 
 
@@ -74,7 +74,7 @@ async def _start(child: Child) -> asyncio.subprocess.Process:
     )
 
 
-async def _end(process: asyncio.subprocess.Process, ended: "asyncio.Task[int]", grace_s: float) -> None:
+async def _terminate(process: asyncio.subprocess.Process, ended: "asyncio.Task[int]", grace_s: float) -> None:
     process.terminate()
     done, _waiting = await asyncio.wait({ended}, timeout=grace_s + KILL_MARGIN_S)
     if not done:

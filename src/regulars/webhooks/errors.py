@@ -1,4 +1,4 @@
-"""The refusals of this module; each message is one sentence that says what is wrong and what to do."""
+"""Errors about webhooks that the caller can correct; each message is a sentence that says what is wrong."""
 
 
 class WebhookError(Exception):
@@ -18,4 +18,4 @@ class EndpointRefused(WebhookError):
 
 
 class NotPossibleNow(WebhookError):
-    """The endpoint's state does not allow it."""
+    """The state of the endpoint or of the message does not allow the action."""

@@ -1,4 +1,4 @@
-"""Each event with its payload type and a sample, and example receivers; the API reference and docs show it."""
+"""All webhook events with their payload types and samples, and example receivers, for the API reference and docs."""
 
 import json
 from importlib import resources
@@ -53,7 +53,7 @@ class EventSample(NamedTuple):
         return json.dumps(self.body, indent=2, ensure_ascii=False)
 
 
-def _subscription(outcome: str, sentence: str, timestamp: str, **changes: Any) -> EventSample:
+def _subscription_sample(outcome: str, sentence: str, timestamp: str, **changes: Any) -> EventSample:
     data = {"subscription": {**_SUBSCRIPTION, "updated_at": timestamp, **changes}, "outcome": outcome}
     return EventSample(f"subscription.{outcome}", sentence, timestamp, data)
 
@@ -123,14 +123,14 @@ SAMPLES: Final = (
         "2026-03-09T10:00:00.000Z",
         {"id": _PROFILE_ID, "external_id": "CUST-1042"},
     ),
-    _subscription("created", "A number may be texted for the first time.", "2026-03-02T09:32:00.000Z"),
-    _subscription(
+    _subscription_sample("created", "A number may be texted for the first time.", "2026-03-02T09:32:00.000Z"),
+    _subscription_sample(
         "updated",
         "The time, source, proof or profile of an active consent changed.",
         "2026-03-03T09:30:00.000Z",
         consent_source="CHECKOUT",
     ),
-    _subscription(
+    _subscription_sample(
         "unsubscribed",
         "An opt-out over the API, a STOP by text, or an erasure, which sends the id without the number.",
         "2026-03-04T09:30:00.000Z",
@@ -138,7 +138,7 @@ SAMPLES: Final = (
         status="UNSUBSCRIBED",
         unsubscribed_at="2026-03-04T09:30:00.000Z",
     ),
-    _subscription(
+    _subscription_sample(
         "resubscribed",
         "A number that had withdrawn may be texted again.",
         "2026-03-05T09:30:00.000Z",
@@ -170,8 +170,8 @@ SAMPLES: Final = (
 )
 
 
-def receiver(language: str) -> str:
-    """A whole receiver in `python` or `node`, with the standard library only."""
+def read_example_receiver(language: str) -> str:
+    """Return the source of a receiver in `python` or `node` that uses only the standard library."""
     return resources.files("regulars.webhooks").joinpath("examples", f"receiver_{language}.txt").read_text("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Turn events into messages, with a delivery for each endpoint that receives them."""
+"""Store each webhook event as a message, with a delivery for each endpoint that receives it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,13 +12,13 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import WEBHOOK, new_uuid
 from regulars.webhooks.delivery.queue import DeliveryQueue
 from regulars.webhooks.manage import lock_endpoint, require_enabled
-from regulars.webhooks.model import PING, Message, expand
+from regulars.webhooks.model import PING, Message, expand_types
 from regulars.webhooks.queries.deliveries import insert_deliveries, insert_messages
 from regulars.webhooks.queries.endpoints import find_receivers
 
 
 class WebhookEvent(NamedTuple):
-    """What happened, when, and the encoded JSON of its data."""
+    """What happened, when, and the encoded JSON of its data; `of_erasure`: it reports the erasure of its customer."""
 
     type: str
     at: datetime
@@ -29,40 +29,41 @@ class WebhookEvent(NamedTuple):
 
 
 async def post_events(tx: Tx, organization_id: UUID, events: Sequence[WebhookEvent]) -> None:
-    """One message for each event that an enabled endpoint receives, and one delivery for each such endpoint."""
-    receivers = [(endpoint_id, expand(types)) for endpoint_id, types in await find_receivers(tx, organization_id)]
+    """Insert a message for each event that an enabled endpoint receives, and a delivery for each such endpoint."""
+    receivers = [(endpoint_id, expand_types(types)) for endpoint_id, types in await find_receivers(tx, organization_id)]
     messages: list[Message] = []
     deliveries: list[tuple[UUID, UUID, UUID]] = []
     for event in events:
         endpoint_ids = [endpoint_id for endpoint_id, types in receivers if event.type in types]
         if endpoint_ids:
-            message = _message(event, now=tx.now)
+            message = _make_message(event, now=tx.now)
             messages.append(message)
             deliveries += [(new_uuid(), endpoint_id, message.id) for endpoint_id in endpoint_ids]
     if messages:
-        await _insert(tx, organization_id, messages, deliveries)
+        await _insert_all(tx, organization_id, messages, deliveries)
 
 
 async def ping(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> UUID:
-    """Send a test event to one endpoint, whatever events it chose; returns the delivery."""
+    """Send a test event to one endpoint, whatever events it chose; returns the id of the delivery."""
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     require_enabled(endpoint)
     data = msgspec.json.encode({"webhook": WEBHOOK.encode(endpoint.id)})
-    message = _message(WebhookEvent(PING, tx.now, data), now=tx.now)
+    message = _make_message(WebhookEvent(PING, tx.now, data), now=tx.now)
     delivery_id = new_uuid()
-    await _insert(tx, organization_id, [message], [(delivery_id, endpoint.id, message.id)])
+    await _insert_all(tx, organization_id, [message], [(delivery_id, endpoint.id, message.id)])
     return delivery_id
 
 
-async def _insert(
+async def _insert_all(
     tx: Tx, organization_id: UUID, messages: Sequence[Message], deliveries: Sequence[tuple[UUID, UUID, UUID]]
 ) -> None:
     await insert_messages(tx, organization_id, messages)
     await insert_deliveries(tx, organization_id, deliveries)
+    # Wakes the worker after the commit.
     tx.touched.add((DeliveryQueue.name, organization_id))
 
 
-def _message(event: WebhookEvent, *, now: datetime) -> Message:
+def _make_message(event: WebhookEvent, *, now: datetime) -> Message:
     body = b'{"type":"%s","timestamp":"%s","data":%s}' % (
         event.type.encode(),
         format_timestamp(event.at).encode(),

@@ -1,4 +1,4 @@
-"""Read endpoints with their recent deliveries, and deliveries with their attempts."""
+"""List and count webhook endpoints with their recent deliveries, and deliveries with their attempts."""
 
 from datetime import datetime
 from typing import Final
@@ -21,7 +21,7 @@ from regulars.webhooks.queries import deliveries, lists
 from regulars.webhooks.queries.endpoints import list_endpoints
 
 LIMIT_MAX: Final = 200
-LAST_SHOWN: Final = 24
+LAST_DELIVERIES_SHOWN: Final = 24
 WAITING_COUNTED_MAX: Final = 1_000
 FAILED_COUNTED_MAX: Final = 10_000
 
@@ -34,20 +34,20 @@ async def list_newest_deliveries(
     state: DeliveryState | None = None,
     limit: int = 50,
 ) -> list[Delivery]:
-    """Deliveries, newest first. For commands: the search does not stop at a number of scanned rows."""
-    filters, request, found = DeliveryFilter(endpoint_id, state), PageRequest(limit), list[Delivery]()
+    """Return deliveries, newest first; scan as many rows as needed to find `limit` of them."""
+    filters, request, newest = DeliveryFilter(endpoint_id, state), PageRequest(limit), list[Delivery]()
     while True:
         page = await list_deliveries(tx, organization_id, filters, request)
-        found += page
-        if len(found) >= limit or page.ended_at is None:
-            return found[:limit]
+        newest += page
+        if len(newest) >= limit or page.ended_at is None:
+            return newest[:limit]
         request = PageRequest(limit, page.ended_at)
 
 
 async def list_deliveries(
     tx: Tx, organization_id: UUID, filters: DeliveryFilter, page: PageRequest
 ) -> PageRows[Delivery]:
-    """Deliveries, newest first. For pages: with a filter that matches few rows, a limited number of rows is scanned."""
+    """Return a page of deliveries, newest first; it scans a limited number of rows, so it may be short."""
     await read_in_index_order(tx)
     return await lists.list_deliveries(tx, organization_id, filters, page)
 
@@ -64,55 +64,55 @@ async def find_details(tx: Tx, organization_id: UUID, delivery_id: UUID | None) 
 
 
 async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> int:
-    return await lists.count_failed(tx, organization_id, endpoint_id, most=FAILED_COUNTED_MAX)
+    return await lists.count_failed(tx, organization_id, endpoint_id, limit=FAILED_COUNTED_MAX)
 
 
 async def list_posted(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
 ) -> list[PostedEvent]:
-    """The events about changes of a subscription since a time, oldest first."""
+    """Return the events about a subscription since a time, oldest first, with the state of their deliveries."""
     return await lists.list_posted(tx, organization_id, subscription_id, since=since, limit=limit)
 
 
 async def list_statuses(tx: Tx, organization_id: UUID) -> list[EndpointStatus]:
-    """All endpoints; those that need attention come first."""
-    found = await _read_statuses(tx, organization_id, await list_endpoints(tx, organization_id))
-    return sorted(found, key=lambda one: (not one.needs_attention, one.endpoint.state == "disabled"))
+    """Return all endpoints; those that need attention come first."""
+    statuses = await _load_statuses(tx, organization_id, await list_endpoints(tx, organization_id))
+    return sorted(statuses, key=lambda status: (not status.needs_attention, status.endpoint.state == "disabled"))
 
 
 async def find_status(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> EndpointStatus | None:
-    chosen = [one for one in await list_endpoints(tx, organization_id) if one.id == endpoint_id]
-    found = await _read_statuses(tx, organization_id, chosen)
-    return found[0] if found else None
+    endpoints = [endpoint for endpoint in await list_endpoints(tx, organization_id) if endpoint.id == endpoint_id]
+    statuses = await _load_statuses(tx, organization_id, endpoints)
+    return statuses[0] if statuses else None
 
 
 async def count_endpoints_needing_attention(tx: Tx, organization_id: UUID) -> int:
-    """Endpoints that fail, were disabled because they did, or wait for approval."""
+    """Count the endpoints that fail, were disabled because they failed, or wait for approval."""
     return len(await _list_needing_attention(tx, organization_id))
 
 
 async def list_endpoints_needing_attention(tx: Tx, organization_id: UUID) -> list[EndpointStatus]:
-    """The same endpoints, with the number of waiting deliveries."""
-    found = await _list_needing_attention(tx, organization_id)
-    if not found:
+    """Return the endpoints that fail or wait for approval, each with the number of its waiting deliveries."""
+    endpoints = await _list_needing_attention(tx, organization_id)
+    if not endpoints:
         return []
     await read_in_index_order(tx)
     waiting = await lists.count_waiting(
-        tx, organization_id, [endpoint.id for endpoint in found], most=WAITING_COUNTED_MAX + 1
+        tx, organization_id, [endpoint.id for endpoint in endpoints], limit=WAITING_COUNTED_MAX + 1
     )
-    return [EndpointStatus(endpoint, [], waiting.get(endpoint.id, WaitingDeliveries())) for endpoint in found]
+    return [EndpointStatus(endpoint, [], waiting.get(endpoint.id, WaitingDeliveries())) for endpoint in endpoints]
 
 
 async def _list_needing_attention(tx: Tx, organization_id: UUID) -> list[Endpoint]:
     endpoints = await list_endpoints(tx, organization_id)
-    return [one for one in endpoints if EndpointStatus(one, [], WaitingDeliveries()).needs_attention]
+    return [each for each in endpoints if EndpointStatus(each, [], WaitingDeliveries()).needs_attention]
 
 
-async def _read_statuses(tx: Tx, organization_id: UUID, endpoints: list[Endpoint]) -> list[EndpointStatus]:
+async def _load_statuses(tx: Tx, organization_id: UUID, endpoints: list[Endpoint]) -> list[EndpointStatus]:
     if not endpoints:
         return []
-    ids = [one.id for one in endpoints]
+    ids = [endpoint.id for endpoint in endpoints]
     await read_in_index_order(tx)
-    last = await lists.list_last_outcomes(tx, organization_id, ids, limit=LAST_SHOWN)
-    waiting = await lists.count_waiting(tx, organization_id, ids, most=WAITING_COUNTED_MAX + 1)
-    return [EndpointStatus(one, last.get(one.id, []), waiting.get(one.id, WaitingDeliveries())) for one in endpoints]
+    last = await lists.list_last_outcomes(tx, organization_id, ids, limit=LAST_DELIVERIES_SHOWN)
+    waiting = await lists.count_waiting(tx, organization_id, ids, limit=WAITING_COUNTED_MAX + 1)
+    return [EndpointStatus(row, last.get(row.id, []), waiting.get(row.id, WaitingDeliveries())) for row in endpoints]

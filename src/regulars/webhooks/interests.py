@@ -1,4 +1,4 @@
-"""Which facts are recorded for endpoints: an endpoint registers its interest and withdraws it when it is disabled."""
+"""Register which facts (recorded events) an endpoint needs; facts that no listener needs are not recorded."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -12,12 +12,12 @@ from regulars.webhooks.model import MESSAGE_EVENTS, PROFILE_EVENTS, SUBSCRIPTION
 from regulars.work.facts import Fact
 from regulars.work.outbox import register_interest, withdraw_interest
 
-FACTS: Final[Mapping[type[Fact], Sequence[str]]] = {
+EVENTS_BY_FACT: Final[Mapping[type[Fact], Sequence[str]]] = {
     ProfilesChanged: PROFILE_EVENTS,
     SubscriptionsChanged: SUBSCRIPTION_EVENTS,
     MessagesChanged: MESSAGE_EVENTS,
 }
-# SQL conditions: whether an enabled endpoint has chosen this family of events, or one of its events.
+# SQL conditions: whether an enabled endpoint of the organization receives any event about sales, or about texts.
 HAS_ENDPOINT_FOR_SALES: Final = """
 EXISTS (
     SELECT FROM webhook_endpoints WHERE organization_id = %(organization_id)s AND state = 'enabled'
@@ -33,12 +33,12 @@ EXISTS (
 
 
 async def register_interests(tx: Tx, organization_id: UUID, endpoint_id: UUID, events: frozenset[str]) -> None:
-    """Register that the facts behind this endpoint's events are recorded."""
-    for fact, event_types in FACTS.items():
+    """Request that the facts behind these events are recorded."""
+    for fact, event_types in EVENTS_BY_FACT.items():
         if events.intersection(event_types):
             await register_interest(tx, organization_id, fact, needed_by=f"webhook {endpoint_id}")
 
 
 async def withdraw_interests(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> None:
-    for fact in FACTS:
+    for fact in EVENTS_BY_FACT:
         await withdraw_interest(tx, organization_id, fact, needed_by=f"webhook {endpoint_id}")

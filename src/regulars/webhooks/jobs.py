@@ -1,4 +1,4 @@
-"""Listeners of the worker: they turn facts into events for the endpoints."""
+"""Listeners of the worker: they turn facts about profiles, consents, sales and texts into events for the endpoints."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -25,7 +25,7 @@ from regulars.webhooks.interests import HAS_ENDPOINT_FOR_MESSAGES, HAS_ENDPOINT_
 from regulars.webhooks.model import MESSAGE_EVENTS
 from regulars.work.facts import needed_if
 
-# Automations produce no event, and neither do the replies to keywords.
+# Only texts of these origins produce events: those of automations and answers to keywords do not.
 _REPORTED_ORIGINS: Final = frozenset({OriginKind.PERSON, OriginKind.ANSWER, OriginKind.CAMPAIGN})
 
 
@@ -83,8 +83,8 @@ async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[Mes
     texts = await find_texts(tx, organization_id, {fact.text_id for fact in reported if fact.text_id is not None})
     replies = await find_replies(tx, organization_id, {fact.text_id for fact in received if fact.text_id is not None})
     rows: list[TextRow | ReplyRow] = [*texts.values(), *replies.values()]
-    named = await find_profiles(tx, organization_id, {ById(row.profile_id) for row in rows if row.profile_id})
-    profiles = {profile.id: profile for profile in named.values()}
+    found_profiles = await find_profiles(tx, organization_id, {ById(row.profile_id) for row in rows if row.profile_id})
+    profiles = {profile.id: profile for profile in found_profiles.values()}
     subscriptions = await find_subscription_ids(
         tx, organization_id, {row.number_hash for row in rows if row.number_hash}
     )
@@ -92,11 +92,11 @@ async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[Mes
     for fact in [*reported, *received]:
         row = texts.get(fact.text_id) if fact.kind == "text" else replies.get(fact.text_id)  # type: ignore[arg-type]  # no row has the id None
         subscription_id = None if row is None or row.number_hash is None else subscriptions.get(row.number_hash)
-        # An erasure finds an event by its customer or by the subscription of its number. If it has neither, no event is
+        # An erasure finds an event by its customer or by the subscription of its number. An event with neither is not
         # sent.
         if row is not None and (row.profile_id is not None or subscription_id is not None):
             name = "received" if isinstance(row, ReplyRow) else fact.state
-            data = msgspec.json.encode({"message": _show_message(row, fact, profiles)})
+            data = msgspec.json.encode({"message": _message_as_data(row, fact, profiles)})
             events.append(
                 WebhookEvent(
                     f"message.{name}",
@@ -109,10 +109,10 @@ async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[Mes
     await post_events(tx, organization_id, events)
 
 
-def _show_message(
+def _message_as_data(
     row: TextRow | ReplyRow, fact: MessagesChanged, profiles: Mapping[UUID, ProfileRef]
 ) -> dict[str, Any]:
-    """The message with the state that it had when the fact was recorded."""
+    """Return the message with the state that it had when the fact was recorded."""
     profile = None if row.profile_id is None else profiles.get(row.profile_id)
     is_reply = isinstance(row, ReplyRow)
     return {

@@ -1,4 +1,4 @@
-"""Manage endpoints: create, change, disable and enable, delete, and their secrets."""
+"""Create, change, disable, enable and delete webhook endpoints; rotate and show the secrets that sign deliveries."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,17 +13,17 @@ from regulars.webhooks.delivery.schedule import Health
 from regulars.webhooks.errors import EndpointNotFound, EndpointRefused, NotPossibleNow
 from regulars.webhooks.interests import register_interests, withdraw_interests
 from regulars.webhooks.model import (
-    DEFAULT,
+    DEFAULT_EVENT_TYPES,
     DESCRIPTION_CHARACTERS_MAX,
     ENDPOINTS_MAX,
     OLD_SECRET_FOR,
     Endpoint,
     State,
-    unknown_types,
+    find_unknown_types,
 )
 from regulars.webhooks.queries import endpoints as queries
 from regulars.webhooks.queries.endpoints import SealedSecrets
-from regulars.webhooks.secrets import new_secret, open_secret, seal_secret, show_secret
+from regulars.webhooks.secrets import format_secret, new_secret, open_secret, seal_secret
 
 
 class EndpointWithSecret(NamedTuple):
@@ -37,13 +37,13 @@ async def create_endpoint(
     *,
     url: str,
     description: str = "",
-    event_types: Sequence[str] = DEFAULT,
+    event_types: Sequence[str] = DEFAULT_EVENT_TYPES,
     policy: AddressPolicy,
     vault: AnyVault,
     is_draft: bool = False,
 ) -> EndpointWithSecret:
     """Create an endpoint with its own secret; a draft is disabled until an admin enables it. Raises EndpointRefused."""
-    types = _check(url=url, description=description, event_types=event_types, policy=policy)
+    types = _check_fields(url=url, description=description, event_types=event_types, policy=policy)
     await lock_key(tx.connection, vault)
     if len(await queries.list_endpoints(tx, organization_id)) >= ENDPOINTS_MAX:
         raise EndpointRefused(f"An organization can have {ENDPOINTS_MAX} endpoints; delete one that is not needed.")
@@ -54,7 +54,7 @@ async def create_endpoint(
     await queries.insert_endpoint(tx, organization_id, endpoint, secret=sealed)
     if not is_draft:
         await register_interests(tx, organization_id, identifier, endpoint.events)
-    return EndpointWithSecret(endpoint, show_secret(secret))
+    return EndpointWithSecret(endpoint, format_secret(secret))
 
 
 async def list_endpoints(tx: Tx, organization_id: UUID) -> list[Endpoint]:
@@ -62,7 +62,7 @@ async def list_endpoints(tx: Tx, organization_id: UUID) -> list[Endpoint]:
 
 
 async def lock_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
-    """Raises EndpointNotFound; the row is locked until the transaction ends."""
+    """Load an endpoint and lock its row until the transaction ends; raises EndpointNotFound."""
     endpoint = None if endpoint_id is None else await queries.lock_endpoint(tx, organization_id, endpoint_id)
     if endpoint is None:
         raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
@@ -81,7 +81,7 @@ async def change_endpoint(
 ) -> Endpoint:
     """Change URL, description or events; waiting deliveries go to the new URL."""
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
-    types = _check(url=url, description=description, event_types=event_types, policy=policy)
+    types = _check_fields(url=url, description=description, event_types=event_types, policy=policy)
     await queries.update_endpoint(tx, organization_id, endpoint.id, url=url, description=description, event_types=types)
     changed = endpoint._replace(url=url, description=description, event_types=types, updated_at=tx.now)
     if endpoint.state == "enabled":
@@ -111,13 +111,14 @@ async def enable_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | Non
     await queries.update_endpoint_state(tx, organization_id, endpoint.id, state="enabled", disabled_by=None)
     enabled = endpoint._replace(state="enabled", disabled_by=None, disabled_at=None, updated_at=tx.now, health=Health())
     await register_interests(tx, organization_id, endpoint.id, enabled.events)
+    # Wakes the worker after the commit.
     tx.touched.add((DeliveryQueue.name, organization_id))
     return enabled
 
 
 async def delete_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> None:
-    """Delete the endpoint: nothing more is sent to it, and no list shows it. Its row is deleted with the last of its
-    deliveries."""
+    """Delete the endpoint: nothing more is sent to it, and no list shows it. Its row stays until its last delivery is
+    deleted."""
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     await queries.update_endpoint_state(tx, organization_id, endpoint.id, state="deleted", disabled_by="person")
     await withdraw_interests(tx, organization_id, endpoint.id)
@@ -142,29 +143,29 @@ async def rotate_secret(
     until = tx.now + OLD_SECRET_FOR
     sealed = SealedSecrets(seal_secret(vault, endpoint.id, secret), stored.secret, until)
     await queries.update_secrets(tx, organization_id, endpoint.id, sealed)
-    return EndpointWithSecret(endpoint._replace(old_secret_until=until, updated_at=tx.now), show_secret(secret))
+    return EndpointWithSecret(endpoint._replace(old_secret_until=until, updated_at=tx.now), format_secret(secret))
 
 
 async def reveal_secret(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> str:
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     stored = await _find_secrets(tx, organization_id, endpoint.id)
-    return show_secret(open_secret(vault, endpoint.id, stored.secret))
+    return format_secret(open_secret(vault, endpoint.id, stored.secret))
 
 
 async def open_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[bytes]:
-    """The secrets that sign now: the current one, and for 24 hours after a rotation the previous one."""
+    """Return the secrets that sign now: the current one, and for 24 hours after a rotation the previous one."""
     if endpoint_id is None:
         raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
     stored = await _find_secrets(tx, organization_id, endpoint_id)
     sealed = [stored.secret]
     if stored.old_secret is not None and stored.old_secret_until is not None and tx.now < stored.old_secret_until:
         sealed.append(stored.old_secret)
-    return [open_secret(vault, endpoint_id, one) for one in sealed]
+    return [open_secret(vault, endpoint_id, secret) for secret in sealed]
 
 
 async def reveal_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[str]:
-    """The secrets that sign now in their text form, for the user who sets up a receiver."""
-    return [show_secret(one) for one in await open_secrets(tx, organization_id, endpoint_id, vault=vault)]
+    """Return the secrets that sign now in their text form, for the user who sets up a receiver."""
+    return [format_secret(secret) for secret in await open_secrets(tx, organization_id, endpoint_id, vault=vault)]
 
 
 def require_enabled(endpoint: Endpoint) -> None:
@@ -179,8 +180,8 @@ async def _find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> Sea
     return stored
 
 
-def _check(*, url: str, description: str, event_types: Sequence[str], policy: AddressPolicy) -> tuple[str, ...]:
-    """The event types, each once; raises EndpointRefused for values that no endpoint may have."""
+def _check_fields(*, url: str, description: str, event_types: Sequence[str], policy: AddressPolicy) -> tuple[str, ...]:
+    """Return the event types without duplicates; raises EndpointRefused for values that no endpoint may have."""
     try:
         policy.read_url(url)
     except AddressRefused as refusal:
@@ -189,6 +190,6 @@ def _check(*, url: str, description: str, event_types: Sequence[str], policy: Ad
         raise EndpointRefused(f"A description has at most {DESCRIPTION_CHARACTERS_MAX} characters.")
     if not event_types:
         raise EndpointRefused("Choose at least one type of event, such as profile.*.")
-    if unknown := unknown_types(event_types):
+    if unknown := find_unknown_types(event_types):
         raise EndpointRefused(f"'{unknown[0]}' is no type of event; docs/webhooks.md lists them all.")
     return tuple(dict.fromkeys(event_types))

@@ -1,4 +1,4 @@
-"""Endpoints, messages and deliveries: their fields, which events an endpoint receives, and its status."""
+"""Types of webhooks: endpoints, the messages sent to them and their deliveries, and which events exist."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -17,6 +17,7 @@ SUBSCRIPTION_EVENTS: Final = (
 SALES_EVENTS: Final = ("sales_event.recorded",)
 MESSAGE_EVENTS: Final = ("message.sent", "message.delivered", "message.failed", "message.received")
 PING: Final = "webhook.ping"
+# Names that stand for several events.
 FAMILIES: Final = {
     "profile.*": PROFILE_EVENTS,
     "subscription.*": SUBSCRIPTION_EVENTS,
@@ -24,11 +25,13 @@ FAMILIES: Final = {
     "message.*": MESSAGE_EVENTS,
 }
 EVENT_TYPES: Final = (*PROFILE_EVENTS, *SUBSCRIPTION_EVENTS, *SALES_EVENTS, *MESSAGE_EVENTS)
-# The default events: the two families of the specification. Other events must be chosen by name.
-DEFAULT: Final = ("profile.*", "subscription.*")
+# The events of an endpoint that chooses none, as the specification demands.
+DEFAULT_EVENT_TYPES: Final = ("profile.*", "subscription.*")
 ENDPOINTS_MAX: Final = 100
 DESCRIPTION_CHARACTERS_MAX: Final = 255
+# How long the previous secret signs too after a rotation.
 OLD_SECRET_FOR: Final = timedelta(hours=24)
+# How long messages and their deliveries are stored.
 RETENTION: Final = timedelta(days=30)
 State = Literal["enabled", "disabled"]
 DisabledBy = Literal["person", "receiver", "failures"]
@@ -55,17 +58,16 @@ class Endpoint(NamedTuple):
 
     @property
     def events(self) -> frozenset[str]:
-        return expand(self.event_types)
+        return expand_types(self.event_types)
 
     @property
     def is_draft(self) -> bool:
-        """Whether a developer drafted it and no admin has enabled it yet. An endpoint that is disabled for another
-        reason has `disabled_by`."""
+        """Whether a developer created it and no admin has enabled it yet; otherwise `disabled_by` names the reason."""
         return self.state == "disabled" and self.disabled_by is None
 
     @property
     def note(self) -> str | None:
-        """A sentence for users about its state."""
+        """A sentence for users that says why nothing is sent to the endpoint."""
         if self.is_draft:
             return "It waits for the approval of an admin. Nothing is sent to it until then."
         if self.state == "enabled" or self.disabled_by is None:
@@ -74,7 +76,7 @@ class Endpoint(NamedTuple):
 
 
 class Message(NamedTuple):
-    """An event as it is sent; `body` is None once its customer was erased."""
+    """An event as it is sent. `body` is None once its customer was erased; `of_erasure`: it reports the erasure."""
 
     id: UUID
     type: str
@@ -86,6 +88,8 @@ class Message(NamedTuple):
 
 
 class Delivery(NamedTuple):
+    """A message for one endpoint; `lapses` counts the workers that claimed it and did not finish."""
+
     id: UUID
     endpoint_id: UUID
     message_id: UUID
@@ -111,7 +115,7 @@ class FailedAttempt(NamedTuple):
 
 
 class DeliveryDetails(NamedTuple):
-    """`body` is None once the customer of the message was erased."""
+    """A delivery, the body of its message and its failed attempts; `body` is None once the customer was erased."""
 
     delivery: Delivery
     body: str | None
@@ -129,8 +133,7 @@ class PostedEvent(NamedTuple):
 
 
 class ReplayCandidate(NamedTuple):
-    """A delivery in the range of a replay; `can_be_sent` is False if its message was erased, or was delivered
-    meanwhile."""
+    """A delivery that a replay may repeat, unless its message was erased or delivered meanwhile (`can_be_sent`)."""
 
     id: UUID
     message_id: UUID
@@ -138,13 +141,13 @@ class ReplayCandidate(NamedTuple):
     can_be_sent: bool
 
 
-def expand(event_types: Sequence[str]) -> frozenset[str]:
-    """All events of these types; a type is one event or a family such as `profile.*`."""
-    return frozenset(name for kind in event_types for name in FAMILIES.get(kind, (kind,)))
+def expand_types(event_types: Sequence[str]) -> frozenset[str]:
+    """Replace families such as `profile.*` by their events."""
+    return frozenset(event for name in event_types for event in FAMILIES.get(name, (name,)))
 
 
-def unknown_types(event_types: Sequence[str]) -> list[str]:
-    return [kind for kind in event_types if kind not in FAMILIES and kind not in EVENT_TYPES]
+def find_unknown_types(event_types: Sequence[str]) -> list[str]:
+    return [name for name in event_types if name not in FAMILIES and name not in EVENT_TYPES]
 
 
 # With a filter that no index supports, at most this many deliveries are scanned.
@@ -201,18 +204,18 @@ class EndpointStatus(NamedTuple):
 
     @property
     def disabled_on(self) -> datetime | None:
-        """When it will be disabled, if no delivery succeeds before."""
+        """When a failing endpoint will be disabled, if no delivery succeeds before."""
         since = self.endpoint.health.failing_since
         return since + DISABLED_AFTER if self.is_failing and since is not None else None
 
     @property
     def delivered(self) -> int:
-        return sum(one.state == "delivered" for one in self.last)
+        return sum(delivery.state == "delivered" for delivery in self.last)
 
     @property
     def last_response(self) -> tuple[datetime, int | None] | None:
         """When the last attempt ended, and its status; the status is None if there was no response."""
-        times = [(one.attempted_at, one.answer_status) for one in self.last]
-        times.append((self.waiting.attempted_at, self.waiting.answer_status))
-        ended = [(at, status) for at, status in times if at is not None]
-        return max(ended, key=lambda one: one[0]) if ended else None
+        attempts = [(delivery.attempted_at, delivery.answer_status) for delivery in self.last]
+        attempts.append((self.waiting.attempted_at, self.waiting.answer_status))
+        ended = [(at, status) for at, status in attempts if at is not None]
+        return max(ended, key=lambda attempt: attempt[0]) if ended else None

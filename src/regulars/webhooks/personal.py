@@ -1,4 +1,4 @@
-"""Personal data in webhooks: it is removed when the person is erased, and all of it is deleted after 30 days."""
+"""Remove personal data from webhook messages when a person is erased, and delete all messages after 30 days."""
 
 from typing import Final
 from uuid import UUID
@@ -6,7 +6,7 @@ from uuid import UUID
 from regulars.kit.db import Database, Tx
 from regulars.webhooks.model import RETENTION
 from regulars.webhooks.queries import deliveries
-from regulars.webhooks.queries.endpoints import delete_forgotten_endpoints
+from regulars.webhooks.queries.endpoints import delete_unused_endpoints
 from regulars.work.personal import ErasedPeople, PersonalData
 
 
@@ -36,7 +36,7 @@ async def sweep_old_messages(database: Database, organization_id: UUID) -> int:
             await deliveries.delete_attempts(tx, organization_id, ids)
             await deliveries.delete_deliveries(tx, organization_id, ids)
             await deliveries.delete_messages(tx, organization_id, ids)
-            await delete_forgotten_endpoints(tx, organization_id)
+            await delete_unused_endpoints(tx, organization_id)
         swept += len(ids)
         if len(ids) < SWEEP_BATCH_MESSAGES:
             return swept

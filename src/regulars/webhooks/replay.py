@@ -1,4 +1,4 @@
-"""Replay messages: a replay is a new delivery of the same message, with the same `webhook-id`."""
+"""Replay one delivery or all of a time range: a replay is a new delivery of the same message, with its `webhook-id`."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,11 +15,11 @@ MESSAGES_MAX: Final = 10_000
 BATCH_DELIVERIES: Final = 2_000
 CLOCKS_APART_MAX: Final = timedelta(hours=1)
 # Longer than deliveries are stored.
-OLDEST: Final = timedelta(days=365)
+AGE_MAX: Final = timedelta(days=365)
 
 
 async def replay_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID | None) -> UUID:
-    """Send the message of one delivery again; returns the new delivery."""
+    """Send the message of one delivery again; returns the id of the new delivery."""
     delivery = None if delivery_id is None else await queries.find_delivery(tx, organization_id, delivery_id)
     if delivery is None:
         raise DeliveryNotFound("There is no delivery with this id; they are kept for 30 days.")
@@ -27,9 +27,9 @@ async def replay_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID | Non
     require_enabled(endpoint)
     if await queries.find_body(tx, organization_id, delivery.message_id) is None:
         raise NotPossibleNow("The customer of this message was erased, and its content too.")
-    identifier = new_uuid()
-    await _insert(tx, organization_id, [(identifier, endpoint.id, delivery.message_id)])
-    return identifier
+    new_id = new_uuid()
+    await _insert_deliveries(tx, organization_id, [(new_id, endpoint.id, delivery.message_id)])
+    return new_id
 
 
 async def replay_range(
@@ -49,36 +49,37 @@ async def replay_range(
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     require_enabled(endpoint)
     end = tx.now if until is None else until
-    messages = await _find_messages(tx, organization_id, endpoint.id, since=since, until=end, only_failed=only_failed)
-    if len(messages) > MESSAGES_MAX:
+    ids = await _find_message_ids(tx, organization_id, endpoint.id, since=since, until=end, only_failed=only_failed)
+    if len(ids) > MESSAGES_MAX:
         raise NotPossibleNow(f"These are more than {MESSAGES_MAX:,} messages; choose a shorter time.")
-    if messages:
-        await _insert(tx, organization_id, [(new_uuid(), endpoint.id, message_id) for message_id in messages])
-    return len(messages)
+    if ids:
+        await _insert_deliveries(tx, organization_id, [(new_uuid(), endpoint.id, message_id) for message_id in ids])
+    return len(ids)
 
 
-async def _find_messages(
+async def _find_message_ids(
     tx: Tx, organization_id: UUID, endpoint_id: UUID, *, since: datetime, until: datetime, only_failed: bool
 ) -> list[UUID]:
     """Find the messages in batches, in the order in which they were first sent, up to one batch more than the limit.
 
-    Ids begin with their time, so a time range is a range of the index. It is extended in case clocks differ.
+    Ids begin with the time of their creation, so a time range is an index range; it is extended in case clocks differ.
     """
-    # No delivery is older than `OLDEST`. Without this, a range that starts in the year 1 would overflow.
-    since, until = max(since, tx.now - OLDEST), min(until, tx.now)
+    # No delivery is older than `AGE_MAX`. Without this limit, a range that starts in the year 1 would overflow.
+    since, until = max(since, tx.now - AGE_MAX), min(until, tx.now)
     after, last = first_id_at(since - CLOCKS_APART_MAX), first_id_at(until + CLOCKS_APART_MAX)
-    found: dict[UUID, None] = {}
-    while len(found) <= MESSAGES_MAX:
+    ids: dict[UUID, None] = {}
+    while len(ids) <= MESSAGES_MAX:
         batch = await queries.list_deliveries_to_replay(
             tx, organization_id, endpoint_id, after=after, until=last, only_failed=only_failed, limit=BATCH_DELIVERIES
         )
-        found |= {one.message_id: None for one in batch if one.can_be_sent and since <= one.created_at < until}
+        ids |= {row.message_id: None for row in batch if row.can_be_sent and since <= row.created_at < until}
         if len(batch) < BATCH_DELIVERIES:
             break
         after = batch[-1].id
-    return list(found)
+    return list(ids)
 
 
-async def _insert(tx: Tx, organization_id: UUID, deliveries: list[tuple[UUID, UUID, UUID]]) -> None:
+async def _insert_deliveries(tx: Tx, organization_id: UUID, deliveries: list[tuple[UUID, UUID, UUID]]) -> None:
     await queries.insert_deliveries(tx, organization_id, deliveries, is_replay=True)
+    # Wakes the worker after the commit.
     tx.touched.add((DeliveryQueue.name, organization_id))

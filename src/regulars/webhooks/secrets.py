@@ -1,4 +1,4 @@
-"""The secrets of endpoints: they have the format of Standard Webhooks, and are encrypted at rest, bound to their
+"""Create, format and encrypt the secrets that sign deliveries; an encrypted secret can be opened only for its
 endpoint."""
 
 import base64
@@ -19,7 +19,8 @@ def new_secret() -> bytes:
     return token_bytes(SECRET_BYTES)
 
 
-def show_secret(secret: bytes) -> str:
+def format_secret(secret: bytes) -> str:
+    """Return the secret in the text form of Standard Webhooks."""
     return PREFIX + base64.b64encode(secret).decode()
 
 

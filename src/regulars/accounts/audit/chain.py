@@ -19,8 +19,9 @@ _GENESIS_DOMAIN: Final = b"regulars audit log\0"
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
-    """The personal fields of a row. Each has its own commitment, so that one can be deleted without the others."""
+class PersonalFields:
+    """The personal fields of a row, encoded. The row's hash covers a commitment (a salted hash) of each field, not its
+    value, so that a field can be deleted and the chain stays valid."""
 
     address: bytes
     actor: bytes
@@ -36,7 +37,7 @@ class Content:
         subject: str,
         before: str | None,
         after: str | None,
-    ) -> "Content":
+    ) -> "PersonalFields":
         """`before` and `after` are JSON strings, as they are stored."""
         return cls(
             address=msgspec.json.encode([address]),
@@ -108,7 +109,7 @@ async def verify_log(database: Database, organization_id: UUID) -> AuditProof:
         if not page:
             proof.fault = f"rows are missing after row {proof.rows}"
         for row in page:
-            fault = _check(proof, row)
+            fault = _check_row(proof, row)
             if fault is not None:
                 proof.fault = f"row {row.sequence}: {fault}"
                 break
@@ -117,7 +118,7 @@ async def verify_log(database: Database, organization_id: UUID) -> AuditProof:
     return proof
 
 
-def _check(proof: AuditProof, row: ChainedRow) -> str | None:
+def _check_row(proof: AuditProof, row: ChainedRow) -> str | None:
     """Add one row to the proof, or describe its fault."""
     if row.sequence != proof.rows + 1:
         return "a row before this one is missing"
@@ -126,7 +127,7 @@ def _check(proof: AuditProof, row: ChainedRow) -> str | None:
     )
     if not hmac.compare_digest(expected, row.hash):
         return "its hash is not the hash of what it says"
-    content = Content.of(
+    content = PersonalFields.of(
         address=row.address,
         actor_id=row.actor_id,
         actor=row.actor,

@@ -1,4 +1,4 @@
-"""CSV exports of pages: each is recorded in the audit log with its number of rows, also when it was interrupted."""
+"""Return a list as a CSV file, and record the export in the audit log with its number of rows, even if interrupted."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any
@@ -21,10 +21,10 @@ def export_csv(
     after: Mapping[str, Any] | None = None,
 ) -> Response:
     """Return a list as a CSV file. `subject` names what was exported, if the file name does not."""
-    return csv_response(filename, header, _counted(visit, act, subject or filename, rows, after or {}))
+    return csv_response(filename, header, _count_and_record(visit, act, subject or filename, rows, after or {}))
 
 
-async def _counted(
+async def _count_and_record(
     visit: Visit, act: str, subject: str, rows: AsyncIterator[Sequence[str]], after: Mapping[str, Any]
 ) -> AsyncGenerator[Sequence[str]]:
     """Pass the rows on, and record the export after the last one or when the client disconnects."""

@@ -1,7 +1,7 @@
 """The audit log: who did what, from where, before and after. Rows are added in the transaction of the act itself.
 
-Each row is chained to the previous row of its organization. A transaction that appends locks the end of the chain
-until its commit, so a use case records last. Acts are rare, and no frequent request waits for this lock.
+Each row has a hash that covers the previous row of its organization. A transaction that appends locks the end of this
+chain until its commit, so a use case records last. Acts are rare, and no frequent request waits for this lock.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ OPERATOR: Final = Actor(None, COMMAND_LINE, None)
 
 
 def key_actor(key_id: UUID) -> Actor:
-    """The actor for a program that calls the API with this key."""
+    """Return the actor for a program that calls the API with this key."""
     return Actor(None, API_KEY.encode(key_id), None)
 
 
@@ -61,7 +61,7 @@ class _Visit(Protocol):
 
 
 def actor_of(visit: _Visit) -> Actor:
-    """The actor for the signed-in user, with their client address."""
+    """Return the actor for the signed-in user, with their client address."""
     return Actor(visit.user.id, visit.user.email, visit.client_address or None)
 
 
@@ -75,7 +75,8 @@ async def record(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """`act` is an object and a verb (`key.revoke`); `subject` an id or a member's address, never a customer's data."""
+    """Append a row. `act` is an object and a verb (`key.revoke`); `subject` is an id or a member's email address, never
+    a customer's data."""
     row: dict[str, Any] = {
         "actor_id": actor.id,
         "actor": actor.name,
@@ -85,10 +86,10 @@ async def record(
         "after": None if after is None else msgspec.json.encode(after).decode(),
     }
     salts = {"address_salt": new_salt(), "actor_salt": new_salt(), "subject_salt": new_salt()}
-    commitments = chain.Content.of(**row).commitments(**salts)
+    commitments = chain.PersonalFields.of(**row).commitments(**salts)
     identifier = new_uuid()
-    last, previous = await lock_end(tx, organization_id)
-    sequence = last + 1
+    last_sequence, previous = await lock_end(tx, organization_id)
+    sequence = last_sequence + 1
     hash_ = chain.hash_row(
         previous, sequence=sequence, identifier=identifier, at=tx.now, act=act, commitments=commitments
     )
@@ -167,7 +168,7 @@ async def count_acts(tx: Tx, organization_id: UUID, filters: ActFilter, *, count
 
 
 async def list_kinds(tx: Tx, organization_id: UUID) -> list[str]:
-    """The kinds of acts in the last 10,000 rows, for the filter."""
+    """Return the kinds of acts in the last 10,000 rows, for the filter."""
     rows = await tx.fetch(
         "SELECT DISTINCT act FROM (SELECT act FROM audit_log WHERE organization_id = %s ORDER BY id DESC LIMIT 10000)"
         " AS latest ORDER BY act LIMIT 200",

@@ -112,6 +112,7 @@ SENTENCES: Final = {
     "webhook.rotate": "created a new secret for the webhook endpoint {}",
     "webhook.withdraw": "deleted the draft of the webhook endpoint {}",
 }
+# The page of a subject, by the prefix of its id.
 PATHS: Final = {
     "cmp_": "/campaigns",
     "dlv_": "/webhooks/deliveries",
@@ -139,21 +140,21 @@ class Sentence(NamedTuple):
 
 
 def describe(act: Act, members: Mapping[str, Member]) -> Sentence:
-    """`members` are the current members, by address."""
+    """Describe an act; `members` are the current members of the organization, by email address."""
     actor = members.get(act.actor)
     sentence = SENTENCES.get(act.act, f"did {act.act} to {{}}")
     before, has_subject, after = sentence.partition("{}")
     if not has_subject:
         return Sentence(actor.name if actor else act.actor, before, "", "", None)
     member = members.get(act.subject)
-    named = {**(act.before or {}), **(act.after or {})}
-    name = member.name if member else named.get("name") or named.get("url")
-    path = f"/settings/team/{USER.encode(member.user_id)}" if member else _path_of(act)
+    values = {**(act.before or {}), **(act.after or {})}
+    name = member.name if member else values.get("name") or values.get("url")
+    path = f"/settings/team/{USER.encode(member.user_id)}" if member else _find_path(act)
     subject = act.subject if "@" in act.subject else short_id(act.subject)
     return Sentence(actor.name if actor else act.actor, before, str(name or subject), after, path)
 
 
-def _path_of(act: Act) -> str | None:
+def _find_path(act: Act) -> str | None:
     if act.act in _WITHOUT_PAGE:
         return None
     return next((f"{path}/{act.subject}" for prefix, path in PATHS.items() if act.subject.startswith(prefix)), None)

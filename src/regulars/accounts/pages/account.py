@@ -1,4 +1,4 @@
-"""The account page: name and locale, password, second factor, sessions."""
+"""The pages where users change their own account: name and locale, password, second factor, sessions."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.audit.log import actor_of
 from regulars.accounts.errors import FactorIsOn, TooManyAttempts, WrongCode
 from regulars.accounts.model import NAME_CHARACTERS_MAX
-from regulars.accounts.pages.sign_in_responses import ACCOUNT_PATH, SIGN_IN_PATH, TOO_MANY, read_new_password
+from regulars.accounts.pages.sign_in_responses import ACCOUNT_PATH, SIGN_IN_PATH, TOO_MANY_REQUESTS, read_new_password
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sessions import browser_of
 from regulars.accounts.sign_in import check_password, confirm_password, record_failure, uncounted_on_error
@@ -25,7 +25,7 @@ from regulars.web.visit import Visit
 
 FACTOR_PATH: Final = "/account/second-factor"
 SESSIONS_PATH: Final = "/account/sessions"
-SESSION: Final = ids.IdKind("session", "ses_")
+SESSION_ID: Final = ids.IdKind("session", "ses_")
 WRONG_PASSWORD: Final = "Wrong password."  # noqa: S105  # a sentence
 
 
@@ -51,14 +51,14 @@ class AccountPages:
 
     async def show(self, visit: Visit) -> Response:
         form = FormState({"name": visit.user.name, "locale": visit.user.locale or ""})
-        return await _account(visit, form=form, password_form=FormState())
+        return await _render_account(visit, form=form, password_form=FormState())
 
     async def change(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
         locale = form.choice("locale", {"", *LOCALES})
         if form.is_refused:
-            return await _account(visit, form=form, password_form=FormState(), status=400)
+            return await _render_account(visit, form=form, password_form=FormState(), status=400)
         async with visit.database.transaction() as tx:
             await queries.set_name_and_locale(tx, visit.user.id, name=name, locale=locale or None)
         return redirect(visit, ACCOUNT_PATH, done="Saved.")
@@ -68,8 +68,8 @@ class AccountPages:
         status = await self._check_password(visit, form)
         password = read_new_password(form, email=visit.user.email)
         if form.is_refused:
-            stored = FormState({"name": visit.user.name, "locale": visit.user.locale or ""})
-            return await _account(visit, form=stored, password_form=form, status=status)
+            account_form = FormState({"name": visit.user.name, "locale": visit.user.locale or ""})
+            return await _render_account(visit, form=account_form, password_form=form, status=status)
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
             ended = await users.change_password(
@@ -78,7 +78,7 @@ class AccountPages:
         return redirect(visit, ACCOUNT_PATH, done=f"Your password is changed; {ended} other sessions were signed out.")
 
     async def show_factor(self, visit: Visit) -> Response:
-        return await self._factor(visit, FormState())
+        return await self._render_factor(visit, FormState())
 
     async def enable_factor(self, visit: Visit) -> Response:
         form = FormState(visit.form)
@@ -97,7 +97,7 @@ class AccountPages:
             form.refuse("code", "The setup key is missing; reload this page.")
         except VaultError as error:
             form.refuse("code", str(error))
-        return await self._factor(visit, form, status=status)
+        return await self._render_factor(visit, form, status=status)
 
     async def disable_factor(self, visit: Visit) -> Response:
         return await self._with_password_and_code(visit, turns_off=True)
@@ -119,7 +119,7 @@ class AccountPages:
             )
             if check.stored is None:
                 form.refuse("current", WRONG_PASSWORD)
-                return await self._factor(visit, form, status=400)
+                return await self._render_factor(visit, form, status=400)
             async with uncounted_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
                 await second_factor.check(tx, self._vault, user.id, form.value("code"))
                 await attempts.succeed(tx, check.attempt)
@@ -129,18 +129,18 @@ class AccountPages:
                 codes = await users.renew_recovery_codes(tx, by, user.id)
         except TooManyAttempts as refusal:
             form.refuse("current", str(refusal))
-            return await self._factor(visit, form, status=TOO_MANY)
+            return await self._render_factor(visit, form, status=TOO_MANY_REQUESTS)
         except WrongCode as refusal:
             await record_failure(visit.database, user.email, visit.client_address)
             form.refuse("code", str(refusal))
-            return await self._factor(visit, form, status=400)
+            return await self._render_factor(visit, form, status=400)
         return redirect(visit, FACTOR_PATH, done="The old recovery codes no longer work.", reveal=" ".join(codes))
 
-    async def _factor(self, visit: Visit, form: FormState, *, status: int = 200) -> Response:
+    async def _render_factor(self, visit: Visit, form: FormState, *, status: int = 200) -> Response:
         async with visit.database.reading() as tx:
             is_on = await second_factor.is_enabled(tx, visit.user.id)
             codes_left = await second_factor.count_recovery_codes(tx, visit.user.id)
-        # A refused form shows its secret again, so that the user need not scan again.
+        # A refused form shows its secret again, so that the user need not scan another QR code.
         secret = form.value("secret") if _is_secret(form.value("secret")) else None
         offer = None if is_on else second_factor.new_offer(visit.user.email, secret)
         return render(
@@ -167,7 +167,7 @@ class AccountPages:
             )
         except TooManyAttempts as refusal:
             form.refuse("current", str(refusal))
-            return TOO_MANY
+            return TOO_MANY_REQUESTS
         if not is_right:
             form.refuse("current", WRONG_PASSWORD)
         return 400
@@ -175,33 +175,33 @@ class AccountPages:
 
 async def show_sessions(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        found = await sessions.list_sessions(tx, visit.user.id)
-    rows = [(SESSION.encode(session.id), browser_of(session.agent), session) for session in found]
+        active = await sessions.list_sessions(tx, visit.user.id)
+    rows = [(SESSION_ID.encode(session.id), browser_of(session.agent), session) for session in active]
     return render(visit, "accounts/sessions.html", sessions=rows)
 
 
 async def end_session(visit: Visit) -> Response:
-    identifier = SESSION.decode(visit.references[0])
+    identifier = SESSION_ID.decode(visit.references[0])
     async with visit.database.transaction() as tx:
         ended = identifier is not None and await sessions.end_session(tx, visit.user.id, identifier)
     if identifier == visit.user.session_id:
-        return _signed_out(visit)
+        return _redirect_signed_out(visit)
     return redirect(visit, SESSIONS_PATH, done="Session signed out." if ended else "That session had ended.")
 
 
 async def sign_out_everywhere(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         await sessions.end_sessions(tx, visit.user.id)
-    return _signed_out(visit)
+    return _redirect_signed_out(visit)
 
 
-def _signed_out(visit: Visit) -> Response:
+def _redirect_signed_out(visit: Visit) -> Response:
     response = redirect(visit, SIGN_IN_PATH)
     cookies.drop_cookie(response, cookies.session_name(is_https=visit.is_https), is_https=visit.is_https)
     return response
 
 
-async def _account(visit: Visit, *, form: FormState, password_form: FormState, status: int = 200) -> Response:
+async def _render_account(visit: Visit, *, form: FormState, password_form: FormState, status: int = 200) -> Response:
     async with visit.database.reading() as tx:
         person = await users.find_person(tx, visit.user.id)
     locales = [("", "Use the organization's setting"), *LOCALES.items()]

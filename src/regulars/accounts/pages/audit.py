@@ -1,4 +1,4 @@
-"""The audit log as a list with filters, and as a CSV file."""
+"""The page of the audit log, a list with filters, and its CSV file."""
 
 from typing import Final
 
@@ -25,41 +25,41 @@ HEADER: Final = ("at", "actor", "address", "act", "subject", "before", "after")
 
 async def show(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        view = await _view(tx, visit)
-        found = await _list(tx, visit, view, view.request)
-        number = await count_acts(tx, visit.organization_id, _filter(visit, view), count_max=COUNT_MAX + 1)
+        view = await _read_list_view(tx, visit)
+        acts = await _list_acts(tx, visit, view, view.request)
+        number = await count_acts(tx, visit.organization_id, _read_filter(visit, view), count_max=COUNT_MAX + 1)
         members = {member.email: member for member in await list_members(tx, visit.organization_id)}
     return render(
         visit,
         "accounts/audit.html",
         view=view,
-        page=make_page(view, found),
+        page=make_page(view, acts),
         count=Count(number),
-        sentences={act.id: describe(act, members) for act in found},
+        sentences={act.id: describe(act, members) for act in acts},
     )
 
 
 async def export(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        view = await _view(tx, visit)
-    acts = walk(visit.database.reading, lambda tx, page: _list(tx, visit, view, page))
-    rows = (_csv_row(act) async for act in acts)
+        view = await _read_list_view(tx, visit)
+    acts = walk(visit.database.reading, lambda tx, page: _list_acts(tx, visit, view, page))
+    rows = (_make_csv_row(act) async for act in acts)
     return export_csv(visit, "audit.export", f"audit-{visit.organization.slug}.csv", HEADER, rows)
 
 
-def _csv_row(act: Act) -> tuple[str, ...]:
+def _make_csv_row(act: Act) -> tuple[str, ...]:
     return (
         format_timestamp(act.at),
         act.actor,
         act.address or "",
         act.act,
         act.subject,
-        _json(act.before),
-        _json(act.after),
+        _encode_json(act.before),
+        _encode_json(act.after),
     )
 
 
-async def _view(tx: Tx, visit: Visit) -> ListView:
+async def _read_list_view(tx: Tx, visit: Visit) -> ListView:
     kinds = await list_kinds(tx, visit.organization_id)
     filters = (
         Filter("act", "Action", choices=tuple((kind, SENTENCES.get(kind, kind).replace("{}", "…")) for kind in kinds)),
@@ -71,11 +71,11 @@ async def _view(tx: Tx, visit: Visit) -> ListView:
     return read_view(visit, "audit", PATH, filters=filters)
 
 
-async def _list(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[Act]:
-    return await list_acts(tx, visit.organization_id, page, _filter(visit, view))
+async def _list_acts(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[Act]:
+    return await list_acts(tx, visit.organization_id, page, _read_filter(visit, view))
 
 
-def _filter(visit: Visit, view: ListView) -> ActFilter:
+def _read_filter(visit: Visit, view: ListView) -> ActFilter:
     return ActFilter(
         act=view.value("act") or None,
         actor=view.value("actor") or None,
@@ -85,7 +85,7 @@ def _filter(visit: Visit, view: ListView) -> ActFilter:
     )
 
 
-def _json(value: object) -> str:
+def _encode_json(value: object) -> str:
     return "" if value is None else msgspec.json.encode(value).decode()
 
 

@@ -1,4 +1,5 @@
-"""The form behind a one-time link; only sending the form uses the link."""
+"""The page behind a one-time link: a form for a new member, a new password or the first owner. Only sending the form
+uses the link."""
 
 from typing import Any, Final
 
@@ -9,14 +10,14 @@ from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.errors import LinkUnusable, TooManyAttempts
 from regulars.accounts.links import LINK_PATH, Link, Purpose
 from regulars.accounts.model import NAME_CHARACTERS_MAX, Person, read_email
-from regulars.accounts.pages.location_guess import countries, guess, zones
+from regulars.accounts.pages.location_guess import countries, guess_location, zones
 from regulars.accounts.pages.sign_in_responses import (
     ORGANIZATIONS_PATH,
     SIGN_IN_PATH,
     begin_session,
     read_new_password,
-    signed_in,
-    too_many,
+    redirect_signed_in,
+    refuse_too_many,
 )
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import check_password, record_sign_in, uncounted_on_error
@@ -52,10 +53,10 @@ class OneTimeLinkPages:
             async with visit.database.reading() as tx:
                 link, person = await link_use.inspect_link(tx, visit.references[0])
         except LinkUnusable as refusal:
-            return _gone(visit, refusal)
+            return _render_gone(visit, refusal)
         form = FormState()
         if link.purpose is Purpose.FIRST_OWNER:
-            guessed = guess(visit.request.headers.get("accept-language", ""))
+            guessed = guess_location(visit.request.headers.get("accept-language", ""))
             form = FormState({"country": guessed.country, "time_zone": guessed.time_zone})
         return render(visit, TEMPLATES[link.purpose], form=form, link=link, person=person, **_choices(link))
 
@@ -64,16 +65,16 @@ class OneTimeLinkPages:
             async with visit.database.reading() as tx:
                 link, person = await link_use.inspect_link(tx, visit.references[0])
             if link.purpose is Purpose.FIRST_OWNER:
-                return await self._first_owner(visit, link)
+                return await self._create_first_owner(visit, link)
             if link.purpose is Purpose.PASSWORD:
-                return await self._password(visit, link, person)
+                return await self._set_password(visit, link, person)
             if person is not None:
-                return await self._join(visit, link, person)
-            return await self._invitation(visit, link, person)
+                return await self._accept_as_known(visit, link, person)
+            return await self._accept_as_new(visit, link, person)
         except LinkUnusable as refusal:
-            return _gone(visit, refusal)
+            return _render_gone(visit, refusal)
 
-    async def _invitation(self, visit: Visit, link: Link, person: Person | None) -> Response:
+    async def _accept_as_new(self, visit: Visit, link: Link, person: Person | None) -> Response:
         form = FormState(visit.form)
         name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
         password = read_new_password(form, email=link.email or "")
@@ -85,10 +86,10 @@ class OneTimeLinkPages:
                 tx, visit.references[0], name=name, password_hash=password_hash, address=visit.client_address
             )
             token = await begin_session(tx, visit, member.id)
-        return signed_in(visit, token, ORGANIZATIONS_PATH)
+        return redirect_signed_in(visit, token, ORGANIZATIONS_PATH)
 
-    async def _join(self, visit: Visit, link: Link, person: Person) -> Response:
-        """An invitation to an address that has an account needs its password; neither link nor session is enough."""
+    async def _accept_as_known(self, visit: Visit, link: Link, person: Person) -> Response:
+        """Accept an invitation with an existing account. It needs the password: neither link nor session is enough."""
         form, template, address = FormState(visit.form), TEMPLATES[link.purpose], visit.client_address
         if visit.visitor is not None and visit.visitor.id != person.id:
             return render(visit, template, form=form, link=link, person=person)
@@ -98,7 +99,7 @@ class OneTimeLinkPages:
                 visit.database, self._passwords, email=person.email, password=password, address=address
             )
         except TooManyAttempts as refusal:
-            return too_many(visit, template, form, "current", refusal, link=link, person=person)
+            return refuse_too_many(visit, template, form, "current", refusal, link=link, person=person)
         if check.stored is None:
             form.refuse("current", "Wrong password.")
             return refused(visit, template, form, link=link, person=person)
@@ -116,9 +117,9 @@ class OneTimeLinkPages:
             await attempts.succeed(tx, check.attempt)
             await record_sign_in(tx, person.id, person.email, address)
             token = await begin_session(tx, visit, person.id)
-        return signed_in(visit, token, f"{ORGANIZATIONS_PATH}?choose=1")
+        return redirect_signed_in(visit, token, f"{ORGANIZATIONS_PATH}?choose=1")
 
-    async def _password(self, visit: Visit, link: Link, person: Person | None) -> Response:
+    async def _set_password(self, visit: Visit, link: Link, person: Person | None) -> Response:
         form = FormState(visit.form)
         password = read_new_password(form, email=link.email or "")
         if form.is_refused:
@@ -131,9 +132,9 @@ class OneTimeLinkPages:
             if await second_factor.is_enabled(tx, user.id):
                 return redirect(visit, SIGN_IN_PATH, done="Your password is changed. Sign in with it and your code.")
             token = await begin_session(tx, visit, user.id)
-        return signed_in(visit, token, ORGANIZATIONS_PATH)
+        return redirect_signed_in(visit, token, ORGANIZATIONS_PATH)
 
-    async def _first_owner(self, visit: Visit, link: Link) -> Response:
+    async def _create_first_owner(self, visit: Visit, link: Link) -> Response:
         form = FormState(visit.form)
         organization = form.text("organization", characters_max=ORGANIZATION_NAME_CHARACTERS_MAX)
         country = form.choice("country", {"", *dict(countries())})
@@ -163,7 +164,7 @@ class OneTimeLinkPages:
         except NameTaken:
             form.refuse("organization", "An organization on this server has this name already; choose another.")
             return refused(visit, TEMPLATES[link.purpose], form, link=link, person=None, **_choices(link))
-        return signed_in(visit, token, f"/o/{slug}{self._first_steps}")
+        return redirect_signed_in(visit, token, f"/o/{slug}{self._first_steps}")
 
 
 def _choices(link: Link) -> dict[str, Any]:
@@ -172,5 +173,5 @@ def _choices(link: Link) -> dict[str, Any]:
     return {"countries": [("", "Other, or several"), *countries()], "zones": zones()}
 
 
-def _gone(visit: Visit, refusal: LinkUnusable) -> Response:
+def _render_gone(visit: Visit, refusal: LinkUnusable) -> Response:
     return render(visit, "accounts/link_gone.html", status=GONE, text=str(refusal))

@@ -1,4 +1,4 @@
-"""Guess the country and time zone of a visitor, as defaults in a form."""
+"""Guess the country and time zone of a visitor from their browser's languages, as defaults in a form."""
 
 from functools import cache
 from typing import NamedTuple
@@ -27,10 +27,10 @@ class ZoneChoice(NamedTuple):
 
 @cache
 def countries() -> tuple[tuple[str, str], ...]:
-    """Code and English name of every country that has phone numbers, sorted by name."""
+    """Return code and English name of every country that has phone numbers, sorted by name."""
     names = Locale("en").territories
-    found = [(code, str(names[code])) for code in phonenumbers.SUPPORTED_REGIONS if code in names]
-    return tuple(sorted(found, key=lambda pair: pair[1]))
+    named_countries = [(code, str(names[code])) for code in phonenumbers.SUPPORTED_REGIONS if code in names]
+    return tuple(sorted(named_countries, key=lambda pair: pair[1]))
 
 
 @cache
@@ -39,13 +39,13 @@ def zones() -> tuple[ZoneChoice, ...]:
     return tuple(ZoneChoice(name, name.replace("_", " "), territories.get(name, "")) for name in time_zones())
 
 
-def guess(accept_language: str) -> Guess:
+def guess_location(accept_language: str) -> Guess:
     """Use the first language of the browser that names a country, as in `fr-CH,fr;q=0.9`. A script in the page knows
     the time zone and corrects both."""
-    known = dict(countries())
+    country_names = dict(countries())
     for language in accept_language.split(","):
         _, _, country = language.partition(";")[0].strip().upper().partition("-")
-        if country in known:
-            named = [zone for zone in get_global("territory_zones").get(country, ()) if zone in time_zones()]
-            return Guess(country, named[0] if named else UTC)
+        if country in country_names:
+            zones_of_country = [zone for zone in get_global("territory_zones").get(country, ()) if zone in time_zones()]
+            return Guess(country, zones_of_country[0] if zones_of_country else UTC)
     return Guess("", UTC)

@@ -1,4 +1,4 @@
-"""The organization's settings."""
+"""The page of an organization's settings: name, slug, time zone, locale, country, second factor."""
 
 from typing import Any, Final
 
@@ -23,14 +23,14 @@ TEMPLATE: Final = "accounts/organization.html"
 
 async def show(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        found = await find_settings(tx.connection, visit.organization_id)
+        stored = await find_settings(tx.connection, visit.organization_id)
     values = {
-        "name": found.name,
+        "name": stored.name,
         "slug": visit.organization.slug,
-        "time_zone": found.time_zone,
-        "locale": found.locale,
-        "default_country": found.default_country or "",
-        "requires_second_factor": "on" if found.requires_second_factor else "",
+        "time_zone": stored.time_zone,
+        "locale": stored.locale,
+        "default_country": stored.default_country or "",
+        "requires_second_factor": "on" if stored.requires_second_factor else "",
     }
     return render(visit, TEMPLATE, form=FormState(values), **_choices())
 

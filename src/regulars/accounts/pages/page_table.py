@@ -1,4 +1,4 @@
-"""The list of all pages of accounts, for `server`."""
+"""The list of all pages about accounts: sign-in, one-time links, account, organization, team and audit log."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,8 @@ from regulars.web.route import Page
 
 
 def pages(vault: AnyVault, *, public_url: str | None, first_steps: str) -> Sequence[Page]:
-    """`public_url` is the base of one-time links; without it they use the address in the maker's browser.
-
-    `first_steps` is the page that the first owner of a new organization sees.
+    """Return all pages. `public_url` is the base of one-time links; without it they use the address in the maker's
+    browser. `first_steps` is the page that the first owner of a new organization sees.
     """
     passwords = Passwords()
     return (

@@ -17,8 +17,8 @@ from regulars.accounts.pages.sign_in_responses import (
     ORGANIZATIONS_PATH,
     SIGN_IN_PATH,
     begin_session,
-    signed_in,
-    too_many,
+    redirect_signed_in,
+    refuse_too_many,
 )
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import (
@@ -37,14 +37,15 @@ from regulars.web.render import redirect, refused, render
 from regulars.web.route import Audience, Form, Page
 from regulars.web.visit import Visit, safe_next
 
+# How long the user may take to enter the code.
 CODE_WAIT: Final = timedelta(minutes=5)
 FORM: Final = "accounts/sign_in.html"
 CODE_FORM: Final = "accounts/sign_in_code.html"
 
 
 class _PendingSignIn(msgspec.Struct, frozen=True):
-    """A sign-in whose password was right and whose code is missing. The form carries it encrypted, bound to the
-    browser."""
+    """A sign-in whose password was right and whose code is missing. The code form carries it, encrypted so that only
+    the same browser can use it."""
 
     user_id: UUID
     email: str
@@ -65,7 +66,7 @@ class SignInPages:
             Form(path=SIGN_IN_PATH, needs=Audience.OPEN, handle=self.sign_in),
             Form(path="/sign-in/code", needs=Audience.OPEN, handle=self.give_code),
             Form(path="/sign-out", needs=Audience.SIGNED_IN, handle=sign_out),
-            Page(path=ORGANIZATIONS_PATH, needs=Audience.SIGNED_IN, handle=organizations),
+            Page(path=ORGANIZATIONS_PATH, needs=Audience.SIGNED_IN, handle=show_organizations),
         )
 
     async def show(self, visit: Visit) -> Response:
@@ -89,14 +90,14 @@ class SignInPages:
                 visit.database, self._passwords, email=email, password=form.value("password"), address=address
             )
         except TooManyAttempts as refusal:
-            return too_many(visit, FORM, form, "password", refusal)
+            return refuse_too_many(visit, FORM, form, "password", refusal)
         if check.stored is None:
-            return _wrong(visit, form, check.attempt)
+            return _refuse_wrong_password(visit, form, check.attempt)
         user_id, digest = check.stored.user_id, digest_of(check.stored)
         is_remembered, next_ = form.is_checked("keep"), safe_next(form.value("next"), otherwise=ORGANIZATIONS_PATH)
         async with uncounted_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
             if not await lock_checked_password(tx, email, digest):
-                return _wrong(visit, form, check.attempt)
+                return _refuse_wrong_password(visit, form, check.attempt)
             if await second_factor.is_enabled(tx, user_id):
                 await attempts.uncount(tx, check.attempt)
                 pending = _PendingSignIn(user_id, email, digest, is_remembered, next_, visit.now + CODE_WAIT)
@@ -104,7 +105,7 @@ class SignInPages:
             await attempts.succeed(tx, check.attempt)
             await record_sign_in(tx, user_id, email, address)
             token = await begin_session(tx, visit, user_id, is_remembered=is_remembered)
-        return signed_in(visit, token, next_, is_remembered=is_remembered)
+        return redirect_signed_in(visit, token, next_, is_remembered=is_remembered)
 
     async def give_code(self, visit: Visit) -> Response:
         form = FormState(visit.form)
@@ -115,7 +116,7 @@ class SignInPages:
         try:
             attempt = await begin_attempt(visit.database, pending.email, address)
         except TooManyAttempts as refusal:
-            return too_many(visit, CODE_FORM, form, "code", refusal)
+            return refuse_too_many(visit, CODE_FORM, form, "code", refusal)
         try:
             async with uncounted_on_error(visit.database, attempt), visit.database.transaction() as tx:
                 if not await lock_checked_password(tx, pending.email, pending.password_digest):
@@ -127,9 +128,9 @@ class SignInPages:
                 token = await begin_session(tx, visit, pending.user_id, is_remembered=pending.is_remembered)
         except WrongCode as refusal:
             await record_failure(visit.database, pending.email, address)
-            form.refuse("code", f"{refusal} {_left(visit, attempt)}")
+            form.refuse("code", f"{refusal} {_describe_attempts_left(visit, attempt)}")
             return refused(visit, CODE_FORM, form)
-        return signed_in(
+        return redirect_signed_in(
             visit, token, safe_next(pending.next, otherwise=ORGANIZATIONS_PATH), is_remembered=pending.is_remembered
         )
 
@@ -155,20 +156,20 @@ async def sign_out(visit: Visit) -> Response:
     return response
 
 
-async def organizations(visit: Visit) -> Response:
+async def show_organizations(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        found = await users.find_memberships(tx, visit.user.id)
-    if len(found) == 1 and "choose" not in visit.query:
-        return redirect(visit, f"/o/{found[0].slug}/")
-    return render(visit, "accounts/organizations.html", memberships=found)
+        memberships = await users.find_memberships(tx, visit.user.id)
+    if len(memberships) == 1 and "choose" not in visit.query:
+        return redirect(visit, f"/o/{memberships[0].slug}/")
+    return render(visit, "accounts/organizations.html", memberships=memberships)
 
 
-def _wrong(visit: Visit, form: FormState, attempt: attempts.Attempt) -> Response:
-    form.refuse("password", f"The address or the password is wrong. {_left(visit, attempt)}")
+def _refuse_wrong_password(visit: Visit, form: FormState, attempt: attempts.Attempt) -> Response:
+    form.refuse("password", f"The address or the password is wrong. {_describe_attempts_left(visit, attempt)}")
     return refused(visit, FORM, form)
 
 
-def _left(visit: Visit, attempt: attempts.Attempt) -> str:
+def _describe_attempts_left(visit: Visit, attempt: attempts.Attempt) -> str:
     tries = attempt.left
     if tries <= 0:
         return "No attempts are left for the next 15 minutes."

@@ -1,4 +1,4 @@
-"""Helpers of sign-in, links and the account page: start a session, set its cookie, read a new password, refuse."""
+"""Helpers of the pages that sign in or set a password: start a session, set its cookie, refuse too many attempts."""
 
 from typing import Any
 from uuid import UUID
@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from regulars.accounts import sessions
 from regulars.accounts.errors import TooManyAttempts
-from regulars.accounts.model import ABSOLUTE
+from regulars.accounts.model import SESSION_AGE_MAX
 from regulars.accounts.passwords import find_weakness
 from regulars.kit.db import Tx
 from regulars.web import cookies
@@ -18,11 +18,11 @@ from regulars.web.visit import Visit
 ORGANIZATIONS_PATH = "/organizations"
 ACCOUNT_PATH = "/account"
 SIGN_IN_PATH = "/sign-in"
-TOO_MANY = 429
+TOO_MANY_REQUESTS = 429
 
 
 async def begin_session(tx: Tx, visit: Visit, user_id: UUID, *, is_remembered: bool = False) -> str:
-    """Always create a new token: a token that the browser sent may have been planted by an attacker."""
+    """Start a session with a new token: a token that the browser sent may have been planted by an attacker."""
     return await sessions.start_session(
         tx,
         user_id,
@@ -32,11 +32,11 @@ async def begin_session(tx: Tx, visit: Visit, user_id: UUID, *, is_remembered: b
     )
 
 
-def signed_in(visit: Visit, token: str, url: str, *, is_remembered: bool = False) -> Response:
+def redirect_signed_in(visit: Visit, token: str, url: str, *, is_remembered: bool = False) -> Response:
     """Redirect with the session cookie; without "keep me signed in" the browser deletes it when it closes."""
     response = redirect(visit, url)
     name = cookies.session_name(is_https=visit.is_https)
-    age_s = int(ABSOLUTE.total_seconds()) if is_remembered else None
+    age_s = int(SESSION_AGE_MAX.total_seconds()) if is_remembered else None
     cookies.set_cookie(response, name, token, is_https=visit.is_https, max_age_s=age_s)
     return response
 
@@ -52,11 +52,11 @@ def read_new_password(form: FormState, *, email: str) -> str:
     return password
 
 
-def too_many(
+def refuse_too_many(
     visit: Visit, template: str, form: FormState, field: str, refusal: TooManyAttempts, **values: Any
 ) -> Response:
-    """Show the form again, with the time to wait."""
+    """Show the form again, with the time to wait after too many attempts."""
     form.refuse(field, str(refusal))
-    response = render(visit, template, status=TOO_MANY, form=form, **values)
+    response = render(visit, template, status=TOO_MANY_REQUESTS, form=form, **values)
     response.headers["Retry-After"] = str(refusal.wait_s)
     return response

@@ -1,4 +1,4 @@
-"""The team page: members and their roles, invitations, one-time links."""
+"""The pages about the team of an organization: members and their roles, invitations, links for new passwords."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -22,7 +22,7 @@ from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
 TEAM_PATH: Final = "/settings/team"
-LINK: Final = ids.IdKind("link", "inv_")
+LINK_ID: Final = ids.IdKind("link", "inv_")
 ROLE_DESCRIPTIONS: Final = (
     (Role.OWNER.value, "Owner", "Everything, including owners"),
     (Role.ADMIN.value, "Admin", "Everything except owners"),
@@ -69,7 +69,7 @@ class TeamPages:
                         by=actor_of(visit),
                         by_role=visit.organization.role,
                     )
-                return redirect(visit, visit.url(TEAM_PATH), reveal=self._link(visit, token))
+                return redirect(visit, visit.url(TEAM_PATH), reveal=self._link_url(visit, token))
         except AccountRefusal as refusal:
             form.refuse("email", str(refusal))
         return refused(visit, "accounts/invite.html", form, roles=ROLE_DESCRIPTIONS)
@@ -78,14 +78,14 @@ class TeamPages:
         try:
             async with visit.database.transaction() as tx:
                 token = await team.password_link(
-                    tx, visit.organization_id, _user(visit), by=actor_of(visit), by_role=visit.organization.role
+                    tx, visit.organization_id, _read_user_id(visit), by=actor_of(visit), by_role=visit.organization.role
                 )
         except AccountRefusal as refusal:
             return await _member_page(visit, refusal=str(refusal))
-        return redirect(visit, visit.url(TEAM_PATH), reveal=self._link(visit, token))
+        return redirect(visit, visit.url(TEAM_PATH), reveal=self._link_url(visit, token))
 
-    def _link(self, visit: Visit, token: str) -> str:
-        """Use the public address if it is set, else the one in the admin's browser."""
+    def _link_url(self, visit: Visit, token: str) -> str:
+        """Return the address of a link: below the public address if it is set, else as in the admin's browser."""
         base = self._base_url or str(visit.request.base_url).rstrip("/")
         return f"{base}{LINK_PATH}/{token}"
 
@@ -98,7 +98,7 @@ async def show_team(visit: Visit) -> Response:
         visit,
         "accounts/team.html",
         members=[(USER.encode(member.user_id), member) for member in members],
-        links=[(LINK.encode(link.id), link) for link in links],
+        links=[(LINK_ID.encode(link.id), link) for link in links],
     )
 
 
@@ -107,7 +107,7 @@ async def show_invite(visit: Visit) -> Response:
 
 
 async def withdraw(visit: Visit) -> Response:
-    identifier = LINK.decode(visit.references[0])
+    identifier = LINK_ID.decode(visit.references[0])
     if identifier is None:
         raise PageNotFound
     async with visit.database.transaction() as tx:
@@ -132,7 +132,7 @@ async def sign_out(visit: Visit) -> Response:
 
 
 async def confirm_remove(visit: Visit) -> Response:
-    member = await _find(visit)
+    member = await _find_member(visit)
     return render(visit, "accounts/remove_member.html", member=member, reference=visit.references[0], form=FormState())
 
 
@@ -144,7 +144,7 @@ async def _change(visit: Visit, change: Callable[..., Awaitable[Member]], *, don
     try:
         async with visit.database.transaction() as tx:
             member = await change(
-                tx, visit.organization_id, _user(visit), by=actor_of(visit), by_role=visit.organization.role
+                tx, visit.organization_id, _read_user_id(visit), by=actor_of(visit), by_role=visit.organization.role
             )
     except AccountRefusal as refusal:
         return await _member_page(visit, refusal=str(refusal))
@@ -152,7 +152,7 @@ async def _change(visit: Visit, change: Callable[..., Awaitable[Member]], *, don
 
 
 async def _member_page(visit: Visit, *, refusal: str = "") -> Response:
-    member = await _find(visit)
+    member = await _find_member(visit)
     return render(
         visit,
         "accounts/member.html",
@@ -165,15 +165,15 @@ async def _member_page(visit: Visit, *, refusal: str = "") -> Response:
     )
 
 
-async def _find(visit: Visit) -> Member:
+async def _find_member(visit: Visit) -> Member:
     try:
         async with visit.database.reading() as tx:
-            return await team.find_member(tx, visit.organization_id, _user(visit))
+            return await team.find_member(tx, visit.organization_id, _read_user_id(visit))
     except NoSuchMember:
         raise PageNotFound from None
 
 
-def _user(visit: Visit) -> UUID:
+def _read_user_id(visit: Visit) -> UUID:
     identifier = USER.decode(visit.references[0])
     if identifier is None:
         raise PageNotFound

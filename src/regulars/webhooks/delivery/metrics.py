@@ -1,4 +1,4 @@
-"""Metrics of deliveries: how they end, how long the oldest waits, and how many endpoints fail."""
+"""Metrics of webhook deliveries: outcomes of attempts, the longest wait, and the number of failing endpoints."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,27 +10,27 @@ from regulars.kit.clock import monotonic
 from regulars.kit.metrics import Gauge, Metrics
 from regulars.webhooks.delivery.schedule import AttemptOutcome
 
-# A waiting delivery that no claim has observed for this long is not waiting any more.
+# The wait of an organization is dropped if no pass of the queue has reported it for this long.
 OBSERVED_FOR_S: Final = 60.0
 
 
 class DeliveryMetrics:
-    """One per worker. It contains only what this worker has observed, so it needs no database query."""
+    """What one worker has observed about its own deliveries, so that no metric needs a database query."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._ended: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._failing: set[UUID] = set()
         # By organization: when its deliveries were last observed, and how long the oldest had waited then.
         self._waiting: dict[UUID, tuple[float, float]] = {}
         for gauge in (
             Gauge("regulars_webhook_deliveries", "Attempts to deliver, by how they ended.", "outcome", self._outcomes),
-            Gauge("regulars_webhook_oldest_seconds", "How long the oldest due delivery waits.", "", self._oldest),
+            Gauge("regulars_webhook_oldest_seconds", "How long the oldest due delivery waits.", "", self._longest_wait),
             Gauge("regulars_webhook_endpoints_failing", "Endpoints whose last attempt failed.", "", self._fails),
         ):
             metrics.gauge(gauge)
 
     def count(self, outcomes: Iterable[AttemptOutcome | None]) -> None:
-        self._ended.update(_name_outcome(outcome) for outcome in outcomes if outcome is not None)
+        self._counts.update(_name_outcome(outcome) for outcome in outcomes if outcome is not None)
 
     def set_failing(self, endpoint_id: UUID, *, is_failing: bool) -> None:
         (self._failing.add if is_failing else self._failing.discard)(endpoint_id)
@@ -42,9 +42,9 @@ class DeliveryMetrics:
             self._waiting.pop(organization_id, None)
 
     def _outcomes(self) -> dict[str, float]:
-        return dict(self._ended)
+        return dict(self._counts)
 
-    def _oldest(self) -> dict[str, float]:
+    def _longest_wait(self) -> dict[str, float]:
         now = monotonic()
         self._waiting = {
             organization_id: observed

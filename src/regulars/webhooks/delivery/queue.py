@@ -1,4 +1,5 @@
-"""The queue of deliveries: claim fairly across endpoints, send outside any transaction, write the outcomes."""
+"""The worker's queue of deliveries: it claims due ones fairly across endpoints, sends them outside any transaction, and
+writes their outcomes."""
 
 import asyncio
 import random
@@ -39,7 +40,7 @@ SUCCESS_WRITTEN_EVERY: Final = timedelta(minutes=1)
 
 
 class ClaimedDelivery(NamedTuple):
-    """A delivery to make; `message` is None if its content was erased meanwhile."""
+    """A delivery that this worker has claimed until a deadline; `message` is None if its content was erased."""
 
     id: UUID
     endpoint_id: UUID
@@ -50,7 +51,7 @@ class ClaimedDelivery(NamedTuple):
 
 
 class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
-    """An outcome of None is an attempt that was not made, and does not count."""
+    """Sends webhook deliveries; an outcome of None means that no attempt was made."""
 
     name = "webhooks.deliveries"
     due = Due(table="webhook_deliveries")
@@ -62,7 +63,7 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
         self._sender = sender
         self._vault = vault
         self._metrics = metrics
-        self._slots: dict[UUID, _Slots] = {}
+        self._connections: dict[UUID, _EndpointConnections] = {}
 
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
@@ -74,19 +75,19 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
         slots: list[tuple[UUID, int]] = []
         for endpoint in due_endpoints:
             # Only one worker at a time serves an endpoint, so that no more deliveries are in flight than allowed.
-            free = 0 if endpoint.elsewhere else claims_max(endpoint.health, now=tx.now) - endpoint.claimed
-            free = min(free, limit - sum(taken for _, taken in slots))
+            free = 0 if endpoint.claimed_elsewhere else claims_max(endpoint.health, now=tx.now) - endpoint.claimed_here
+            free = min(free, limit - sum(count for _, count in slots))
             if free > 0:
                 slots.append((endpoint.id, free))
         if not slots:
             return []
-        due = await claims.take_due_deliveries(tx, organization_id, slots)
+        due = await claims.lock_due_deliveries(tx, organization_id, slots)
         await claims.claim_deliveries(tx, organization_id, [delivery.id for delivery in due], owner=owner, until=until)
         probed = [delivery.endpoint_id for delivery in due if by_id[delivery.endpoint_id].health.probe_at is not None]
         if probed:
             await endpoints.postpone_probes(tx, organization_id, probed, probe_at=tx.now + PROBE_EVERY)
         bodies = await claims.find_bodies(tx, organization_id, [delivery.message_id for delivery in due])
-        secrets = {endpoint.id: self._secrets(endpoint, now=tx.now) for endpoint in due_endpoints}
+        secrets = {endpoint.id: self._open_secrets(endpoint, now=tx.now) for endpoint in due_endpoints}
         claimed_at = monotonic()
         return [
             ClaimedDelivery(
@@ -112,19 +113,19 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
     async def act(self, organization_id: UUID, claim: ClaimedDelivery) -> AttemptOutcome | None:  # noqa: ARG002  # the queue's interface
         if claim.message is None:
             return None
-        slots = self._slots.setdefault(claim.endpoint_id, _Slots())
-        slots.users += 1
+        endpoint = self._connections.setdefault(claim.endpoint_id, _EndpointConnections())
+        endpoint.users += 1
         try:
-            async with slots.free:
-                is_late = monotonic() - claim.claimed_at > BEGINS_WITHIN_S
+            async with endpoint.connections:
+                is_too_late = monotonic() - claim.claimed_at > BEGINS_WITHIN_S
                 failpoint.hit("delivery.claimed")
-                outcome = None if is_late else await self._sender.send(claim.message)
+                outcome = None if is_too_late else await self._sender.send(claim.message)
                 failpoint.hit("delivery.answered")
                 return outcome
         finally:
-            slots.users -= 1
-            if not slots.users:
-                self._slots.pop(claim.endpoint_id, None)
+            endpoint.users -= 1
+            if not endpoint.users:
+                self._connections.pop(claim.endpoint_id, None)
 
     async def complete(
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedDelivery, AttemptOutcome | None]]
@@ -161,11 +162,11 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
             by = "receiver" if is_gone else "failures"
             await endpoints.update_endpoint_state(tx, organization_id, endpoint_id, state="disabled", disabled_by=by)
             await withdraw_interests(tx, organization_id, endpoint_id)
-        elif _has_changed(before, health):
+        elif _must_be_written(before, health):
             await endpoints.update_health(tx, organization_id, endpoint_id, health)
         self._metrics.set_failing(endpoint_id, is_failing=health.failures > 0)
 
-    def _secrets(self, endpoint: DueEndpoint, *, now: datetime) -> list[bytes]:
+    def _open_secrets(self, endpoint: DueEndpoint, *, now: datetime) -> list[bytes]:
         secrets = [open_secret(self._vault, endpoint.id, endpoint.secret)]
         if (
             endpoint.old_secret is not None
@@ -176,17 +177,16 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
         return secrets
 
 
-class _Slots:
+class _EndpointConnections:
     """The connections of one endpoint, first come first served, and how many deliveries use or wait for one."""
 
     def __init__(self) -> None:
-        self.free = asyncio.Semaphore(AT_ONCE_MAX)
+        self.connections = asyncio.Semaphore(AT_ONCE_MAX)
         self.users = 0
 
 
 class ProbeQueue(Queue):
-    """Endpoints that fail again and again, and whose next probe is due: a pass claims deliveries of their
-    organization."""
+    """The queue of failing endpoints whose next probe, one delivery, is due: it runs the delivery queue for them."""
 
     name = "webhooks.probes"
     due = Due(table="webhook_endpoints", column="probe_at")
@@ -200,9 +200,8 @@ class ProbeQueue(Queue):
         return False
 
 
-def _has_changed(before: Health, after: Health) -> bool:
-    """Whether the health must be written: something other than the time of the last success has changed, or that time
-    has changed by a minute or more."""
+def _must_be_written(before: Health, after: Health) -> bool:
+    """Return whether the health must be written. A change of only the last success is written once a minute."""
     if after._replace(last_success_at=None) != before._replace(last_success_at=None):
         return True
     if after.last_success_at is None or before.last_success_at is None:

@@ -1,4 +1,4 @@
-"""When a delivery is retried, and how many deliveries an endpoint gets depending on its health; no I/O."""
+"""Decide when a delivery is retried and, by the health of its endpoint, how many a worker claims at once; no I/O."""
 
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -13,9 +13,11 @@ RETRIES: Final = Schedule(
 )
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
 
+# Deliveries that are sent to one endpoint at the same time.
 AT_ONCE_MAX: Final = 8
-# A healthy endpoint gets more claims than it may have in flight, so that the next ones are ready when the first end.
+# For a healthy endpoint a worker claims more than it may send at once, so that the next are ready when the first end.
 CLAIMED_MAX: Final = 32
+# After so many failures and so long without a success, an endpoint only gets a probe: one delivery every five minutes.
 PROBES_AFTER_FAILURES: Final = 20
 PROBES_AFTER: Final = timedelta(minutes=15)
 PROBE_EVERY: Final = timedelta(minutes=5)
@@ -51,8 +53,8 @@ class Health(NamedTuple):
 def next_attempt(
     now: datetime, *, attempts: int, retry_after: timedelta | None = None, random_share: float
 ) -> datetime | None:
-    """When to retry after this many failed attempts; None after the last one. The receiver may request a later time
-    with `Retry-After`. `random_share` (0 to 1) scales the jitter."""
+    """Return when to retry after this many failed attempts; None after the last one. The receiver may request a later
+    time with `Retry-After`. `random_share` (0 to 1) scales the jitter."""
     due_at = RETRIES.due_at(now, attempts=attempts, random_share=random_share)
     if due_at is None or retry_after is None:
         return due_at
@@ -60,32 +62,33 @@ def next_attempt(
 
 
 def after_attempt(health: Health, outcome: AttemptOutcome, *, now: datetime) -> Health:
+    """Return the health of an endpoint after one more attempt."""
     if outcome.error is None:
         return Health(last_success_at=now)
     failures = health.failures + 1
     failing_since = health.failing_since or now
     no_success_since = health.last_success_at or failing_since
-    probes = failures >= PROBES_AFTER_FAILURES and now - no_success_since >= PROBES_AFTER
+    is_probed = failures >= PROBES_AFTER_FAILURES and now - no_success_since >= PROBES_AFTER
     return Health(
         failures=failures,
         failing_since=failing_since,
         last_success_at=health.last_success_at,
         is_slow=outcome.is_timeout,
-        probe_at=now + PROBE_EVERY if probes else None,
+        probe_at=now + PROBE_EVERY if is_probed else None,
     )
 
 
 def is_to_be_disabled(health: Health, *, now: datetime) -> bool:
-    """Whether all attempts of the last five days failed; a success resets the time of the first failure."""
+    """Return whether all attempts of the last five days failed; a success resets the time of the first failure."""
     return health.failing_since is not None and now - health.failing_since >= DISABLED_AFTER
 
 
 def claims_max(health: Health, *, now: datetime) -> int:
-    """How many deliveries of an endpoint may be claimed at a time.
+    """Return how many deliveries of an endpoint may be claimed at a time.
 
-    An endpoint whose last attempt failed gets as many as may be in flight. An endpoint that timed out, or had no
-    success yet, gets one: a receiver that hangs must not block more than one connection while others wait. An endpoint
-    that fails again and again gets one when its next probe is due.
+    If the last attempt failed, as many as are sent at once. If it timed out, or none succeeded yet, one: a receiver
+    that hangs must not block several connections while other endpoints wait. If an endpoint fails again and again, one
+    when its next probe is due.
     """
     if health.probe_at is not None:
         return 1 if health.probe_at <= now else 0

@@ -1,4 +1,4 @@
-"""One attempt: a signed POST to a checked address, and its outcome."""
+"""Make one delivery attempt: POST a signed message to an endpoint, if its address is allowed; return the outcome."""
 
 import asyncio
 import ssl
@@ -32,15 +32,15 @@ class OutgoingMessage(NamedTuple):
     secrets: Sequence[bytes]
     # When it was claimed, by the database's clock and by the monotonic clock of this process.
     claimed_at: datetime
-    measured_at: float
+    claimed_monotonic_s: float
 
     def now(self) -> datetime:
         """The current time by the database's clock: receivers refuse a message whose timestamp is wrong."""
-        return self.claimed_at + timedelta(seconds=monotonic() - self.measured_at)
+        return self.claimed_at + timedelta(seconds=monotonic() - self.claimed_monotonic_s)
 
 
 class Sender:
-    """One per worker; connections are reused and shared, at most 512 in total."""
+    """The HTTP client of a worker; all endpoints share its connections, at most 512 in total."""
 
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
@@ -79,14 +79,14 @@ class Sender:
         }
         session = self._session(target.scheme)
         async with session.post(message.url, data=message.body, headers=headers, allow_redirects=False) as response:
-            beginning = await _read_beginning(response.content)
+            excerpt = await _read_excerpt(response.content)
             if response.status in SUCCESSES:
                 return AttemptOutcome(None, response.status)
             is_redirect = response.status in REDIRECTS
             return AttemptOutcome(
                 "A redirect is not followed." if is_redirect else f"The response was {response.status}.",
                 response.status,
-                response=beginning,
+                response=excerpt,
                 retry_after=read_retry_after(response.headers.get("retry-after"), now=message.now()),
             )
 
@@ -111,14 +111,14 @@ class Sender:
         return session
 
 
-async def _read_beginning(content: aiohttp.StreamReader) -> str:
-    """The part of a response that users see. It is read to its end, so that the connection can be reused."""
-    beginning = bytearray()
+async def _read_excerpt(content: aiohttp.StreamReader) -> str:
+    """Return the first bytes of a response, for users. It reads on to the end, so that the connection can be reused."""
+    excerpt = bytearray()
     size = 0
-    async for piece in content.iter_chunked(8192):
-        beginning += piece[: RESPONSE_STORED_BYTES - len(beginning)]
-        size += len(piece)
+    async for chunk in content.iter_chunked(8192):
+        excerpt += chunk[: RESPONSE_STORED_BYTES - len(excerpt)]
+        size += len(chunk)
         if size >= RESPONSE_BYTES_MAX:
             break
     # PostgreSQL does not accept NUL in a string.
-    return beginning.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return excerpt.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

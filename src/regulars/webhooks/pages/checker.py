@@ -1,4 +1,4 @@
-"""The signature checker: paste what a receiver got, and see which step fails."""
+"""The page that checks a webhook signature: users paste a request and see which step of the check fails."""
 
 import asyncio
 from typing import Any, Final
@@ -18,7 +18,7 @@ from regulars.webhooks.signature import CheckStep, NamedSecret, check_signature,
 
 CHECK: Final = f"{PATH}/check"
 TEMPLATE: Final = "webhooks/check.html"
-# The choice of a secret that the user pastes instead of choosing an endpoint.
+# The value of the endpoint field if the user pastes a secret instead of choosing an endpoint.
 OWN: Final = "own"
 
 
@@ -33,7 +33,7 @@ class CheckerPages:
         )
 
     async def show(self, visit: Visit) -> Response:
-        choices = await self._choices(visit)
+        choices = await self._load_choices(visit)
         return render(
             visit, TEMPLATE, form=FormState({"endpoint": choices[0][0]}), choices=choices, steps=None, own=OWN
         )
@@ -41,7 +41,7 @@ class CheckerPages:
     async def check(self, visit: Visit) -> Response:
         """Check the pasted request and show the result on the same page; nothing is stored."""
         form = FormState(visit.form)
-        choices = await self._choices(visit)
+        choices = await self._load_choices(visit)
         chosen = form.choice("endpoint", [value for value, _ in choices])
         if not form.value("headers").strip():
             form.refuse("headers", "Paste the headers of the request, one per line.")
@@ -56,7 +56,7 @@ class CheckerPages:
         if form.is_refused:
             return refused(visit, TEMPLATE, form, steps=None, **values)
         if chosen != OWN:
-            secrets = await self._secrets(visit, chosen)
+            secrets = await self._open_secrets(visit, chosen)
         # In a thread, because a large body is parsed and signed several times and other requests must not wait.
         steps: list[CheckStep] = await asyncio.to_thread(
             check_signature,
@@ -68,13 +68,13 @@ class CheckerPages:
         )
         return render(visit, TEMPLATE, form=form, steps=steps, **values)
 
-    async def _choices(self, visit: Visit) -> list[tuple[str, str]]:
+    async def _load_choices(self, visit: Visit) -> list[tuple[str, str]]:
         async with visit.database.reading() as tx:
             endpoints = await manage.list_endpoints(tx, visit.organization_id)
-        of_endpoints = [(WEBHOOK.encode(endpoint.id), WebhookView.host(endpoint.url)) for endpoint in endpoints]
-        return [*of_endpoints, (OWN, "A secret that I paste")]
+        endpoint_choices = [(WEBHOOK.encode(endpoint.id), WebhookView.host(endpoint.url)) for endpoint in endpoints]
+        return [*endpoint_choices, (OWN, "A secret that I paste")]
 
-    async def _secrets(self, visit: Visit, chosen: str) -> list[NamedSecret]:
+    async def _open_secrets(self, visit: Visit, chosen: str) -> list[NamedSecret]:
         names = ("the endpoint's secret", "the previous secret")
         try:
             async with visit.database.transaction() as tx:

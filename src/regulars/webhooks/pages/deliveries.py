@@ -1,4 +1,4 @@
-"""Deliveries: a list, one with its request and the responses, and replays."""
+"""The pages about webhook deliveries: the list, one delivery with its request and responses, and replays."""
 
 import json
 from datetime import timedelta
@@ -33,7 +33,7 @@ CSV_HEADER: Final = (
 )  # fmt: skip
 STATES: Final = (("pending", "Waits"), ("delivered", "Delivered"), ("failed", "Failed"), ("cancelled", "Cancelled"))
 # Fields that do not identify a person: our own ids, times, and values of a fixed list. All other fields are masked.
-# Fields are compared with their full path, because an attribute may be called `id` too.
+# Fields are compared with their full path, because an attribute of a customer may be called `id` too.
 HARMLESS_MEMBERS: Final = frozenset(
     {
         "type",
@@ -72,8 +72,8 @@ class DeliveryPages:
     async def show_all(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             endpoints = await manage.list_endpoints(tx, visit.organization_id)
-            view = _view(visit, endpoints)
-            page = make_page(view, await list_deliveries(tx, visit.organization_id, _filters(view), view.request))
+            view = _read_list_view(visit, endpoints)
+            page = make_page(view, await list_deliveries(tx, visit.organization_id, _read_filters(view), view.request))
         return render(
             visit,
             "webhooks/deliveries.html",
@@ -88,12 +88,12 @@ class DeliveryPages:
 
     async def export(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            view = _view(visit, await manage.list_endpoints(tx, visit.organization_id))
+            view = _read_list_view(visit, await manage.list_endpoints(tx, visit.organization_id))
         deliveries = walk(
             visit.database.transaction,
-            lambda tx, page: list_deliveries(tx, visit.organization_id, _filters(view), page),
+            lambda tx, page: list_deliveries(tx, visit.organization_id, _read_filters(view), page),
         )
-        rows = (_csv_row(delivery) async for delivery in deliveries)
+        rows = (_make_csv_row(delivery) async for delivery in deliveries)
         return export_csv(visit, "deliveries.export", "deliveries.csv", CSV_HEADER, rows)
 
     async def show(self, visit: Visit) -> Response:
@@ -106,7 +106,7 @@ class DeliveryPages:
             endpoint = endpoints.get(details.delivery.endpoint_id)
             headers = None
             if endpoint is not None and details.body is not None:
-                headers = await self._headers(tx, visit, endpoint, details)
+                headers = await self._sign_headers(tx, visit, endpoint, details)
         values: dict[str, Any] = {
             "details": details,
             "delivery": details.delivery,
@@ -115,17 +115,17 @@ class DeliveryPages:
             "endpoint": endpoint,
             "headers": headers,
             "body": format_body(visit, details.body),
-            "curl": _curl(visit, endpoint, headers, details.body),
+            "curl": _format_curl(visit, endpoint, headers, details.body),
             "last": details.attempts[-1] if details.attempts else None,
             "attempts_max": len(RETRIES.waits_s) + 1,
             "shown": WebhookView(visit),
         }
         return render_form(visit, "webhooks/delivery.html", form, **values)
 
-    async def _headers(
+    async def _sign_headers(
         self, tx: Tx, visit: Visit, endpoint: model.Endpoint, details: model.DeliveryDetails
     ) -> list[tuple[str, str]] | None:
-        """The headers that an attempt would have now: each attempt has its own time and signature."""
+        """Return the headers that an attempt would have now: each attempt has its own time and signature."""
         try:
             secrets = await manage.open_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
         except VaultError:
@@ -145,17 +145,15 @@ class DeliveryPages:
         try:
             async with visit.database.transaction() as tx:
                 details = await _find_details_in_path(tx, visit)
-                new = await replay.replay_delivery(tx, visit.organization_id, details.delivery.id)
-                subject, after = (
-                    WEBHOOK_DELIVERY.encode(details.delivery.id),
-                    {"delivery": WEBHOOK_DELIVERY.encode(new)},
-                )
+                new_id = await replay.replay_delivery(tx, visit.organization_id, details.delivery.id)
+                subject = WEBHOOK_DELIVERY.encode(details.delivery.id)
+                after = {"delivery": WEBHOOK_DELIVERY.encode(new_id)}
                 await record(tx, visit.organization_id, actor_of(visit), "webhook.replay", subject, after=after)
         except WebhookError as error:
             form.refuse("replay", str(error))
             return await self._show(visit, form)
         return redirect(
-            visit, WebhookView(visit).delivery_url(new), done="It is being sent again, with the same webhook-id."
+            visit, WebhookView(visit).delivery_url(new_id), done="It is being sent again, with the same webhook-id."
         )
 
     async def ask_for_range(self, visit: Visit) -> Response:
@@ -164,7 +162,7 @@ class DeliveryPages:
             failed = await count_failed(tx, visit.organization_id, status.endpoint.id)
         since = status.endpoint.health.failing_since or visit.now - timedelta(days=1)
         values = {"since": local_value(visit.format.zone, since), "until": "", "failed": "on"}
-        return render(visit, "webhooks/replay.html", form=FormState(values), **_confirmation(visit, status, failed))
+        return render(visit, "webhooks/replay.html", form=FormState(values), **_replay_values(visit, status, failed))
 
     async def replay_range(self, visit: Visit) -> Response:
         form = FormState(visit.form)
@@ -176,7 +174,7 @@ class DeliveryPages:
         if since is not None and until is not None and until <= since:
             form.refuse("until", "The end comes after the beginning.")
         if form.is_refused or since is None:
-            return refused(visit, "webhooks/replay.html", form, **_confirmation(visit, status, failed))
+            return refused(visit, "webhooks/replay.html", form, **_replay_values(visit, status, failed))
         only_failed = form.is_checked("failed")
         try:
             async with visit.database.transaction() as tx:
@@ -193,22 +191,22 @@ class DeliveryPages:
                 await record(tx, visit.organization_id, actor_of(visit), "webhook.replay_range", subject, after=after)
         except WebhookError as error:
             form.refuse("since", str(error))
-            return refused(visit, "webhooks/replay.html", form, **_confirmation(visit, status, failed))
+            return refused(visit, "webhooks/replay.html", form, **_replay_values(visit, status, failed))
         done = f"{visit.format.count(count, 'message')} will be sent again."
         target = visit.url(DELIVERIES) + f"?endpoint={WEBHOOK.encode(status.endpoint.id)}"
         return redirect(visit, target, done=done)
 
 
-def _view(visit: Visit, endpoints: list[model.Endpoint]) -> ListView:
+def _read_list_view(visit: Visit, endpoints: list[model.Endpoint]) -> ListView:
     filters = (
-        Filter("endpoint", "Endpoint", tuple((WEBHOOK.encode(one.id), WebhookView.host(one.url)) for one in endpoints)),
+        Filter("endpoint", "Endpoint", tuple((WEBHOOK.encode(row.id), WebhookView.host(row.url)) for row in endpoints)),
         Filter("type", "Type", tuple((name, name) for name in (*model.EVENT_TYPES, model.PING))),
         Filter("state", "State", STATES),
     )
     return read_view(visit, "deliveries", DELIVERIES, filters=filters)
 
 
-def _filters(view: ListView) -> model.DeliveryFilter:
+def _read_filters(view: ListView) -> model.DeliveryFilter:
     return model.DeliveryFilter(
         endpoint_id=WEBHOOK.decode(view.value("endpoint")),
         state=view.value("state") or None,
@@ -216,7 +214,7 @@ def _filters(view: ListView) -> model.DeliveryFilter:
     )
 
 
-def _csv_row(delivery: model.Delivery) -> list[str]:
+def _make_csv_row(delivery: model.Delivery) -> list[str]:
     return [
         WEBHOOK_DELIVERY.encode(delivery.id),
         WEBHOOK_MESSAGE.encode(delivery.message_id),
@@ -239,8 +237,8 @@ async def _find_details_in_path(tx: Tx, visit: Visit) -> model.DeliveryDetails:
 
 
 def format_body(visit: Visit, body: str | None) -> str | None:
-    """The body, indented; a user who may not see personal data sees only field names and the values of
-    `HARMLESS_MEMBERS`, such as our ids and times."""
+    """Return the body, indented; a user who may not see personal data sees only field names and the values of
+    `HARMLESS_MEMBERS`."""
     if body is None:
         return None
     document = json.loads(body)
@@ -248,6 +246,7 @@ def format_body(visit: Visit, body: str | None) -> str | None:
 
 
 def masked(value: Any, *path: str) -> Any:
+    """Return the value at this path of a body with personal data hidden."""
     if isinstance(value, dict):
         return {name: masked(member, *path, name) for name, member in value.items()}
     # A field name may itself contain a dot; such a name is never harmless.
@@ -255,8 +254,8 @@ def masked(value: Any, *path: str) -> Any:
     return value if value is None or is_harmless else mask.HIDDEN
 
 
-def _curl(visit: Visit, endpoint: model.Endpoint | None, headers: Any, body: str | None) -> str | None:
-    """The same request as a curl command."""
+def _format_curl(visit: Visit, endpoint: model.Endpoint | None, headers: Any, body: str | None) -> str | None:
+    """Return the request as a curl command, unless the user may not see personal data."""
     if endpoint is None or headers is None or body is None or not visit.sees_personal:
         return None
     quoted = body.replace("'", "'\\''")
@@ -264,7 +263,7 @@ def _curl(visit: Visit, endpoint: model.Endpoint | None, headers: Any, body: str
     return " \\\n".join([*lines, f"  --data-raw '{quoted}'"])
 
 
-def _confirmation(visit: Visit, status: model.EndpointStatus, failed: int) -> dict[str, Any]:
+def _replay_values(visit: Visit, status: model.EndpointStatus, failed: int) -> dict[str, Any]:
     return {
         "endpoint_status": status,
         "endpoint": status.endpoint,

@@ -1,4 +1,4 @@
-"""Pages about endpoints: the list with their health, creating one, and one with its secret and its actions."""
+"""The pages about webhook endpoints: the list with their health, the forms to create and change one, and its page."""
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
@@ -21,10 +21,10 @@ from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import events, manage
 from regulars.webhooks.errors import EndpointRefused, NotPossibleNow, WebhookError
-from regulars.webhooks.event_reference import SAMPLES, receiver
+from regulars.webhooks.event_reference import SAMPLES, read_example_receiver
 from regulars.webhooks.find import WAITING_COUNTED_MAX, list_deliveries, list_statuses
 from regulars.webhooks.model import (
-    DEFAULT,
+    DEFAULT_EVENT_TYPES,
     DESCRIPTION_CHARACTERS_MAX,
     FAMILIES,
     DeliveryFilter,
@@ -84,13 +84,14 @@ class EndpointPages:
         return render(visit, "webhooks/events.html", samples=SAMPLES)
 
     async def new(self, visit: Visit) -> Response:
-        return _form_page(visit, FormState(), DEFAULT)
+        return _form_page(visit, FormState(), DEFAULT_EVENT_TYPES)
 
     async def create(self, visit: Visit) -> Response:
-        """Events contain personal data, so an endpoint of a developer is a draft until an admin approves it."""
+        """Create an endpoint. If a developer creates it, it is a draft until an admin approves it, because events
+        contain personal data."""
         is_draft = not visit.may(Action.MANAGE_WEBHOOKS)
         form = FormState(visit.form)
-        url, description, types = _read(visit, form)
+        url, description, types = _read_fields(visit, form)
         if form.is_refused:
             return _form_page(visit, form, types)
         try:
@@ -111,7 +112,7 @@ class EndpointPages:
             _refuse(form, str(error))
             return _form_page(visit, form, types)
         done = "The draft waits for an admin's approval." if is_draft else "The endpoint was created."
-        return _revealing(visit, created.endpoint, created.secret, done=done)
+        return _show_secrets(visit, created.endpoint, created.secret, done=done)
 
     async def show(self, visit: Visit) -> Response:
         return await self._show(visit, FormState())
@@ -131,7 +132,7 @@ class EndpointPages:
             "deliveries": last,
             "by_id": {status.endpoint.id: status.endpoint},
             "shown": WebhookView(visit),
-            "receivers": [("Python", receiver("python")), ("Node", receiver("node"))],
+            "receivers": [("Python", read_example_receiver("python")), ("Node", read_example_receiver("node"))],
             "old_until": until if until is not None and until > visit.now else None,
             "counted_max": WAITING_COUNTED_MAX,
         }
@@ -145,7 +146,7 @@ class EndpointPages:
 
     async def change(self, visit: Visit) -> Response:
         form = FormState(visit.form)
-        url, description, types = _read(visit, form)
+        url, description, types = _read_fields(visit, form)
         async with visit.database.transaction() as tx:
             before = (await find_endpoint_in_path(tx, visit)).endpoint
         if form.is_refused:
@@ -217,7 +218,7 @@ class EndpointPages:
             status = await find_endpoint_in_path(tx, visit)
         if form.value("host").strip() != WebhookView.host(status.endpoint.url):
             form.refuse("host", "Type the address as shown above, without https://.")
-            return refused(visit, "webhooks/delete.html", form, **_confirmation(visit, status))
+            return refused(visit, "webhooks/delete.html", form, **_confirmation_values(visit, status))
         async with visit.database.transaction() as tx:
             await manage.delete_endpoint(tx, visit.organization_id, status.endpoint.id)
             await _record(tx, visit, "webhook.delete", status.endpoint, before=_describe(status.endpoint))
@@ -227,29 +228,29 @@ class EndpointPages:
         return await self._confirm(visit, "webhooks/rotate.html")
 
     async def rotate(self, visit: Visit) -> Response:
-        async with _opening_secrets(), visit.database.transaction() as tx:
+        async with _conflict_if_unreadable(), visit.database.transaction() as tx:
             endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
             rotated = await manage.rotate_secret(tx, visit.organization_id, endpoint.id, vault=self._vault)
-            both = await manage.reveal_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
+            valid_secrets = await manage.reveal_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
             await _record(tx, visit, "webhook.rotate", endpoint)
-        secrets = " ".join([rotated.secret, *both[1:]])
-        return _revealing(visit, endpoint, secrets, done="The secret was rotated. Both are valid for 24 hours.")
+        secrets = " ".join([rotated.secret, *valid_secrets[1:]])
+        return _show_secrets(visit, endpoint, secrets, done="The secret was rotated. Both are valid for 24 hours.")
 
     async def reveal(self, visit: Visit) -> Response:
-        async with _opening_secrets(), visit.database.transaction() as tx:
+        async with _conflict_if_unreadable(), visit.database.transaction() as tx:
             endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
             secrets = await manage.reveal_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
             await _record(tx, visit, "webhook.reveal", endpoint)
-        return _revealing(visit, endpoint, " ".join(secrets))
+        return _show_secrets(visit, endpoint, " ".join(secrets))
 
     async def _confirm(self, visit: Visit, template: str) -> Response:
         async with visit.database.transaction() as tx:
             status = await find_endpoint_in_path(tx, visit)
-        return render(visit, template, form=FormState(), **_confirmation(visit, status))
+        return render(visit, template, form=FormState(), **_confirmation_values(visit, status))
 
 
 @contextlib.asynccontextmanager
-async def _opening_secrets() -> AsyncIterator[None]:
+async def _conflict_if_unreadable() -> AsyncIterator[None]:
     """Report a secret that this server's key cannot decrypt as a conflict, not as an internal error."""
     try:
         yield
@@ -257,7 +258,7 @@ async def _opening_secrets() -> AsyncIterator[None]:
         raise Conflict(str(error)) from None
 
 
-def _confirmation(visit: Visit, status: EndpointStatus) -> dict[str, Any]:
+def _confirmation_values(visit: Visit, status: EndpointStatus) -> dict[str, Any]:
     return {
         "endpoint_status": status,
         "endpoint": status.endpoint,
@@ -271,19 +272,19 @@ def _form_page(visit: Visit, form: FormState, types: Sequence[str], endpoint: En
         "endpoint": endpoint,
         "families": FAMILIES,
         "chosen": set(types),
-        "samples": {one.type: one.sentence for one in SAMPLES},
+        "samples": {sample.type: sample.sentence for sample in SAMPLES},
         "shown": WebhookView(visit),
     }
     return render_form(visit, "webhooks/edit.html", form, **values)
 
 
-def _read(visit: Visit, form: FormState) -> tuple[str, str, list[str]]:
-    """Read the fields; a selected family includes its events."""
+def _read_fields(visit: Visit, form: FormState) -> tuple[str, str, list[str]]:
+    """Read URL, description and event types; events that a selected family such as `profile.*` includes are dropped."""
     url = form.text("url", characters_max=URL_CHARACTERS_MAX)
     description = form.text("description", required=False, characters_max=DESCRIPTION_CHARACTERS_MAX)
     chosen = visit.form_lists.get("events", [])
     covered = {name for family in chosen for name in FAMILIES.get(family, ())}
-    types = [one for one in dict.fromkeys(chosen) if one not in covered]
+    types = [name for name in dict.fromkeys(chosen) if name not in covered]
     if not types:
         form.refuse("events", "Choose at least one type of event.")
     return url, description, types
@@ -297,15 +298,14 @@ def _url(visit: Visit, endpoint: Endpoint) -> str:
     return visit.url(PATH, WEBHOOK.encode(endpoint.id))
 
 
-def _revealing(visit: Visit, endpoint: Endpoint, secrets: str, *, done: str | None = None) -> Response:
-    """Redirect to the endpoint's page, which shows the secrets once. The endpoint's id is carried with them, so that no
-    other page shows them."""
-    carried = f"{WEBHOOK.encode(endpoint.id)} {secrets}"
-    return redirect(visit, _url(visit, endpoint), done=done, reveal=carried)
+def _show_secrets(visit: Visit, endpoint: Endpoint, secrets: str, *, done: str | None = None) -> Response:
+    """Redirect to the endpoint's page, which shows the secrets once; the id prevents other pages from showing them."""
+    endpoint_and_secrets = f"{WEBHOOK.encode(endpoint.id)} {secrets}"
+    return redirect(visit, _url(visit, endpoint), done=done, reveal=endpoint_and_secrets)
 
 
 async def _find_drafter(tx: Tx, visit: Visit, endpoint: Endpoint) -> str | None:
-    """The email address of the developer, for the admin who approves."""
+    """Return the email address of the developer who created a draft, for the admin who approves it."""
     if not endpoint.is_draft or not visit.may(Action.READ_AUDIT_LOG):
         return None
     filters = ActFilter(act="webhook.draft", subject=WEBHOOK.encode(endpoint.id))

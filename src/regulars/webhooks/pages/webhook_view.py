@@ -1,4 +1,4 @@
-"""Helpers of the pages about webhooks: labels, addresses and formats for templates."""
+"""Labels, addresses and formats for the templates about webhooks, and the endpoint that an address names."""
 
 from typing import Final
 from uuid import UUID
@@ -13,8 +13,8 @@ from regulars.webhooks.model import Delivery, EndpointStatus
 
 PATH: Final = "/webhooks"
 DELIVERIES: Final = f"{PATH}/deliveries"
-BAR_STEP: Final = 5
-_KINDS: Final = {
+BAR_STEP_PX: Final = 5
+_BADGE_KINDS: Final = {
     "Healthy": "live",
     "Failing": "failing",
     "Disabled": "blocked",
@@ -34,23 +34,23 @@ class WebhookView:
 
     @staticmethod
     def host(url: str) -> str:
-        """An address without its scheme."""
+        """Return an address without its scheme."""
         return url.partition("://")[2]
 
     @staticmethod
     def kind(status: EndpointStatus) -> str:
-        return _KINDS[status.label]
+        return _BADGE_KINDS[status.label]
 
     @staticmethod
     def bars(status: EndpointStatus) -> list[tuple[int, str]]:
-        """The last deliveries as small bars, oldest at the left; waiting deliveries are pale."""
+        """Return a bar for each of the last deliveries, oldest at the left: its position and its CSS class."""
         kinds = {"delivered": "c1", "failed": "c4", "pending": "past", "cancelled": "past"}
-        bars = ["c4" if one.state == "pending" and one.attempts else kinds[one.state] for one in reversed(status.last)]
-        return [(number * BAR_STEP, kind) for number, kind in enumerate(bars)]
+        bars = ["c4" if row.state == "pending" and row.attempts else kinds[row.state] for row in reversed(status.last)]
+        return [(number * BAR_STEP_PX, kind) for number, kind in enumerate(bars)]
 
     @staticmethod
     def response(delivery: Delivery) -> tuple[str, str]:
-        """The text and the kind of the badge for the last response to a delivery."""
+        """Return the text and the kind of the badge for the last response to a delivery."""
         if delivery.state == "cancelled":
             return "Cancelled", "blocked"
         if delivery.state == "delivered":
@@ -67,15 +67,15 @@ class WebhookView:
             return f"{formats.number(milliseconds // 1000)} s"
         return f"{formats.number(milliseconds)} ms"
 
-    def endpoint_url(self, endpoint_id: UUID, *more: str) -> str:
-        return self._visit.url(PATH, WEBHOOK.encode(endpoint_id), *more)
+    def endpoint_url(self, endpoint_id: UUID, *segments: str) -> str:
+        return self._visit.url(PATH, WEBHOOK.encode(endpoint_id), *segments)
 
-    def delivery_url(self, delivery_id: UUID, *more: str) -> str:
-        return self._visit.url(DELIVERIES, WEBHOOK_DELIVERY.encode(delivery_id), *more)
+    def delivery_url(self, delivery_id: UUID, *segments: str) -> str:
+        return self._visit.url(DELIVERIES, WEBHOOK_DELIVERY.encode(delivery_id), *segments)
 
     @staticmethod
     def wait(seconds: float) -> str:
-        """A duration in the largest fitting unit: `5 s`, `30 min`, `2 h`."""
+        """Return a duration in the largest fitting unit: `5 s`, `30 min`, `2 h`."""
         for unit, length in (("h", _HOUR_S), ("min", _MINUTE_S)):
             if seconds >= length:
                 return f"{int(seconds // length)} {unit}"
@@ -83,7 +83,7 @@ class WebhookView:
 
 
 async def find_endpoint_in_path(tx: Tx, visit: Visit) -> EndpointStatus:
-    """The endpoint whose id is in the page's address."""
+    """Return the endpoint whose id is in the page's address; raises PageNotFound."""
     status = await find_status(tx, visit.organization_id, WEBHOOK.decode(visit.references[0]))
     if status is None:
         raise PageNotFound("This organization has no such endpoint.")

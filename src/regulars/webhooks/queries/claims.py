@@ -1,4 +1,4 @@
-"""The SQL of the delivery queue: which endpoints can be served, claim deliveries, and write their outcomes."""
+"""The SQL of the delivery queue: find endpoints with due deliveries, claim deliveries and write their outcomes."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,8 +12,7 @@ from regulars.webhooks.delivery.schedule import Health
 
 
 class DueEndpoint(NamedTuple):
-    """An enabled endpoint with due deliveries. `claimed` is the number of its deliveries in flight, `elsewhere` the
-    number of those that other workers have claimed."""
+    """An enabled endpoint with due deliveries, and how many deliveries this worker and others have claimed of it."""
 
     id: UUID
     url: str
@@ -21,8 +20,8 @@ class DueEndpoint(NamedTuple):
     old_secret: bytes | None
     old_secret_until: datetime | None
     first_due_at: datetime
-    claimed: int
-    elsewhere: int
+    claimed_here: int
+    claimed_elsewhere: int
     health: Health
 
 
@@ -55,8 +54,7 @@ class NewAttempt(NamedTuple):
 
 
 async def lock_due_endpoints(tx: Tx, organization_id: UUID, *, owner: UUID, limit: int) -> list[DueEndpoint]:
-    """Endpoints with due deliveries, the one that has waited longest first, without those that another worker has
-    locked."""
+    """Lock endpoints with due deliveries, the longest waiting first; skip those that another worker has locked."""
     rows = await tx.fetch(
         """
         SELECT e.id, e.url, e.secret, e.old_secret, e.old_secret_until, first.due_at, claimed.mine, claimed.others,
@@ -85,8 +83,8 @@ async def lock_due_endpoints(tx: Tx, organization_id: UUID, *, owner: UUID, limi
     return [DueEndpoint(*(*row[:8], Health(*row[8:]))) for row in rows]
 
 
-async def take_due_deliveries(tx: Tx, organization_id: UUID, slots: Sequence[tuple[UUID, int]]) -> list[DueDelivery]:
-    """For each endpoint as many due deliveries as its free slots, in the order they became due."""
+async def lock_due_deliveries(tx: Tx, organization_id: UUID, slots: Sequence[tuple[UUID, int]]) -> list[DueDelivery]:
+    """Lock for each endpoint as many due deliveries as it has free slots, in the order they became due."""
     rows = await tx.fetch(
         """
         SELECT due.id, due.endpoint_id, due.message_id, due.attempts
@@ -110,7 +108,7 @@ async def take_due_deliveries(tx: Tx, organization_id: UUID, slots: Sequence[tup
 
 
 async def claim_deliveries(tx: Tx, organization_id: UUID, ids: Sequence[UUID], *, owner: UUID, until: datetime) -> None:
-    """Claim the deliveries. If a row already has an owner, that claim lapsed, which is counted."""
+    """Claim the deliveries. A row that still has an owner was claimed before and not finished, which is counted."""
     await tx.execute(
         """
         UPDATE webhook_deliveries
@@ -148,7 +146,7 @@ _UPDATE_DELIVERIES: Final = _RESULTS.write(
 
 
 async def write_results(tx: Tx, organization_id: UUID, results: Sequence[DeliveryResult], *, owner: UUID) -> set[UUID]:
-    """Write outcomes, except to deliveries that were claimed again or cancelled meanwhile; returns the written ones."""
+    """Write outcomes, except of deliveries that were claimed again or cancelled meanwhile; returns the written ids."""
     values = {"organization_id": organization_id, "owner": owner, "now": tx.now, **_RESULTS.of(results)}
     return {row[0] for row in await tx.fetch(_UPDATE_DELIVERIES, values)}
 

@@ -1,4 +1,4 @@
-"""The SQL of messages and their deliveries outside the delivery queue."""
+"""The SQL of messages and their deliveries; the statements of the delivery queue are in `claims`."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -83,11 +83,11 @@ async def list_deliveries_to_replay(
     only_failed: bool,
     limit: int,
 ) -> list[ReplayCandidate]:
-    """The next deliveries of the endpoint in the order of their ids, each with whether its message still has a body.
+    """Return the next deliveries of the endpoint, ordered by id; those whose message has no body cannot be sent.
 
-    With `only_failed`, messages are omitted if a delivery to the endpoint has succeeded or still waits.
+    With `only_failed`, neither can messages of which another delivery to the endpoint has succeeded or still waits.
     """
-    conditions = SQL("AND state = 'failed'") if only_failed else SQL("")
+    failed_condition = SQL("AND state = 'failed'") if only_failed else SQL("")
     rows = await tx.fetch(
         SQL("""
         SELECT d.id, d.message_id, d.created_at,
@@ -102,12 +102,12 @@ async def list_deliveries_to_replay(
         FROM (
             SELECT id, message_id, created_at FROM webhook_deliveries
             WHERE organization_id = %(organization_id)s AND endpoint_id = %(endpoint_id)s
-              AND id > %(after)s AND id < %(until)s {conditions}
+              AND id > %(after)s AND id < %(until)s {failed_condition}
             ORDER BY id
             LIMIT %(limit)s
         ) AS d
         ORDER BY d.id
-        """).format(conditions=conditions),
+        """).format(failed_condition=failed_condition),
         {
             "organization_id": organization_id,
             "endpoint_id": endpoint_id,

@@ -13,7 +13,7 @@ from regulars.webhooks.model import Endpoint
 
 
 class SealedSecrets(NamedTuple):
-    """The secrets of an endpoint as they are stored."""
+    """The encrypted secrets of an endpoint."""
 
     secret: bytes
     old_secret: bytes | None
@@ -26,7 +26,7 @@ _COLUMNS: Final = SQL(
 )
 
 
-def _endpoint(row: Sequence[Any]) -> Endpoint:
+def _to_endpoint(row: Sequence[Any]) -> Endpoint:
     return Endpoint(*(*row[:3], tuple(row[3]), *row[4:10], Health(*row[10:])))
 
 
@@ -58,7 +58,7 @@ async def list_endpoints(tx: Tx, organization_id: UUID) -> list[Endpoint]:
         ).format(columns=_COLUMNS),
         (organization_id,),
     )
-    return [_endpoint(row) for row in rows]
+    return [_to_endpoint(row) for row in rows]
 
 
 async def lock_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> Endpoint | None:
@@ -69,7 +69,7 @@ async def lock_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> End
         ).format(columns=_COLUMNS),
         (organization_id, endpoint_id),
     )
-    return _endpoint(rows[0]) if rows else None
+    return _to_endpoint(rows[0]) if rows else None
 
 
 async def update_endpoint_state(
@@ -123,7 +123,7 @@ async def find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> Seal
 
 
 async def list_secrets(tx: Tx) -> list[tuple[UUID, UUID, SealedSecrets]]:
-    """The secrets of the endpoints of all organizations, to encrypt them with another key."""
+    """Return the secrets of all endpoints of all organizations, to encrypt them with another key."""
     rows = await tx.fetch("SELECT organization_id, id, secret, old_secret, old_secret_until FROM webhook_endpoints")
     return [(row[0], row[1], SealedSecrets(*row[2:])) for row in rows]
 
@@ -147,7 +147,7 @@ async def update_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID, seale
 
 
 async def find_receivers(tx: Tx, organization_id: UUID) -> list[tuple[UUID, list[str]]]:
-    """The enabled endpoints and the events they chose."""
+    """Return the enabled endpoints and the event types they chose."""
     rows = await tx.fetch(
         "SELECT id, event_types FROM webhook_endpoints WHERE organization_id = %s AND state = 'enabled' ORDER BY id",
         (organization_id,),
@@ -155,7 +155,7 @@ async def find_receivers(tx: Tx, organization_id: UUID) -> list[tuple[UUID, list
     return [(row[0], row[1]) for row in rows]
 
 
-async def delete_forgotten_endpoints(tx: Tx, organization_id: UUID) -> None:
+async def delete_unused_endpoints(tx: Tx, organization_id: UUID) -> None:
     """Delete the rows of deleted endpoints that have no deliveries left."""
     await tx.execute(
         """
@@ -176,7 +176,7 @@ async def postpone_probes(tx: Tx, organization_id: UUID, endpoint_ids: Sequence[
 
 
 async def lock_health(tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID]) -> dict[UUID, Health]:
-    """The health of these endpoints, without disabled ones; the rows are locked until the transaction ends."""
+    """Return the health of these endpoints, without disabled ones, and lock their rows until the transaction ends."""
     rows = await tx.fetch(
         """
         SELECT id, failures, failing_since, last_success_at, is_slow, probe_at

@@ -1,5 +1,4 @@
-"""The SQL of the pages about webhooks. Each statement reads a limited range of an index, however many events there
-are."""
+"""The SQL of the lists and counts on pages about webhooks; each statement reads a limited range of an index."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +13,7 @@ from regulars.webhooks.model import SEARCHED_MAX, Delivery, DeliveryFilter, Last
 async def list_posted(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
 ) -> list[PostedEvent]:
-    """Messages about a subscription: how many deliveries each has, how many succeeded, and the id of the first one."""
+    """Return messages about a subscription: how many deliveries each has, how many succeeded, and the first id."""
     rows = await tx.fetch(
         """
         SELECT m.type, m.created_at, d.many, d.arrived, d.first_id
@@ -46,7 +45,7 @@ _FILTERS: Final = {"state": "d.state = %(state)s", "type": "m.type = %(type)s"}
 async def list_deliveries(
     tx: Tx, organization_id: UUID, filters: DeliveryFilter, page: PageRequest
 ) -> PageRows[Delivery]:
-    """Deliveries, newest first, from a limited number of scanned rows."""
+    """Return deliveries, newest first, from a limited number of scanned rows."""
     is_indexed = filters.state == "failed" and filters.endpoint_id is not None
     return await _NEWEST.scan(
         tx,
@@ -89,7 +88,7 @@ async def list_deliveries(
 async def list_last_outcomes(
     tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID], *, limit: int
 ) -> dict[UUID, list[LastDelivery]]:
-    """The last deliveries of each endpoint, the newest first."""
+    """Return the last deliveries of each endpoint, the newest first."""
     rows = await tx.fetch(
         """
         SELECT e.id, d.state, d.attempts, d.answer_status, d.attempted_at
@@ -104,17 +103,16 @@ async def list_last_outcomes(
         """,
         {"organization_id": organization_id, "endpoints": list(endpoint_ids), "limit": limit},
     )
-    found: dict[UUID, list[LastDelivery]] = {}
+    last_deliveries: dict[UUID, list[LastDelivery]] = {}
     for endpoint_id, *delivery in rows:
-        found.setdefault(endpoint_id, []).append(LastDelivery(*delivery))
-    return found
+        last_deliveries.setdefault(endpoint_id, []).append(LastDelivery(*delivery))
+    return last_deliveries
 
 
 async def count_waiting(
-    tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID], *, most: int
+    tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID], *, limit: int
 ) -> dict[UUID, WaitingDeliveries]:
-    """For each endpoint the number of waiting deliveries, counted up to a limit, the oldest of them, and the last
-    response to one."""
+    """Return for each endpoint how many deliveries wait, counted up to a limit, since when, and the last response."""
     rows = await tx.fetch(
         """
         SELECT e.id, w.many, w.oldest, w.attempted_at, w.answer_status
@@ -126,16 +124,16 @@ async def count_waiting(
                 SELECT created_at, attempted_at, answer_status FROM webhook_deliveries
                 WHERE organization_id = %(organization_id)s AND endpoint_id = e.id AND due_at IS NOT NULL
                 ORDER BY due_at, id
-                LIMIT %(most)s
+                LIMIT %(limit)s
             ) AS d
         ) AS w
         """,
-        {"organization_id": organization_id, "endpoints": list(endpoint_ids), "most": most},
+        {"organization_id": organization_id, "endpoints": list(endpoint_ids), "limit": limit},
     )
     return {row[0]: WaitingDeliveries(*row[1:]) for row in rows}
 
 
-async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID, *, most: int) -> int:
+async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID, *, limit: int) -> int:
     rows = await tx.fetch(
         """
         SELECT count(*) FROM (
@@ -145,6 +143,6 @@ async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID, *, most
             LIMIT %s
         ) AS failed
         """,
-        (organization_id, endpoint_id, most),
+        (organization_id, endpoint_id, limit),
     )
     return int(rows[0][0])

@@ -34,6 +34,9 @@ from regulars.segments.effect import compare
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
 
+# So many that chance leaves no arm of half of them empty.
+CROWD = 40
+
 
 class Undo(Exception):
     """Rolls a transaction back."""
@@ -113,7 +116,7 @@ def desk(opened: tuple[asyncio.Runner, Database], tmp_path: Path) -> LiftDesk:  
 
 
 def test_a_result_comes_when_the_window_closes_and_is_final_30_days_later(desk):
-    desk.crowd(40)
+    desk.crowd(CROWD)
     campaign_id = desk.sent()
     treated, held_out = desk.arms(campaign_id)
     assert treated
@@ -158,7 +161,7 @@ def stored_sums(desk: LiftDesk, currency: str) -> dict[str, Any]:
 
 
 def test_a_provisional_result_is_computed_again_daily_and_on_demand_and_without_erased_customers(desk):
-    desk.crowd(12)
+    desk.crowd(CROWD)
     campaign_id = desk.sent()
     treated, held_out = desk.arms(campaign_id)
     desk.move_to(campaign_id, days_ago=9)
@@ -179,7 +182,7 @@ def test_a_provisional_result_is_computed_again_daily_and_on_demand_and_without_
 
 
 def test_a_final_result_stays_whatever_happens_later(desk):
-    desk.crowd(8)
+    desk.crowd(CROWD)
     campaign_id = desk.sent()
     treated, _ = desk.arms(campaign_id)
     desk.move_to(campaign_id, days_ago=60)
@@ -205,7 +208,7 @@ def test_a_campaign_without_a_holdout_has_no_lift_and_one_that_is_sending_has_no
 
 
 def test_a_cancelled_campaign_is_measured_if_a_text_was_sent(desk):
-    desk.crowd(10)
+    desk.crowd(CROWD)
     unsent = desk.send(holdout_percent=50)
     desk.act(manage.cancel, unsent)
     desk.drain()
@@ -221,7 +224,7 @@ def test_a_cancelled_campaign_is_measured_if_a_text_was_sent(desk):
 
 
 def test_a_worker_that_is_killed_leaves_the_computation_to_another(desk):
-    desk.crowd(6)
+    desk.crowd(CROWD)
     campaign_id = desk.sent()
     desk.move_to(campaign_id, days_ago=9)
 

@@ -171,10 +171,10 @@ async def compare(desk: Desk, first: date, last: date, stores: list[UUID] | None
             figures = await read_sales(tx, desk.organization_id, first=first, last=end, by=by, store_ids=stores)
         wanted = await oracle(desk, by=by.value, first=first, last=end, stores=stores, zone=zone)
         assert {str(key): total for key, total in figures.rows.items() if total.sums} == wanted
-        assert figures.whole == add_totals(wanted.values())
+        assert figures.total == add_totals(wanted.values())
         assert figures.progress.filled_until is None
         if by is not By.HOUR:
-            wholes.append(figures.whole)
+            wholes.append(figures.total)
     # Days, weeks, months, stores and currencies add up to the same period.
     assert all(whole == wholes[0] for whole in wholes)
 
@@ -195,7 +195,7 @@ async def test_a_sale_is_in_the_figures_within_five_seconds_of_its_commit(databa
                 async with database.reading() as tx:
                     day = date(2026, 3, 1)
                     figures = await read_sales(tx, desk.organization_id, first=day, last=day, by=By.DAY)
-                tickets = figures.whole.tickets
+                tickets = figures.total.tickets
                 await asyncio.sleep(0.05)
     finally:
         stop.set()

@@ -18,6 +18,7 @@ from tests.support.journeys import text_at_all_hours
 from tests.support.server import Server, running_server
 
 from regulars.accounts.link_use import offer_first_owner
+from regulars.attribution import lift_queue
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.kit.settings import Settings
@@ -94,8 +95,10 @@ class Walk:
 
 
 @pytest.mark.timeout(300)
-def test_the_walk_from_a_fresh_server_to_a_stop(chromium, new_server):
+def test_the_walk_from_a_fresh_server_to_a_stop(chromium, new_server, monkeypatch):
     """Every step as a new user takes it, with what they read."""
+    # The demo's campaign has a lift to compute, and the analysis process starts only with the first segment.
+    monkeypatch.setattr(lift_queue, "DEADLINE_S", 0.5)
     server, database_url, token = new_server
     context = chromium.new_context(viewport=DESKTOP, locale="fr-FR", timezone_id="Europe/Zurich")
     context.set_default_timeout(WAIT_MS)

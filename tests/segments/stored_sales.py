@@ -9,9 +9,9 @@ from uuid import UUID
 
 from tests.segments.fed_shop import FedShop
 
-from regulars.segments.analysis.engine.sales_encoding import OF_LINES, OF_SALES, read_flat, unpack
+from regulars.segments.analysis.engine.sales_encoding import LINE_PARTS, SALE_PARTS, read_flat, unpack
 from regulars.segments.analysis.engine.sales_runs import Dictionaries
-from regulars.segments.columns.model import ERASED, NO_CUSTOMER, WHOLE, unpack_sales
+from regulars.segments.columns.model import ERASED, NO_CUSTOMER, PACKED, unpack_sales
 
 Sale = tuple[Any, ...]
 
@@ -37,14 +37,14 @@ def sales_in_columns(shop: FedShop) -> Iterator[Sale]:
     profiles = {NO_CUSTOMER: None, **dict(found)}
     for (_, kind), parts in blobs.items():
         known = Dictionaries()
-        flat = unpack(unpack_sales(parts[WHOLE]), known) if WHOLE in parts else read_flat(parts, known)
+        flat = unpack(unpack_sales(parts[PACKED]), known) if PACKED in parts else read_flat(parts, known)
         assert all((number >= 0) == (kind == "sales") for number in flat["customer"].tolist())
         lines: dict[int, list[tuple[Any, ...]]] = {}
-        for sale, names in OF_LINES.items():
+        for sale, names in LINE_PARTS.items():
             for place, *row in zip(*(flat[name].tolist() for name in (sale, *names)), strict=True):
                 product = json.loads(known.products.values[row[0]]) if sale == "sale" else None
                 lines.setdefault(place, []).append((json.dumps(product), *row[-2:]))
-        for place, row in enumerate(zip(*(flat[name].tolist() for name in OF_SALES), strict=True)):
+        for place, row in enumerate(zip(*(flat[name].tolist() for name in SALE_PARTS), strict=True)):
             customer, at_s, store, code, *sums = row
             about = (at_s, UUID(bytes=known.stores.values[store]), known.currencies.values[code >> 1], code & 1)
             yield (profiles.get(customer, ERASED), *about, *sums, tuple(sorted(lines.get(place, []))))

@@ -11,12 +11,12 @@ from uuid import UUID
 import pytest
 from tests.segments.locked import until_locked
 
-from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE, PROFILE
+from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE_PREFIX, PROFILE
 from regulars.segments.analysis.engine.encoding import decode, decode_coded
 from regulars.segments.analysis.engine.engine import Engine
 from regulars.segments.analysis.engine.sales_encoding import read_numbers
 from regulars.segments.columns import lifecycle
-from regulars.segments.columns.model import FORMAT, WHOLE, unpack_customers, unpack_sales
+from regulars.segments.columns.model import FORMAT, PACKED, unpack_customers, unpack_sales
 from regulars.segments.feed.build import run_batch
 from regulars.segments.queries import delete_state, lock_state
 
@@ -241,7 +241,7 @@ def stored_words(shop) -> set[str]:
     for kind, part, content in rows:
         if kind == "patch":
             found.update(value for state in unpack_customers(content) for value in state.attributes.values())
-        elif part.startswith(ATTRIBUTE):
+        elif part.startswith(ATTRIBUTE_PREFIX):
             found.update(decode_coded(content)[0])
     return found
 
@@ -275,7 +275,7 @@ def stored_customers(shop) -> set[int]:
     )
     found: set[int] = set()
     for _, part, content in rows:
-        if part == WHOLE:
+        if part == PACKED:
             found.update(read_numbers(unpack_sales(content).customer).tolist())
         elif part == "customer":
             found.update(decode(content).tolist())

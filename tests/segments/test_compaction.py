@@ -9,8 +9,8 @@ from regulars.kit.ids import ByExternalId
 from regulars.privacy.erase import erase_profiles
 from regulars.segments.analysis.engine import compaction
 from regulars.segments.analysis.engine.compaction import (
-    MERGE_CHANGES,
-    MERGE_CHANGES_PER_BLOCK,
+    MERGE_CHANGES_MIN,
+    MERGE_CHANGES_PER_BLOCK_MIN,
     MERGE_RUNS,
     MERGED_ROWS_MAX,
     choose_runs,
@@ -91,12 +91,12 @@ def test_patches_become_one_and_none_is_left_out():
 
 
 def test_as_many_changes_as_are_worth_it_are_folded():
-    few, enough = runs(MERGE_CHANGES - 1, kind="patch"), runs(MERGE_CHANGES - 1, 1, kind="patch")
+    few, enough = runs(MERGE_CHANGES_MIN - 1, kind="patch"), runs(MERGE_CHANGES_MIN - 1, 1, kind="patch")
     assert (should_merge_patches(few), should_merge_patches(enough)) == (False, True)
     # Each of many blocks is worth as many by itself.
     blocks = runs(*[BIG] * 100, kind="block")
     assert not should_merge_patches([*enough, *blocks])
-    assert should_merge_patches([*runs(100 * MERGE_CHANGES_PER_BLOCK, kind="patch"), *blocks])
+    assert should_merge_patches([*runs(100 * MERGE_CHANGES_PER_BLOCK_MIN, kind="patch"), *blocks])
 
 
 def live(shop) -> int:

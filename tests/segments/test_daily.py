@@ -13,7 +13,7 @@ from regulars.kit.settings import Settings
 from regulars.segments.analysis.client import running
 from regulars.segments.analysis.protocol import ConsentSplit, SegmentCounts
 from regulars.segments.saved import manage
-from regulars.segments.saved.sizes import TRY_AGAIN, SizeQueue, list_sizes, next_count, store_size
+from regulars.segments.saved.sizes import RETRY_AFTER, SizeQueue, list_sizes, next_count, store_size
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_segment_is_counted_once_a_day_and_tried_again_when_nothing_counts(
     desk.runner.run(count())
     # The columns are not built yet.
     assert desk.do(lambda tx: list_sizes(tx, desk.organization_id, segment)) == []
-    assert TRY_AGAIN <= due() - before < TRY_AGAIN + timedelta(minutes=5)
+    assert RETRY_AFTER <= due() - before < RETRY_AFTER + timedelta(minutes=5)
     desk.build_columns()
     desk.alter("UPDATE segments SET due_at = now() WHERE organization_id = %s")
     desk.runner.run(count())

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from regulars.conditions.comparisons import OFFERED
+from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node, apply, read_tree, walk
 from regulars.conditions.forms.fields import Incomplete, condition_of, fit_fields, node_of
@@ -107,7 +107,7 @@ def test_every_condition_has_words_and_they_can_leave_out_what_a_user_typed(give
 
 
 def test_every_comparison_is_offered_and_has_words():
-    assert COMPARISONS.keys() == {it for offered in OFFERED.values() for it in offered}
+    assert COMPARISONS.keys() == {it for offered in COMPARISONS_BY_TYPE.values() for it in offered}
 
 
 def test_buttons_add_remove_and_drop():
@@ -118,7 +118,7 @@ def test_buttons_add_remove_and_drop():
     assert apply(root, "add r.1") == (1, 0)
     root.inner[1].inner[0].set("values", "Gold", "Platinum and more")
     apply(root, "drop r.1.0 values Platinum and more")
-    assert root.inner[1].inner[0].several("values") == ["Gold"]
+    assert root.inner[1].inner[0].get_list("values") == ["Gold"]
     assert apply(root, "remove r.1.0") == (1,)
     assert apply(root, "remove r.0") == ()
     assert [node.kind for _, node in walk(root)] == ["all", "any"]
@@ -126,12 +126,12 @@ def test_buttons_add_remove_and_drop():
 
 def test_a_condition_keeps_its_number_when_its_place_changes():
     root = read_tree({"r~kind": ["all"], "r.0~kind": ["named"], "r.1~kind": ["bought"], "r.1~number": ["nonsense"]})
-    draft.number(root)
-    assert [node.one("number") for _, node in walk(root)] == ["1", "2", "3"]
+    draft.number_nodes(root)
+    assert [node.get("number") for _, node in walk(root)] == ["1", "2", "3"]
     apply(root, "remove r.0")
     apply(root, "add r")
-    draft.number(root)
-    assert [(node.kind, node.one("number")) for _, node in walk(root)] == [
+    draft.number_nodes(root)
+    assert [(node.kind, node.get("number")) for _, node in walk(root)] == [
         ("all", "1"),
         ("bought", "3"),
         ("attribute", "2"),
@@ -157,7 +157,7 @@ def test_what_is_picked_joins_its_list():
     root = read_tree(
         {"r~kind": ["all"], "r.0~kind": ["country"], "r.0~countries": ["FR"], "r.0~more_countries": ["CH"]}
     )
-    assert root.inner[0].several("countries") == ["FR", "CH"]
+    assert root.inner[0].get_list("countries") == ["FR", "CH"]
 
 
 def test_what_says_too_little_is_left_out_and_named():
@@ -188,12 +188,12 @@ def test_what_cannot_be_read_is_said_and_breaks_nothing(kind, fields):
 
 def test_another_key_begins_with_its_own_comparison():
     from_text = Node("attribute", {"key": ["city"], "was": ["points"], "cmp": ["between"], "value": ["1"]})
-    types = {"city": next((kind, ()) for kind in OFFERED if kind.value == "text")}
+    types = {"city": next((kind, ()) for kind in COMPARISONS_BY_TYPE if kind.value == "text")}
     fit_fields(from_text, types, {})
-    assert from_text.one("cmp") == "is"
+    assert from_text.get("cmp") == "is"
     unchanged = Node("attribute", {"key": ["city"], "was": ["city"], "cmp": ["between"]})
     fit_fields(unchanged, types, {})
-    assert unchanged.one("cmp") == "between"
+    assert unchanged.get("cmp") == "between"
 
 
 def test_a_difference_names_what_came_and_what_went():

@@ -74,7 +74,7 @@ def test_a_process_that_is_away_for_long_breaks_it_off(crowd, tmp_path):
     async def read() -> None:
         async with answering(crowd, tmp_path / "s") as analysis:
             first = await analysis.members(crowd.organization_id, query, limit=3)
-        pages = follow(analysis, crowd.organization_id, query, first, limit=3, deadline_s=0.1, patience_s=0)
+        pages = follow(analysis, crowd.organization_id, query, first, limit=3, deadline_s=0.1, retries_s=0)
         await anext(pages)
         with pytest.raises(NotReady):
             await anext(pages)

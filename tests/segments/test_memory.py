@@ -11,7 +11,7 @@ from regulars.segments.analysis.engine import cache
 from regulars.segments.analysis.engine.cache import Results
 from regulars.segments.analysis.engine.encoding import Dictionary
 from regulars.segments.analysis.engine.engine import Engine
-from regulars.segments.analysis.engine.sales_runs import IDS, PROPERTY, Dictionaries
+from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PROPERTY_PREFIX, Dictionaries
 
 
 def products(count: int) -> list[bytes]:
@@ -25,7 +25,7 @@ def products(count: int) -> list[bytes]:
 def test_words_count_what_they_take():
     tracemalloc.start()
     dictionaries = Dictionaries()
-    codes = [dictionaries.encode_products(part, products(20_000)) for part in (IDS, PROPERTY + "serial")]
+    codes = [dictionaries.encode_products(part, products(20_000)) for part in (PRODUCT_IDS, PROPERTY_PREFIX + "serial")]
     taken = tracemalloc.get_traced_memory()[0] - sum(part.nbytes for part in codes)
     tracemalloc.stop()
     assert 0.7 < dictionaries.nbytes / taken < 1.3
@@ -45,12 +45,15 @@ def test_of_a_product_only_what_is_asked_is_read():
     dictionaries = Dictionaries()
     some = [b'{"external_id":"A","properties":{"size":40.0,"fair":true}}', b'{"name":"unnamed"}']
     more = [b'{"external_id":"B","properties":{"size":"40"}}', b'{"properties":null}']
-    assert [dictionaries.encode_products(PROPERTY + "size", it).tolist() for it in (some, more)] == [[0, -1], [0, -1]]
-    assert dictionaries.encode_products(IDS, [*more, *some]).tolist() == [0, -1, 1, -1]
-    assert dictionaries.product_values(PROPERTY + "size").dictionary.values == ["40"]
-    assert dictionaries.product_values(PROPERTY + "fair").dictionary.values == []
-    dictionaries.forget(IDS)
-    assert len(dictionaries.product_values(IDS).dictionary) == 0
+    assert [dictionaries.encode_products(PROPERTY_PREFIX + "size", it).tolist() for it in (some, more)] == [
+        [0, -1],
+        [0, -1],
+    ]
+    assert dictionaries.encode_products(PRODUCT_IDS, [*more, *some]).tolist() == [0, -1, 1, -1]
+    assert dictionaries.product_values(PROPERTY_PREFIX + "size").dictionary.values == ["40"]
+    assert dictionaries.product_values(PROPERTY_PREFIX + "fair").dictionary.values == []
+    dictionaries.forget(PRODUCT_IDS)
+    assert len(dictionaries.product_values(PRODUCT_IDS).dictionary) == 0
 
 
 def test_many_distinct_products_stay_within_the_budget(shop):

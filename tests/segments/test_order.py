@@ -10,7 +10,7 @@ from tests.segments.fed_shop import ZONE, FedShop
 from regulars.conditions.check import ConditionContext, ReferencedSegment
 from regulars.conditions.customers import Customer, CustomerConsent
 from regulars.conditions.evaluation import Evaluator, Subject
-from regulars.conditions.tree import All, Any, Condition, Group, InSegment, Nothing, innermost_first
+from regulars.conditions.tree import All, Any, Condition, Group, InSegment, Nothing, order_referenced_segments
 from regulars.segments.analysis.protocol import SegmentQuery
 
 NAMED = definition({"type": "named"}).match
@@ -37,12 +37,12 @@ def chained() -> Segments:
 
 def test_each_comes_once_after_those_it_asks_for():
     segments: Segments = {"a": asks("b", "c"), "b": asks("c", "gone"), "c": NAMED, "d": NAMED, "e": None}
-    assert innermost_first(asks("a", "c", "e", "none"), segments) == ["e", "c", "b", "a"]
-    assert innermost_first(NAMED, segments) == []
+    assert order_referenced_segments(asks("a", "c", "e", "none"), segments) == ["e", "c", "b", "a"]
+    assert order_referenced_segments(NAMED, segments) == []
 
 
 def test_a_cycle_which_cannot_be_saved_ends():
-    assert sorted(innermost_first(asks("a"), {"a": asks("b"), "b": asks("a", "a")})) == ["a", "b"]
+    assert sorted(order_referenced_segments(asks("a"), {"a": asks("b"), "b": asks("a", "a")})) == ["a", "b"]
 
 
 @pytest.mark.parametrize(("segments", "is_in"), [(fanned(), True), (chained(), False)], ids=["fanned", "chained"])

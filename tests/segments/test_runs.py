@@ -9,8 +9,8 @@ import pytest
 from regulars.segments.analysis.engine import sales_runs
 from regulars.segments.analysis.engine.calendar import EPOCH_ORDINAL, Zone
 from regulars.segments.analysis.engine.sales_encoding import (
-    OF_LINES,
-    OF_SALES,
+    LINE_PARTS,
+    SALE_PARTS,
     encode_parts,
     group_by_product,
     merge,
@@ -20,7 +20,7 @@ from regulars.segments.analysis.engine.sales_encoding import (
     split_erased,
     with_sums_of_lines,
 )
-from regulars.segments.analysis.engine.sales_runs import EVER, Dictionaries, SalesRun, scale_of, select_window
+from regulars.segments.analysis.engine.sales_runs import ALL_DAYS, Dictionaries, SalesRun, scale_of, select_window
 from regulars.segments.columns.model import ERASED, Run
 
 RUN = Run(1, "sales", 1, 1, 0, 0)
@@ -62,10 +62,10 @@ def dictionaries() -> Dictionaries:
 def sales_of(flat: dict[str, np.ndarray]) -> list[tuple[object, ...]]:
     """Each sale with all that it says and with its lines: the same whatever the order."""
     lines: dict[int, list[tuple[int, ...]]] = {place: [] for place in range(flat["customer"].size)}
-    for sale, names in OF_LINES.items():
+    for sale, names in LINE_PARTS.items():
         for place, *row in zip(*(flat[name].tolist() for name in (sale, *names)), strict=True):
             lines[place].append(tuple(row))
-    rows = zip(*(flat[name].tolist() for name in OF_SALES), strict=True)
+    rows = zip(*(flat[name].tolist() for name in SALE_PARTS), strict=True)
     return sorted((*row, tuple(sorted(lines[place]))) for place, row in enumerate(rows))
 
 
@@ -121,7 +121,7 @@ def test_a_window_is_the_same_where_the_day_goes_back(zone):
     days = [datetime.fromtimestamp(int(at), ZoneInfo(zone)).date().toordinal() - EPOCH_ORDINAL for at in at_s]
     first = min(days)
     run = SalesRun(RUN, {"customer": np.arange(at_s.size), "at_s": at_s})
-    for window in ((first, first), (first + 1, first + 1), (first, first + 1), (first + 1, first), EVER):
+    for window in ((first, first), (first + 1, first + 1), (first, first + 1), (first + 1, first), ALL_DAYS):
         chosen = select_window(run, window, Zone(zone))
         wanted = [place for place, day in enumerate(days) if window[0] <= day <= window[1]]
         assert chosen.of("customer").tolist() == wanted

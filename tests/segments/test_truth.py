@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regulars.catalog.model import AttributeType
-from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES, ValueTest
+from regulars.conditions.comparisons import COMPARISONS_BY_TYPE, NEGATIVE, OF_DAYS, ONE_VALUE, SEVERAL_VALUES, ValueTest
 from regulars.conditions.tree import OfAttribute
 from regulars.segments.analysis.engine import coded_values
 from regulars.segments.analysis.engine.coded_values import LoadProgress, ParsedValues
@@ -47,7 +47,7 @@ CONSTANTS = {
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch):
     """However few they are, they take the way that is made for many."""
-    monkeypatch.setattr(coded_values, "FEW", 1)
+    monkeypatch.setattr(coded_values, "VECTORIZED_MIN", 1)
 
 
 def comparisons(declared: AttributeType, comparison: str) -> list[OfAttribute]:
@@ -69,7 +69,8 @@ def comparisons(declared: AttributeType, comparison: str) -> list[OfAttribute]:
 
 
 @pytest.mark.parametrize(
-    ("declared", "comparison"), [(declared, it) for declared in AttributeType for it in sorted(OFFERED[declared])]
+    ("declared", "comparison"),
+    [(declared, it) for declared in AttributeType for it in sorted(COMPARISONS_BY_TYPE[declared])],
 )
 def test_many_values_are_judged_as_each_of_them_is(declared, comparison):
     read = ParsedValues(declared, ALLOWED, ZONE)
@@ -80,7 +81,7 @@ def test_many_values_are_judged_as_each_of_them_is(declared, comparison):
 
 @pytest.mark.parametrize("declared", AttributeType)
 def test_values_that_come_later_are_judged_with_the_others(declared):
-    for comparison in sorted(OFFERED[declared]):
+    for comparison in sorted(COMPARISONS_BY_TYPE[declared]):
         read, query = ParsedValues(declared, ALLOWED, ZONE), comparisons(declared, comparison)[0]
         for count in (1, 40, 40, len(VALUES)):
             some = VALUES[:count]
@@ -97,7 +98,7 @@ def test_any_numbers_are_compared_exactly(values, data):
     """Constants are taken from the values, so that what is equal is asked for."""
     readable = [value for value in values if one_by_one(AttributeType.NUMBER, IS_SET, [value], LEAP) == [True]]
     constant = data.draw(st.one_of(st.sampled_from(readable or ["0"]), st.sampled_from(NUMBERS)))
-    comparison = data.draw(st.sampled_from(sorted(ONE_VALUE.intersection(OFFERED[AttributeType.NUMBER]))))
+    comparison = data.draw(st.sampled_from(sorted(ONE_VALUE.intersection(COMPARISONS_BY_TYPE[AttributeType.NUMBER]))))
     query = OfAttribute(key="k", comparison=comparison, value=constant, without_value=False)
     read = ParsedValues(AttributeType.NUMBER, (), ZONE)
     assert evaluate(read, query, values, LEAP) == one_by_one(AttributeType.NUMBER, query, values, LEAP)

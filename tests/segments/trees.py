@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from regulars.catalog.model import AttributeType
-from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES
+from regulars.conditions.comparisons import COMPARISONS_BY_TYPE, NEGATIVE, OF_DAYS, ONE_VALUE, SEVERAL_VALUES
 
 TODAY = datetime.now(UTC).date()
 # On the edge of what a comparison of seven days asks for.
@@ -67,7 +67,7 @@ class Trees:
         declared = self.types.get(key, AttributeType.TEXT)
         if self.chance.random() < 0.05:
             declared = pick([*AttributeType])
-        comparison = pick(sorted(OFFERED[declared]))
+        comparison = pick(sorted(COMPARISONS_BY_TYPE[declared]))
         asked: dict[str, Any] = {"key": key, "comparison": comparison}
         constants = ENUMS["size" if key == "size" else "others"] if declared is AttributeType.ENUM else ASKED[declared]
         if comparison == "between":

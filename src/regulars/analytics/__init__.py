@@ -1,1 +1,1 @@
-"""Analytics: sales, customers, products and stores in a period, compared with another one."""
+"""Analytics: sales, customers, products and stores in a period, compared with another period."""

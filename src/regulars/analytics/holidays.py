@@ -1,4 +1,4 @@
-"""Public holidays of a period in the countries of some stores."""
+"""Finds the public holidays of periods, in the countries of stores."""
 
 import asyncio
 from collections import defaultdict
@@ -15,25 +15,26 @@ from regulars.stores.find import find_addresses
 async def find_holidays(
     tx: Tx, organization_id: UUID, store_ids: Collection[UUID], periods: Collection[Period]
 ) -> dict[date, str]:
-    """The holidays in the periods with their names; with the countries, if the stores are in several countries."""
+    """Find the names of the holidays in the periods. A name is followed by its countries, unless all countries of the
+    stores have it."""
     addresses = await find_addresses(tx, organization_id, store_ids)
     countries = sorted({address.country_code for address in addresses.values()})
     # The first request for a country computes the calendars of all its regions, so it runs in a thread.
-    return await asyncio.to_thread(_holidays, countries, periods)
+    return await asyncio.to_thread(_compute_holidays, countries, periods)
 
 
-def _holidays(countries: list[str], periods: Collection[Period]) -> dict[date, str]:
+def _compute_holidays(countries: list[str], periods: Collection[Period]) -> dict[date, str]:
     years = {year for period in periods for year in range(period.first.year, period.last.year + 1)}
-    found: dict[date, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    countries_by_name: dict[date, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for country in countries:
         for year in years:
             for day, name in holidays_of(country, year).items():
                 if any(day in period for period in periods):
-                    found[day][name].append(country)
-    return {day: _describe(names, len(countries)) for day, names in sorted(found.items())}
+                    countries_by_name[day][name].append(country)
+    return {day: _describe(names, len(countries)) for day, names in sorted(countries_by_name.items())}
 
 
-def _describe(names: dict[str, list[str]], countries: int) -> str:
+def _describe(names: dict[str, list[str]], countries_total: int) -> str:
     return ", ".join(
-        name if len(where) == countries else f"{name} ({', '.join(where)})" for name, where in names.items()
+        name if len(having) == countries_total else f"{name} ({', '.join(having)})" for name, having in names.items()
     )

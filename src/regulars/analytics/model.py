@@ -1,4 +1,5 @@
-"""A view of analytics that a user saved, and the personal data of the analytics package."""
+"""The type of a saved view, and the personal data of analytics: none. A view is a page of analytics with its filters,
+which a user saves under a name."""
 
 from typing import Final, NamedTuple
 
@@ -6,7 +7,7 @@ from regulars.work.personal import PersonalData
 
 VIEWS_MAX: Final = 50
 NAME_CHARACTERS_MAX: Final = 80
-# Enough for the query string of a view with 500 chosen stores.
+# Enough for the query string of a view with 500 stores.
 QUERY_CHARACTERS_MAX: Final = 32_000
 
 
@@ -16,7 +17,7 @@ class SavedView(NamedTuple):
 
 
 class TooManyViews(Exception):
-    """The user has to delete a view before saving another one."""
+    """The user has to delete a view before saving another."""
 
 
 PERSONAL_DATA: Final = PersonalData(

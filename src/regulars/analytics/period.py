@@ -1,4 +1,4 @@
-"""The period of an analysis, the period it is compared with, and their parts: days, weeks or months."""
+"""The period of an analysis, the earlier period it is compared with, and their division into days, weeks or months."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
 # The earliest day of a period; no ticket is older.
 FIRST_DAY: Final = date(2000, 1, 1)
 PERIOD_DAYS_MAX: Final = 5 * 366
-# The longest period that can be shown by day, in days.
-BY_DAY_MAX: Final = 2 * 366
-# 52 weeks, so that a day is compared with the same weekday of the year before.
-WEEKDAYS_BACK: Final = timedelta(days=364)
+# The longest period that can be shown by day.
+BY_DAY_DAYS_MAX: Final = 2 * 366
+# Whole weeks, so that a day is compared with the same weekday of the year before.
+WEEKS_52: Final = timedelta(days=364)
 _DAY: Final = timedelta(days=1)
-# The longest periods that are usually shown by day, and by week.
-_DAYS_MAX: Final = 62
-_WEEKS_DAYS_MAX: Final = 364
+# By default, a period of up to 62 days is shown by day, a period under a year by week, and others by month.
+_DEFAULT_DAY_DAYS_MAX: Final = 62
+_DEFAULT_MONTH_DAYS_MIN: Final = 364
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,45 +47,45 @@ class Period:
     @property
     def units(self) -> tuple[Unit, ...]:
         """The units into which the period can be divided without more rows than a page can show."""
-        return tuple(unit for unit in UNITS if unit != "day" or self.days <= BY_DAY_MAX)
+        return tuple(unit for unit in UNITS if unit != "day" or self.days <= BY_DAY_DAYS_MAX)
 
     @property
     def usual_unit(self) -> Unit:
-        if self.days <= _DAYS_MAX:
+        if self.days <= _DEFAULT_DAY_DAYS_MAX:
             return "day"
-        return "week" if self.days < _WEEKS_DAYS_MAX else "month"
+        return "week" if self.days < _DEFAULT_MONTH_DAYS_MIN else "month"
 
 
 def preset_period(preset: Preset, today: date) -> Period:
     """A period that ends today."""
-    firsts = {
+    first_days = {
         "7d": today - timedelta(days=6),
         "month": today.replace(day=1),
         "30d": today - timedelta(days=29),
         "90d": today - timedelta(days=89),
         "12m": year_before(today) + _DAY,
     }
-    return Period(firsts[preset], today, preset)
+    return Period(first_days[preset], today, preset)
 
 
 def read_period(values: Mapping[str, str], today: date, *, default: Preset = "30d") -> tuple[Period, dict[str, str]]:
-    """The period of the fields `period`, `from` and `to`, and a sentence for each field that cannot be used.
+    """Read the period from the fields `period`, `from` and `to`; also return an error message for each invalid field.
 
     If `from` and `to` are the days of the preset, the period remains a preset, so that a form may send both.
     """
     requested = values.get("period", "")
     preset = requested if requested in PRESETS else default
-    of_preset = preset_period(preset, today)
+    default_period = preset_period(preset, today)
     texts = {name: values.get(name, "").strip() for name in ("from", "to")}
     if not any(texts.values()):
-        return of_preset, {}
+        return default_period, {}
     faults: dict[str, str] = {}
-    first = _read_day(texts["from"], "from", faults) or of_preset.first
-    last = _read_day(texts["to"], "to", faults) or of_preset.last
+    first = _read_day(texts["from"], "from", faults) or default_period.first
+    last = _read_day(texts["to"], "to", faults) or default_period.last
     if not faults:
         faults = _find_faults(first, last, today)
-    if faults or (first, last) == (of_preset.first, of_preset.last):
-        return of_preset, faults
+    if faults or (first, last) == (default_period.first, default_period.last):
+        return default_period, faults
     return Period(first, last), {}
 
 
@@ -114,19 +114,18 @@ def _read_day(text: str, name: str, faults: dict[str, str]) -> date | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The period with which another one is compared, day by day."""
+    """The earlier `period` with which the days of `current` are compared."""
 
     kind: Compare
     period: Period
-    # The other period, which is compared with `period`.
-    of: Period
+    current: Period
 
     def past_of(self, day: date) -> date | None:
-        """The day with which a day is compared; None for 29 February in most years."""
+        """The day with which a day is compared; None for 29 February, if the year before has no such day."""
         if self.kind == "weekdays":
-            return day - WEEKDAYS_BACK
+            return day - WEEKS_52
         if self.kind == "before":
-            return day - timedelta(days=self.of.days)
+            return day - timedelta(days=self.current.days)
         return _same_date_before(day)
 
 
@@ -135,8 +134,8 @@ def comparison_of(period: Period, kind: Compare) -> Comparison | None:
         return None
     if kind == "dates":
         return Comparison(kind, Period(year_before(period.first), year_before(period.last)), period)
-    back = WEEKDAYS_BACK if kind == "weekdays" else timedelta(days=period.days)
-    return Comparison(kind, Period(period.first - back, period.last - back), period)
+    distance = WEEKS_52 if kind == "weekdays" else timedelta(days=period.days)
+    return Comparison(kind, Period(period.first - distance, period.last - distance), period)
 
 
 def read_compare(value: str, *, default: Compare = "weekdays") -> Compare:
@@ -156,7 +155,7 @@ def _same_date_before(day: date) -> date | None:
 
 
 def start_of_part(day: date, unit: Unit) -> date:
-    """The first day of the week (Monday) or month that the day is in; by day, the day itself."""
+    """The first day of the week (Monday) or month that contains the day; by day, the day itself."""
     if unit == "week":
         return day - timedelta(days=day.weekday())
     return day.replace(day=1) if unit == "month" else day

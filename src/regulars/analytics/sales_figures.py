@@ -1,7 +1,7 @@
-"""Sales of a period by hour, day, week, month, store or currency: all pages and commands read them here.
+"""Sums the sales of a period by hour, day, week, month, store or currency, for all pages and commands.
 
-The days are those of the organization's time zone. All figures of one result are read in one transaction; a caller
-that compares two periods opens a snapshot for both.
+Days are in the organization's time zone. The caller's transaction makes all sums of one result consistent; a caller
+that compares two periods reads both in one snapshot transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from regulars.sales.totals.model import PerCurrency, add_totals
 from regulars.sales.totals.reports import filled_until, sum_days, sum_hours, sum_stores
 from regulars.work.outbox import behind_since
 
-# The first day of a row inside the period, an hour, a store or a currency.
+# The hour, store or currency of a row; for days, weeks and months, its first day inside the period.
 Key = Any
 
 
@@ -32,34 +32,34 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How current the figures are."""
+    """How current the sums are."""
 
-    # All tickets received before this time are counted, except old tickets that are still being counted
-    # (`filled_until`).
+    # All tickets received before this time are counted, unless `filled_until` is set.
     as_of: datetime
     # Whether tickets wait to be counted.
     is_behind: bool
-    # While old tickets are being counted: all old tickets received before this time are counted.
+    # Set while stored tickets are counted for the first time: those received before this time are counted.
     filled_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SalesFigures:
-    """Sums of sales; the rows add up to the whole.
+    """Sums of sales; the rows add up to the total.
 
-    A row is identified by its first day inside the period, its hour, its store or its currency. There is a row for
-    every day, week, month and hour of the period, but only for stores and currencies that have a ticket.
+    There is a row for every day, week, month and hour of the period, but only for stores and currencies that have a
+    ticket.
     """
 
     rows: Mapping[Key, PerCurrency]
-    whole: PerCurrency
+    total: PerCurrency
     progress: Progress
 
 
 async def read_sales(
     tx: Tx, organization_id: UUID, *, first: date, last: date, by: By, store_ids: Sequence[UUID] | None = None
 ) -> SalesFigures:
-    """Sales from the first to the last day, both included, of some or all stores. Hours are those of the first day."""
+    """Sum the sales from the first to the last day, both included, of some or all stores. By hour, sum only the first
+    day."""
     rows: Mapping[Key, PerCurrency]
     match by:
         case By.HOUR:
@@ -73,21 +73,21 @@ async def read_sales(
                 part.first: add_totals(days[day] for day in part if day in days)
                 for part in parts_of(Period(first, last), cast(Unit, by.value))
             }
-    whole = add_totals(rows.values())
+    total = add_totals(rows.values())
     if by is By.CURRENCY:
-        rows = {currency: PerCurrency({currency: sums}) for currency, sums in whole.by_size()}
-    return SalesFigures(rows=rows, whole=whole, progress=await read_progress(tx, organization_id))
+        rows = {currency: PerCurrency({currency: sums}) for currency, sums in total.by_size()}
+    return SalesFigures(rows=rows, total=total, progress=await read_progress(tx, organization_id))
 
 
 async def find_comparable_stores(
     tx: Tx, organization_id: UUID, *periods: tuple[date, date], store_ids: Sequence[UUID] | None = None
 ) -> list[UUID]:
-    """Like for like: the stores with tickets in all of these periods."""
-    found = [
+    """Find the stores with tickets in all of these periods, for a like-for-like comparison."""
+    stores_by_period = [
         set(await sum_stores(tx, organization_id, first=first, last=last, store_ids=store_ids))
         for first, last in periods
     ]
-    return sorted(set.intersection(*found))
+    return sorted(set.intersection(*stores_by_period))
 
 
 async def read_progress(tx: Tx, organization_id: UUID) -> Progress:

@@ -9,7 +9,7 @@ from regulars.kit.db import Tx
 async def save_view(tx: Tx, organization_id: UUID, user_id: UUID, *, page: str, view: SavedView) -> None:
     """Save a view; a view with the same name is replaced."""
     existing = await list_views(tx, organization_id, user_id, page=page)
-    if len(existing) >= VIEWS_MAX and view.name not in {it.name for it in existing}:
+    if len(existing) >= VIEWS_MAX and view.name not in {saved.name for saved in existing}:
         raise TooManyViews
     await tx.execute(
         """
@@ -37,7 +37,7 @@ async def list_views(tx: Tx, organization_id: UUID, user_id: UUID, *, page: str)
 
 
 async def delete_view(tx: Tx, organization_id: UUID, user_id: UUID, *, page: str, name: str) -> bool:
-    """False if there is no such view."""
+    """Delete a view; return whether it existed."""
     deleted = await tx.execute(
         "DELETE FROM saved_views WHERE organization_id = %s AND user_id = %s AND page = %s AND name = %s",
         (organization_id, user_id, page, name),

@@ -1,4 +1,8 @@
-"""The members that a question is about, and the conditions of a segment of the customers in a figure."""
+"""Converts the number that a user clicks in analytics to conditions, which select the customers counted in it.
+
+A user can create a segment from the conditions of an RFM group (recency, frequency, money), of a cohort (customers who
+first bought in the same month) and of a product.
+"""
 
 from calendar import monthrange
 from collections.abc import Sequence
@@ -16,8 +20,8 @@ from regulars.segments.saved.resolve import query_of, resolve
 
 
 async def resolve_members(tx: Tx, organization_id: UUID, segment_id: UUID | None) -> SegmentQuery:
-    """The query for the members of a segment, or for all customers. Raises `AudienceRefused` if the segment was deleted
-    or has a fault."""
+    """Build the query for the members of a segment, or for all customers without a segment. Raises `AudienceRefused` if
+    the segment was deleted or has a fault."""
     if segment_id is None:
         return query_of(await resolve(tx, organization_id, tree.All()), is_faulty=False)
     return await resolve_audience(tx, organization_id, include=[segment_id])
@@ -26,9 +30,9 @@ async def resolve_members(tx: Tx, organization_id: UUID, segment_id: UUID | None
 def rfm_conditions(
     group: RfmGroup, currency: Currency, *, segment_id: UUID | None, store_ids: Sequence[UUID] | None
 ) -> tree.All:
-    """The conditions of an RFM group, with the thresholds of today; days are counted back from the day of
-    evaluation."""
-    stores, window = _stores(store_ids), tree.Window(last_days=RFM_DAYS)
+    """The conditions of an RFM group, with the thresholds of today. Each evaluation counts days back from its own
+    day."""
+    stores, window = _encode_stores(store_ids), tree.Window(last_days=RFM_DAYS)
     recency, days, net = group.recency_days, group.purchase_days, group.net
     conditions: list[tree.Condition] = []
     if recency.high is not None:
@@ -45,23 +49,23 @@ def rfm_conditions(
             currency=currency, at_least_cents=net.low, at_most_cents=net.high, window=window, stores=stores
         )
         conditions.append(spend)
-    return _of_members(conditions, segment_id)
+    return _add_segment(conditions, segment_id)
 
 
 def cohort_conditions(
     first: date, month: int, *, segment_id: UUID | None, store_ids: Sequence[UUID] | None
 ) -> tree.All:
-    """Customers of a cohort, given by the first day of its month, who bought in a later month; month 0 means all of
-    them."""
-    stores = _stores(store_ids)
-    start, end = _month_after(first, 0)
+    """The conditions of customers who first bought in the month that begins at `first`, and again `month` months later.
+    With month 0, a second purchase is not required."""
+    stores = _encode_stores(store_ids)
+    start, end = _days_of_month_after(first, 0)
     when = tree.When(comparison="between", from_=start, to=end)
     conditions: list[tree.Condition] = [tree.FirstPurchase(when=when)]
-    for later in {month} | ({0} if stores else set()):
-        if later or stores:
-            start, end = _month_after(first, later)
+    for months in {month} | ({0} if stores else set()):
+        if months or stores:
+            start, end = _days_of_month_after(first, months)
             conditions.append(tree.Bought(window=tree.Window(from_=start, to=end), stores=stores))
-    return _of_members(conditions, segment_id)
+    return _add_segment(conditions, segment_id)
 
 
 def product_conditions(
@@ -73,24 +77,25 @@ def product_conditions(
     segment_id: UUID | None,
     store_ids: Sequence[UUID] | None,
 ) -> tree.All:
-    """Customers who bought a product in a period; in one of several currencies, on a ticket where it cost 0 or more."""
-    window, stores, products = tree.Window(from_=first, to=last), _stores(store_ids), (code,)
+    """The conditions of customers who bought a product in a period. With a currency, the product must cost 0 or more on
+    at least one ticket in that currency."""
+    window, stores, products = tree.Window(from_=first, to=last), _encode_stores(store_ids), (code,)
     bought: tree.Condition = tree.Bought(products=products, window=window, stores=stores)
     if currency is not None:
         bought = tree.TicketValue(currency=currency, at_least_cents=0, products=products, window=window, stores=stores)
-    return _of_members([bought], segment_id)
+    return _add_segment([bought], segment_id)
 
 
-def _stores(store_ids: Sequence[UUID] | None) -> tuple[str, ...]:
+def _encode_stores(store_ids: Sequence[UUID] | None) -> tuple[str, ...]:
     return () if store_ids is None else tuple(map(STORE.encode, store_ids))
 
 
-def _of_members(conditions: Sequence[tree.Condition], segment_id: UUID | None) -> tree.All:
+def _add_segment(conditions: Sequence[tree.Condition], segment_id: UUID | None) -> tree.All:
     segment = () if segment_id is None else (tree.InSegment(id=SEGMENT.encode(segment_id)),)
     return tree.All(of=(*segment, *conditions))
 
 
-def _month_after(first: date, months: int) -> tuple[date, date]:
+def _days_of_month_after(first: date, months: int) -> tuple[date, date]:
     years, month = divmod(first.month - 1 + months, 12)
     start = date(first.year + years, month + 1, 1)
     return start, start.replace(day=monthrange(start.year, start.month)[1])

@@ -105,7 +105,7 @@ async def _load_sales(pool: Database, settings: Settings, scope: Scope, by: By) 
         return SalesRows(
             rows=rows,
             names=await _load_store_names(tx, scope.organization_id, rows, by),
-            totals=figures.whole,
+            totals=figures.total,
             as_of=figures.progress.as_of,
             filled_until=figures.progress.filled_until,
         )

@@ -9,7 +9,7 @@ from regulars.kit.db import Tx
 async def find_campaign_names(
     tx: Tx, organization_id: UUID, ids: Collection[UUID], *, newest: int = 0
 ) -> list[tuple[UUID, str]]:
-    """Id and name of these campaigns and of the `newest` last ones, newest first."""
+    """Find id and name of these campaigns, and of the `newest` most recent campaigns, the most recent first."""
     rows = await tx.fetch(
         """
         SELECT id, name FROM campaigns

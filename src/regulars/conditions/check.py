@@ -14,17 +14,18 @@ from zoneinfo import ZoneInfo
 
 from regulars.catalog.model import AttributeType, interpret
 from regulars.conditions import tree
-from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES
+from regulars.conditions.comparisons import COMPARISONS_BY_TYPE, NEGATIVE, OF_DAYS, ONE_VALUE, SEVERAL_VALUES
 from regulars.kit.ids import CAMPAIGN, JOURNEY
 
 FAULTS_MAX: Final = 50
 EMPTY_GROUP: Final = "The group is empty."
 DECIMALS_MAX: Final = 6
-BOTH_ENDS: Final = 2
-DATE_CHARACTERS: Final = 10
-# Texts and runs of journeys are deleted some weeks later than this, without an event that would update the segments.
+BETWEEN_VALUES: Final = 2
+DATE_CHARACTERS: Final = len("2026-11-15")
+# Texts and journey runs are deleted some weeks after this age, without an event that would update segments.
 TEXTS_DAYS_MAX: Final = 730
 TEXTS_OF_JOURNEY_DAYS_MAX: Final = 365
+# The declared type of each key, and the values that an enum allows.
 Types = Mapping[str, tuple[AttributeType, Collection[str]]]
 
 
@@ -42,7 +43,7 @@ class Fault:
 
 
 class ReferencedSegment(NamedTuple):
-    """A segment that a condition refers to, in its current version; with a fault it is empty."""
+    """A segment that a condition refers to, in its current version; a segment with a fault has no members."""
 
     name: str
     version: int
@@ -57,7 +58,7 @@ class ConditionContext:
     attributes: Types = field(default_factory=dict)
     properties: Types = field(default_factory=dict)
     stores: Mapping[str, UUID] = field(default_factory=dict)
-    # The referenced segments by id, including those to which these segments refer.
+    # By id; including the segments to which a referenced segment refers itself.
     segments: Mapping[str, ReferencedSegment] = field(default_factory=dict)
     zone: ZoneInfo = field(default_factory=lambda: ZoneInfo("UTC"))
 
@@ -65,12 +66,13 @@ class ConditionContext:
 def find_faults(
     condition: tree.Condition, context: ConditionContext, *, root: str = "match", no_ticket: str | None = None
 ) -> list[Fault]:
-    """`no_ticket` is the reason why conditions on a ticket are not allowed; None if they are."""
-    return list(_faults(condition, context, root, no_ticket))[:FAULTS_MAX]
+    """Find the first FAULTS_MAX faults. `no_ticket` says why conditions on a ticket are not allowed; None allows
+    them."""
+    return list(_check(condition, context, root, no_ticket))[:FAULTS_MAX]
 
 
 def place_of(root: str, path: tree.Path) -> str:
-    """The path of a condition in the definition."""
+    """The path of a condition in the definition, such as `match.of[1]`."""
     return root + "".join(f".of[{number}]" for number in path)
 
 
@@ -83,71 +85,71 @@ def find_size_faults(condition: tree.Condition, root: str) -> Iterator[Fault]:
         yield Fault(root, f"Groups are nested at most {tree.DEPTH_MAX} deep.")
 
 
-def _faults(condition: tree.Condition, context: ConditionContext, root: str, no_ticket: str | None) -> Iterator[Fault]:
+def _check(condition: tree.Condition, context: ConditionContext, root: str, no_ticket: str | None) -> Iterator[Fault]:
     yield from find_size_faults(condition, root)
     for path, part in tree.walk(condition):
         place = place_of(root, path)
         if no_ticket is not None and isinstance(part, tree.OfTicket):
             yield Fault(place, f"A condition is about the ticket, and {no_ticket}.")
-        yield from _faults_of(part, place, context)
+        yield from _check_condition(part, place, context)
 
 
-def _faults_of(condition: tree.Condition, place: str, context: ConditionContext) -> Iterator[Fault]:
+def _check_condition(condition: tree.Condition, place: str, context: ConditionContext) -> Iterator[Fault]:
     match condition:
         case tree.All(of=()) | tree.Any(of=()) | tree.Nothing(of=()):
             yield Fault(place, EMPTY_GROUP)
         case tree.OfAttribute():
-            yield from _of_comparison(condition, place, context.attributes, noun="attribute")
+            yield from _check_key(condition, place, context.attributes, noun="attribute")
         case tree.Consent():
-            yield from _of_consent(condition, place, context)
+            yield from _check_consent(condition, place, context)
         case tree.Texts() | tree.ReceivedCampaign():
-            yield from _of_texts(condition, place)
+            yield from _check_texts(condition, place)
         case tree.Created(when=when):
-            yield from _of_when(when, f"{place}.when", may_be_missing=False)
+            yield from _check_when(when, f"{place}.when", day_may_be_missing=False)
         case tree.Country(any_of=()):
             yield Fault(f"{place}.any_of", "Name at least one country.")
-        case tree.InSegment(id=wanted):
-            yield from _of_segment(wanted, f"{place}.id", context)
+        case tree.InSegment(id=segment_id):
+            yield from _check_segment(segment_id, f"{place}.id", context)
         case _ if isinstance(condition, tree.OfSales):
-            yield from _of_sales(condition, place, context)
+            yield from _check_sales(condition, place, context)
         case _ if isinstance(condition, tree.OfTicket):
-            yield from _of_ticket(condition, place, context)
+            yield from _check_ticket(condition, place, context)
         case _:
             pass
 
 
-def _of_ticket(condition: tree.OfTicket, place: str, context: ConditionContext) -> Iterator[Fault]:
+def _check_ticket(condition: tree.OfTicket, place: str, context: ConditionContext) -> Iterator[Fault]:
     match condition:
         case tree.OfStore(any_of=stores):
-            yield from _of_stores(stores, f"{place}.any_of", context)
+            yield from _check_stores(stores, f"{place}.any_of", context)
         case tree.OfAmount(at_least_cents=low, at_most_cents=high):
-            yield from _of_bounds(low, high, place)
+            yield from _check_limits(low, high, place)
         case tree.OfProduct(any_of=(), property=None):
             yield Fault(place, "The product has no condition; name products or a property.")
         case tree.OfProduct(property=compared) if compared is not None:
-            yield from _of_comparison(compared, f"{place}.property", context.properties, noun="product property")
+            yield from _check_key(compared, f"{place}.property", context.properties, noun="product property")
         case _:
             pass
 
 
-def _of_segment(wanted: str, place: str, context: ConditionContext) -> Iterator[Fault]:
-    if wanted not in context.segments:
-        yield Fault(place, f"There is no segment {wanted}.")
-    elif faults := context.segments[wanted].faults:
-        yield Fault(place, f"The segment {wanted} has no members: {faults[0].message}", is_warning=True)
+def _check_segment(segment_id: str, place: str, context: ConditionContext) -> Iterator[Fault]:
+    if segment_id not in context.segments:
+        yield Fault(place, f"There is no segment {segment_id}.")
+    elif faults := context.segments[segment_id].faults:
+        yield Fault(place, f"The segment {segment_id} has no members: {faults[0].message}", is_warning=True)
 
 
-def _of_consent(condition: tree.Consent, place: str, context: ConditionContext) -> Iterator[Fault]:
+def _check_consent(condition: tree.Consent, place: str, context: ConditionContext) -> Iterator[Fault]:
     if condition.state in {"never_asked", "do_not_contact"} and (
         condition.sources or condition.stores or condition.since is not None
     ):
         yield Fault(place, "Source, store and since go with may_be_texted and withdrawn.")
-    yield from _of_stores(condition.stores, f"{place}.stores", context)
+    yield from _check_stores(condition.stores, f"{place}.stores", context)
     if condition.since is not None:
-        yield from _of_when(condition.since, f"{place}.since", may_be_missing=False)
+        yield from _check_when(condition.since, f"{place}.since", day_may_be_missing=False)
 
 
-def _of_texts(condition: tree.Texts | tree.ReceivedCampaign, place: str) -> Iterator[Fault]:
+def _check_texts(condition: tree.Texts | tree.ReceivedCampaign, place: str) -> Iterator[Fault]:
     if isinstance(condition, tree.ReceivedCampaign):
         if CAMPAIGN.decode(condition.id) is None:
             yield Fault(f"{place}.id", f"'{condition.id}' is not the id of a campaign.")
@@ -160,37 +162,37 @@ def _of_texts(condition: tree.Texts | tree.ReceivedCampaign, place: str) -> Iter
         yield Fault(f"{place}.days", f"Texts are stored for {TEXTS_DAYS_MAX} days; enter at most that many.")
 
 
-def _of_sales(condition: tree.OfSales, place: str, context: ConditionContext) -> Iterator[Fault]:
-    yield from _of_stores(condition.stores, f"{place}.stores", context)
+def _check_sales(condition: tree.OfSales, place: str, context: ConditionContext) -> Iterator[Fault]:
+    yield from _check_stores(condition.stores, f"{place}.stores", context)
     if condition.property is not None:
-        yield from _of_comparison(condition.property, f"{place}.property", context.properties, noun="product property")
+        yield from _check_key(condition.property, f"{place}.property", context.properties, noun="product property")
     if isinstance(condition, tree.FirstPurchase | tree.LastPurchase):
-        yield from _of_when(condition.when, f"{place}.when", may_be_missing=True)
+        yield from _check_when(condition.when, f"{place}.when", day_may_be_missing=True)
         return
     if condition.window is not None:
-        yield from _of_window(condition.window, f"{place}.window")
-    low, high, none = _bounds(condition)
+        yield from _check_window(condition.window, f"{place}.window")
+    low, high, none = _limits_of(condition)
     if none and (low is not None or high is not None):
         yield Fault(place, "Use none or a limit, not both.")
-    may_have_no_limit = none or (isinstance(condition, tree.OfTimes) and not tree.is_net_articles(condition))
-    yield from _of_bounds(low, high, place, may_be_open=may_have_no_limit)
-    limits = [it for it in (low, high) if it is not None]
+    may_have_no_limit = none or (isinstance(condition, tree.OfTimes) and not tree.counts_articles(condition))
+    yield from _check_limits(low, high, place, may_be_none=may_have_no_limit)
+    limits = [limit for limit in (low, high) if limit is not None]
     is_count = isinstance(condition, tree.Bought) and condition.count != "articles"
-    if tree.is_net_articles(condition) and any(_decimals(it) > DECIMALS_MAX for it in limits):
+    if tree.counts_articles(condition) and any(_count_decimals(limit) > DECIMALS_MAX for limit in limits):
         yield Fault(place, f"A quantity has at most {DECIMALS_MAX} decimals.")
-    elif is_count and any(it < 0 or it % 1 for it in limits):
-        what = "days" if tree.is_of_days(condition) else "purchases"
-        yield Fault(place, f"A number of {what} is a whole number, 0 or more.")
+    elif is_count and any(limit < 0 or limit % 1 for limit in limits):
+        unit = "days" if tree.counts_days(condition) else "purchases"
+        yield Fault(place, f"A number of {unit} is a whole number, 0 or more.")
 
 
-def _of_bounds(low: float | None, high: float | None, place: str, *, may_be_open: bool = False) -> Iterator[Fault]:
+def _check_limits(low: float | None, high: float | None, place: str, *, may_be_none: bool = False) -> Iterator[Fault]:
     if low is not None and high is not None and low > high:
         yield Fault(place, "The lower limit is above the upper one.")
-    if low is None and high is None and not may_be_open:
+    if low is None and high is None and not may_be_none:
         yield Fault(place, "Enter at least, at most, or both.")
 
 
-def _bounds(condition: tree.OfTimes | tree.Spend | tree.TicketValue) -> tuple[float | None, float | None, bool]:
+def _limits_of(condition: tree.OfTimes | tree.Spend | tree.TicketValue) -> tuple[float | None, float | None, bool]:
     match condition:
         case tree.Spend():
             return condition.at_least_cents, condition.at_most_cents, condition.none
@@ -200,18 +202,18 @@ def _bounds(condition: tree.OfTimes | tree.Spend | tree.TicketValue) -> tuple[fl
             return condition.at_least, condition.at_most, condition.none
 
 
-def _decimals(value: float) -> int:
+def _count_decimals(value: float) -> int:
     exponent = Decimal(repr(value)).normalize().as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
-def _of_stores(stores: tuple[str, ...], place: str, context: ConditionContext) -> Iterator[Fault]:
+def _check_stores(stores: tuple[str, ...], place: str, context: ConditionContext) -> Iterator[Fault]:
     for store in stores:
         if store not in context.stores:
             yield Fault(place, f"There is no store {store}.")
 
 
-def _of_window(window: tree.Window, place: str) -> Iterator[Fault]:
+def _check_window(window: tree.Window, place: str) -> Iterator[Fault]:
     if (window.last_days is None) is (window.from_ is None and window.to is None):
         yield Fault(place, "Use last_days, or from and to.")
     elif window.last_days is None:
@@ -221,7 +223,7 @@ def _of_window(window: tree.Window, place: str) -> Iterator[Fault]:
             yield Fault(place, "The first day is after the last one.")
 
 
-def _of_when(when: tree.When, place: str, *, may_be_missing: bool) -> Iterator[Fault]:
+def _check_when(when: tree.When, place: str, *, day_may_be_missing: bool) -> Iterator[Fault]:
     match when.comparison:
         case "before" | "after":
             if when.date is None:
@@ -234,43 +236,43 @@ def _of_when(when: tree.When, place: str, *, may_be_missing: bool) -> Iterator[F
         case _:
             if when.days is None:
                 yield Fault(f"{place}.days", "The comparison needs a number of days.")
-    if may_be_missing and when.comparison == "not_in_last_days" and when.without_value is None:
+    if day_may_be_missing and when.comparison == "not_in_last_days" and when.without_value is None:
         yield Fault(f"{place}.without_value", "Set whether customers who never bought match: true or false.")
 
 
-def _of_comparison(compared: tree.ValueComparison, place: str, types: Types, *, noun: str) -> Iterator[Fault]:
+def _check_key(compared: tree.ValueComparison, place: str, types: Types, *, noun: str) -> Iterator[Fault]:
     if compared.key not in types:
         yield Fault(f"{place}.key", f"No {noun} is called {compared.key}.", is_warning=True)
         return
     declared, allowed_values = types[compared.key]
     comparison = compared.comparison
-    if comparison not in OFFERED[declared]:
-        offered = ", ".join(sorted(OFFERED[declared]))
-        refused = (
+    if comparison not in COMPARISONS_BY_TYPE[declared]:
+        offered = ", ".join(sorted(COMPARISONS_BY_TYPE[declared]))
+        message = (
             f"The {noun} {compared.key} is of type {declared.value} and does not offer {comparison}, only {offered}."
         )
-        yield Fault(f"{place}.comparison", refused)
+        yield Fault(f"{place}.comparison", message)
         return
     if comparison in NEGATIVE and compared.without_value is None:
-        holders = "customers" if noun == "attribute" else "products"
-        yield Fault(f"{place}.without_value", f"Set whether {holders} without a value match: true or false.")
+        owners = "customers" if noun == "attribute" else "products"
+        yield Fault(f"{place}.without_value", f"Set whether {owners} without a value match: true or false.")
     if comparison in OF_DAYS and compared.days is None:
         yield Fault(f"{place}.days", "The comparison needs a number of days.")
     if comparison in ONE_VALUE:
         values = () if compared.value is None else (compared.value,)
-        yield from _of_values(compared, values, f"{place}.value", declared, allowed_values)
+        yield from _check_values(compared, values, f"{place}.value", declared, allowed_values)
     elif comparison in SEVERAL_VALUES:
-        yield from _of_values(compared, compared.values, f"{place}.values", declared, allowed_values)
+        yield from _check_values(compared, compared.values, f"{place}.values", declared, allowed_values)
 
 
-def _of_values(
+def _check_values(
     compared: tree.ValueComparison,
     values: tuple[str, ...],
     place: str,
     declared: AttributeType,
     allowed_values: Collection[str],
 ) -> Iterator[Fault]:
-    if compared.comparison == "between" and len(values) != BOTH_ENDS:
+    if compared.comparison == "between" and len(values) != BETWEEN_VALUES:
         yield Fault(place, "Between needs two values.")
         return
     if not values:
@@ -280,7 +282,7 @@ def _of_values(
         if compared.comparison in {"contains", "starts_with"} and not value.strip():
             yield Fault(place, "The comparison needs a text that is not empty.")
         elif interpret(declared, value, allowed_values=allowed_values) is None:
-            yield Fault(place, _unreadable(value, compared.key, declared, allowed_values))
+            yield Fault(place, _describe_unreadable(value, compared.key, declared, allowed_values))
             return
     if compared.comparison == "between" and not _is_in_order(values, declared):
         yield Fault(place, "The first value is above the second.")
@@ -294,7 +296,7 @@ def _is_in_order(values: tuple[str, ...], declared: AttributeType) -> bool:
     return values[0].strip()[:DATE_CHARACTERS] <= values[1].strip()[:DATE_CHARACTERS]
 
 
-def _unreadable(value: str, key: str, declared: AttributeType, allowed: Collection[str]) -> str:
+def _describe_unreadable(value: str, key: str, declared: AttributeType, allowed: Collection[str]) -> str:
     if declared is AttributeType.ENUM:
         return f"'{value}' is none of the values of {key}: {', '.join(sorted(allowed)[:20])}."
     if declared is AttributeType.DATE:
@@ -304,7 +306,7 @@ def _unreadable(value: str, key: str, declared: AttributeType, allowed: Collecti
 
 def is_valid_comparison(compared: tree.ValueComparison, types: Types) -> bool:
     """Whether the key is known, and its type offers the comparison with these values."""
-    return next(_of_comparison(compared, "", types, noun=""), None) is None
+    return next(_check_key(compared, "", types, noun=""), None) is None
 
 
 def blocking_faults(faults: Collection[Fault]) -> list[Fault]:

@@ -1,7 +1,7 @@
-"""Whether one stored value matches a condition, by the declared type of its key.
+"""Compares one stored value with the value of a condition, by the declared type of the value's key.
 
-A test is created once for a condition, a type and a day, and then called with values. It returns True or False, or None
-if the value cannot be parsed as the type; such a value never matches, not even with a negative comparison.
+A `ValueTest` is created once for a condition, a type and a day, and then called with values. It returns True or False,
+or None if the value cannot be parsed as the type; such a value never matches, not even with a negative comparison.
 """
 
 import calendar
@@ -14,14 +14,14 @@ from regulars.catalog.model import AttributeType, Interpreted, day_of, fold_text
 from regulars.conditions.tree import Comparison, ValueComparison, When, Window
 from regulars.kit.clock import first_of_last
 
-_SET: Final[tuple[Comparison, ...]] = ("is_set", "is_not_set")
-_NUMBER: Final[tuple[Comparison, ...]] = ("at_least", "at_most", "between", "is", "is_not", "more", "less", *_SET)
-# The comparisons of each type, in the order in which forms offer them; a key of this type has no others.
-OFFERED: Final[dict[AttributeType, tuple[Comparison, ...]]] = {
-    AttributeType.TEXT: ("is", "is_not", "contains", "starts_with", "any_of", "none_of", *_SET),
+_PRESENCE: Final[tuple[Comparison, ...]] = ("is_set", "is_not_set")
+_NUMBER: Final[tuple[Comparison, ...]] = ("at_least", "at_most", "between", "is", "is_not", "more", "less", *_PRESENCE)
+# All comparisons of each type, in the order in which forms offer them.
+COMPARISONS_BY_TYPE: Final[dict[AttributeType, tuple[Comparison, ...]]] = {
+    AttributeType.TEXT: ("is", "is_not", "contains", "starts_with", "any_of", "none_of", *_PRESENCE),
     AttributeType.NUMBER: _NUMBER,
     AttributeType.CURRENCY: _NUMBER,
-    AttributeType.BOOLEAN: ("is", *_SET),
+    AttributeType.BOOLEAN: ("is", *_PRESENCE),
     AttributeType.DATE: (
         "in_last_days",
         "not_in_last_days",
@@ -30,16 +30,16 @@ OFFERED: Final[dict[AttributeType, tuple[Comparison, ...]]] = {
         "before",
         "after",
         "between",
-        *_SET,
+        *_PRESENCE,
     ),
-    AttributeType.ENUM: ("any_of", "none_of", "is", "is_not", *_SET),
+    AttributeType.ENUM: ("any_of", "none_of", "is", "is_not", *_PRESENCE),
 }
 ONE_VALUE: Final = frozenset(
     {"is", "is_not", "contains", "starts_with", "less", "at_most", "more", "at_least", "before", "after"}
 )
 SEVERAL_VALUES: Final = frozenset({"any_of", "none_of", "between"})
 OF_DAYS: Final = frozenset({"in_last_days", "not_in_last_days", "in_next_days", "anniversary_in_next_days"})
-# For these, `without_value` says whether customers without a value match.
+# For negative comparisons, `without_value` says whether customers without a value match.
 NEGATIVE: Final = frozenset({"is_not", "none_of", "not_in_last_days"})
 FEBRUARY: Final = 2
 LEAP_DAY: Final = 29
@@ -65,21 +65,21 @@ class ValueTest:
         self._declared = declared
         self._allowed_values = frozenset(allowed_values)
         self._holds = _predicate(compared, declared, today, zone)
-        self.of_no_value = holds_of_no_value(compared)
+        self.matches_missing = matches_missing_value(compared)
 
     def __call__(self, value: str | None) -> bool | None:
         if value is None:
-            return self.of_no_value
-        read = interpret(self._declared, value, allowed_values=self._allowed_values)
-        return None if read is None else self._holds(read)
+            return self.matches_missing
+        parsed = interpret(self._declared, value, allowed_values=self._allowed_values)
+        return None if parsed is None else self._holds(parsed)
 
 
-def holds_of_no_value(compared: ValueComparison) -> bool:
+def matches_missing_value(compared: ValueComparison) -> bool:
     return compared.comparison == "is_not_set" or (compared.comparison in NEGATIVE and bool(compared.without_value))
 
 
 def holds_on(when: When, day: date | None, today: date) -> bool:
-    """Whether a day, which may be missing, matches the comparison."""
+    """Whether a day matches the comparison; None is the day of an event that never happened."""
     if day is None:
         return when.comparison == "not_in_last_days" and bool(when.without_value)
     low, high, is_within = span_of_when(when, today)
@@ -115,67 +115,68 @@ def anniversary_in(day: date, year: int) -> date:
 
 
 def last_of_next(days: int | None, today: date) -> date:
+    """The last of the next days, today included."""
     return today + timedelta(days=(days or 1) - 1)
 
 
 def _predicate(compared: ValueComparison, declared: AttributeType, today: date, zone: tzinfo) -> Predicate:
-    if compared.comparison in _SET:
+    if compared.comparison in _PRESENCE:
         is_set = compared.comparison == "is_set"
         return lambda _: is_set
     match declared:
         case AttributeType.TEXT | AttributeType.ENUM:
             holds_of_text = text_predicate(compared)
-            return lambda read: holds_of_text(fold_text(str(read)))
+            return lambda parsed: holds_of_text(fold_text(str(parsed)))
         case AttributeType.NUMBER | AttributeType.CURRENCY:
-            return _of_number(compared)
+            return _number_predicate(compared)
         case AttributeType.BOOLEAN:
-            wanted = interpret(AttributeType.BOOLEAN, compared.value or "")
-            return lambda read: read is wanted
+            expected = interpret(AttributeType.BOOLEAN, compared.value or "")
+            return lambda parsed: parsed is expected
         case AttributeType.DATE:
-            holds = _of_day(compared, today, zone)
-            return lambda read: isinstance(read, date) and holds(day_of(read, zone))
+            holds = _day_predicate(compared, today, zone)
+            return lambda parsed: isinstance(parsed, date) and holds(day_of(parsed, zone))
 
 
 def text_predicate(compared: ValueComparison) -> Callable[[str], bool]:
     """A predicate on case-folded strings, for texts and enums."""
-    one = fold_text(compared.value or "")
-    among = frozenset(fold_text(value) for value in compared.values)
+    expected = fold_text(compared.value or "")
+    options = frozenset(fold_text(value) for value in compared.values)
     match compared.comparison:
         case "is":
-            return one.__eq__
+            return expected.__eq__
         case "is_not":
-            return one.__ne__
+            return expected.__ne__
         case "contains":
-            return lambda text: one in text
+            return lambda text: expected in text
         case "starts_with":
-            return lambda text: text.startswith(one)
+            return lambda text: text.startswith(expected)
         case "none_of":
-            return lambda text: text not in among
+            return lambda text: text not in options
         case _:
-            return among.__contains__
+            return options.__contains__
 
 
-def _of_number(compared: ValueComparison) -> Predicate:
+def _number_predicate(compared: ValueComparison) -> Predicate:
     if compared.comparison == "between":
         low, high = (Decimal(value.strip()) for value in compared.values)
-        return lambda read: isinstance(read, Decimal) and low <= read <= high
-    one = Decimal((compared.value or "0").strip())
+        return lambda parsed: isinstance(parsed, Decimal) and low <= parsed <= high
+    expected = Decimal((compared.value or "0").strip())
     match compared.comparison:
         case "is":
-            return lambda read: read == one
+            return lambda parsed: parsed == expected
         case "is_not":
-            return lambda read: read != one
+            return lambda parsed: parsed != expected
         case "less":
-            return lambda read: isinstance(read, Decimal) and read < one
+            return lambda parsed: isinstance(parsed, Decimal) and parsed < expected
         case "at_most":
-            return lambda read: isinstance(read, Decimal) and read <= one
+            return lambda parsed: isinstance(parsed, Decimal) and parsed <= expected
         case "more":
-            return lambda read: isinstance(read, Decimal) and read > one
+            return lambda parsed: isinstance(parsed, Decimal) and parsed > expected
         case _:
-            return lambda read: isinstance(read, Decimal) and read >= one
+            return lambda parsed: isinstance(parsed, Decimal) and parsed >= expected
 
 
-def _of_day(compared: ValueComparison, today: date, zone: tzinfo) -> Callable[[date], bool]:
+def _day_predicate(compared: ValueComparison, today: date, zone: tzinfo) -> Callable[[date], bool]:
     if compared.comparison == "anniversary_in_next_days":
         last = last_of_next(compared.days, today)
         years = range(today.year, last.year + 1)
@@ -187,11 +188,11 @@ def _of_day(compared: ValueComparison, today: date, zone: tzinfo) -> Callable[[d
 def span_of(compared: ValueComparison, today: date, zone: tzinfo) -> Span:
     match compared.comparison:
         case "before":
-            return _before(_constant(compared.value, zone))
+            return _before(_parse_day(compared.value, zone))
         case "after":
-            return _after(_constant(compared.value, zone))
+            return _after(_parse_day(compared.value, zone))
         case "between":
-            low, high = (_constant(value, zone) for value in compared.values)
+            low, high = (_parse_day(value, zone) for value in compared.values)
             return low, high, True
         case "in_next_days":
             return today, last_of_next(compared.days, today), True
@@ -207,6 +208,6 @@ def _after(day: date) -> Span:
     return (day + _DAY, date.max, True) if day < date.max else (date.max, date.min, True)
 
 
-def _constant(value: str | None, zone: tzinfo) -> date:
-    read = interpret(AttributeType.DATE, value or "")
-    return day_of(read, zone) if isinstance(read, date) else date.min
+def _parse_day(value: str | None, zone: tzinfo) -> date:
+    parsed = interpret(AttributeType.DATE, value or "")
+    return day_of(parsed, zone) if isinstance(parsed, date) else date.min

@@ -1,4 +1,7 @@
-"""The customer data that conditions read, sums over a customer's sales, and the value that each condition observed."""
+"""The customer data that conditions read, sums over a customer's sales, and the explanation of each condition's result.
+
+An explanation has an `Observed…`: the value of the customer that made the condition true or false.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +15,7 @@ from regulars.conditions.tree import Condition, ConsentState, Path
 
 
 class SaleLine(NamedTuple):
-    """A line of a sale; `properties` is None if the line has no product."""
+    """A line of a sale; `properties` is None if the line has no product. `millionths` is the quantity in millionths."""
 
     product_id: str | None
     properties: Mapping[str, Scalar] | None
@@ -156,38 +159,38 @@ class ConditionExplanation:
     inner: tuple["ConditionExplanation", ...] = ()
 
 
-# Whether a line has a wanted product; None if the condition has no product filter.
-Passes = Callable[[SaleLine], bool] | None
+# Whether a line has a product that the condition names; None if the condition has no product filter.
+LineFilter = Callable[[SaleLine], bool] | None
 
 
-def is_among(sale: CustomerSale, passes: Passes) -> bool:
-    return passes is None or any(passes(line) for line in sale.lines)
+def has_matching_line(sale: CustomerSale, line_filter: LineFilter) -> bool:
+    return line_filter is None or any(line_filter(line) for line in sale.lines)
 
 
-def spend_of(sales: Iterable[CustomerSale], currency: str, passes: Passes) -> int:
+def spend_of(sales: Iterable[CustomerSale], currency: str, line_filter: LineFilter) -> int:
     """The spend in cents: purchases minus returns; with a product filter, the totals of the matching lines."""
-    return sum(net_cents(sale, passes) for sale in sales if sale.currency == currency)
+    return sum(net_cents(sale, line_filter) for sale in sales if sale.currency == currency)
 
 
-def net_cents(sale: CustomerSale, passes: Passes) -> int:
-    """The net of a sale in cents, negative for a return. The stored total of a return is positive; its lines may be
-    stored as negative, and then their sum is below 0."""
+def net_cents(sale: CustomerSale, line_filter: LineFilter) -> int:
+    """The net of a sale in cents, negative for a return. The stored total of a return is positive. Some retailers store
+    its lines as negative, others as positive; the sign of their sum tells which."""
     is_return = sale.type == "RETURN"
-    if passes is None:
+    if line_filter is None:
         return -sale.amount_cents if is_return else sale.amount_cents
-    cents = sum(line.cents for line in sale.lines if passes(line))
-    is_unsigned = is_return and sum(line.cents for line in sale.lines) >= 0
-    return -cents if is_unsigned else cents
+    cents = sum(line.cents for line in sale.lines if line_filter(line))
+    is_stored_positive = is_return and sum(line.cents for line in sale.lines) >= 0
+    return -cents if is_stored_positive else cents
 
 
-def articles_of(sales: Iterable[CustomerSale], passes: Passes) -> int:
+def articles_of(sales: Iterable[CustomerSale], line_filter: LineFilter) -> int:
     """The number of articles bought minus returned, in millionths. Lines without a product are not counted."""
-    return sum(_net_millionths(sale, passes) for sale in sales)
+    return sum(_net_millionths(sale, line_filter) for sale in sales)
 
 
-def _net_millionths(sale: CustomerSale, passes: Passes) -> int:
+def _net_millionths(sale: CustomerSale, line_filter: LineFilter) -> int:
     lines = [line for line in sale.lines if line.properties is not None]
-    millionths = sum(line.millionths for line in lines if passes is None or passes(line))
-    # A till may send negative prices with positive quantities, so the sign of quantities is decided separately.
-    is_unsigned = sale.type == "RETURN" and sum(line.millionths for line in lines) >= 0
-    return -millionths if is_unsigned else millionths
+    millionths = sum(line.millionths for line in lines if line_filter is None or line_filter(line))
+    # Decided apart from prices: some tills send a return with negative prices and positive quantities.
+    is_stored_positive = sale.type == "RETURN" and sum(line.millionths for line in lines) >= 0
+    return -millionths if is_stored_positive else millionths

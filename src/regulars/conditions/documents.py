@@ -1,7 +1,7 @@
 """Reads a definition from JSON, in the current format or an older one, and writes its JSON Schema.
 
-Stored definitions are not rewritten, because older servers read them too. Each release reads every format that was ever
-stored; `tests/conditions/test_upgrade.py` has an example of each.
+Stored definitions are not rewritten, because servers of an older release read them too. Each release reads every format
+that was ever stored; `tests/conditions/test_upgrade.py` has an example of each.
 """
 
 import inspect
@@ -61,37 +61,38 @@ def read_document(
 
 def schema_of(kind: type[msgspec.Struct], title: str, *, without: Collection[type[msgspec.Struct]] = ()) -> bytes:
     """The JSON Schema of a definition; `without` are condition types that it does not allow."""
-    described = msgspec.json.schema(kind)
-    names = {f"#/$defs/{leaf.__name__}" for leaf in without}
+    schema = msgspec.json.schema(kind)
+    removed = {f"#/$defs/{leaf.__name__}" for leaf in without}
     for leaf in without:
-        described["$defs"].pop(leaf.__name__)
-    for part in described["$defs"].values():
+        schema["$defs"].pop(leaf.__name__)
+    for part in schema["$defs"].values():
         items = part.get("properties", {}).get("of", {}).get("items", {})
         if "anyOf" in items:
-            items["anyOf"] = [option for option in items["anyOf"] if option["$ref"] not in names]
+            items["anyOf"] = [option for option in items["anyOf"] if option["$ref"] not in removed]
             mapping = items["discriminator"]["mapping"]
-            items["discriminator"]["mapping"] = {tag: ref for tag, ref in mapping.items() if ref not in names}
+            items["discriminator"]["mapping"] = {tag: ref for tag, ref in mapping.items() if ref not in removed}
         if "description" in part:
             # Before Python 3.13 a docstring still has its indentation.
             part["description"] = inspect.cleandoc(part["description"])
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **described}
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
     return msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n"
 
 
 def describe_decode_error(message: str) -> tuple[str, str]:
-    """The path in the document (empty if msgspec names none) and a message for the user."""
-    found = _PATH.search(message)
-    text = message[: found.start()] if found else message
+    """Split an error of msgspec into the path in the document, empty if there is none, and a message for the user."""
+    path_match = _PATH.search(message)
+    text = message[: path_match.start()] if path_match else message
     for pattern, replacement in _REPHRASED:
         text = pattern.sub(replacement, text)
     for name, replacement in _TYPE_NAMES.items():
         text = re.sub(rf"\b{name}\b", replacement, text)
-    return found["path"] if found else "", text.replace("`", "'") + "."
+    return path_match["path"] if path_match else "", text.replace("`", "'") + "."
 
 
 _BOOLEANS: Final = {"is_true": "true", "is_false": "false"}
+# A number of days from 1 to 3650, which older journeys stored as text.
 _DAYS: Final = re.compile(r"0{0,3}[1-9][0-9]{0,2}|[12][0-9]{3}|3[0-5][0-9]{2}|36[0-4][0-9]|3650")
-_COMPARED: Final = ("comparison", "value", "values")
+_COMPARISON_FIELDS: Final = ("comparison", "value", "values")
 _GROUPS: Final = frozenset({"all", "any", "none"})
 
 
@@ -134,11 +135,11 @@ def _upgrade_purchases(data: Mapping[str, Any]) -> dict[str, Any]:
 def _upgrade_product(data: Mapping[str, Any]) -> dict[str, Any]:
     """An older condition of journeys: the comparison was a sibling of the property. A property without a comparison was
     a fault, and still is."""
-    compared = {name: data[name] for name in _COMPARED if data.get(name) is not None}
-    other_fields = {name: value for name, value in data.items() if name not in _COMPARED and value is not None}
+    comparison = {name: data[name] for name in _COMPARISON_FIELDS if data.get(name) is not None}
+    other_fields = {name: value for name, value in data.items() if name not in _COMPARISON_FIELDS and value is not None}
     key = other_fields.get("property")
     return (
-        {**other_fields, "property": {"key": key, "comparison": "between", **compared}}
+        {**other_fields, "property": {"key": key, "comparison": "between", **comparison}}
         if isinstance(key, str)
         else other_fields
     )
@@ -178,7 +179,7 @@ def _upgrade_comparison(data: dict[str, Any], *, of_journey: bool) -> dict[str, 
         return {**data, "comparison": "is", "value": _BOOLEANS[comparison]}
     if of_journey and comparison == "in_last_days" and "days" not in data and "value" in data:
         other_fields = {name: value for name, value in data.items() if name != "value"}
-        # A value that is not such a number was a fault; without `days` it still is.
+        # Any other value was a fault; without `days` it still is.
         return {**other_fields, "days": int(data["value"])} if _DAYS.fullmatch(str(data["value"])) else other_fields
     if of_journey and comparison in NEGATIVE and "without_value" not in data:
         return {**data, "without_value": False}

@@ -1,10 +1,10 @@
-"""Evaluates conditions for one customer: whether they are true, and the values that they observed.
+"""Evaluates conditions for one customer: whether they are true, and the customer's values that decided it.
 
-It evaluates one customer at a time, and is the reference for the tests of faster evaluations.
+Segments are counted by a faster evaluation of all customers together; tests compare its results with this module.
 
-There are three results: true, false, and unknown (None), when the declared type cannot read a value. A group
+There are three results: true, false, and unknown (None), when a value cannot be parsed as the declared type. A group
 whose result depends on an unknown condition is unknown too, even *none*. The caller checks the definition for faults
-first (`check.py`) and does not evaluate one with a fault.
+first (`check.py`) and does not evaluate a definition with a fault.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,8 +22,8 @@ from regulars.sales.model import millionths
 
 
 class Subject(NamedTuple):
-    """The customer and the day. `segments` says for each segment whether the customer is in it; None if it is
-    unknown."""
+    """The customer and the day for which conditions are evaluated. `segments` says of each segment whether the customer
+    is a member; None if that is unknown."""
 
     customer: customers.Customer
     today: date
@@ -32,19 +32,18 @@ class Subject(NamedTuple):
 
 
 class Evaluator:
-    """Evaluates conditions for customers; the tests of values are created once and used for all customers."""
+    """Evaluates conditions; each `ValueTest` is created once and used for all customers."""
 
     def __init__(self, context: ConditionContext) -> None:
         self.context = context
         self._tests: dict[tuple[tree.ValueComparison, date], ValueTest | None] = {}
-        matches = {segment_id: None if it.faults else it.match for segment_id, it in context.segments.items()}
-        all_segments = tree.All(of=tuple(tree.InSegment(id=segment_id) for segment_id in matches))
-        self._segments = [
-            (it, match) for it in tree.innermost_first(all_segments, matches) if (match := matches[it]) is not None
-        ]
+        matches = {key: None if segment.faults else segment.match for key, segment in context.segments.items()}
+        all_segments = tree.All(of=tuple(tree.InSegment(id=key) for key in matches))
+        order = tree.order_referenced_segments(all_segments, matches)
+        self._segments = [(key, match) for key in order if (match := matches[key]) is not None]
 
     def find_segments(self, customer: customers.Customer, today: date) -> dict[str, bool | None]:
-        """Whether the customer is in each of the known segments; each segment is evaluated once."""
+        """Evaluate each segment of the context once: whether the customer is a member."""
         memberships: dict[str, bool | None] = {}
         for segment_id, match in self._segments:
             memberships[segment_id] = self.holds(match, Subject(customer, today, memberships))
@@ -57,57 +56,57 @@ class Evaluator:
         self, condition: tree.Condition, subject: Subject, path: tree.Path = ()
     ) -> customers.ConditionExplanation:
         if isinstance(condition, tree.Group):
-            inner = tuple(self.explain(each, subject, (*path, index)) for index, each in enumerate(condition.of))
+            inner = tuple(self.explain(child, subject, (*path, index)) for index, child in enumerate(condition.of))
             return customers.ConditionExplanation(
-                path, condition, combine(condition, [each.holds for each in inner]), None, inner
+                path, condition, combine(condition, [child.holds for child in inner]), None, inner
             )
-        holds, observation = self._leaf(condition, subject)
+        holds, observation = self._explain_leaf(condition, subject)
         return customers.ConditionExplanation(path, condition, holds, observation)
 
-    def _leaf(self, condition: tree.Leaf, subject: Subject) -> tuple[bool | None, customers.Observation | None]:
+    def _explain_leaf(self, condition: tree.Leaf, subject: Subject) -> tuple[bool | None, customers.Observation | None]:
         customer, today = subject.customer, subject.today
         match condition:
             case tree.OfAttribute():
-                return self._attribute(condition, subject)
+                return self._test_value(condition, subject)
             case tree.Consent():
-                return self._consent(condition, subject), customers.ObservedConsent(customer.consent)
+                return self._matches_consent(condition, subject), customers.ObservedConsent(customer.consent)
             case tree.Texts():
-                return _texts(condition, subject)
-            case tree.ReceivedCampaign(id=campaign, is_=wanted):
+                return _explain_texts(condition, subject)
+            case tree.ReceivedCampaign(id=campaign, is_=expected):
                 is_received = CAMPAIGN.decode(campaign) in customer.campaigns
-                return is_received is wanted, customers.ObservedCampaign(is_received)
+                return is_received is expected, customers.ObservedCampaign(is_received)
             case tree.Created(when=when):
                 return holds_on(when, customer.created, today), customers.ObservedDay(customer.created)
-            case tree.Named(is_=wanted):
-                return customer.is_named is wanted, customers.ObservedName(customer.is_named)
-            case tree.Country(any_of=several):
-                return customer.country in several, customers.ObservedCountry(customer.country)
-            case tree.InSegment(id=segment_id, is_=wanted):
+            case tree.Named(is_=expected):
+                return customer.is_named is expected, customers.ObservedName(customer.is_named)
+            case tree.Country(any_of=countries):
+                return customer.country in countries, customers.ObservedCountry(customer.country)
+            case tree.InSegment(id=segment_id, is_=expected):
                 is_in = subject.segments.get(segment_id)
-                return None if is_in is None else is_in is wanted, self._segment(segment_id)
+                return None if is_in is None else is_in is expected, self._observe_segment(segment_id)
             case _ if isinstance(condition, tree.OfTicket):
-                holds = None if subject.ticket is None else self._ticket(condition, subject.ticket, today)
+                holds = None if subject.ticket is None else self._matches_ticket(condition, subject.ticket, today)
                 return holds, customers.ObservedTicket(subject.ticket)
             case _:
-                return self._sales(condition, subject)
+                return self._explain_sales(condition, subject)
 
-    def _segment(self, segment_id: str) -> customers.ObservedSegment | None:
-        context = self.context.segments.get(segment_id)
+    def _observe_segment(self, segment_id: str) -> customers.ObservedSegment | None:
+        segment = self.context.segments.get(segment_id)
         return (
             None
-            if context is None
-            else customers.ObservedSegment(context.name, context.version, is_faulty=bool(context.faults))
+            if segment is None
+            else customers.ObservedSegment(segment.name, segment.version, is_faulty=bool(segment.faults))
         )
 
-    def _attribute(self, condition: tree.OfAttribute, subject: Subject) -> tuple[bool | None, customers.Observation]:
+    def _test_value(self, condition: tree.OfAttribute, subject: Subject) -> tuple[bool | None, customers.Observation]:
         value = subject.customer.attributes.get(condition.key)
-        test = self._test(condition, subject.today)
+        test = self._find_test(condition, subject.today)
         if test is None:
             return None, customers.ObservedValue(value)
         holds = test(value)
         return holds, customers.ObservedValue(value, is_readable=holds is not None)
 
-    def _test(self, compared: tree.ValueComparison, today: date) -> ValueTest | None:
+    def _find_test(self, compared: tree.ValueComparison, today: date) -> ValueTest | None:
         """The test of a comparison; None if the key is unknown, or if its type does not allow the comparison."""
         if (compared, today) not in self._tests:
             context = self.context
@@ -119,101 +118,99 @@ class Evaluator:
             self._tests[compared, today] = test
         return self._tests[compared, today]
 
-    def _consent(self, condition: tree.Consent, subject: Subject) -> bool:
+    def _matches_consent(self, condition: tree.Consent, subject: Subject) -> bool:
         consent = subject.customer.consent
         holds = consent.state == condition.state
         if condition.sources:
             holds &= consent.source in condition.sources
         if condition.stores:
-            holds &= consent.store_id in self._stores(condition.stores)
+            holds &= consent.store_id in self._store_ids(condition.stores)
         if condition.since is not None:
             holds &= consent.since is not None and holds_on(condition.since, consent.since, subject.today)
         return holds is condition.is_
 
-    def _ticket(self, condition: tree.OfTicket, ticket: customers.Ticket, today: date) -> bool | None:
+    def _matches_ticket(self, condition: tree.OfTicket, ticket: customers.Ticket, today: date) -> bool | None:
         match condition:
             case tree.OfStore(any_of=stores):
-                return ticket.store_id in self._stores(stores)
+                return ticket.store_id in self._store_ids(stores)
             case tree.OfCurrency(any_of=currencies):
                 return ticket.currency in currencies
             case tree.OfAmount(at_least_cents=low, at_most_cents=high):
                 return _is_within(ticket.amount_cents, low, high)
             case tree.OfProduct(any_of=products, property=compared):
-                return any_of([self._passes(line, products, compared, today) for line in ticket.lines])
+                return any_of([self._matches_line(line, products, compared, today) for line in ticket.lines])
 
-    def _sales(self, condition: tree.OfSales, subject: Subject) -> tuple[bool | None, customers.Observation]:
+    def _explain_sales(self, condition: tree.OfSales, subject: Subject) -> tuple[bool | None, customers.Observation]:
         """If the property of a line cannot be parsed, the condition is evaluated twice, with the line as a match and
         without it; if the results differ, the result is unknown."""
         compared, products, today = condition.property, condition.products, subject.today
         if not products and compared is None:
-            return self._measure(condition, subject, None)
-        holds, observation = self._measure(
-            condition, subject, lambda line: self._passes(line, products, compared, today) is True
-        )
-        if compared is not None and (
-            self._measure(condition, subject, lambda line: self._passes(line, products, compared, today) is not False)[
-                0
-            ]
-            is not holds
-        ):
-            return None, observation
-        return holds, observation
+            return self._measure_sales(condition, subject, None)
 
-    def _passes(
+        def matches(line: customers.SaleLine) -> bool | None:
+            return self._matches_line(line, products, compared, today)
+
+        holds, observation = self._measure_sales(condition, subject, lambda line: matches(line) is True)
+        if compared is None:
+            return holds, observation
+        holds_with_unparsed, _ = self._measure_sales(condition, subject, lambda line: matches(line) is not False)
+        return holds if holds_with_unparsed is holds else None, observation
+
+    def _matches_line(
         self, line: customers.SaleLine, products: Collection[str], compared: tree.ValueComparison | None, today: date
     ) -> bool | None:
         if line.properties is None or (products and line.product_id not in products):
             return False
         if compared is None:
             return True
-        value, test = line.properties.get(compared.key), self._test(compared, today)
+        value, test = line.properties.get(compared.key), self._find_test(compared, today)
         return None if test is None else test(None if value is None else spell(value))
 
-    def _measure(
-        self, condition: tree.OfSales, subject: Subject, passes: customers.Passes
+    def _measure_sales(
+        self, condition: tree.OfSales, subject: Subject, line_filter: customers.LineFilter
     ) -> tuple[bool, customers.ObservedSales]:
-        sales = list(self._find_sales(condition, subject, passes))
+        sales = list(self._find_sales(condition, subject, line_filter))
         match condition:
             case tree.FirstPurchase(when=when) | tree.LastPurchase(when=when):
                 bought = [sale for sale in sales if sale.type == "PURCHASE"]
-                end = 0 if isinstance(condition, tree.FirstPurchase) else -1
-                sale = bought[end] if bought else None
+                index = 0 if isinstance(condition, tree.FirstPurchase) else -1
+                sale = bought[index] if bought else None
                 day = None if sale is None else sale.day
                 return holds_on(when, day, subject.today), customers.ObservedDay(day, sale)
-            case tree.Spend(at_least_cents=least, at_most_cents=most):
-                cents = customers.spend_of(sales, condition.currency, passes)
-                return _is_within(cents, least, most, none=condition.none), customers.ObservedMoney(
+            case tree.Spend(at_least_cents=low, at_most_cents=high):
+                cents = customers.spend_of(sales, condition.currency, line_filter)
+                return _is_within(cents, low, high, none=condition.none), customers.ObservedMoney(
                     cents, condition.currency
                 )
-            case tree.TicketValue(at_least_cents=least, at_most_cents=most):
+            case tree.TicketValue(at_least_cents=low, at_most_cents=high):
                 bought = [sale for sale in sales if sale.type == "PURCHASE" and sale.currency == condition.currency]
-                values = [customers.net_cents(sale, passes) for sale in bought]
-                holds = any(_is_within(value, least, most) for value in values)
+                values = [customers.net_cents(sale, line_filter) for sale in bought]
+                holds = any(_is_within(value, low, high) for value in values)
                 return holds, customers.ObservedMoney(max(values, default=None), condition.currency)
             case tree.Bought(count="articles"):
-                articles = customers.articles_of(sales, passes)
+                articles = customers.articles_of(sales, line_filter)
                 low, high = (None if it is None else millionths(it) for it in (condition.at_least, condition.at_most))
                 return _is_within(articles, low, high, none=condition.none), customers.ObservedArticles(
                     Decimal(articles).scaleb(-6)
                 )
             case tree.Bought() | tree.Returned():
-                return _times(condition, sales)
+                return _count_times(condition, sales)
 
     def _find_sales(
-        self, condition: tree.OfSales, subject: Subject, passes: customers.Passes
+        self, condition: tree.OfSales, subject: Subject, line_filter: customers.LineFilter
     ) -> Iterator[customers.CustomerSale]:
-        """The customer's sales in the window and stores that have a wanted line, earliest first."""
+        """The customer's sales in the window and stores that have a matching line, earliest first."""
         window = None if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) else condition.window
         first, last = days_of(window, subject.today)
-        stores = self._stores(condition.stores)
+        stores = self._store_ids(condition.stores)
         ticket_id = None if subject.ticket is None else subject.ticket.id
         for sale in subject.customer.sales:
-            is_here = first <= sale.day <= last and (not condition.stores or sale.store_id in stores)
-            if is_here and sale.id != ticket_id and customers.is_among(sale, passes):
+            is_in_scope = first <= sale.day <= last and (not condition.stores or sale.store_id in stores)
+            if is_in_scope and sale.id != ticket_id and customers.has_matching_line(sale, line_filter):
                 yield sale
 
-    def _stores(self, wanted: Collection[str]) -> set[UUID]:
-        return {self.context.stores[store] for store in wanted if store in self.context.stores}
+    def _store_ids(self, stores: Collection[str]) -> set[UUID]:
+        return {self.context.stores[store] for store in stores if store in self.context.stores}
 
 
 def combine(group: tree.Group, inner: Collection[bool | None]) -> bool | None:
@@ -227,11 +224,11 @@ def combine(group: tree.Group, inner: Collection[bool | None]) -> bool | None:
             return None if any_holds is None else not any_holds
 
 
-def any_of(answers: Collection[bool | None]) -> bool | None:
-    return True if True in answers else None if None in answers else False
+def any_of(results: Collection[bool | None]) -> bool | None:
+    return True if True in results else None if None in results else False
 
 
-def _texts(condition: tree.Texts, subject: Subject) -> tuple[bool, customers.Observation]:
+def _explain_texts(condition: tree.Texts, subject: Subject) -> tuple[bool, customers.Observation]:
     journey_id = None if condition.journey is None else JOURNEY.decode(condition.journey)
     days = [
         text.day
@@ -242,14 +239,14 @@ def _texts(condition: tree.Texts, subject: Subject) -> tuple[bool, customers.Obs
     return bool(days) is condition.got, customers.ObservedTexts(len(days), max(days, default=None))
 
 
-def _times(condition: tree.OfTimes, sales: list[customers.CustomerSale]) -> tuple[bool, customers.ObservedTimes]:
-    wanted = "RETURN" if isinstance(condition, tree.Returned) else "PURCHASE"
-    found = [sale for sale in sales if sale.type == wanted]
-    is_bare = condition.at_least is None and condition.at_most is None and not condition.none
-    least = 1 if is_bare else condition.at_least
-    times = len({sale.day for sale in found}) if tree.is_of_days(condition) else len(found)
+def _count_times(condition: tree.OfTimes, sales: list[customers.CustomerSale]) -> tuple[bool, customers.ObservedTimes]:
+    sale_type = "RETURN" if isinstance(condition, tree.Returned) else "PURCHASE"
+    matching = [sale for sale in sales if sale.type == sale_type]
+    has_no_limit = condition.at_least is None and condition.at_most is None and not condition.none
+    least = 1 if has_no_limit else condition.at_least
+    times = len({sale.day for sale in matching}) if tree.counts_days(condition) else len(matching)
     holds = _is_within(times, least, condition.at_most, none=condition.none)
-    return holds, customers.ObservedTimes(times, found[-1] if found else None)
+    return holds, customers.ObservedTimes(times, matching[-1] if matching else None)
 
 
 def _is_within(value: int, low: float | None, high: float | None, *, none: bool = False) -> bool:

@@ -1,4 +1,4 @@
-"""Describes conditions as sentences, for pages, commands, traces and differences between versions."""
+"""Describes conditions as sentences, for pages, commands, the traces of journeys, and differences between versions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,10 +64,10 @@ KINDS: Final = {
 }
 # Conditions on the ticket that triggered a journey.
 TICKET_KINDS: Final = {"amount": "Amount", "currency": "Currency", "store": "Store", "product": "Product"}
-VALUES_SHOWN: Final = 3
+VALUES_SHOWN_MAX: Final = 3
 
 
-class Spelling(Protocol):
+class ValueFormat(Protocol):
     """Formats values in a user's language."""
 
     def number(self, value: float | Decimal) -> str: ...
@@ -75,14 +75,14 @@ class Spelling(Protocol):
     def full_day(self, value: date) -> str: ...
 
 
-class PlainSpelling:
+class PlainFormat:
     """The same format for all users: for commands and stored text."""
 
     def number(self, value: float | Decimal) -> str:
         return str(value)
 
     def money(self, cents: int, currency: str) -> str:
-        return f"{spell_cents(cents)} {currency}"
+        return f"{format_cents(cents)} {currency}"
 
     def full_day(self, value: date) -> str:
         return value.isoformat()
@@ -100,28 +100,28 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Describes conditions as sentences for one user; if `constants` is false, the compared values are hidden."""
+    """Describes conditions as sentences for one user; without `constants` it replaces the compared values by "…"."""
 
-    format: Spelling = field(default_factory=PlainSpelling)
+    format: ValueFormat = field(default_factory=PlainFormat)
     names: Names = field(default_factory=Names)
     constants: bool = True
 
     def line(self, condition: tree.Condition) -> str:
         """A whole tree in one line, with groups in brackets."""
         match condition:
-            case tree.All(of=several):
-                return self._joined(several, " and ")
-            case tree.Any(of=several):
-                return self._joined(several, " or ")
-            case tree.Nothing(of=several):
-                return f"none of: {self._joined(several, ' or ')}"
+            case tree.All(of=conditions):
+                return self._join(conditions, " and ")
+            case tree.Any(of=conditions):
+                return self._join(conditions, " or ")
+            case tree.Nothing(of=conditions):
+                return f"none of: {self._join(conditions, ' or ')}"
             case tree.OfAttribute():
                 return self.sentence(condition)
             case _:
                 sentence = self.sentence(condition)
                 return sentence[:1].lower() + sentence[1:]
 
-    def _joined(self, conditions: tuple[tree.Condition, ...], word: str) -> str:
+    def _join(self, conditions: tuple[tree.Condition, ...], word: str) -> str:
         labels = [f"({self.line(it)})" if isinstance(it, tree.All | tree.Any) else self.line(it) for it in conditions]
         return word.join(labels) or "nothing"
 
@@ -135,12 +135,12 @@ class Labels:
                 return self._texts(condition)
             case tree.Created(when=when):
                 return f"Became a customer{self._when(when)}"
-            case tree.Named(is_=wanted):
-                return "Known by name" if wanted else "Not known by name"
-            case tree.Country(any_of=several):
-                return f"Number of {self._list_some(several)}"
-            case tree.InSegment(id=segment_id, is_=wanted):
-                verb = "In" if wanted else "Not in"
+            case tree.Named(is_=expected):
+                return "Known by name" if expected else "Not known by name"
+            case tree.Country(any_of=countries):
+                return f"Number of {self._list_first(countries)}"
+            case tree.InSegment(id=segment_id, is_=expected):
+                verb = "In" if expected else "Not in"
                 return f"{verb} the segment {self.names.segments.get(segment_id, segment_id)}"
             case _ if isinstance(condition, tree.Group):
                 return GROUPS[tree.kind_of(condition)]
@@ -153,22 +153,22 @@ class Labels:
         if isinstance(condition, tree.ReceivedCampaign):
             verb = "Received" if condition.is_ else "Did not receive"
             return f"{verb} the campaign {self.names.campaigns.get(condition.id, condition.id)}"
-        compared = condition.journey
-        journey = "" if compared is None else f" from {self.names.journeys.get(compared, compared)}"
+        journey_id = condition.journey
+        journey = "" if journey_id is None else f" from {self.names.journeys.get(journey_id, journey_id)}"
         verb = "Got a text" if condition.got else "Got no text"
         return f"{verb}{journey} in the last {self._number(condition.days)} days"
 
     def _ticket(self, condition: tree.OfTicket) -> str:
         match condition:
             case tree.OfStore(any_of=stores):
-                return f"The ticket is of {self._list_some([self.names.stores.get(it, it) for it in stores])}"
+                return f"The ticket is of {self._list_first([self.names.stores.get(each, each) for each in stores])}"
             case tree.OfAmount(at_least_cents=low, at_most_cents=high):
-                spelled = [None if it is None else self._text(spell_cents(it)) for it in (low, high)]
-                return f"The ticket is {self._bound(*spelled) if any(spelled) else 'of any amount'}"
+                limits = [None if each is None else self._text(format_cents(each)) for each in (low, high)]
+                return f"The ticket is {self._limits(*limits) if any(limits) else 'of any amount'}"
             case tree.OfCurrency(any_of=currencies):
                 return f"Paid in {' or '.join(currencies)}"
             case tree.OfProduct(any_of=products, property=compared):
-                of = f" of {self._list_some(products)}" if products else ""
+                of = f" of {self._list_first(products)}" if products else ""
                 where = "" if compared is None else f" where {self._comparison(compared)}"
                 return f"The ticket has a product{of}{where}"
 
@@ -182,10 +182,10 @@ class Labels:
         return f" from {self._day(window.from_)} to {self._day(window.to)}"
 
     def among(self, condition: tree.OfSales) -> str:
-        """The filter of sales by store and product."""
+        """Describe the filter of sales by store and product."""
         parts = []
         if condition.products:
-            parts.append(f" of {self._list_some(condition.products)}")
+            parts.append(f" of {self._list_first(condition.products)}")
         if condition.property is not None:
             parts.append(f" where {self._comparison(condition.property)}")
         if condition.stores:
@@ -197,28 +197,28 @@ class Labels:
         among = self.among(condition)
         match condition:
             case tree.FirstPurchase(when=when) | tree.LastPurchase(when=when):
-                which = "First" if isinstance(condition, tree.FirstPurchase) else "Last"
-                also = ", or never bought" if when.without_value else ""
-                return f"{which} purchase{among}{self._when(when)}{also}"
+                ordinal = "First" if isinstance(condition, tree.FirstPurchase) else "Last"
+                or_never = ", or never bought" if when.without_value else ""
+                return f"{ordinal} purchase{among}{self._when(when)}{or_never}"
             case tree.Spend():
                 low, high = condition.at_least_cents, condition.at_most_cents
-                amount = self._bound(self._money(low, condition.currency), self._money(high, condition.currency))
+                amount = self._limits(self._money(low, condition.currency), self._money(high, condition.currency))
                 amount = f"nothing in {condition.currency}" if condition.none else amount
                 return f"Spent net {amount}{among}{self.window(condition.window)}"
             case tree.TicketValue():
                 low, high = condition.at_least_cents, condition.at_most_cents
-                amount = self._bound(self._money(low, condition.currency), self._money(high, condition.currency))
+                amount = self._limits(self._money(low, condition.currency), self._money(high, condition.currency))
                 return f"A ticket of {amount}{among}{self.window(condition.window)}"
             case tree.Bought(count="articles"):
-                count = "no" if condition.none else self._numbers(condition.at_least, condition.at_most)
+                count = "no" if condition.none else self._number_limits(condition.at_least, condition.at_most)
                 return f"Bought {count} articles net{among}{self.window(condition.window)}"
             case _:
                 verb = "Returned" if isinstance(condition, tree.Returned) else "Bought"
                 if condition.none:
                     return f"{verb} nothing{among}{self.window(condition.window)}"
-                is_bare = condition.at_least is None and condition.at_most is None
-                times = self._numbers(1 if is_bare else condition.at_least, condition.at_most)
-                count = f"on {times} days" if tree.is_of_days(condition) else f"{times} times"
+                has_no_limit = condition.at_least is None and condition.at_most is None
+                times = self._number_limits(1 if has_no_limit else condition.at_least, condition.at_most)
+                count = f"on {times} days" if tree.counts_days(condition) else f"{times} times"
                 return f"{verb} {count}{among}{self.window(condition.window)}"
 
     def _comparison(self, compared: tree.ValueComparison) -> str:
@@ -226,7 +226,7 @@ class Labels:
         if compared.comparison == "between":
             sentence += " " + " and ".join(self._text(value) for value in compared.values)
         elif compared.values:
-            sentence += f" {self._list_some(compared.values)}"
+            sentence += f" {self._list_first(compared.values)}"
         elif compared.value is not None:
             sentence += f" {self._text(compared.value)}"
         elif compared.days is not None:
@@ -238,7 +238,7 @@ class Labels:
     def _consent(self, condition: tree.Consent) -> str:
         sentence = (STATES if condition.is_ else NOT_STATES)[condition.state]
         if condition.sources:
-            sentence += f" by {self._list_some(condition.sources)}"
+            sentence += f" by {self._list_first(condition.sources)}"
         if condition.stores:
             sentence += " in " + ", ".join(self.names.stores.get(store, store) for store in condition.stores)
         return sentence if condition.since is None else sentence + self._when(condition.since)
@@ -256,11 +256,11 @@ class Labels:
             case "not_in_last_days":
                 return f" not in the last {self._number(when.days or 0)} days"
 
-    def _numbers(self, low: float | None, high: float | None) -> str:
-        return self._bound(None if low is None else self._number(low), None if high is None else self._number(high))
+    def _number_limits(self, low: float | None, high: float | None) -> str:
+        return self._limits(None if low is None else self._number(low), None if high is None else self._number(high))
 
     @staticmethod
-    def _bound(low: str | None, high: str | None) -> str:
+    def _limits(low: str | None, high: str | None) -> str:
         if low is not None and high is not None:
             return f"between {low} and {high}"
         return f"at least {low}" if low is not None else f"at most {high}"
@@ -276,16 +276,16 @@ class Labels:
     def _text(self, value: str) -> str:
         return value if self.constants else HIDDEN
 
-    def _list_some(self, values: Sequence[str]) -> str:
+    def _list_first(self, values: Sequence[str]) -> str:
         if not self.constants:
             return HIDDEN
-        if len(values) <= VALUES_SHOWN:
+        if len(values) <= VALUES_SHOWN_MAX:
             return " or ".join(values)
-        return f"{', '.join(values[:VALUES_SHOWN])} or {len(values) - VALUES_SHOWN} others"
+        return f"{', '.join(values[:VALUES_SHOWN_MAX])} or {len(values) - VALUES_SHOWN_MAX} others"
 
     def _day(self, day: date) -> str:
         return self.format.full_day(day) if self.constants else HIDDEN
 
 
-def spell_cents(cents: int) -> str:
-    return f"{cents // 100}.{cents % 100:02d}" if cents >= 0 else f"-{spell_cents(-cents)}"
+def format_cents(cents: int) -> str:
+    return f"{cents // 100}.{cents % 100:02d}" if cents >= 0 else f"-{format_cents(-cents)}"

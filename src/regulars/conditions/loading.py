@@ -19,7 +19,7 @@ from regulars.messaging.number_location import find_country
 from regulars.organizations.manage import find_secret_and_country
 from regulars.sales.model import millionths
 
-# No zone is further from UTC than this.
+# More than the offset of any time zone from UTC.
 ZONE_SLACK: Final = timedelta(days=2)
 _STATES: Final[dict[Reason, tree.ConsentState]] = {
     Reason.SUBSCRIBED: "may_be_texted",
@@ -40,16 +40,16 @@ async def load_customers(
     with_consent: bool = False,
     sales_max: int | None = None,
 ) -> dict[UUID, Customer]:
-    """Load the existing customers, each with the data that the conditions need on this day or a later one; of each at
-    most `sales_max` sales, the last recorded."""
+    """Load the customers that exist, with the data that the conditions need today or on a later day. Of each customer,
+    load at most the `sales_max` sales that were recorded last."""
     parts = [part for condition in conditions for _, part in tree.walk(condition)]
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
-    existing = [row.id for row in rows]
+    existing_ids = [row.id for row in rows]
     needs_consent = with_consent or any(isinstance(part, tree.Consent) for part in parts)
     consents = await _find_consents(tx, organization_id, rows, zone) if needs_consent else {}
-    sales = await _find_sales(tx, organization_id, parts, existing, zone=zone, today=today, sales_max=sales_max)
-    texts = await _find_texts(tx, organization_id, parts, existing, zone=zone, today=today)
-    campaigns = await _find_campaigns(tx, organization_id, parts, existing, zone=zone)
+    sales = await _find_sales(tx, organization_id, parts, existing_ids, zone=zone, today=today, sales_max=sales_max)
+    texts = await _find_texts(tx, organization_id, parts, existing_ids, zone=zone, today=today)
+    campaigns = await _find_campaigns(tx, organization_id, parts, existing_ids, zone=zone)
     return {
         row.id: Customer(
             id=row.id,
@@ -67,7 +67,7 @@ async def load_customers(
 
 
 async def find_states(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, tree.ConsentState]:
-    """The consent state of each customer now; customers who no longer exist are absent."""
+    """The current consent state of each customer who exists."""
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
     consents = await _find_consents(tx, organization_id, rows, UTC)
     return {profile_id: consent.state for profile_id, consent in consents.items()}
@@ -84,31 +84,31 @@ async def _find_consents(
     verdicts = await check(tx, organization_id, items, secret=secret, find_suppressed=find_suppressed)
     by_profile, by_number = verdicts[: len(rows)], verdicts[len(rows) :]
     return {
-        row.id: _consent_of(verdict, own_number, zone)
-        for row, verdict, own_number in zip(rows, by_profile, by_number, strict=True)
+        row.id: _consent_of(verdict, number_verdict, zone)
+        for row, verdict, number_verdict in zip(rows, by_profile, by_number, strict=True)
     }
 
 
-def _consent_of(verdict: ConsentVerdict, own_number: ConsentVerdict, zone: tzinfo) -> CustomerConsent:
+def _consent_of(verdict: ConsentVerdict, number_verdict: ConsentVerdict, zone: tzinfo) -> CustomerConsent:
     subscription = verdict.subscription
     if subscription is None:
-        return CustomerConsent("do_not_contact" if _is_on_do_not_contact_list(own_number) else "never_asked")
+        return CustomerConsent("do_not_contact" if _is_on_do_not_contact_list(number_verdict) else "never_asked")
     state = subscription.state
-    moment = state.consented_at if state.status is Status.SUBSCRIBED else state.unsubscribed_at
+    decided_at = state.consented_at if state.status is Status.SUBSCRIBED else state.unsubscribed_at
     return CustomerConsent(
         _STATES[verdict.reason],
         state.source,
         state.store_id,
-        None if moment is None else day_of(moment, zone),
+        None if decided_at is None else day_of(decided_at, zone),
     )
 
 
-def _is_on_do_not_contact_list(own_number: ConsentVerdict) -> bool:
-    """Whether the number is only on the do-not-contact list: it never had a consent that took effect. An opt-in that
-    arrives after a newer opt-out does not take effect."""
-    if own_number.subscription is None:
+def _is_on_do_not_contact_list(number_verdict: ConsentVerdict) -> bool:
+    """Whether the number was withdrawn without ever having a consent that took effect. An opt-in that arrives after a
+    newer opt-out does not take effect."""
+    if number_verdict.subscription is None:
         return False
-    state = own_number.subscription.state
+    state = number_verdict.subscription.state
     return state.status is Status.UNSUBSCRIBED and (state.is_erased or state.consented_at is None)
 
 
@@ -125,17 +125,17 @@ async def _find_sales(
     sales_conditions = [part for part in parts if isinstance(part, tree.OfSales)]
     if not sales_conditions or not ids:
         return {}
-    first = min(_first_day(part, today) for part in sales_conditions)
+    first_day = min(_first_day(part, today) for part in sales_conditions)
     with_lines = any(
-        tree.is_net_articles(part) or part.products or part.property is not None for part in sales_conditions
+        tree.counts_articles(part) or part.products or part.property is not None for part in sales_conditions
     )
     rows = await queries.find_sales(
-        tx, organization_id, ids, since=_start_of(first), with_lines=with_lines, limit=sales_max
+        tx, organization_id, ids, since=_start_of(first_day), with_lines=with_lines, limit=sales_max
     )
-    found: dict[UUID, list[CustomerSale]] = {}
+    sales_by_customer: dict[UUID, list[CustomerSale]] = {}
     for row in rows:
-        found.setdefault(row.profile_id, []).append(_sale(row, zone))
-    return found
+        sales_by_customer.setdefault(row.profile_id, []).append(_sale(row, zone))
+    return sales_by_customer
 
 
 def _first_day(part: tree.OfSales, today: date) -> date:
@@ -189,18 +189,18 @@ async def _find_texts(
     since = _start_of(first_of_last(max(days), today)) if days and ids else None
     if since is None:
         return {}
-    found: dict[UUID, list[Text]] = {}
-    for profile_id, moment, journey_id in await queries.find_texts(tx, organization_id, ids, since=since):
-        found.setdefault(profile_id, []).append(Text(day_of(moment, zone), journey_id))
-    return found
+    texts_by_customer: dict[UUID, list[Text]] = {}
+    for profile_id, sent_at, journey_id in await queries.find_texts(tx, organization_id, ids, since=since):
+        texts_by_customer.setdefault(profile_id, []).append(Text(day_of(sent_at, zone), journey_id))
+    return texts_by_customer
 
 
 async def _find_campaigns(
     tx: Tx, organization_id: UUID, parts: Collection[tree.Condition], ids: Collection[UUID], *, zone: tzinfo
 ) -> dict[UUID, dict[UUID, date]]:
-    named = {CAMPAIGN.decode(part.id) for part in parts if isinstance(part, tree.ReceivedCampaign)} - {None}
-    found: dict[UUID, dict[UUID, date]] = {}
-    if named and ids:
-        for profile_id, campaign_id, moment in await queries.find_received(tx, organization_id, ids, named):
-            found.setdefault(profile_id, {})[campaign_id] = day_of(moment, zone)
-    return found
+    campaigns = {CAMPAIGN.decode(part.id) for part in parts if isinstance(part, tree.ReceivedCampaign)} - {None}
+    days_by_customer: dict[UUID, dict[UUID, date]] = {}
+    if campaigns and ids:
+        for profile_id, campaign_id, sent_at in await queries.find_received(tx, organization_id, ids, campaigns):
+            days_by_customer.setdefault(profile_id, {})[campaign_id] = day_of(sent_at, zone)
+    return days_by_customer

@@ -1,4 +1,4 @@
-"""The queries for the customer data that conditions need. Each query uses an index that begins with the customer."""
+"""The queries for the customer data that conditions need. Each query uses an index that starts with the customer id."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -56,8 +56,8 @@ async def find_sales(
     with_lines: bool,
     limit: int | None = None,
 ) -> list[SaleRow]:
-    """The sales of customers since a time, the earliest first. `limit` keeps only that many sales of each customer:
-    those recorded last."""
+    """The sales of customers since a time, the earliest first; of each customer only the `limit` sales that were
+    recorded last."""
     rows = await tx.fetch(
         """
         SELECT it.id, sale.id, sale.external_id, sale.type, sale.occurred_at, sale.created_at, sale.store_id,

@@ -1,7 +1,8 @@
-"""The condition tree of segments and journeys. `docs/conditions.md` describes it; JSON Schemas are made from the types.
+"""The types of the conditions with which users filter customers, in segments and journeys.
 
-Segments and journeys share the groups and the conditions on a customer. Conditions on the ticket that triggered a
-journey are here too, because a group may contain them; in a segment they are a fault.
+Groups nest conditions, so that a definition is a tree; `docs/conditions.md` describes it. The published JSON Schemas
+are generated from these types. Conditions on the ticket that triggered a journey are here too, because a group may
+contain them; a segment with such a condition is invalid.
 """
 
 import datetime as dt
@@ -133,7 +134,7 @@ class _OfSales(_Condition, frozen=True, kw_only=True):
 
 
 class _InWindow(_OfSales, frozen=True, kw_only=True):
-    # None means no limit.
+    # None means sales of any time.
     window: Window | None = None
 
 
@@ -280,11 +281,11 @@ def kind_of(condition: Condition) -> str:
     return str(condition.__struct_config__.tag)
 
 
-def is_net_articles(condition: Condition) -> bool:
+def counts_articles(condition: Condition) -> bool:
     return isinstance(condition, Bought) and condition.count == "articles"
 
 
-def is_of_days(condition: Condition) -> bool:
+def counts_days(condition: Condition) -> bool:
     return isinstance(condition, Bought) and condition.count == "days"
 
 
@@ -299,8 +300,9 @@ def properties_of(condition: Condition) -> set[str]:
 
 def stores_of(condition: Condition) -> set[str]:
     parts = [part for _, part in walk(condition)]
-    named = [part.stores for part in parts if isinstance(part, OfSales | Consent)]
-    return {store for stores in [*named, *(it.any_of for it in parts if isinstance(it, OfStore))] for store in stores}
+    filters = [part.stores for part in parts if isinstance(part, OfSales | Consent)]
+    filters += [part.any_of for part in parts if isinstance(part, OfStore)]
+    return {store for stores in filters for store in stores}
 
 
 def segments_of(condition: Condition) -> set[str]:
@@ -311,12 +313,13 @@ def campaigns_of(condition: Condition) -> set[str]:
     return {part.id for _, part in walk(condition) if isinstance(part, ReceivedCampaign)}
 
 
-def innermost_first(match: Condition, segments: Mapping[str, Condition | None]) -> list[str]:
-    """The segments that a match refers to, directly or through other segments, each after those it refers to itself.
+def order_referenced_segments(match: Condition, segments: Mapping[str, Condition | None]) -> list[str]:
+    """List the segments that a condition refers to, directly or through other segments. Each segment comes after the
+    segments to which its own condition refers.
 
-    A segment whose condition is None is not followed. The search is iterative, because a chain of segments may be
-    longer than the recursion limit. In a cycle, which saved segments never form, one segment comes before those it
-    refers to.
+    `segments` has the condition of each segment; references of a segment with None are not followed. The search is
+    iterative, because a chain of segments may be longer than the recursion limit. Saved segments never form a cycle; in
+    a cycle one segment would come too early.
     """
     order: dict[str, None] = {}
     visited: set[str] = set()

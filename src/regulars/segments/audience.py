@@ -1,7 +1,7 @@
-"""The audience of a campaign: customers of the included segments who are in no excluded segment, from one snapshot.
+"""Builds the query for the audience of a campaign: customers of the included segments who are in no excluded segment.
 
-`resolve_audience` reads the definitions in a transaction. `Analysis.count_audience` and `Analysis.freeze` then send a
-request to the analysis process, without a transaction.
+`resolve_audience` reads the definitions in a transaction. Afterwards, without a transaction, the caller sends the query
+to the analysis process, with `Analysis.count_audience` or `Analysis.freeze`.
 """
 
 from collections.abc import Sequence
@@ -27,17 +27,18 @@ async def resolve_audience(
     exclude: Sequence[UUID] = (),
     exclude_received: Sequence[UUID] = (),
 ) -> SegmentQuery:
-    """The query for customers of any included segment who are in no excluded one and received none of these campaigns.
+    """Build the query for customers who are in an included segment, are in no excluded segment and received none of
+    these campaigns.
 
-    A segment with a fault matches no customer (decision 44). If it were excluded, it would exclude no
-    customer, and if it were included, the audience would be empty without a reason. So it is refused here.
+    A segment with a fault matches no customer (decision 44). As an excluded segment it would exclude no customer, and
+    as an included segment it would leave the audience empty without a reason. So it is refused here.
     """
     if not include:
         raise AudienceRefused("Choose at least one segment to include.")
     received = (tree.ReceivedCampaign(id=CAMPAIGN.encode(campaign_id)) for campaign_id in exclude_received)
-    excluded: tuple[tree.Condition, ...] = (*_conditions(exclude), *received)
+    excluded: tuple[tree.Condition, ...] = (*_membership_conditions(exclude), *received)
     exclusion = (tree.Nothing(of=excluded),) if excluded else ()
-    match = tree.All(of=(tree.Any(of=_conditions(include)), *exclusion))
+    match = tree.All(of=(tree.Any(of=_membership_conditions(include)), *exclusion))
     resolved = await resolve(tx, organization_id, match)
     for segment_id in map(SEGMENT.encode, (*include, *exclude)):
         segment = resolved.context.segments.get(segment_id)
@@ -50,5 +51,5 @@ async def resolve_audience(
     return query_of(resolved)
 
 
-def _conditions(segments: Sequence[UUID]) -> tuple[tree.InSegment, ...]:
+def _membership_conditions(segments: Sequence[UUID]) -> tuple[tree.InSegment, ...]:
     return tuple(tree.InSegment(id=SEGMENT.encode(segment_id)) for segment_id in segments)

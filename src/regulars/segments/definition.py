@@ -1,4 +1,5 @@
-"""The definition of a segment, and the errors of the segments package. `docs/segments.md` describes the file format."""
+"""The definition of a segment (name and conditions), which is read from JSON and written as JSON, and the errors of
+segments. `docs/segments.md` describes the file format."""
 
 from collections.abc import Sequence
 from typing import Any, Final, get_args
@@ -11,8 +12,9 @@ from regulars.conditions.tree import DEPTH_MAX, Group, OfTicket, depth_of
 from regulars.kit.wire import Name
 
 FILE_BYTES_MAX: Final = 1 << 20
-# The largest number of segments in a chain of references.
+# How many segments may refer to one another in a chain.
 CHAIN_MAX: Final = 10
+# Completes the sentence "A condition is about the ticket, and …".
 NO_TICKET: Final = "a segment has none"
 
 
@@ -22,7 +24,7 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 def read_definition(content: bytes) -> Definition:
-    """Read a definition; raises `DefinitionRefused` with the path that cannot be read."""
+    """Read a definition; raise `DefinitionRefused` with the path that cannot be parsed."""
     try:
         definition = read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
     except Unreadable as error:
@@ -53,8 +55,8 @@ class DefinitionRefused(SegmentError):
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         first = faults[0]
-        more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
-        super().__init__(f"{first.place}: {first.message}{more}" if first.place else f"{first.message}{more}")
+        further = f" ({len(faults) - 1} further)" if len(faults) > 1 else ""
+        super().__init__(f"{first.place}: {first.message}{further}" if first.place else f"{first.message}{further}")
         self.faults = tuple(faults)
 
 

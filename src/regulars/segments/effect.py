@@ -1,8 +1,8 @@
-"""The effect of texts on the spend of customers: what a comparison of two groups shows, and the smallest effect that it
-can show before anything is sent. No I/O.
+"""Statistics of the effect of texts on the spend of customers, comparing texted with held-out customers. No I/O.
 
-The compared value is the net spend per customer, in one currency at a time, with the pooled variance of both groups:
-if one group is small and few customers spend a lot, separate variances would show effects that do not exist.
+Before a campaign it computes the smallest effect that the comparison can show, and afterwards the measured effect. The
+compared value is the net spend per customer, in one currency at a time, with the pooled variance of both groups: if one
+group is small and few customers spend a lot, separate variances would show effects that do not exist.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,19 +16,19 @@ from regulars.segments.analysis.questions import ArmSums
 
 POWER: Final = 0.80
 SIGNIFICANCE: Final = 0.05
-# The fewest expected buyers in the smaller group; with fewer, the mean of a group depends on a few large purchases.
+# Expected buyers in the smaller group; with fewer, its mean depends on a few large purchases.
 BUYERS_MIN: Final = 100
-# If the sizes of both groups are less probable than this, customers were not assigned by chance alone.
+# If the group sizes are less probable than this, the random assignment of customers to groups went wrong.
 SAMPLE_RATIO_P_MIN: Final = 0.001
 _NORMAL: Final = NormalDist()
-# Half of the width of a 95 % interval, in standard errors.
+# From the middle to the end of a 95 % interval, in standard errors.
 HALF_INTERVAL: Final = _NORMAL.inv_cdf(1 - SIGNIFICANCE / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class SmallestEffect:
-    """The smallest effect that a comparison can show. `cents` is None if too few customers buy to show any effect;
-    `mean_cents` is what they spend now."""
+    """The smallest effect that a comparison can show, in cents per customer; None if too few customers buy to show any
+    effect. `mean_cents` is what a customer spends now."""
 
     currency: str
     mean_cents: float
@@ -36,7 +36,7 @@ class SmallestEffect:
 
     @property
     def percent(self) -> float | None:
-        """The smallest effect in percent of what they spend now."""
+        """The smallest effect in percent of what a customer spends now."""
         return None if self.cents is None or self.mean_cents <= 0 else 100 * self.cents / self.mean_cents
 
 
@@ -47,24 +47,23 @@ def standard_error(variance: float, first: int, second: int) -> float:
 
 
 def has_enough_buyers(smaller_share: float, buyers: float) -> bool:
-    """`smaller_share` is the smaller group's share of both, `buyers` are the buyers of both. The number of
-    buyers in one group alone would depend on the effect that is measured."""
+    """Whether the smaller group, which is this share of all customers, should have enough of all `buyers`. Its actual
+    number of buyers is not used, because it depends on the effect that is measured."""
     return smaller_share * buyers >= BUYERS_MIN
 
 
 def smallest_effects(
     spend: Sequence[SpendPerHead], *, customers: int, first: int, second: int
 ) -> tuple[SmallestEffect, ...]:
-    """For each currency the difference that a comparison of two groups of these sizes shows in four of five cases.
-    `spend` is the spend of all `customers`, from whom both groups are drawn."""
+    """For each currency, the difference that a comparison of groups of the sizes `first` and `second` shows with a
+    probability of 80 %. `spend` is the spend of all `customers`, from whom both groups are drawn."""
     effects = []
     for of_currency in spend:
         expected = of_currency.buyers_per_week * min(first, second) / customers if customers else 0
         is_enough = min(first, second) > 0 and has_enough_buyers(1, expected)
         cents = None
         if is_enough:
-            # Two margins are added: against showing a difference that does not exist, and against missing one that
-            # does.
+            # One margin is against showing a difference that does not exist, one against missing a real difference.
             cents = (HALF_INTERVAL + _NORMAL.inv_cdf(POWER)) * standard_error(of_currency.variance_cents, first, second)
         effects.append(SmallestEffect(of_currency.currency, of_currency.mean_cents, cents))
     return tuple(effects)
@@ -100,16 +99,16 @@ class EffectEstimate(NamedTuple):
 
 
 def add_up(estimates: Iterable[EffectEstimate]) -> EffectEstimate:
-    """The sum of estimates for independent groups of customers. Weighting by inverse variance would be biased, because
-    the variance of money grows with its mean."""
+    """Add up estimates for independent groups of customers, without weights: weights by inverse variance would be
+    biased, because the variance of money grows with its mean."""
     values = list(estimates)
     return EffectEstimate(sum(estimate.value for estimate in values), sum(estimate.variance for estimate in values))
 
 
 @dataclass(frozen=True, slots=True)
 class LiftComparison:
-    """How much more treated customers spent than those held out, per customer in cents. Treated customers are those who
-    were meant to be texted. `adjusted` is the result; `raw` and `buyers` are for diagnosis."""
+    """How much more treated customers, who were meant to be texted, spent than held-out customers: per customer, in
+    cents. `adjusted` is the result; `raw` and `buyers` are for diagnosis."""
 
     treated: ArmSums
     held_out: ArmSums
@@ -117,7 +116,7 @@ class LiftComparison:
 
     @property
     def raw(self) -> EffectEstimate:
-        """The difference without the adjustment."""
+        """The difference without the adjustment by earlier spend."""
         return _difference(self.treated, self.held_out, slope=0.0)
 
     @property
@@ -135,8 +134,8 @@ class LiftComparison:
 
 
 def compare(treated: ArmSums, held_out: ArmSums) -> LiftComparison | None:
-    """None if too few customers bought. The spend is adjusted by what the same customers spent before (CUPED), with the
-    same slope for both groups, so that the adjustment favours neither."""
+    """Compare both groups; None if too few customers bought. The spend is adjusted by what the same customers spent
+    before (CUPED), with one slope for both groups, so that the adjustment favours neither."""
     people, buyers = treated.people + held_out.people, treated.buyers + held_out.buyers
     smaller = min(treated.people, held_out.people)
     if not smaller or not has_enough_buyers(smaller / people, buyers):
@@ -154,8 +153,8 @@ def _difference(treated: ArmSums, held_out: ArmSums, *, slope: float) -> EffectE
 def slope_of(treated: ArmSums, held_out: ArmSums) -> float:
     """The regression slope over both groups: how much more customers spent in the window for each cent that they spent
     before it."""
-    whole = _centre(treated + held_out)
-    return whole.products / whole.before_squares if whole.before_squares > 0 else 0.0
+    both = _centre_sums(treated + held_out)
+    return both.products / both.before_squares if both.before_squares > 0 else 0.0
 
 
 def sample_ratio_p(treated: int, held_out: int, *, held_out_share: float) -> float:
@@ -175,7 +174,7 @@ class _Centred(NamedTuple):
     products: float
 
 
-def _centre(arm: ArmSums) -> _Centred:
+def _centre_sums(arm: ArmSums) -> _Centred:
     people = max(1, arm.people)
     spend, before = arm.spend_cents / people, arm.before_cents / people
     return _Centred(
@@ -189,7 +188,7 @@ def _variance(treated: ArmSums, held_out: ArmSums, slope: float) -> float:
     """The variance of the difference between the means of the spend, adjusted with this slope."""
     squares = 0.0
     for arm in (treated, held_out):
-        centred = _centre(arm)
+        centred = _centre_sums(arm)
         squares += centred.spend_squares - 2 * slope * centred.products + slope**2 * centred.before_squares
     pooled = max(0.0, squares) / max(1, treated.people + held_out.people - 2)
     return standard_error(pooled, treated.people, held_out.people) ** 2

@@ -1,4 +1,4 @@
-"""Whether customers are in a segment, and why. It reads the tables, not the columnar copy."""
+"""Finds out whether customers are in a segment, and why. It reads the tables, not the columnar copy of customers."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class MembershipExplanation:
 
 
 async def explain(tx: Tx, organization_id: UUID, match: Group, profile_id: UUID) -> MembershipExplanation | None:
-    """None if there is no such customer."""
+    """Explain whether the customer is a member; None if there is no such customer."""
     resolved = await resolve(tx, organization_id, match)
     customers = await load_members(tx, organization_id, resolved, [profile_id], with_consent=True)
     if profile_id not in customers:
@@ -34,7 +34,7 @@ async def explain(tx: Tx, organization_id: UUID, match: Group, profile_id: UUID)
 
 
 async def find_members(tx: Tx, organization_id: UUID, match: Group, profile_ids: Collection[UUID]) -> set[UUID]:
-    """The ids of those customers who are members."""
+    """Find which of these customers are members."""
     resolved = await resolve(tx, organization_id, match)
     if resolved.faults:
         return set()
@@ -43,7 +43,7 @@ async def find_members(tx: Tx, organization_id: UUID, match: Group, profile_ids:
 
 
 async def find_segments_of(tx: Tx, organization_id: UUID, segment_ids: Iterable[str], profile_id: UUID) -> set[str]:
-    """The ids of those segments that the customer is in."""
+    """Find which of these segments the customer is in."""
     resolved = await resolve(tx, organization_id, All(of=tuple(InSegment(id=segment_id) for segment_id in segment_ids)))
     customers = await load_members(tx, organization_id, resolved, [profile_id])
     if profile_id not in customers:

@@ -19,7 +19,7 @@ PERSONAL_DATA: Final = PersonalData(
         "segment_sizes": "counts",
         "segment_fed": "ids of sales",
     },
-    # The columnar copies follow: the worker removes the customer from them after the erasure, and within half a day a
-    # purge deletes the stored values.
+    # After the erasure, the worker marks the customer as erased in the columnar copy; compaction deletes the stored
+    # values within half a day.
     erase=erase_values,
 )

@@ -1,4 +1,5 @@
-"""The SQL of the columnar copy: its state, its runs and its customer numbers. `saved` has the SQL of segments."""
+"""The SQL of the columnar copy of customers and sales, from which segments are counted: its state, its runs (stored
+chunks of data) and the number of each customer in it. `saved/queries.py` has the SQL of segments."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -16,14 +17,14 @@ from regulars.segments.columns.model import Run, State
 HAS_COLUMNS: Final = (
     "EXISTS (SELECT FROM segment_columns WHERE organization_id = %(organization_id)s AND state <> 'ended')"
 )
-# How long users and compaction wait for the lock on the state; the worker, which has other work, waits less.
+# How long a transaction waits for the lock on the state; the worker waits less, because it has other work.
 LOCK_TIMEOUT: Final = "10s"
 WORKER_LOCK_TIMEOUT: Final = "2s"
 
 
-async def set_lock_timeout(tx: Tx, at_most: str = LOCK_TIMEOUT) -> None:
-    """Set the timeout until the end of the transaction; a build locks the row for as long as one batch takes."""
-    await tx.set_lock_timeout(at_most)
+async def set_lock_timeout(tx: Tx, wait_max: str = LOCK_TIMEOUT) -> None:
+    """Set the timeout for this transaction. A build locks the state during each of its batches."""
+    await tx.set_lock_timeout(wait_max)
 
 
 _COLUMNS: Final = [column.name for column in fields(State)]
@@ -141,7 +142,7 @@ async def delete_runs(tx: Tx, organization_id: UUID, epoch: int, run_ids: Sequen
 
 
 async def find_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: Sequence[bytes]) -> dict[bytes, int]:
-    """The customer numbers by profile id. Ids are bytes, so that no UUID object is created for each."""
+    """The customer numbers by profile id. Ids are bytes, because creating millions of UUID objects is slow."""
     if not profile_ids:
         return {}
     [(ids, numbers)] = await tx.fetch(

@@ -23,7 +23,7 @@ class SuggestedSegment:
 
 
 async def find_suggestions(tx: Tx, organization_id: UUID) -> tuple[SuggestedSegment, ...]:
-    """Suggestions that use the organization's first store and its birthday attribute, if it has them."""
+    """Suggest segments, with the organization's first store and its birthday attribute, if it has them."""
     types = await find_types(tx, organization_id, Catalog.ATTRIBUTES, BIRTHDAYS)
     dates = [key for key in BIRTHDAYS if key in types and types[key][0] is AttributeType.DATE]
     stores = await list_stores(tx, organization_id, after=None, limit=1)
@@ -33,7 +33,7 @@ async def find_suggestions(tx: Tx, organization_id: UUID) -> tuple[SuggestedSegm
 def suggest_segments(
     *, birthday: str = BIRTHDAYS[0], store: str = "", currency: str = "EUR"
 ) -> tuple[SuggestedSegment, ...]:
-    """`birthday` is the key of the organization's birthday attribute, `store` one of its stores."""
+    """`birthday` is the key of the organization's birthday attribute, `store` the external id of one of its stores."""
     stores = (store,) if store else ()
     return (
         _suggest("lapsed", "Lapsed 60 to 365 days", "Bought within a year, but not in the last 60 days.",
@@ -57,7 +57,7 @@ def suggest_segments(
 
 
 def new_definition() -> Definition:
-    """A new segment begins with one condition to change: customers who bought in the last 30 days."""
+    """The definition with which a new segment begins: customers who bought in the last 30 days."""
     return Definition(
         name="New segment", match=tree.All(of=(tree.Bought(at_least=1, window=tree.Window(last_days=30)),))
     )

@@ -1,5 +1,7 @@
-"""Sends questions to the analysis process. The figures may come later, while it counts or its columnar copy of
-customers and sales is being built."""
+"""Waits for the analysis process, which counts customers and sales, and returns its answer or the reason for none.
+
+There is no answer yet while the process counts, or while its columnar copy of customers and sales is being built.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,8 +12,8 @@ from regulars.segments.analysis import questions
 from regulars.segments.analysis.protocol import STARTING, AnalysisUnavailable, NotReady
 from regulars.segments.columns.model import BuildProgress
 
-# A page waits this long for figures. It is then rendered without the missing ones, and the browser requests them again.
-AT_ONCE_S: Final = 0.4
+# After this time a page is rendered without the missing numbers, and the browser requests them again.
+PAGE_WAIT_S: Final = 0.4
 
 T = TypeVar("T")
 Mapped = TypeVar("Mapped")
@@ -19,8 +21,8 @@ Mapped = TypeVar("Mapped")
 
 @dataclass(frozen=True, slots=True)
 class AnalysisResult(Generic[T]):
-    """The result of a question. It has one of three: figures, the progress of the build that must finish first, or the
-    reason why there are no figures."""
+    """One of three: the counted `figures`, the progress of the build that must finish first, or the reason why the
+    analysis process cannot answer."""
 
     figures: T | None = None
     progress: BuildProgress | None = None
@@ -35,8 +37,8 @@ class AnalysisResult(Generic[T]):
         return None if self.figures is None else use(self.figures)
 
     @property
-    def is_soon(self) -> bool:
-        """Whether the count is running now, so that the page should request it again soon."""
+    def is_nearly_ready(self) -> bool:
+        """Whether the process is counting now, so that the browser should request the page again soon."""
         return self.progress is not None and self.progress.phase in {"reading", STARTING.phase}
 
 

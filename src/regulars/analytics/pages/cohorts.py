@@ -1,4 +1,5 @@
-"""Cohorts as a table: of those who first bought in a month, the share that bought again, or the net per customer."""
+"""Builds the table of cohorts: of the customers who first bought in a month, the share that bought again in later
+months, or the net per customer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +13,13 @@ from regulars.segments.analysis.questions import Cohort, CohortMonth, CohortsAns
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
-MONTHS_SHOWN: Final = 24
-# How many columns remain visible in a narrow table, by the CSS class of the columns that are hidden; amounts are wider
-# than shares.
+MONTHS_MAX: Final = 24
+# How many columns stay visible in a narrow table, by the CSS class of the hidden columns; amounts are wider than
+# percentages.
 VISIBLE_SHARES: Final = {"drop-4": 2, "drop-3": 5, "drop-2": 8, "drop-1": 12}
 VISIBLE_AMOUNTS: Final = {"drop-4": 1, "drop-3": 3, "drop-2": 5, "drop-1": 8}
 SHADES: Final = 6
-# What the table shows: the share that bought in a month, or up to a month, or the net per customer.
+# What the cells show: the share of customers who bought in a month, or up to a month, or the net per customer.
 READINGS: Final = {"month": "In that month", "until": "Up to that month", "net": "Net per customer"}
 CSV_HEADER: Final = (
     "first_month", "customers", "month", "is_over", "bought", "bought_so_far", "currency", "net_so_far_cents",
@@ -26,6 +27,8 @@ CSV_HEADER: Final = (
 
 
 class Cell(NamedTuple):
+    """One month of a cohort; `is_open` says that the month is not over."""
+
     text: str
     shade: int
     is_open: bool
@@ -48,14 +51,14 @@ class CohortTable:
     rows: Sequence[CohortRow]
     # The averages of the months that are over, weighted by customers.
     averages: Sequence[str]
-    # The lowest value of each shade.
+    # The lowest value of each background shade.
     limits: Sequence[str]
 
 
 def cohort_table(visit: Visit, view: AnalysisView, answer: CohortsAnswer, currency: Currency) -> CohortTable:
     reading = view.value("read") if view.value("read") in READINGS else "month"
     first = 0 if reading == "net" else 1
-    last = min(max((cohort.months[-1].month for cohort in answer.cohorts if cohort.months), default=0), MONTHS_SHOWN)
+    last = min(max((cohort.months[-1].month for cohort in answer.cohorts if cohort.months), default=0), MONTHS_MAX)
     months = range(first, last + 1)
     values = {
         (cohort.first, month.month): _value(cohort, month, reading, currency)
@@ -71,8 +74,8 @@ def cohort_table(visit: Visit, view: AnalysisView, answer: CohortsAnswer, curren
             None
             if number not in by_month
             else Cell(
-                _show(visit.format, values[cohort.first, number], reading, currency),
-                _shade(values[cohort.first, number], highest),
+                _format_value(visit.format, values[cohort.first, number], reading, currency),
+                _shade_of(values[cohort.first, number], highest),
                 not by_month[number].is_over,
                 _customers_url(visit, view, cohort, number) if reading == "month" else "",
             )
@@ -83,14 +86,14 @@ def cohort_table(visit: Visit, view: AnalysisView, answer: CohortsAnswer, curren
     return CohortTable(
         reading=reading,
         readings=READINGS,
-        months=[(number, _drop(index, reading)) for index, number in enumerate(months)],
+        months=[(number, _hiding_class(index, reading)) for index, number in enumerate(months)],
         rows=rows,
         averages=[_average(visit.format, answer, number, reading, currency) for number in months],
-        limits=[_show(visit.format, highest * shade / SHADES, reading, currency) for shade in range(SHADES)],
+        limits=[_format_value(visit.format, highest * shade / SHADES, reading, currency) for shade in range(SHADES)],
     )
 
 
-def _drop(index: int, reading: str) -> str:
+def _hiding_class(index: int, reading: str) -> str:
     visible = VISIBLE_AMOUNTS if reading == "net" else VISIBLE_SHARES
     return next((drop for drop, count in reversed(visible.items()) if index >= count), "")
 
@@ -103,11 +106,11 @@ def _value(cohort: Cohort, month: CohortMonth, reading: str, currency: Currency)
     return (month.bought_so_far if reading == "until" else month.bought) / cohort.customers
 
 
-def _show(formats: Format, value: float, reading: str, currency: Currency) -> str:
+def _format_value(formats: Format, value: float, reading: str, currency: Currency) -> str:
     return formats.money(round(value), currency) if reading == "net" else formats.aligned_share(value, 1)
 
 
-def _shade(value: float, highest: float) -> int:
+def _shade_of(value: float, highest: float) -> int:
     return min(SHADES, 1 + int(value / highest * SHADES)) if highest > 0 and value > 0 else 1
 
 
@@ -120,14 +123,15 @@ def _average(formats: Format, answer: CohortsAnswer, number: int, reading: str, 
     ]
     customers = sum(count for count, _ in months)
     return (
-        _show(formats, sum(count * value for count, value in months) / customers, reading, currency)
+        _format_value(formats, sum(count * value for count, value in months) / customers, reading, currency)
         if customers
         else ""
     )
 
 
 def _customers_url(visit: Visit, view: AnalysisView, cohort: Cohort, month: int) -> str:
-    """The customers of the cohort who bought in the month as a segment; those of month 0 are all."""
+    """The URL that creates a segment of the cohort's customers who bought in the month; of all its customers, for
+    month 0."""
     match = cohort_conditions(cohort.first, month, segment_id=view.segment_id, store_ids=view.store_ids)
     return segment_url(visit, match)
 

@@ -1,4 +1,5 @@
-"""The page of customers: new and returning ones, the time between purchases, groups by RFM, and cohorts."""
+"""The page of customers: new and returning customers, the time between purchases, RFM groups (recency, frequency,
+money), and cohorts by the month of the first purchase."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.analytics.pages import cohorts, rfm
-from regulars.analytics.pages.answers import AT_ONCE_S, AnalysisResult, await_answer, to_question_period
+from regulars.analytics.pages.answers import PAGE_WAIT_S, AnalysisResult, await_answer, to_question_period
 from regulars.analytics.pages.filters import AnalysisView, list_currencies, read_view
 from regulars.analytics.pages.frame import (
     Definition,
@@ -73,11 +74,13 @@ class CustomerAnswers(NamedTuple):
         return any(answer.is_waiting for answer in self)
 
     @property
-    def is_soon(self) -> bool:
-        return any(answer.is_soon for answer in self)
+    def is_nearly_ready(self) -> bool:
+        return any(answer.is_nearly_ready for answer in self)
 
 
 class BucketRow(NamedTuple):
+    """New and returning customers, or their net, in one day, week or month."""
+
     name: str
     url: str
     note: str
@@ -87,6 +90,8 @@ class BucketRow(NamedTuple):
 
 
 class IntervalRow(NamedTuple):
+    """How many purchases came so many days after the customer's purchase before."""
+
     name: str
     purchases: str
     share: str
@@ -133,16 +138,16 @@ class CustomerPages:
             defined=DEFINITIONS,
             answers=answers,
             figures=buckets,
-            table=None if buckets is None else _table(visit.format, view, buckets, currency),
+            table=None if buckets is None else _bucket_table(visit.format, view, buckets, currency),
             groups=None if groups is None else rfm.group_table(visit, view, groups),
             cohorts=None if months is None else cohorts.cohort_table(visit, view, months, currency),
             is_live=answers.is_waiting,
-            is_soon=answers.is_soon,
+            is_nearly_ready=answers.is_nearly_ready,
         )
 
     async def export(self, visit: Visit) -> Response:
-        """Export one of the three tables: `table` is empty, `groups` or `cohorts`. Until the figures are counted, the
-        page is shown."""
+        """Export one of the three tables: `table` is empty, `groups` or `cohorts`. If it is not counted yet, redirect
+        to the page."""
         async with visit.database.transaction() as tx:
             view = (await _read_view(tx, visit)).require_readable()
             query, currency = await _prepare(tx, visit, view)
@@ -166,7 +171,7 @@ class CustomerPages:
         query: SegmentQuery,
         question: QuestionOf[AnswerType],
         *,
-        deadline_s: float = AT_ONCE_S,
+        deadline_s: float = PAGE_WAIT_S,
     ) -> AnalysisResult[AnswerType]:
         return await await_answer(self._analysis.answer(visit.organization_id, query, question, deadline_s=deadline_s))
 
@@ -204,33 +209,33 @@ async def _read_view(tx: Tx, visit: Visit) -> AnalysisView:
 
 
 def _unit(view: AnalysisView) -> Unit:
-    wanted = view.value("by")
-    return wanted if wanted in view.period.units else view.period.usual_unit
+    requested = view.value("by")
+    return requested if requested in view.period.units else view.period.usual_unit
 
 
-def _table(formats: Format, view: AnalysisView, answer: CustomersAnswer, currency: Currency) -> BucketTable:
+def _bucket_table(formats: Format, view: AnalysisView, answer: CustomersAnswer, currency: Currency) -> BucketTable:
     unit = _unit(view)
     is_net = view.value("measure") == "net"
     rows, new, returning = [], [], []
     for bucket in answer.buckets:
         part = Period(bucket.first, bucket.last)
-        values = _values(bucket, currency) if is_net else (bucket.new, bucket.returning)
+        values = _net_cents(bucket, currency) if is_net else (bucket.new, bucket.returning)
         new.append(values[0])
         returning.append(values[1])
-        texts = [formats.money_rounded(it, currency) if is_net else formats.number(it) for it in values]
+        formatted = [formats.money_rounded(value, currency) if is_net else formats.number(value) for value in values]
         is_open = view.today in part and part.last != view.today
         rows.append(
             BucketRow(
                 name_part(formats, part, unit),
                 view.url_of(part, by=None if unit == "day" else "day"),
                 "until today" if part.last == view.today or is_open else "",
-                texts[0],
-                texts[1],
+                formatted[0],
+                formatted[1],
                 formats.aligned_share(values[1], sum(values)) if sum(values) > 0 else NOTHING,
             )
         )
     kinds = ("returning", "new")
-    series = [[max(0.0, it / (100 if is_net else 1)) for it in line] for line in (returning, new)]
+    series = [[max(0.0, value / (100 if is_net else 1)) for value in line] for line in (returning, new)]
     titles = [
         [f"{row.name}: {row.returning if kind == 'returning' else row.new} {kind}" for row in rows] for kind in kinds
     ]
@@ -252,34 +257,35 @@ def _table(formats: Format, view: AnalysisView, answer: CustomersAnswer, currenc
     )
 
 
-def _values(figures: CustomerFigures, currency: Currency) -> tuple[int, int]:
+def _net_cents(figures: CustomerFigures, currency: Currency) -> tuple[int, int]:
     return figures.new_net_cents.get(currency, 0), figures.returning_net_cents.get(currency, 0)
 
 
 def _currencies(answer: CustomersAnswer) -> list[Currency]:
     nets = answer.whole.new_net_cents, answer.whole.returning_net_cents
-    found = {currency for net in nets for currency in net}
-    return sorted(found, key=lambda it: (-sum(net.get(it, 0) for net in nets), it))
+    currencies = {currency for net in nets for currency in net}
+    return sorted(currencies, key=lambda currency: (-sum(net.get(currency, 0) for net in nets), currency))
 
 
 def _interval_rows(formats: Format, answer: CustomersAnswer) -> list[IntervalRow]:
     counts = answer.intervals.counts
-    total, largest = sum(each.count for each in counts), max([each.count for each in counts], default=0)
+    total, largest = sum(interval.count for interval in counts), max([interval.count for interval in counts], default=0)
     return [
         IntervalRow(
-            _interval_name(each),
-            formats.number(each.count),
-            formats.aligned_share(each.count, total),
-            round(100 * each.count / largest) if largest else 0,
+            _interval_name(interval),
+            formats.number(interval.count),
+            formats.aligned_share(interval.count, total),
+            round(100 * interval.count / largest) if largest else 0,
         )
-        for each in counts
+        for interval in counts
     ]
 
 
-def _interval_name(one: IntervalCount) -> str:
-    if one.last_days is None:
-        return f"{one.first_days} days or more"
-    return f"{one.first_days} days" if one.first_days == one.last_days else f"{one.first_days} to {one.last_days} days"
+def _interval_name(interval: IntervalCount) -> str:
+    first, last = interval.first_days, interval.last_days
+    if last is None:
+        return f"{first} days or more"
+    return f"{first} days" if first == last else f"{first} to {last} days"
 
 
 def _median(formats: Format, answer: CustomersAnswer) -> str:
@@ -292,4 +298,4 @@ def _csv_rows(answer: CustomersAnswer) -> Iterator[list[str]]:
         counts = map(str, (bucket.new, bucket.returning, bucket.repeated))
         start = [bucket.first.isoformat(), bucket.last.isoformat(), *counts]
         for currency in _currencies(answer):
-            yield [*start, currency, *map(str, _values(bucket, currency))]
+            yield [*start, currency, *map(str, _net_cents(bucket, currency))]

@@ -1,4 +1,4 @@
-"""What the pages of sales and of stores share: a table of the measures of sales, as a page and as a file."""
+"""The base class of the pages of sales and of stores: a table of the measures of sales, as a page and as a CSV file."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class FigureTable(Protocol):
     def rows(self) -> Sequence[FigureRow]: ...
 
     @property
-    def whole(self) -> FigureRow: ...
+    def total(self) -> FigureRow: ...
 
 
 Table = TypeVar("Table", bound=FigureTable)
@@ -52,7 +52,7 @@ class CurrencyStat(NamedTuple):
 
 
 class FigurePages(ABC, Generic[Table]):
-    """The page and the file of one table."""
+    """The page and the CSV file of one table."""
 
     path: ClassVar[str]
     title: ClassVar[str]
@@ -84,7 +84,7 @@ class FigurePages(ABC, Generic[Table]):
             views=views,
             defined=SALES_DEFINITIONS,
             is_live=is_counting(answer),
-            is_soon=answer.is_soon,
+            is_nearly_ready=answer.is_nearly_ready,
             answer=answer,
             first_day=first_day,
             table=None if figures is None else await self.table(visit, view, figures),
@@ -93,26 +93,26 @@ class FigurePages(ABC, Generic[Table]):
         )
 
     async def export(self, visit: Visit) -> Response:
-        """Export the table as it is shown, with its total. Until the figures are counted, the page with the progress is
-        shown."""
+        """Export the table as the page shows it, with its total. If its sums are not counted yet, redirect to the page,
+        which shows the progress."""
         async with visit.database.reading() as tx:
             view = (await read_view(tx, visit, self.path)).require_readable()
-        figures = (await self.source.load(visit, view, self.by, is_patient=True)).figures
+        figures = (await self.source.load(visit, view, self.by, waits_longer=True)).figures
         if figures is None:
             return redirect(visit, view.url())
         table = await self.table(visit, view, figures)
-        rows = [csv_row(row, table.currency) for row in (*table.rows, table.whole)]
+        rows = [csv_row(row, table.currency) for row in (*table.rows, table.total)]
         return export_table(visit, f"{view.page}.csv", CSV_HEADER, rows)
 
 
 def is_counting(answer: AnalysisResult[ComparedSales]) -> bool:
-    """Whether the figures are still being counted, so that the page must be requested again."""
+    """Whether tickets are still being counted, so that the browser must request the page again."""
     figures = answer.figures
     return figures is None or figures.filled_until is not None or figures.counted_until is not None
 
 
 def sort_rows(rows: list[FigureRow], sort: str) -> list[FigureRow]:
-    """Rows sorted by a measure, largest first, with rows without a value last; without a measure, in their order."""
+    """Sort rows by a measure, largest first, rows without a value last; without a measure, keep the order."""
     if sort not in BY_NAME:
         return rows
     values = [(row, BY_NAME[sort].raw(row.sums)) for row in rows]
@@ -120,27 +120,27 @@ def sort_rows(rows: list[FigureRow], sort: str) -> list[FigureRow]:
 
 
 def tickets_url(visit: Visit, view: AnalysisView, period: Period, currency: str, store: str = "") -> str:
-    """The URL of the list of the tickets in a figure; empty if the list has no filters for them."""
+    """The URL of the list of the tickets that a row counts; empty if that list cannot filter them."""
     if view.segment is not None or (len(view.stores) > 1 and not store):
         return ""
-    chosen = store or next((STORE.encode(it) for it in view.stores), "")
-    at_store = f"&store={chosen}" if chosen else ""
+    store_id = store or next((STORE.encode(it) for it in view.stores), "")
+    at_store = f"&store={store_id}" if store_id else ""
     days = f"?from={period.first.isoformat()}&to={period.last.isoformat()}"
     return visit.url("/tickets") + f"{days}&currency={currency}{at_store}"
 
 
-def whole_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency: str, name: str) -> FigureRow:
-    compared = None if view.comparison is None else sums_in(figures.compared_whole, currency)
+def total_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency: str, name: str) -> FigureRow:
+    compared = None if view.comparison is None else sums_in(figures.compared_total, currency)
     url = tickets_url(visit, view, view.period, currency)
     late = sums_in(add_totals(figures.late.values()), currency).net_cents
-    return FigureRow("total", name, "", "", url, sums_in(figures.whole, currency), compared, late_net_cents=late)
+    return FigureRow("total", name, "", "", url, sums_in(figures.total, currency), compared, late_net_cents=late)
 
 
 def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
-    """One figure for each currency, and the number of tickets in all currencies."""
+    """The net sales in each currency, and the number of tickets in all currencies."""
     stats, late = [], add_totals(figures.late.values())
-    for currency, sums in figures.whole.by_size():
-        net, past = sums.net_cents, sums_in(figures.compared_whole, currency).net_cents
+    for currency, sums in figures.total.by_size():
+        net, past = sums.net_cents, sums_in(figures.compared_total, currency).net_cents
         detail = (
             f"{formats.delta(net - sums_in(late, currency).net_cents, past)} on {formats.money_rounded(past, currency)}"
             if past > 0
@@ -155,6 +155,6 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
                 view.url(currency=currency),
             )
         )
-    tickets, past = figures.whole.tickets, figures.compared_whole.tickets
+    tickets, past = figures.total.tickets, figures.compared_total.tickets
     detail = f"{formats.delta(tickets - late.tickets, past)} on {formats.number(past)}" if past else ""
     return [*stats, CurrencyStat("Tickets", "", formats.number(tickets), detail, "")]

@@ -1,4 +1,4 @@
-"""The filters of an analysis: period, comparison, stores, currency and segment. All are in the URL."""
+"""Reads the filters of an analysis from the URL: period, comparison, stores, currency and segment."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,8 @@ from regulars.web.visit import Visit
 
 STORES_OFFERED_MAX: Final = 500
 VALUE_CHARACTERS_MAX: Final = 3_000
-LIST_MAX: Final = 5
+# How many values of a repeated URL field are read.
+LIST_VALUES_MAX: Final = 5
 PRESET_LABELS: Final[dict[Preset, str]] = {
     "7d": "7 days", "month": "This month", "30d": "30 days", "90d": "90 days", "12m": "12 months",
 }  # fmt: skip
@@ -47,9 +48,9 @@ COMPARE_LABELS: Final[dict[Compare, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisView:
-    """An analysis as its URL describes it. `values` has the fields that differ from the defaults of the page."""
+    """The filters of an analysis. `values` has the URL fields that differ from the defaults of the page."""
 
-    # sales, customers, products or stores
+    # One of sales, customers, products and stores.
     page: str
     path: str
     today: date
@@ -88,32 +89,32 @@ class AnalysisView:
     def store_ids(self) -> list[UUID] | None:
         return list(self.stores) or None
 
-    def texts(self, name: str) -> Sequence[str]:
-        found = self.values.get(name, ())
-        return () if isinstance(found, str) else found
+    def get_list(self, name: str) -> Sequence[str]:
+        value = self.values.get(name, ())
+        return () if isinstance(value, str) else value
 
     def require_readable(self) -> "AnalysisView":
-        """Raise an error if a filter is wrong; for a file, which has no fields at which errors can be shown."""
+        """Raise an error if a filter is invalid; for CSV files, which cannot show errors beside fields."""
         if self.form.is_refused:
             raise BadFilter(" ".join(self.form.errors.values()), path=self.path)
         return self
 
     def value(self, name: str) -> str:
-        found = self.values.get(name, "")
-        return found if isinstance(found, str) else ""
+        value = self.values.get(name, "")
+        return value if isinstance(value, str) else ""
 
     @property
     def query(self) -> str:
         return urlencode(self.values, doseq=True)
 
     def url(self, *, path: str | None = None, **changed: str | Sequence[str] | None) -> str:
-        """The URL with other values; an empty value removes the field. `from_` is the field `from`."""
-        named = {name.rstrip("_"): value for name, value in changed.items()}
-        query = {name: value for name, value in {**self.values, **named}.items() if value}
+        """The URL with changed values; an empty value removes the field. `from_` is the field `from`."""
+        changes = {name.rstrip("_"): value for name, value in changed.items()}
+        query = {name: value for name, value in {**self.values, **changes}.items() if value}
         return (path or self.path) + (f"?{urlencode(query, doseq=True)}" if query else "")
 
     def url_of(self, period: Period, **changed: str | None) -> str:
-        """The URL of another period."""
+        """The URL of the same analysis in another period."""
         preset = period.preset or ""
         days = (None, None) if preset else (period.first.isoformat(), period.last.isoformat())
         return self.url(period=preset, from_=days[0], to=days[1], **changed)
@@ -133,9 +134,9 @@ class AnalysisView:
         ]
 
     def hidden(self, shown: Sequence[str]) -> list[tuple[str, str]]:
-        """The fields of the URL that the form does not show."""
-        hidden = [(name, it) for name, it in self.values.items() if name not in shown]
-        return [(name, text) for name, it in hidden for text in ([it] if isinstance(it, str) else it)]
+        """The fields of the URL that the form does not show, one for each value."""
+        hidden = [(name, value) for name, value in self.values.items() if name not in shown]
+        return [(name, text) for name, value in hidden for text in ([value] if isinstance(value, str) else value)]
 
 
 async def read_view(
@@ -149,17 +150,16 @@ async def read_view(
     compare: Compare = "weekdays",
 ) -> AnalysisView:
     """Read the filters from the URL. `fields` and `lists` are the names of further fields of this page; a field of
-    `lists` may be repeated. `preset` and `compare` are the defaults. A value that cannot be used is an error at its
-    field in `form`.
+    `lists` may be repeated. `preset` and `compare` are the defaults. An invalid value becomes an error in `form`.
     """
     today = visit.now.astimezone(visit.format.zone).date()
     period, faults = read_period(visit.query, today, default=preset)
-    form = FormState({name: visit.query.get(name, "") for name in ("from", "to")} if faults else _days(period))
+    form = FormState({name: visit.query.get(name, "") for name in ("from", "to")} if faults else _day_fields(period))
     form.errors.update(faults)
     compare_kind = read_compare(visit.query.get("compare", ""), default=compare)
     stores, known_stores = await _read_stores(tx, visit, form)
     segment, segments = await _read_segment(tx, visit, form)
-    values: dict[str, str | Sequence[str]] = {"period": period.preset} if period.preset else dict(_days(period))
+    values: dict[str, str | Sequence[str]] = {"period": period.preset} if period.preset else dict(_day_fields(period))
     if compare_kind != compare:
         values["compare"] = compare_kind
     is_like_for_like = visit.query.get("like", "") == "1"
@@ -176,7 +176,7 @@ async def read_view(
     for name in lists:
         texts = [it for it in visit.request.query_params.getlist(name) if it and len(it) <= VALUE_CHARACTERS_MAX]
         if texts:
-            values[name] = texts[:LIST_MAX]
+            values[name] = texts[:LIST_VALUES_MAX]
     return AnalysisView(
         page=path.rpartition("/")[2],
         path=visit.url(path),
@@ -193,21 +193,21 @@ async def read_view(
     )
 
 
-def _days(period: Period) -> dict[str, str]:
+def _day_fields(period: Period) -> dict[str, str]:
     return {"from": period.first.isoformat(), "to": period.last.isoformat()}
 
 
 async def _read_stores(tx: Tx, visit: Visit, form: FormState) -> tuple[dict[UUID, str], dict[UUID, str]]:
-    """The chosen stores, and all that are offered, with their names."""
+    """Read the names of the stores that the user chose, and of all stores that the form offers."""
     listed = await list_stores(tx, visit.organization_id, after=None, limit=STORES_OFFERED_MAX)
     names = {store.id: store.name or store.external_id for store in listed}
-    given = [it for it in visit.request.query_params.getlist("store") if it][:STORES_OFFERED_MAX]
-    references = {text: read_reference(STORE, text) for text in given}
-    found = await find_stores(tx, visit.organization_id, set(references.values())) if references else {}
+    texts = [it for it in visit.request.query_params.getlist("store") if it][:STORES_OFFERED_MAX]
+    references = {text: read_reference(STORE, text) for text in texts}
+    stores_by_reference = await find_stores(tx, visit.organization_id, set(references.values())) if references else {}
     for text, reference in references.items():
-        if reference not in found:
+        if reference not in stores_by_reference:
             form.refuse("store", f"No store has the id or code “{text[:80]}”.")
-    chosen = [found[it] for it in references.values() if it in found]
+    chosen = [stores_by_reference[it] for it in references.values() if it in stores_by_reference]
     stores = {it.id: names.get(it.id, it.external_id) for it in chosen}
     return stores, {**names, **stores}
 
@@ -217,27 +217,27 @@ async def _read_segment(tx: Tx, visit: Visit, form: FormState) -> tuple[tuple[UU
         return None, []
     rows = await list_segments(tx, visit.organization_id)
     offered = [(SEGMENT.encode(row.id), row.name) for row in rows]
-    given = visit.query.get("segment", "")
-    if not given:
+    text = visit.query.get("segment", "")
+    if not text:
         return None, offered
-    identifier = SEGMENT.decode(given)
-    names = {} if identifier is None else await find_names(tx, visit.organization_id, [identifier])
-    if identifier is None or identifier not in names:
+    segment_id = SEGMENT.decode(text)
+    names = {} if segment_id is None else await find_names(tx, visit.organization_id, [segment_id])
+    if segment_id is None or segment_id not in names:
         form.refuse("segment", "This segment does not exist; it may have been deleted. Choose another one.")
         return None, offered
     try:
-        await resolve_members(tx, visit.organization_id, identifier)
+        await resolve_members(tx, visit.organization_id, segment_id)
     except AudienceRefused:
-        form.refuse("segment", f"The segment “{names[identifier]}” has an error and so no members. Correct it first.")
-    return (identifier, names[identifier]), offered
+        form.refuse("segment", f"The segment “{names[segment_id]}” has an error and so no members. Correct it first.")
+    return (segment_id, names[segment_id]), offered
 
 
 async def list_currencies(tx: Tx, visit: Visit, view: AnalysisView) -> list[Currency]:
     """The chosen currency first, then the other currencies of the period, largest net sales first."""
     first, last = view.period.first, view.period.last
-    sold = await read_sales(tx, visit.organization_id, first=first, last=last, by=By.CURRENCY)
-    wanted = view.value("currency")
-    names = [*([wanted] if wanted else []), *(it for it in sold.rows if it != wanted)]
-    # The names as values of the type `Currency`.
+    sales = await read_sales(tx, visit.organization_id, first=first, last=last, by=By.CURRENCY)
+    chosen = view.value("currency")
+    names = [*([chosen] if chosen else []), *(it for it in sales.rows if it != chosen)]
+    # Names of the type `str`, each with the same name of the type `Currency`.
     currencies = {name: it for it in get_args(Currency) for name in [it]}
     return [currencies[name] for name in names if name in currencies] or ["EUR"]

@@ -1,4 +1,4 @@
-"""The frame of all pages of analytics: filters, definitions, saved views, and the link to the CSV file."""
+"""Renders the parts that all pages of analytics share: filters, definitions, saved views, and the CSV file."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -36,11 +36,11 @@ def render_analysis(
     views: Sequence[SavedView],
     defined: Sequence[Definition],
     is_live: bool = False,
-    is_soon: bool = False,
+    is_nearly_ready: bool = False,
     **values: Any,
 ) -> Response:
-    """Render a page. With `is_live` figures are missing, so the page requests them again, at once if they are nearly
-    ready."""
+    """Render a page. With `is_live`, numbers are missing, so the browser requests the page again, sooner if they are
+    nearly ready."""
     return render(
         visit,
         template,
@@ -50,7 +50,7 @@ def render_analysis(
         views=views,
         defined=defined,
         is_live=is_live,
-        again="load delay:400ms, every 2s" if is_soon else "every 2s",
+        again="load delay:400ms, every 2s" if is_nearly_ready else "every 2s",
         compare_labels=COMPARE_LABELS,
         shown_fields=SHOWN_FIELDS,
         **values,
@@ -58,7 +58,7 @@ def render_analysis(
 
 
 async def render_refused(tx: Tx, visit: Visit, view: AnalysisView, title: str) -> Response:
-    """The filters with their errors, and no figures."""
+    """Render the filters with their errors, and no table."""
     views = await list_own_views(tx, visit, view)
     return render_analysis(visit, "analytics/refused.html", view, views=views, defined=(), title=title)
 

@@ -1,4 +1,4 @@
-"""The measures of sales: one definition, one text and one CSV value for each, on all pages."""
+"""The measures of sales, such as net and return rate: for all pages, the definition, formatted text and CSV value."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from regulars.web.format import NOTHING, Format
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`name` is the column of the CSV file and of the sort; `drop` is the CSS class that says how
-    early the column is hidden in a narrow table."""
+    """A column of sales tables. `name` identifies it in the CSV file and in the URL that sorts by it; `drop` is the CSS
+    class that hides it in a narrow table: `drop-1` first, `drop-4` last, "" never."""
 
     name: str
     label: str
@@ -23,11 +23,11 @@ class Measure:
     raw: Callable[[Sums], int | float | None]
 
 
-def _money(cents: Callable[[Sums], int]) -> Callable[[Format, Sums, str], str]:
+def _format_money(cents: Callable[[Sums], int]) -> Callable[[Format, Sums, str], str]:
     return lambda formats, sums, currency: formats.money(cents(sums), currency)
 
 
-def _rate(rate: Callable[[Sums], float | None]) -> Callable[[Format, Sums, str], str]:
+def _format_rate(rate: Callable[[Sums], float | None]) -> Callable[[Format, Sums, str], str]:
     def show(formats: Format, sums: Sums, _: str) -> str:
         value = rate(sums)
         return NOTHING if value is None else formats.aligned_share(value, 1)
@@ -35,22 +35,22 @@ def _rate(rate: Callable[[Sums], float | None]) -> Callable[[Format, Sums, str],
     return show
 
 
-def _ticket_value(formats: Format, sums: Sums, currency: str) -> str:
+def _format_value(formats: Format, sums: Sums, currency: str) -> str:
     return NOTHING if sums.ticket_cents is None else formats.money(sums.ticket_cents, currency)
 
 
-def _units_per_ticket(formats: Format, sums: Sums, _: str) -> str:
+def _format_units_per_ticket(formats: Format, sums: Sums, _: str) -> str:
     return NOTHING if sums.units_per_ticket is None else formats.aligned_number(sums.units_per_ticket)
 
 
 def _rate_measure(name: str, label: str, definition: str, drop: str) -> Measure:
     rate: Callable[[Sums], float | None] = attrgetter(name)
-    return Measure(name, label, definition, drop, _rate(rate), rate)
+    return Measure(name, label, definition, drop, _format_rate(rate), rate)
 
 
 def _money_measure(name: str, label: str, definition: str, drop: str, *, sign: int = 1) -> Measure:
     cents: Callable[[Sums], int] = attrgetter(name)
-    return Measure(name, label, definition, drop, _money(lambda sums: sign * cents(sums)), cents)
+    return Measure(name, label, definition, drop, _format_money(lambda sums: sign * cents(sums)), cents)
 
 
 MEASURES: Final = (
@@ -67,13 +67,13 @@ MEASURES: Final = (
         lambda formats, sums, _: formats.number(sums.tickets),
         lambda sums: sums.tickets,
     ),
-    Measure("ticket_cents", "Ticket value", "Gross ÷ purchases.", "drop-2", _ticket_value, attrgetter("ticket_cents")),
+    Measure("ticket_cents", "Ticket value", "Gross ÷ purchases.", "drop-2", _format_value, attrgetter("ticket_cents")),
     Measure(
         "units_per_ticket",
         "Units per ticket",
         "Units bought ÷ purchases. An item sold by weight or length counts as one unit.",
         "drop-2",
-        _units_per_ticket,
+        _format_units_per_ticket,
         attrgetter("units_per_ticket"),
     ),
     _rate_measure("identified_rate", "Identified", "Tickets with a customer ÷ tickets.", "drop-3"),
@@ -83,9 +83,9 @@ BY_NAME: Final[Mapping[str, Measure]] = {measure.name: measure for measure in ME
 
 
 class FigureRow(NamedTuple):
-    """A line of a table: its figures in one currency, and those of the compared period."""
+    """A row of a table: its sums in one currency, and its sums in the compared period."""
 
-    # The key of the row in the CSV file.
+    # Identifies the row in the CSV file.
     key: str
     name: str
     url: str
@@ -95,7 +95,7 @@ class FigureRow(NamedTuple):
     compared: Sums | None
     # Why there is no comparison.
     no_comparison: str = ""
-    # The net of today since the last full hour, which is not part of the comparison.
+    # Today's net since the last full hour, which is left out of the comparison.
     late_net_cents: int = 0
     # None if opt-ins are not counted for this row.
     opt_ins_per_100: float | None = None
@@ -106,12 +106,12 @@ class FigureRow(NamedTuple):
         return formats.delta(self.sums.net_cents - self.late_net_cents, self.compared.net_cents)
 
 
-def choose_currency(wanted: str, *totals: PerCurrency) -> tuple[str, list[str]]:
-    """The currency to show, and all currencies of the period, largest net sales first."""
+def choose_currency(requested: str, *totals: PerCurrency) -> tuple[str, list[str]]:
+    """Choose the currency to show; also return all currencies of the period, largest net sales first."""
     by_net_sales = [currency for currency, _ in totals[0].by_size()]
     others = sorted({currency for total in totals for currency in total.sums} - set(by_net_sales))
     currencies = [*by_net_sales, *others]
-    return (wanted if wanted in currencies else next(iter(currencies), wanted or "EUR")), currencies
+    return (requested if requested in currencies else next(iter(currencies), requested or "EUR")), currencies
 
 
 def sums_in(total: PerCurrency | None, currency: str) -> Sums:

@@ -1,4 +1,4 @@
-"""The table of products: its rows, its total, what it is grouped by, and the same as a file."""
+"""Builds the table of products, with its rows, total and groupings, for the page and the CSV file."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from regulars.analytics.pages.filters import LIST_MAX, AnalysisView
+from regulars.analytics.pages.filters import LIST_VALUES_MAX, AnalysisView
 from regulars.kit.ids import STORE
 from regulars.sales.model import Currency
 from regulars.segments.analysis.questions import (
@@ -23,10 +23,10 @@ from regulars.segments.analysis.questions import (
 from regulars.web.charts import sparkline
 from regulars.web.format import NOTHING, Format
 
-ROWS_SHOWN: Final = 50
-# A return rate above this many times the average is marked.
-HIGH_RETURNS: Final = 2
-# With fewer units sold, the rate is not marked, because a single return would decide whether it is high.
+ROWS_SHOWN_MAX: Final = 50
+# The table marks a return rate above this multiple of the average.
+HIGH_RETURNS_FACTOR: Final = 2
+# With fewer units sold, a single return would decide whether the rate is high, so it is not marked.
 HIGH_RETURNS_UNITS_MIN: Final = 20
 CSV_HEADER: Final = (
     "kind", "key", "name", "currency", "net_cents", "units", "units_returned", "tickets", "return_rate", "customers",
@@ -35,6 +35,8 @@ CSV_HEADER: Final = (
 
 
 class Column(NamedTuple):
+    """`drop` is the CSS class that hides the column in a narrow table."""
+
     name: str
     label: str
     drop: str
@@ -49,7 +51,7 @@ COLUMNS: Final = (
 
 
 class Line(NamedTuple):
-    """A row of the table."""
+    """A row of the table, as text."""
 
     name: str
     note: str
@@ -85,27 +87,28 @@ class _Scale(NamedTuple):
 class ProductTable:
     key_name: str
     rows: Sequence[Line]
-    whole: Line
+    total: Line
     groups: int
+    # Whether the user can request more rows.
     is_cut: bool
 
 
 class Choice(NamedTuple):
-    """The grouping, and the groups it is filtered to."""
+    """What the user chose: the grouping `by`, and the groups to which the table is filtered."""
 
     by: ProductKey
     filters: tuple[ProductGroup, ...]
 
 
 def rows_max_of(view: AnalysisView) -> int:
-    """All rows are needed to sort them by another measure than net."""
-    return PRODUCT_ROWS_MAX if view.value("sort") or view.value("rows") == "all" else ROWS_SHOWN
+    """How many rows to request. The analysis process sorts by net, so another sort needs all rows."""
+    return PRODUCT_ROWS_MAX if view.value("sort") or view.value("rows") == "all" else ROWS_SHOWN_MAX
 
 
 def read_choice(view: AnalysisView) -> Choice | None:
-    """None, with an error in the form, if the URL contains an invalid group."""
+    """Read the choice from the URL; None, with an error in the form, if it contains an invalid group."""
     try:
-        filters = tuple(msgspec.json.decode(text, type=ProductGroup) for text in view.texts("in"))
+        filters = tuple(msgspec.json.decode(text, type=ProductGroup) for text in view.get_list("in"))
         by: ProductKey | None = ProductKey()
         if view.value("group"):
             by = msgspec.json.decode(view.value("group"), type=ProductKey)
@@ -136,14 +139,14 @@ def list_keys(choice: Choice, properties: Sequence[str]) -> list[tuple[str, str,
 
 def list_trail(view: AnalysisView, choice: Choice) -> list[tuple[str, str]]:
     """The groups to which the page is filtered, each with the URL without this filter."""
-    written = [_encode(group) for group in choice.filters]
+    texts = [_encode(group) for group in choice.filters]
     return [
-        (f"{_key_name(group.key)}: {_name(view, group, None)}", view.url(in_=[it for it in written if it != text]))
-        for group, text in zip(choice.filters, written, strict=True)
+        (f"{_key_name(group.key)}: {_name_group(view, group, None)}", view.url(in_=[it for it in texts if it != text]))
+        for group, text in zip(choice.filters, texts, strict=True)
     ]
 
 
-def _name(view: AnalysisView, group: ProductGroup, name: str | None) -> str:
+def _name_group(view: AnalysisView, group: ProductGroup, name: str | None) -> str:
     if group.kind == "unset":
         return f"No {group.key.property or 'code'}"
     if group.kind == "no_product":
@@ -156,7 +159,7 @@ def _name(view: AnalysisView, group: ProductGroup, name: str | None) -> str:
     return name or group.value
 
 
-def _note(group: ProductGroup, name: str | None) -> str:
+def _describe_group(group: ProductGroup, name: str | None) -> str:
     if group.kind == "unset":
         return "The product has no such property"
     if group.kind == "no_product":
@@ -166,22 +169,22 @@ def _note(group: ProductGroup, name: str | None) -> str:
 
 def _group_url(view: AnalysisView, choice: Choice, group: ProductGroup) -> str:
     """The URL that shows the products of a group, or one product by store; empty if there are too many filters."""
-    if group.kind == "others" or len(choice.filters) >= LIST_MAX:
+    if group.kind == "others" or len(choice.filters) >= LIST_VALUES_MAX:
         return ""
     next_key = ProductKey("store") if group.key.kind == "product" else ProductKey()
     if any(it.key == next_key for it in choice.filters) or (next_key == group.key):
         next_key = ProductKey("store")
-    written = [_encode(it) for it in (*choice.filters, group)]
-    return view.url(in_=written, group=_encode(next_key), sort=None, rows=None)
+    encoded = [_encode(it) for it in (*choice.filters, group)]
+    return view.url(in_=encoded, group=_encode(next_key), sort=None, rows=None)
 
 
-def _line(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, scale: _Scale) -> Line:
+def _format_row(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, scale: _Scale) -> Line:
     figures, group = row.figures, row.group
     rate = figures.return_rate
     compared = figures.compared_net_cents
     return Line(
-        _name(view, group, row.name),
-        _note(group, row.name),
+        _name_group(view, group, row.name),
+        _describe_group(group, row.name),
         _group_url(view, choice, group),
         formats.number(_units(figures)),
         formats.number(figures.tickets),
@@ -199,7 +202,7 @@ def _line(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, 
 
 def has_high_returns(figures: ProductFigures, average: float | None) -> bool:
     rate, is_enough = figures.return_rate, figures.sold_millionths >= HIGH_RETURNS_UNITS_MIN * MILLIONTHS
-    return is_enough and rate is not None and average is not None and rate > HIGH_RETURNS * average
+    return is_enough and rate is not None and average is not None and rate > HIGH_RETURNS_FACTOR * average
 
 
 def _units(figures: ProductFigures) -> Decimal:
@@ -215,18 +218,18 @@ def product_table(
         answer.whole.return_rate,
         currency,
     )
-    whole = ProductRow(ProductGroup(choice.by, "others"), answer.whole)
+    total = ProductRow(ProductGroup(choice.by, "others"), answer.whole)
     return ProductTable(
         key_name=_key_name(choice.by),
-        rows=[_line(formats, view, choice, row, scale) for row in rows],
-        whole=_line(formats, view, choice, whole, scale),
+        rows=[_format_row(formats, view, choice, row, scale) for row in rows],
+        total=_format_row(formats, view, choice, total, scale),
         groups=answer.groups,
         is_cut=any(row.group.kind == "others" for row in rows) and rows_max_of(view) < PRODUCT_ROWS_MAX,
     )
 
 
 def sort_rows(view: AnalysisView, rows: Sequence[ProductRow]) -> list[ProductRow]:
-    """By the chosen measure, the largest first; “Others” and rows without a value come last."""
+    """Sort rows by the chosen measure, the largest first; “Others” and rows without a value come last."""
     orders: dict[str, Callable[[ProductFigures], float]] = {
         "units": lambda figures: figures.net_millionths,
         "tickets": lambda figures: figures.tickets,
@@ -236,9 +239,9 @@ def sort_rows(view: AnalysisView, rows: Sequence[ProductRow]) -> list[ProductRow
     order = orders.get(view.value("sort"))
     if order is None:
         return list(rows)
-    named = [row for row in rows if row.group.kind == "value"]
-    unnamed = [row for row in rows if row.group.kind != "value"]
-    return [*sorted(named, key=lambda row: -order(row.figures)), *unnamed]
+    with_value = [row for row in rows if row.group.kind == "value"]
+    without_value = [row for row in rows if row.group.kind != "value"]
+    return [*sorted(with_value, key=lambda row: -order(row.figures)), *without_value]
 
 
 def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> list[BasketLine]:
@@ -254,10 +257,10 @@ def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> li
 
 
 def csv_rows(
-    view: AnalysisView, currency: Currency, rows: Sequence[ProductRow], whole: ProductFigures
+    view: AnalysisView, currency: Currency, rows: Sequence[ProductRow], total: ProductFigures
 ) -> Iterator[list[str]]:
-    lines = [(row.group.kind, row.group.value, _name(view, row.group, row.name), row.figures) for row in rows]
-    for kind, value, name, figures in [*lines, ("total", "", "All", whole)]:
+    lines = [(row.group.kind, row.group.value, _name_group(view, row.group, row.name), row.figures) for row in rows]
+    for kind, value, name, figures in [*lines, ("total", "", "All", total)]:
         rate, compared = figures.return_rate, figures.compared_net_cents
         yield [
             kind,

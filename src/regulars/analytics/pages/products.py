@@ -1,4 +1,5 @@
-"""The page of products: net, units and returns by code, by any property or by store, and what is bought with them."""
+"""The page of products: net, units and returns by product, by a property or by store, and the products that customers
+buy together with them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from regulars.analytics.pages.answers import AT_ONCE_S, AnalysisResult, await_answer, to_question_period
+from regulars.analytics.pages.answers import PAGE_WAIT_S, AnalysisResult, await_answer, to_question_period
 from regulars.analytics.pages.filters import AnalysisView, list_currencies, read_view
 from regulars.analytics.pages.frame import (
     Definition,
@@ -65,7 +66,7 @@ DEFINITIONS: Final = (
 
 
 class ProductContext(NamedTuple):
-    """Everything that is read from the tables before the request to the analysis process."""
+    """The data that is read from the database before the request to the analysis process."""
 
     query: SegmentQuery
     currency: Currency
@@ -83,7 +84,7 @@ class ProductPages:
             choice = read_choice(view)
             if view.form.is_refused or choice is None:
                 return await render_refused(tx, visit, view, "Products")
-            context = await _load(tx, visit, view)
+            context = await _load_context(tx, visit, view)
             views = await list_own_views(tx, visit, view)
         answer, basket = await self._request_figures(visit, view, choice, context, rows_max=rows_max_of(view))
         figures = answer.figures
@@ -94,7 +95,7 @@ class ProductPages:
             views=views,
             defined=DEFINITIONS,
             is_live=answer.is_waiting or basket.is_waiting,
-            is_soon=answer.is_soon,
+            is_nearly_ready=answer.is_nearly_ready,
             answer=answer,
             basket=basket,
             basket_rows=[] if basket.figures is None else basket_rows(visit.format, view, basket.figures),
@@ -113,10 +114,10 @@ class ProductPages:
             view = await _read_view(tx, visit)
             choice = read_choice(view)
             view.require_readable()
-            context = await _load(tx, visit, view)
-        wanted = choice or Choice(ProductKey(), ())
+            context = await _load_context(tx, visit, view)
+        grouping = choice or Choice(ProductKey(), ())
         answer, _ = await self._request_figures(
-            visit, view, wanted, context, rows_max=rows_max_of(view), deadline_s=DEADLINE_S
+            visit, view, grouping, context, rows_max=rows_max_of(view), deadline_s=DEADLINE_S
         )
         figures = answer.figures
         if figures is None:
@@ -132,9 +133,9 @@ class ProductPages:
         context: ProductContext,
         *,
         rows_max: int,
-        deadline_s: float = AT_ONCE_S,
+        deadline_s: float = PAGE_WAIT_S,
     ) -> tuple[AnalysisResult[ProductsAnswer], AnalysisResult[BasketAnswer]]:
-        """Load the figures; the basket is requested only if the page is filtered to a group."""
+        """Request the table, and for a page that is filtered to a group, the products that were bought with it."""
         comparison = view.comparison
         store_ids = None if view.store_ids is None else tuple(view.store_ids)
         question = ProductsQuestion(
@@ -156,11 +157,11 @@ class ProductPages:
         products = await_answer(request(question))
         if not choice.filters:
             return await products, AnalysisResult(BasketAnswer(as_of=visit.now, rows=(), tickets=0))
-        both = await asyncio.gather(products, await_answer(request(basket)))
-        return both[0], both[1]
+        answers = await asyncio.gather(products, await_answer(request(basket)))
+        return answers[0], answers[1]
 
 
-async def _load(tx: Tx, visit: Visit, view: AnalysisView) -> ProductContext:
+async def _load_context(tx: Tx, visit: Visit, view: AnalysisView) -> ProductContext:
     await need_columns(tx, visit.organization_id)
     currencies = await list_currencies(tx, visit, view)
     entries = await list_entries(tx, visit.organization_id, Catalog.PRODUCTS, PageRequest(PROPERTIES_OFFERED_MAX))
@@ -177,7 +178,7 @@ async def _read_view(tx: Tx, visit: Visit) -> AnalysisView:
 
 
 def _customers_url(visit: Visit, view: AnalysisView, choice: Choice, context: ProductContext) -> str:
-    """The URL of a segment of the customers who bought a product."""
+    """The URL that creates a segment of the customers who bought the only product of the page."""
     product = _only_product(choice)
     if product is None:
         return ""
@@ -195,15 +196,15 @@ def _customers_url(visit: Visit, view: AnalysisView, choice: Choice, context: Pr
 def _only_product(choice: Choice) -> str | None:
     """The code of the product, if the page is filtered to one product and nothing else."""
     groups = choice.filters
-    is_one = len(groups) == 1 and (groups[0].key.kind, groups[0].kind) == ("product", "value")
-    return groups[0].value if is_one else None
+    is_one_product = len(groups) == 1 and (groups[0].key.kind, groups[0].kind) == ("product", "value")
+    return groups[0].value if is_one_product else None
 
 
 def _tickets_url(visit: Visit, view: AnalysisView, choice: Choice, currency: Currency) -> str:
-    """The URL of the tickets with a product; empty if the list of tickets has no filters for them."""
+    """The URL of the list of tickets with the only product of the page; empty if that list cannot filter them."""
     product = _only_product(choice)
     if product is None or view.segment is not None or len(view.stores) > 1:
         return ""
     days = {"from": view.period.first.isoformat(), "to": view.period.last.isoformat()}
-    query = {**days, "currency": currency, "product": product, "store": view.texts("store")}
+    query = {**days, "currency": currency, "product": product, "store": view.get_list("store")}
     return visit.url("/tickets") + "?" + urlencode(query, doseq=True)

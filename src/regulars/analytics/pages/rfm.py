@@ -1,5 +1,4 @@
-"""Groups by recency, frequency and money: their names, descriptions of their rules, and the link that creates a
-segment."""
+"""Builds the table of RFM groups (recency, frequency, money): names, rules as text, and links that create a segment."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -56,8 +55,8 @@ def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTab
     currencies = sorted(answer.net_cents, key=lambda it: (-answer.net_cents[it], it))
     rows = [
         GroupRow(
-            _name(group, answer.currency),
-            _rule(formats, group, answer.currency),
+            _name_group(group, answer.currency),
+            _describe_rule(formats, group, answer.currency),
             formats.number(group.customers),
             formats.aligned_share(group.customers, answer.customers),
             [formats.money_rounded(group.net_cents.get(it, 0), it) for it in currencies],
@@ -81,17 +80,17 @@ def _customers_url(visit: Visit, view: AnalysisView, answer: RfmAnswer, group: R
     return segment_url(visit, match)
 
 
-def _name(group: RfmGroup, currency: Currency) -> str:
-    """A customer who buys in another currency has no net sales in this one."""
+def _name_group(group: RfmGroup, currency: Currency) -> str:
+    """The group without net sales is named with its currency, since its customers may buy in another currency."""
     return f"{NAMES[group.name]} in {currency}" if group.name == "no_net" else NAMES[group.name]
 
 
-def _rule(formats: Format, group: RfmGroup, currency: Currency) -> str:
+def _describe_rule(formats: Format, group: RfmGroup, currency: Currency) -> str:
     if group.name == "lapsed":
         return f"No purchase in the last {formats.number(RFM_DAYS)} days"
-    recency = _bounds(group.recency_days, formats.number)
-    frequency = _bounds(group.purchase_days, formats.number)
-    net = _bounds(group.net, lambda cents: formats.money(cents, currency))
+    recency = _describe_range(group.recency_days, formats.number)
+    frequency = _describe_range(group.purchase_days, formats.number)
+    net = _describe_range(group.net, lambda cents: formats.money(cents, currency))
     sentences = (
         f"Last purchase {recency} days ago" if recency else "",
         f"{frequency} purchase days in 24 months" if frequency else "",
@@ -100,7 +99,7 @@ def _rule(formats: Format, group: RfmGroup, currency: Currency) -> str:
     return ", ".join(sentence for sentence in sentences if sentence)
 
 
-def _bounds(bounds: Range, show: Callable[[int], str]) -> str:
+def _describe_range(bounds: Range, show: Callable[[int], str]) -> str:
     low, high = bounds.low, bounds.high
     if low is None:
         return "" if high is None else f"at most {show(high)}"
@@ -112,7 +111,7 @@ def _bounds(bounds: Range, show: Callable[[int], str]) -> str:
 def csv_rows(answer: RfmAnswer) -> Iterator[list[str]]:
     for group in answer.groups:
         ranges = (group.recency_days, group.purchase_days, group.net)
-        bounds = ["" if it is None else str(it) for one in ranges for it in (one.low, one.high)]
+        bounds = ["" if limit is None else str(limit) for limits in ranges for limit in (limits.low, limits.high)]
         start = [group.name, *bounds, answer.currency, str(group.customers)]
         for currency in answer.net_cents:
             yield [*start, currency, str(group.net_cents.get(currency, 0))]

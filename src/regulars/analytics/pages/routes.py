@@ -25,7 +25,7 @@ class AnalysisPage(Protocol):
 
 
 def pages(analysis: Analysis) -> tuple[Page, ...]:
-    """The pages, all of which have no personal data, so every role may open them."""
+    """The pages of analytics. They show no personal data, so every role may open them."""
     source = SalesSource(analysis)
     tables: dict[str, AnalysisPage] = {
         sales.PATH: SalesPages(source),
@@ -36,8 +36,8 @@ def pages(analysis: Analysis) -> tuple[Page, ...]:
     page, form = partial(Page, needs=Action.READ), partial(Form, needs=Action.READ)
     return (
         page(path="/analyse", handle=_redirect_to_sales),
-        *(page(path=path, handle=one.show) for path, one in tables.items()),
-        *(page(path=f"{path}.csv", handle=one.export) for path, one in tables.items()),
+        *(page(path=path, handle=handlers.show) for path, handlers in tables.items()),
+        *(page(path=f"{path}.csv", handle=handlers.export) for path, handlers in tables.items()),
         form(path="/analyse/views", handle=views.save),
         form(path="/analyse/views/delete", handle=views.delete),
     )

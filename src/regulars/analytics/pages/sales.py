@@ -1,4 +1,4 @@
-"""The page of sales: net and its parts by hour, day, week or month, compared with another period."""
+"""The page of sales: net, returns and other measures by hour, day, week or month, compared with an earlier period."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import date
 from typing import Final
 
 from regulars.analytics.holidays import find_holidays
-from regulars.analytics.pages.figure_pages import CurrencyStat, FigurePages, sort_rows, tickets_url, whole_row
+from regulars.analytics.pages.figure_pages import CurrencyStat, FigurePages, sort_rows, tickets_url, total_row
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.pages.frame import (
     name_part,
@@ -37,9 +37,9 @@ class SalesTable:
     currencies: Sequence[str]
     unit: str
     rows: Sequence[FigureRow]
-    whole: FigureRow
+    total: FigureRow
     chart: Chart
-    # The hour up to which today is compared.
+    # The time up to which today is compared, such as 14:00.
     until: str = ""
     has_opt_ins: bool = False
     # Holidays that fell on another day in the compared period.
@@ -50,16 +50,16 @@ class SalesPages(FigurePages[SalesTable]):
     path, title, template, by = PATH, "Sales", "analytics/sales.html", By.DAY
 
     async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
-        """The figures above the chart. Opt-ins are shown only for the last 26 weeks, and not by store or segment."""
+        """The numbers above the chart. Opt-ins are shown only for the last 26 weeks, and not by store or segment."""
         stats = await super().stats(visit, view, figures)
         is_counted = view.period.last == view.today and view.period.days <= OPT_IN_DAYS_MAX
         if not is_counted or view.stores or view.segment is not None or view.is_like_for_like:
             return stats
         consent = await read_figures(visit.database, visit.organization_id, time_zone=visit.format.zone.key)
-        if consent.figures is None or not figures.whole.tickets:
+        if consent.figures is None or not figures.total.tickets:
             return stats
         opt_ins = consent.figures.since(view.period.first).opt_ins
-        per_100 = visit.format.number(round(100 * opt_ins / figures.whole.tickets, 1))
+        per_100 = visit.format.number(round(100 * opt_ins / figures.total.tickets, 1))
         url = visit.url("/consent")
         return [
             *stats,
@@ -67,12 +67,12 @@ class SalesPages(FigurePages[SalesTable]):
         ]
 
     async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> SalesTable:
-        currency, currencies = choose_currency(view.value("currency"), figures.whole, figures.compared_whole)
-        wanted = view.value("by")
-        if wanted in {"", "hour"} and view.period.days == 1 and view.segment is None:
+        currency, currencies = choose_currency(view.value("currency"), figures.total, figures.compared_total)
+        requested_unit = view.value("by")
+        if requested_unit in {"", "hour"} and view.period.days == 1 and view.segment is None:
             hours = await self.source.load_hours(visit, view, figures.store_ids)
             return _hours_table(visit, view, figures, hours, currency=currency, currencies=currencies)
-        unit = wanted if wanted in view.period.units else view.period.usual_unit
+        unit = requested_unit if requested_unit in view.period.units else view.period.usual_unit
         holidays: dict[date, str] = {}
         if unit == "day" and view.period.days <= HOLIDAYS_DAYS_MAX:
             comparison = view.comparison
@@ -86,7 +86,7 @@ class SalesPages(FigurePages[SalesTable]):
         ]
         chart = bar_chart(
             [row.sums.net_cents / 100 for row in rows],
-            titles=[_title(visit.format, row, currency) for row in rows],
+            titles=[_bar_title(visit.format, row, currency) for row in rows],
             labels=[short_name_part(visit.format, part, unit) for part in parts],
             is_last_open=view.period.last == view.today,
             compared=[] if view.comparison is None else [_net(row.compared) for row in rows],
@@ -97,7 +97,7 @@ class SalesPages(FigurePages[SalesTable]):
             currencies=currencies,
             unit=unit,
             rows=sort_rows(list(reversed(rows)), view.value("sort")),
-            whole=whole_row(visit, view, figures, currency, visit.format.count(len(parts), unit)),
+            total=total_row(visit, view, figures, currency, visit.format.count(len(parts), unit)),
             chart=chart,
             until=f"{visit.format.clock(visit.now)[:2]}:00" if figures.is_until_hour else "",
             moved_holidays=_moved_holidays(visit.format, view, holidays),
@@ -144,7 +144,7 @@ def _hours_table(
 ) -> SalesTable:
     """The hours of one day, from the first with a ticket to the last."""
     sums = [sums_in(hour, currency) for hour in hours]
-    open_hours = [hour for hour, of_hour in enumerate(sums) if of_hour.tickets] or [0]
+    open_hours = [hour for hour, hour_sums in enumerate(sums) if hour_sums.tickets] or [0]
     day, url = view.period.first.isoformat(), tickets_url(visit, view, view.period, currency)
     rows = [
         FigureRow(f"{day}T{hour:02d}", f"{hour:02d}:00", "", "", url, sums[hour], None)
@@ -152,30 +152,30 @@ def _hours_table(
     ]
     chart = bar_chart(
         [row.sums.net_cents / 100 for row in rows],
-        titles=[_title(visit.format, row, currency) for row in rows],
+        titles=[_bar_title(visit.format, row, currency) for row in rows],
         labels=[row.name for row in rows],
         is_last_open=view.period.last == view.today,
     )
-    whole = whole_row(visit, view, figures, currency, visit.format.weekday(view.period.first))
+    total = total_row(visit, view, figures, currency, visit.format.weekday(view.period.first))
     return SalesTable(
         currency=currency,
         currencies=currencies,
         unit="hour",
         rows=sort_rows(rows, view.value("sort")),
-        whole=whole,
+        total=total,
         chart=chart,
     )
 
 
-def _add_days(days: Mapping[date, PerCurrency], wanted: Period | Sequence[date]) -> PerCurrency:
-    return add_up(item for day in wanted if day in days for item in days[day].sums.items())
+def _add_days(days: Mapping[date, PerCurrency], added: Period | Sequence[date]) -> PerCurrency:
+    return add_up(item for day in added if day in days for item in days[day].sums.items())
 
 
 def _net(sums: Sums | None) -> float | None:
     return None if sums is None else sums.net_cents / 100
 
 
-def _title(formats: Format, row: FigureRow, currency: str) -> str:
+def _bar_title(formats: Format, row: FigureRow, currency: str) -> str:
     net = formats.money_rounded(row.sums.net_cents, currency)
     if row.compared is None:
         return f"{row.name}: {net}"
@@ -183,7 +183,7 @@ def _title(formats: Format, row: FigureRow, currency: str) -> str:
 
 
 def _moved_holidays(formats: Format, view: AnalysisView, holidays: Mapping[date, str]) -> list[str]:
-    """Holidays that are compared with an ordinary day, because they fell on another day in the other period."""
+    """Sentences about holidays that are compared with an ordinary day, because they moved between the periods."""
     comparison = view.comparison
     if comparison is None:
         return []

@@ -1,5 +1,7 @@
-"""The sales of a view and of its comparison: from the totals, or from the analysis process if only a segment is
-counted."""
+"""Loads the sales of the period that a user analyses, and of the period it is compared with.
+
+Sums of all customers come from stored daily totals; for a segment, the analysis process counts them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from regulars.analytics.pages.answers import AT_ONCE_S, AnalysisResult, await_answer, to_question_period
+from regulars.analytics.pages.answers import PAGE_WAIT_S, AnalysisResult, await_answer, to_question_period
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.period import Period
 from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales
@@ -24,20 +26,21 @@ from regulars.web.visit import Visit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedSales:
-    """Sales by day or by store, and those of the compared period by its own days or stores."""
+    """Sales by day or by store, and the sales of the compared period by its own days or stores."""
 
     rows: Mapping[Any, PerCurrency]
     compared: Mapping[Any, PerCurrency]
-    whole: PerCurrency
-    compared_whole: PerCurrency
-    # Today's tickets since the last full hour, by the same keys; the compared day ends with that hour.
+    total: PerCurrency
+    compared_total: PerCurrency
+    # Sums of today's tickets since the last full hour, by the keys of `rows`; the compared day ends at that hour.
     late: Mapping[Any, PerCurrency] = field(default_factory=dict)
     is_until_hour: bool = False
-    # The stores that are counted: the chosen ones, or those with tickets in both periods; None means all.
+    # The counted stores: those that the user chose, or those with tickets in both periods; None means all.
     store_ids: Sequence[UUID] | None
     as_of: datetime
-    # While older tickets, or the newest ones, are being counted: all tickets received before this time are counted.
+    # Set while stored tickets are counted for the first time: those received before this time are counted.
     filled_until: datetime | None = None
+    # Set while new tickets wait to be counted: those received before this time are counted.
     counted_until: datetime | None = None
 
 
@@ -46,16 +49,17 @@ class SalesSource:
         self._analysis = analysis
 
     async def load(
-        self, visit: Visit, view: AnalysisView, by: By, *, is_patient: bool = False
+        self, visit: Visit, view: AnalysisView, by: By, *, waits_longer: bool = False
     ) -> AnalysisResult[ComparedSales]:
-        """Load the sales by day or by store. With `is_patient`, wait for figures as long as a request may take."""
+        """Load the sales by day or by store. With `waits_longer`, wait for the analysis process up to the deadline of a
+        request."""
         if view.segment is None:
             async with visit.database.snapshot() as tx:
                 return AnalysisResult(await _read_totals(tx, visit, view, by))
         async with visit.database.transaction() as tx:
             await need_columns(tx, visit.organization_id)
             query = await resolve_members(tx, visit.organization_id, view.segment_id)
-        deadline_s = DEADLINE_S if is_patient else AT_ONCE_S
+        deadline_s = DEADLINE_S if waits_longer else PAGE_WAIT_S
         return await await_answer(self._request_sales(visit.organization_id, view, query, by, deadline_s))
 
     async def load_hours(self, visit: Visit, view: AnalysisView, store_ids: Sequence[UUID] | None) -> list[PerCurrency]:
@@ -82,16 +86,16 @@ class SalesSource:
         current = await request(view.period, store_ids)
         past = None if comparison is None else await request(comparison.period, store_ids)
         return ComparedSales(
-            rows=_rows(current),
-            compared={} if past is None else _rows(past),
-            whole=add_up(current.whole.items()),
-            compared_whole=PerCurrency() if past is None else add_up(past.whole.items()),
+            rows=_sums_by_key(current),
+            compared={} if past is None else _sums_by_key(past),
+            total=add_up(current.whole.items()),
+            compared_total=PerCurrency() if past is None else add_up(past.whole.items()),
             store_ids=store_ids,
             as_of=current.as_of,
         )
 
 
-def _rows(answer: SalesAnswer) -> dict[Any, PerCurrency]:
+def _sums_by_key(answer: SalesAnswer) -> dict[Any, PerCurrency]:
     """The sums by day or by store."""
     return {row.store_id or row.first: add_up(row.sums.items()) for row in answer.rows}
 
@@ -122,8 +126,8 @@ async def _read_totals(tx: Tx, visit: Visit, view: AnalysisView, by: By) -> Comp
         compared=compared,
         late=late,
         is_until_hour=comparison is not None and period.last == view.today,
-        whole=current.whole,
-        compared_whole=add_totals(compared.values()),
+        total=current.total,
+        compared_total=add_totals(compared.values()),
         store_ids=store_ids,
         as_of=progress.as_of,
         filled_until=progress.filled_until,

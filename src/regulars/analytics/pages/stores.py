@@ -1,11 +1,11 @@
-"""The page of stores: the measures of sales for each store, compared with another period."""
+"""The page of stores: the measures of sales for each store, compared with an earlier period."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from regulars.analytics.pages.figure_pages import FigurePages, sort_rows, tickets_url, whole_row
+from regulars.analytics.pages.figure_pages import FigurePages, sort_rows, tickets_url, total_row
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.pages.measures import (
     FigureRow,
@@ -30,7 +30,7 @@ class StoreTable:
     currency: str
     currencies: Sequence[str]
     rows: Sequence[FigureRow]
-    whole: FigureRow
+    total: FigureRow
     has_opt_ins: bool
 
 
@@ -38,14 +38,14 @@ class StorePages(FigurePages[StoreTable]):
     path, title, template, by = PATH, "Stores", "analytics/stores.html", By.STORE
 
     async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> StoreTable:
-        currency, currencies = choose_currency(view.value("currency"), figures.whole, figures.compared_whole)
+        currency, currencies = choose_currency(view.value("currency"), figures.total, figures.compared_total)
         ids = {*figures.rows, *figures.compared}
         async with visit.database.reading() as tx:
             names = await name_stores(tx, visit.organization_id, ids)
         consent = await _read_consent(visit, view)
         rows = [
             _row(visit, view, figures, store_id, name=names.get(store_id, "?"), currency=currency)._replace(
-                opt_ins_per_100=_per_100(consent, store_id, figures.rows.get(store_id))
+                opt_ins_per_100=_opt_ins_per_100(consent, store_id, figures.rows.get(store_id))
             )
             for store_id in ids
         ]
@@ -56,20 +56,20 @@ class StorePages(FigurePages[StoreTable]):
             currency=currency,
             currencies=currencies,
             rows=by_name if view.value("sort") == "name" else sort_rows(by_name, view.value("sort") or DEFAULT_SORT),
-            whole=whole_row(visit, view, figures, currency, name),
+            total=total_row(visit, view, figures, currency, name),
             has_opt_ins=consent is not None,
         )
 
 
 async def _read_consent(visit: Visit, view: AnalysisView) -> ConsentFigures | None:
-    """The opt-ins by store; they are counted only for the last 30 days, and not by segment."""
+    """Read the opt-ins by store, which are counted only for the last 30 days, and not by segment."""
     if view.period.preset != "30d" or view.segment is not None:
         return None
-    found = await read_figures(visit.database, visit.organization_id, time_zone=visit.format.zone.key)
-    return found.figures
+    counted = await read_figures(visit.database, visit.organization_id, time_zone=visit.format.zone.key)
+    return counted.figures
 
 
-def _per_100(consent: ConsentFigures | None, store_id: UUID, total: PerCurrency | None) -> float | None:
+def _opt_ins_per_100(consent: ConsentFigures | None, store_id: UUID, total: PerCurrency | None) -> float | None:
     """The number of opt-ins per 100 tickets in all currencies."""
     if consent is None or total is None or not total.tickets:
         return None

@@ -1,4 +1,4 @@
-"""The forms that save and delete views."""
+"""Handles the forms that save and delete a view: a page of analytics with its filters, under a name."""
 
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
@@ -41,7 +41,7 @@ async def delete(visit: Visit) -> Response:
 
 
 def _read_target(visit: Visit) -> tuple[str, str, str]:
-    """The page, the URL to return to, and its query string, which is rebuilt so that it contains only known fields."""
+    """Read the page, the URL to return to, and its normalised query string."""
     page, query = visit.form.get("page", ""), visit.form.get("query", "")
     if page not in PAGES or len(query) > QUERY_CHARACTERS_MAX:
         raise BadForm("Open the page again and save the view there.")

@@ -1,7 +1,7 @@
 """A condition tree while it is edited: the content of a form, complete or not.
 
-A field is named by the path of its condition: `r.0.1~key` is the key of the second condition in the first group.
-Without JavaScript, every button sends the whole tree, and the response has the changed tree.
+The name of a form field begins with the place of its condition: `r.0.1~key` is the key of the second condition in the
+first group. Without JavaScript, every button sends the whole tree, and the response has the changed tree.
 """
 
 import re
@@ -16,9 +16,9 @@ from regulars.conditions.tree import CONDITIONS_MAX, DEPTH_MAX, Path
 ROOT: Final = "r"
 GROUPS: Final = ("all", "any", "none")
 LEAVES: Final = frozenset({*KINDS, *TICKET_KINDS})
-# A value picked in the first field is appended to the list in the second with the next request, whichever button sends
-# it. Fields of product properties have the prefix `p`: `pvalues` are the values of a property, `pkey` is its key.
-_PICKED: Final = {
+# With every request, the value picked in the field on the left is appended to the list in the field on the right.
+# Fields of product properties have the prefix `p`: `pvalues` are the values of a property, `pkey` is its key.
+_PICKER_FIELDS: Final = {
     "more_values": "values",
     "more_pvalues": "pvalues",
     "more_stores": "stores",
@@ -27,17 +27,17 @@ _PICKED: Final = {
     "more_countries": "countries",
     "more_currencies": "currencies",
 }
-# Prefix of a hidden field with the saved value, for values that a visible field cannot show exactly.
+# Prefix of the hidden field for a saved value that the visible field cannot show exactly.
 SAVED: Final = "saved_"
 _VALUES_MAX: Final = 200
 # The largest number of nodes of a tree that can be saved: the root, and for each condition the deepest nesting of
 # groups.
 NODES_MAX: Final = CONDITIONS_MAX * DEPTH_MAX + 1
-# A form with fifty conditions has more fields than ordinary forms may have.
+# Above the limit of other forms, since a form with fifty conditions has so many fields.
 FIELDS_MAX: Final = 3_000
 _NUMBER: Final = re.compile(r"[0-9]{1,4}")
 # Default values of a new condition, so that it is complete at once.
-_FIRST: Final = {
+_DEFAULTS: Final = {
     "bought": {"low": "1", "days": "30"},
     "purchase_days": {"low": "2", "days": "365"},
     "returned": {"low": "1", "days": "30"},
@@ -52,11 +52,13 @@ _FIRST: Final = {
 
 
 class TooManyNodes(Exception):
-    """The form has more conditions and groups than can be saved; reading stops."""
+    """The form has more conditions and groups than can be saved."""
 
 
 @dataclass(slots=True)
 class Node:
+    """A condition or group while it is edited, with the values of its form fields."""
+
     kind: str
     fields: dict[str, list[str]] = field(default_factory=dict)
     inner: list["Node"] = field(default_factory=list)
@@ -65,18 +67,18 @@ class Node:
     def is_group(self) -> bool:
         return self.kind in GROUPS
 
-    def one(self, name: str, default: str = "") -> str:
+    def get(self, name: str, default: str = "") -> str:
         values = self.fields.get(name)
         return values[0].strip() if values and values[0].strip() else default
 
-    def several(self, name: str) -> list[str]:
+    def get_list(self, name: str) -> list[str]:
         """The distinct picked values; they are not stripped, since a value may begin or end with a space."""
         return list(dict.fromkeys(value for value in self.fields.get(name, ()) if value))[:_VALUES_MAX]
 
-    def exact(self, name: str) -> str:
+    def get_exact(self, name: str) -> str:
         """The typed value without outer spaces, unless it is still the saved value, which may have them."""
         saved = (self.fields.get(f"{SAVED}{name}") or [""])[0]
-        return saved if saved and saved.strip() == self.one(name) else self.one(name)
+        return saved if saved and saved.strip() == self.get(name) else self.get(name)
 
     def set(self, name: str, *values: str) -> None:
         self.fields[name] = list(values)
@@ -108,23 +110,23 @@ def _read_node(
 ) -> Node | None:
     kind = kinds.get(place, "")
     if kind in LEAVES and place != ROOT:
-        return _with_picked(Node(kind, dict(fields.get(place, {}))))
+        return _append_picked(Node(kind, dict(fields.get(place, {}))))
     if kind not in GROUPS or depth > DEPTH_MAX:
         return None
-    below = [it for it in kinds if it.startswith(f"{place}.") and _NUMBER.fullmatch(it, len(place) + 1)]
+    places = [it for it in kinds if it.startswith(f"{place}.") and _NUMBER.fullmatch(it, len(place) + 1)]
     node = Node(kind, dict(fields.get(place, {})))
-    for inner in sorted(below, key=lambda it: int(it[len(place) + 1 :])):
-        inner_node = _read_node(inner, kinds, fields, depth=depth + 1)
+    for inner_place in sorted(places, key=lambda it: int(it[len(place) + 1 :])):
+        inner_node = _read_node(inner_place, kinds, fields, depth=depth + 1)
         if inner_node is not None:
             node.inner.append(inner_node)
     return node
 
 
-def _with_picked(node: Node) -> Node:
-    for picked, into in _PICKED.items():
-        added = [value.strip() for value in node.several(picked) if value.strip()]
-        if added:
-            node.set(into, *node.several(into), *added)
+def _append_picked(node: Node) -> Node:
+    for picked, target in _PICKER_FIELDS.items():
+        values = [value.strip() for value in node.get_list(picked) if value.strip()]
+        if values:
+            node.set(target, *node.get_list(target), *values)
         node.fields.pop(picked, None)
     return node
 
@@ -135,21 +137,22 @@ def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
         yield from walk(inner, (*path, number))
 
 
-def number(root: Node) -> None:
+def number_nodes(root: Node) -> None:
     """Give each node a stable number, so that the page recognizes it after its position has changed."""
     used: set[str] = set()
     for _, node in walk(root):
-        current = node.one("number")
+        current = node.get("number")
         if current in used or not _NUMBER.fullmatch(current):
             node.set("number")
-        used.add(node.one("number"))
+        used.add(node.get("number"))
     free = (text for it in count(1) if (text := str(it)) not in used)
     for _, node in walk(root):
-        if not node.one("number"):
+        if not node.get("number"):
             node.set("number", next(free))
 
 
 def place_of(path: Path) -> str:
+    """The path as text: `r.0.1`."""
     return ".".join([ROOT, *(str(number) for number in path)])
 
 
@@ -160,9 +163,11 @@ def path_of(place: str) -> Path | None:
 
 
 def apply(root: Node, act: str) -> Path | None:
-    """Apply the action of a button: add a condition or a group, remove one, or drop a picked value. Returns the path of
-    the node that gets the focus."""
-    # An action is a verb, the place of a node, and for some verbs an argument.
+    """Apply the action of a button: add a condition or a group, remove one, or drop a picked value. Return the path of
+    the node that gets the focus.
+
+    An action is a verb, the place of a node, and for some verbs an argument.
+    """
     verb, _, target = act.partition(" ")
     place, _, argument = target.partition(" ")
     path = path_of(place)
@@ -172,20 +177,20 @@ def apply(root: Node, act: str) -> Path | None:
     match verb:
         case "add" if node.is_group and sum(not it.is_group for _, it in walk(root)) < CONDITIONS_MAX:
             kind = argument if argument in LEAVES else "attribute"
-            first = {name: [value] for name, value in _FIRST.get(kind, {}).items()}
-            node.inner.append(Node(kind, first))
+            defaults = {name: [value] for name, value in _DEFAULTS.get(kind, {}).items()}
+            node.inner.append(Node(kind, defaults))
             return (*path, len(node.inner) - 1)
         case "group" if node.is_group and len(path) + 1 < DEPTH_MAX and sum(1 for _ in walk(root)) < NODES_MAX:
             node.inner.append(Node("any"))
             return (*path, len(node.inner) - 1)
         case "remove" if path:
-            above = _find(root, path[:-1])
-            if above is not None:
-                del above.inner[path[-1]]
+            parent = _find(root, path[:-1])
+            if parent is not None:
+                del parent.inner[path[-1]]
             return path[:-1]
         case "drop":
             name, _, value = argument.partition(" ")
-            node.set(name, *[it for it in node.several(name) if it != value])
+            node.set(name, *[it for it in node.get_list(name) if it != value])
             return path
         case _:
             return None

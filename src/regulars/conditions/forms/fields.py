@@ -1,4 +1,4 @@
-"""Convert a condition to the fields of its form, and back."""
+"""Converts a condition to the fields of its form, and the fields to a condition."""
 
 import re
 from collections.abc import Callable
@@ -9,20 +9,20 @@ import msgspec
 
 from regulars.catalog.model import AttributeType
 from regulars.conditions import tree
-from regulars.conditions.check import BOTH_ENDS, Types
-from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE
+from regulars.conditions.check import BETWEEN_VALUES, Types
+from regulars.conditions.comparisons import COMPARISONS_BY_TYPE, NEGATIVE, OF_DAYS, ONE_VALUE
 from regulars.conditions.documents import describe_decode_error
 from regulars.conditions.forms.draft import SAVED, Node
 from regulars.conditions.labels import TICKET_KINDS
 
-CENTS: Final = 100
+CENTS_PER_UNIT: Final = 100
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
 _MONEY: Final = re.compile(r"-?[0-9]{1,14}(?:\.[0-9]{1,2})?")
 _WHOLE: Final = re.compile(r"[0-9]{1,7}")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIMES: Final = ("bought", "purchase_days", "returned")
+_COUNTED_KINDS: Final = ("bought", "purchase_days", "returned")
 # Types whose values are chosen from a list.
-CHOSEN: Final = frozenset({AttributeType.BOOLEAN, AttributeType.ENUM})
+LISTED_TYPES: Final = frozenset({AttributeType.BOOLEAN, AttributeType.ENUM})
 # The form offers each way of counting purchases as a separate condition.
 ARTICLES: Final = "articles"
 PURCHASE_DAYS: Final = "purchase_days"
@@ -30,15 +30,15 @@ _COUNTS: Final = {ARTICLES: "articles", PURCHASE_DAYS: "days"}
 
 
 class Incomplete(Exception):
-    """The condition is incomplete, or a value cannot be read; the message says what to do."""
+    """The form lacks a value, or a value cannot be parsed; the message tells the user what to do."""
 
 
 def fit_fields(node: Node, attributes: Types, properties: Types) -> None:
-    """Adapt the comparison to its key: if the key has changed, select the first comparison of the type of the new key.
-    Fields of product properties have the prefix `p`."""
+    """If the user changed the key, select the first comparison that the type of the new key offers. Fields of product
+    properties have the prefix `p`."""
     for prefix, types in (("", attributes), ("p", properties)):
-        key = node.one(f"{prefix}key")
-        if key != node.one(f"{prefix}was"):
+        key = node.get(f"{prefix}key")
+        if key != node.get(f"{prefix}was"):
             node.set(f"{prefix}cmp")
             node.set(f"{prefix}values")
             node.set(f"{prefix}value")
@@ -46,16 +46,16 @@ def fit_fields(node: Node, attributes: Types, properties: Types) -> None:
         if key not in types:
             continue
         declared, values = types[key]
-        if not node.one(f"{prefix}cmp"):
-            node.set(f"{prefix}cmp", OFFERED[declared][0])
+        if not node.get(f"{prefix}cmp"):
+            node.set(f"{prefix}cmp", COMPARISONS_BY_TYPE[declared][0])
         # A select shows its first value, so that value is the default.
-        if declared in CHOSEN and node.one(f"{prefix}cmp") in ONE_VALUE and not node.one(f"{prefix}value"):
+        if declared in LISTED_TYPES and node.get(f"{prefix}cmp") in ONE_VALUE and not node.get(f"{prefix}value"):
             node.set(f"{prefix}value", "true" if declared is AttributeType.BOOLEAN else next(iter(values), ""))
 
 
 def condition_of(node: Node) -> tree.Condition:
     """Convert the fields of a node to a condition."""
-    data = _data(node)
+    data = _data_of(node)
     try:
         return msgspec.convert(data, tree.Condition)  # type: ignore[no-any-return]  # a union is not a class
     except msgspec.ValidationError as error:
@@ -63,175 +63,175 @@ def condition_of(node: Node) -> tree.Condition:
         raise Incomplete(f"{place}: {message}" if place else message) from None
 
 
-def _data(node: Node) -> dict[str, Any]:
+def _data_of(node: Node) -> dict[str, Any]:
     match node.kind:
         case "attribute":
-            return {"type": "attribute", **_comparison(node, "", "Choose an attribute.")}
+            return {"type": "attribute", **_read_comparison(node, "", "Choose an attribute.")}
         case "consent":
-            since = _when(node) if node.one("when_cmp") else None
+            since = _read_when(node) if node.get("when_cmp") else None
             return _without_none(
                 type="consent",
-                state=node.one("state", "may_be_texted"),
-                **{"is": node.one("is", "yes") == "yes"},
-                sources=node.several("sources"),
-                stores=node.several("stores"),
+                state=node.get("state", "may_be_texted"),
+                **{"is": node.get("is", "yes") == "yes"},
+                sources=node.get_list("sources"),
+                stores=node.get_list("stores"),
                 since=since,
             )
         case "texts":
-            got = node.one("got", "yes") == "yes"
-            return _without_none(type="texts", got=got, days=_whole(node, "days"), journey=node.one("journey") or None)
+            got, journey = node.get("got", "yes") == "yes", node.get("journey") or None
+            return _without_none(type="texts", got=got, days=_read_days(node, "days"), journey=journey)
         case "created":
-            return {"type": "created", "when": _when(node)}
+            return {"type": "created", "when": _read_when(node)}
         case "named":
-            return {"type": "named", "is": node.one("named", "yes") == "yes"}
+            return {"type": "named", "is": node.get("named", "yes") == "yes"}
         case "country":
-            if not node.several("countries"):
+            if not node.get_list("countries"):
                 raise Incomplete("Choose a country.")
-            return {"type": "country", "any_of": [code.upper() for code in node.several("countries")]}
+            return {"type": "country", "any_of": [code.upper() for code in node.get_list("countries")]}
         case "segment" | "received_campaign" as kind:
             noun = kind.removeprefix("received_")
-            if not node.one(noun):
+            if not node.get(noun):
                 raise Incomplete(f"Choose a {noun}.")
-            return {"type": kind, "id": node.one(noun), "is": node.one("is", "yes") == "yes"}
+            return {"type": kind, "id": node.get(noun), "is": node.get("is", "yes") == "yes"}
         case kind:
-            return _ticket(node) if kind in TICKET_KINDS else _sales(node)
+            return _ticket_data(node) if kind in TICKET_KINDS else _sales_data(node)
 
 
-def _ticket(node: Node) -> dict[str, Any]:
+def _ticket_data(node: Node) -> dict[str, Any]:
     """A condition on the ticket that triggered a journey."""
     match node.kind:
         case "amount":
-            return {"type": "amount", **_bounds(node, _cents, "_cents")}
+            return {"type": "amount", **_read_limits(node, _read_cents, "_cents")}
         case "product":
-            if not (node.several("products") or node.one("pkey")):
+            if not (node.get_list("products") or node.get("pkey")):
                 raise Incomplete("Name products, or choose a property.")
-            data: dict[str, Any] = {"type": "product", "any_of": node.several("products")}
-            return {**data, "property": _comparison(node, "p", "")} if node.one("pkey") else data
+            data: dict[str, Any] = {"type": "product", "any_of": node.get_list("products")}
+            return {**data, "property": _read_comparison(node, "p", "")} if node.get("pkey") else data
         case kind:
-            chosen = node.several("stores" if kind == "store" else "currencies")
+            chosen = node.get_list("stores" if kind == "store" else "currencies")
             if not chosen:
                 raise Incomplete(f"Choose a {kind}.")
             return {"type": kind, "any_of": chosen}
 
 
-def _bounds(node: Node, read: Callable[[Node, str], float], ending: str) -> dict[str, float]:
-    bound, data = node.one("bound", "at_least"), {}
+def _read_limits(node: Node, read: Callable[[Node, str], float], suffix: str) -> dict[str, float]:
+    bound, data = node.get("bound", "at_least"), {}
     if bound in {"at_least", "between"}:
-        data[f"at_least{ending}"] = read(node, "low")
+        data[f"at_least{suffix}"] = read(node, "low")
     if bound in {"at_most", "between"}:
-        data[f"at_most{ending}"] = read(node, "high")
+        data[f"at_most{suffix}"] = read(node, "high")
     return data
 
 
-def _sales(node: Node) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": node.kind, "stores": node.several("stores"), "products": node.several("products")}
+def _sales_data(node: Node) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": node.kind, "stores": node.get_list("stores"), "products": node.get_list("products")}
     if node.kind in _COUNTS:
         data |= {"type": "bought", "count": _COUNTS[node.kind]}
-    if node.one("pkey"):
-        data["property"] = _comparison(node, "p", "Choose a property.")
+    if node.get("pkey"):
+        data["property"] = _read_comparison(node, "p", "Choose a property.")
     if node.kind in {"first_purchase", "last_purchase"}:
-        return {**data, "when": _when(node, may_be_missing=True)}
-    window = _window(node)
+        return {**data, "when": _read_when(node, may_be_missing=True)}
+    window = _read_window(node)
     if window is not None:
         data["window"] = window
     if node.kind in {"spend", "ticket_value"}:
-        data["currency"] = node.one("currency", "EUR")
-    if node.one("bound") == "none" and node.kind != "ticket_value":
+        data["currency"] = node.get("currency", "EUR")
+    if node.get("bound") == "none" and node.kind != "ticket_value":
         return {**data, "none": True}
-    read: Callable[[Node, str], float] = _times
-    if node.kind not in _TIMES:
-        read = _quantity if node.kind == ARTICLES else _cents
-    ending = "_cents" if node.kind in {"spend", "ticket_value"} else ""
-    return {**data, **_bounds(node, read, ending)}
+    read: Callable[[Node, str], float] = _read_times
+    if node.kind not in _COUNTED_KINDS:
+        read = _read_quantity if node.kind == ARTICLES else _read_cents
+    suffix = "_cents" if node.kind in {"spend", "ticket_value"} else ""
+    return {**data, **_read_limits(node, read, suffix)}
 
 
-def _comparison(node: Node, prefix: str, missing: str) -> dict[str, Any]:
-    key, comparison = node.one(f"{prefix}key"), node.one(f"{prefix}cmp")
+def _read_comparison(node: Node, prefix: str, message_without_key: str) -> dict[str, Any]:
+    key, comparison = node.get(f"{prefix}key"), node.get(f"{prefix}cmp")
     if not key:
-        raise Incomplete(missing)
+        raise Incomplete(message_without_key)
     if not comparison:
         # The key is unknown, so the form offered no comparison. With any comparison, the check reports the unknown key.
         comparison = "is_set"
-    data: dict[str, Any] = {"key": key, "comparison": comparison, **_wanted(node, prefix, comparison)}
+    data: dict[str, Any] = {"key": key, "comparison": comparison, **_read_value(node, prefix, comparison)}
     if comparison in NEGATIVE:
-        data["without_value"] = node.one(f"{prefix}without", "no") == "yes"
+        data["without_value"] = node.get(f"{prefix}without", "no") == "yes"
     return data
 
 
-def _wanted(node: Node, prefix: str, comparison: str) -> dict[str, Any]:
+def _read_value(node: Node, prefix: str, comparison: str) -> dict[str, Any]:
     """The value, values or days of the comparison."""
     if comparison in ONE_VALUE:
-        value = node.exact(f"{prefix}value")
+        value = node.get_exact(f"{prefix}value")
         if not value:
             raise Incomplete("Fill in the value.")
         return {"value": value}
     if comparison == "between":
-        values = [node.exact(f"{prefix}low"), node.exact(f"{prefix}high")]
+        values = [node.get_exact(f"{prefix}low"), node.get_exact(f"{prefix}high")]
         if not all(values):
             raise Incomplete("Fill in both values.")
         return {"values": values}
     if comparison in {"any_of", "none_of"}:
-        if not node.several(f"{prefix}values"):
+        if not node.get_list(f"{prefix}values"):
             raise Incomplete("Pick at least one value.")
-        return {"values": node.several(f"{prefix}values")}
-    return {"days": _whole(node, f"{prefix}days")} if comparison in OF_DAYS else {}
+        return {"values": node.get_list(f"{prefix}values")}
+    return {"days": _read_days(node, f"{prefix}days")} if comparison in OF_DAYS else {}
 
 
-def _when(node: Node, *, may_be_missing: bool = False) -> dict[str, Any]:
-    comparison = node.one("when_cmp", "in_last_days")
+def _read_when(node: Node, *, may_be_missing: bool = False) -> dict[str, Any]:
+    comparison = node.get("when_cmp", "in_last_days")
     data: dict[str, Any] = {"comparison": comparison}
     if comparison in {"before", "after"}:
-        data["date"] = _date(node, "when_date")
+        data["date"] = _read_date(node, "when_date")
     elif comparison == "between":
-        data["from"], data["to"] = _date(node, "when_from"), _date(node, "when_to")
+        data["from"], data["to"] = _read_date(node, "when_from"), _read_date(node, "when_to")
     else:
-        data["days"] = _whole(node, "when_days")
+        data["days"] = _read_days(node, "when_days")
     if may_be_missing and comparison == "not_in_last_days":
-        data["without_value"] = node.one("when_without", "no") == "yes"
+        data["without_value"] = node.get("when_without", "no") == "yes"
     return data
 
 
-def _window(node: Node) -> dict[str, Any] | None:
-    match node.one("window", "last"):
+def _read_window(node: Node) -> dict[str, Any] | None:
+    match node.get("window", "last"):
         case "last":
-            return {"last_days": _whole(node, "days")}
+            return {"last_days": _read_days(node, "days")}
         case "between":
-            return {"from": _date(node, "from"), "to": _date(node, "to")}
+            return {"from": _read_date(node, "from"), "to": _read_date(node, "to")}
         case _:
             return None
 
 
-def _whole(node: Node, name: str) -> int:
-    text = node.one(name)
+def _read_days(node: Node, name: str) -> int:
+    text = node.get(name)
     if not _WHOLE.fullmatch(text):
         raise Incomplete("Fill in a whole number of days.")
     return int(text)
 
 
-def _times(node: Node, name: str) -> int:
-    text = node.one(name, "1" if node.one("bound", "at_least") == "at_least" else "")
+def _read_times(node: Node, name: str) -> int:
+    text = node.get(name, "1" if node.get("bound", "at_least") == "at_least" else "")
     if not _WHOLE.fullmatch(text):
-        what = "days" if node.kind == PURCHASE_DAYS else "times"
-        raise Incomplete(f"Fill in how many {what}, as a whole number.")
+        unit = "days" if node.kind == PURCHASE_DAYS else "times"
+        raise Incomplete(f"Fill in how many {unit}, as a whole number.")
     return int(text)
 
 
-def _quantity(node: Node, name: str) -> float:
-    text = node.one(name)
+def _read_quantity(node: Node, name: str) -> float:
+    text = node.get(name)
     if not _NUMBER.fullmatch(text):
         raise Incomplete("Fill in how many articles, such as 2 or 0.5.")
     return float(text)
 
 
-def _cents(node: Node, name: str) -> int:
-    text = node.one(name)
+def _read_cents(node: Node, name: str) -> int:
+    text = node.get(name)
     if not _MONEY.fullmatch(text):
         raise Incomplete("Fill in an amount, such as 200 or 19.90.")
-    return int(Decimal(text) * CENTS)
+    return int(Decimal(text) * CENTS_PER_UNIT)
 
 
-def _date(node: Node, name: str) -> str:
-    text = node.one(name)
+def _read_date(node: Node, name: str) -> str:
+    text = node.get(name)
     if not _DATE.fullmatch(text):
         raise Incomplete("Fill in a date, such as 2026-11-15.")
     return text
@@ -313,11 +313,11 @@ def _fill_sales(node: Node, condition: tree.OfSales) -> None:
     _fill_window(node, condition.window)
     if isinstance(condition, tree.Spend | tree.TicketValue):
         node.set("currency", condition.currency)
-        low, high = (_money_text(it) for it in (condition.at_least_cents, condition.at_most_cents))
+        low, high = (_money_text(limit) for limit in (condition.at_least_cents, condition.at_most_cents))
     elif isinstance(condition, tree.Bought):
-        low, high = (_quantity_text(it) for it in (condition.at_least, condition.at_most))
+        low, high = (_quantity_text(limit) for limit in (condition.at_least, condition.at_most))
     else:
-        low, high = (None if it is None else str(it) for it in (condition.at_least, condition.at_most))
+        low, high = (None if limit is None else str(limit) for limit in (condition.at_least, condition.at_most))
     _fill_bounds(node, low, high)
     if not isinstance(condition, tree.TicketValue) and condition.none:
         node.set("bound", "none")
@@ -331,7 +331,7 @@ def _fill_bounds(node: Node, low: str | None, high: str | None) -> None:
 
 
 def _money_text(cents: int | None) -> str | None:
-    return None if cents is None else f"{Decimal(cents) / CENTS:.2f}"
+    return None if cents is None else f"{Decimal(cents) / CENTS_PER_UNIT:.2f}"
 
 
 def _quantity_text(quantity: float | None) -> str | None:
@@ -357,7 +357,7 @@ def _fill_comparison(node: Node, prefix: str, compared: tree.ValueComparison) ->
     node.set(f"{prefix}cmp", compared.comparison)
     if compared.value is not None:
         _fill_exactly(node, f"{prefix}value", compared.value)
-    if compared.comparison == "between" and len(compared.values) == BOTH_ENDS:
+    if compared.comparison == "between" and len(compared.values) == BETWEEN_VALUES:
         _fill_exactly(node, f"{prefix}low", compared.values[0])
         _fill_exactly(node, f"{prefix}high", compared.values[1])
     else:

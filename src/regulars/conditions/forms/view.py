@@ -1,4 +1,4 @@
-"""Convert a draft to a definition, without its incomplete conditions, and to what the page renders."""
+"""Converts the draft of a condition tree to a definition without its incomplete conditions, and to views for a page."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,10 @@ from regulars.catalog.entries import find_types, list_entries
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.check import Fault, Types
-from regulars.conditions.comparisons import OFFERED
+from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node
-from regulars.conditions.forms.fields import CHOSEN, Incomplete, condition_of, fit_fields
+from regulars.conditions.forms.fields import LISTED_TYPES, Incomplete, condition_of, fit_fields
 from regulars.conditions.labels import COMPARISONS, KINDS, TICKET_KINDS, Names
 from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path, campaigns_of
 from regulars.kit.db import Tx
@@ -22,7 +22,7 @@ from regulars.kit.keyset import PageRequest
 from regulars.stores.find import list_stores
 
 _GROUPS: Final[dict[str, type[All] | type[Any] | type[Nothing]]] = {"all": All, "any": Any, "none": Nothing}
-_STEP: Final = re.compile(r"\.of\[([0-9]+)\]")
+_INDEX: Final = re.compile(r"\.of\[([0-9]+)\]")
 ICONS: Final = {
     "attribute": "tag",
     "consent": "consent",
@@ -39,62 +39,63 @@ async def fit_tree(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Ty
     """Adapt the fields of each condition to the declared type of its key; return the types of attributes and
     properties."""
     nodes = [node for _, node in draft.walk(root)]
-    attributes = await find_types(tx, organization_id, Catalog.ATTRIBUTES, {it.one("key") for it in nodes} - {""})
-    properties = await find_types(tx, organization_id, Catalog.PRODUCTS, {it.one("pkey") for it in nodes} - {""})
+    attributes = await find_types(tx, organization_id, Catalog.ATTRIBUTES, {it.get("key") for it in nodes} - {""})
+    properties = await find_types(tx, organization_id, Catalog.PRODUCTS, {it.get("pkey") for it in nodes} - {""})
     for node in nodes:
         fit_fields(node, attributes, properties)
-    draft.number(root)
+    draft.number_nodes(root)
     return attributes, properties
 
 
 @dataclass(slots=True)
-class Built:
-    """The complete part of a draft. `paths` maps a path in the definition to the path in the draft."""
+class BuiltDefinition:
+    """The definition of a draft. `paths` maps a path in the definition to the path in the draft; `incomplete` has a
+    message for each condition that is missing in the definition."""
 
     match: Group
     paths: dict[Path, Path] = field(default_factory=dict)
     incomplete: dict[Path, str] = field(default_factory=dict)
 
 
-def build(root: Node) -> Built:
-    """The definition of a draft; incomplete conditions are omitted from it and listed separately."""
-    built = Built(All())
-    built.match = _group(root, (), (), built)
+def build(root: Node) -> BuiltDefinition:
+    """Convert the draft to a definition without its incomplete conditions."""
+    built = BuiltDefinition(All())
+    built.match = _build_group(root, (), (), built)
     return built
 
 
-def _group(node: Node, path: Path, place: Path, built: Built) -> Group:
-    """`path` is the path of the node in the draft, `place` that of its group in the definition."""
-    built.paths[place] = path
+def _build_group(node: Node, path: Path, built_path: Path, built: BuiltDefinition) -> Group:
+    """`path` is the path of the node in the draft, `built_path` the path of its group in the definition."""
+    built.paths[built_path] = path
     inner: list[Condition] = []
     for number, inner_node in enumerate(node.inner):
-        here = (*path, number)
+        child_path = (*path, number)
         if inner_node.is_group:
-            inner.append(_group(inner_node, here, (*place, len(inner)), built))
+            inner.append(_build_group(inner_node, child_path, (*built_path, len(inner)), built))
             continue
         try:
             condition = condition_of(inner_node)
         except Incomplete as error:
-            built.incomplete[here] = str(error)
+            built.incomplete[child_path] = str(error)
             continue
-        built.paths[(*place, len(inner))] = here
+        built.paths[(*built_path, len(inner))] = child_path
         inner.append(condition)
     return _GROUPS[node.kind](of=tuple(inner))
 
 
-def faults_by_path(built: Built, faults: Sequence[Fault]) -> dict[Path, list[Fault]]:
+def faults_by_path(built: BuiltDefinition, faults: Sequence[Fault]) -> dict[Path, list[Fault]]:
     """The faults by their path in the draft."""
-    found: dict[Path, list[Fault]] = {}
+    faults_by_node: dict[Path, list[Fault]] = {}
     for fault in faults:
-        place = tuple(int(step) for step in _STEP.findall(fault.place))
-        found.setdefault(built.paths.get(place, ()), []).append(fault)
+        path = tuple(int(index) for index in _INDEX.findall(fault.place))
+        faults_by_node.setdefault(built.paths.get(path, ()), []).append(fault)
     for path, message in built.incomplete.items():
-        found.setdefault(path, []).append(Fault("", message))
-    return found
+        faults_by_node.setdefault(path, []).append(Fault("", message))
+    return faults_by_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class KeyView:
     """A key and its declared type; a key without a type is unknown."""
 
     key: str
@@ -121,8 +122,8 @@ class NodeView:
     unreadable_url: str | None
     faults: list[str]
     inner: list["NodeView"]
-    attribute: Key
-    product: Key
+    attribute: KeyView
+    product: KeyView
     may_have_groups: bool
     is_new: bool
 
@@ -140,15 +141,15 @@ class NodeView:
     def field_id(self, member: str) -> str:
         return f"{self.id}-{member}"
 
-    def one(self, member: str, default: str = "") -> str:
-        return self.node.one(member, default)
+    def get(self, member: str, default: str = "") -> str:
+        return self.node.get(member, default)
 
-    def several(self, member: str) -> list[str]:
-        return self.node.several(member)
+    def get_list(self, member: str) -> list[str]:
+        return self.node.get_list(member)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class TreeContext:
     """The data that all conditions of a page share: types, counts, faults and the new node."""
 
     attributes: Types
@@ -159,8 +160,8 @@ class Scene:
     members_url: str | None = None
 
 
-def view(node: Node, scene: Scene, path: Path = ()) -> NodeView:
-    count, unreadable = scene.counts.get(path, (None, 0))
+def view(node: Node, context: TreeContext, path: Path = ()) -> NodeView:
+    count, unreadable = context.counts.get(path, (None, 0))
     place = draft.place_of(path)
     return NodeView(
         node=node,
@@ -170,42 +171,44 @@ def view(node: Node, scene: Scene, path: Path = ()) -> NodeView:
         icon=ICONS.get(node.kind, "ticket"),
         count=count,
         unreadable=unreadable,
-        unreadable_url=None if scene.members_url is None else f"{scene.members_url}?unreadable={place}",
-        faults=[fault.message for fault in scene.faults.get(path, ())],
-        inner=[view(inner, scene, (*path, number)) for number, inner in enumerate(node.inner)],
-        attribute=_key(node, "", scene.attributes),
-        product=_key(node, "p", scene.properties),
+        unreadable_url=None if context.members_url is None else f"{context.members_url}?unreadable={place}",
+        faults=[fault.message for fault in context.faults.get(path, ())],
+        inner=[view(inner, context, (*path, number)) for number, inner in enumerate(node.inner)],
+        attribute=_view_key(node, "", context.attributes),
+        product=_view_key(node, "p", context.properties),
         may_have_groups=len(path) + 1 < DEPTH_MAX,
-        is_new=scene.new == path,
+        is_new=context.new == path,
     )
 
 
-def _key(node: Node, prefix: str, types: Types) -> Key:
-    key, comparison = node.one(f"{prefix}key"), node.one(f"{prefix}cmp")
+def _view_key(node: Node, prefix: str, types: Types) -> KeyView:
+    key, comparison = node.get(f"{prefix}key"), node.get(f"{prefix}cmp")
     if key not in types:
-        return Key(key=key, type=None, values=(), comparison=comparison, comparisons=[])
+        return KeyView(key=key, type=None, values=(), comparison=comparison, comparisons=[])
     declared, values = types[key]
-    offered = list[str](OFFERED[declared])
+    offered = list[str](COMPARISONS_BY_TYPE[declared])
     if comparison and comparison not in offered:
         # The type of the key has changed since it was saved; the page shows the old comparison together with the fault.
         offered.insert(0, comparison)
-    return Key(
+    return KeyView(
         key=key,
         type=declared.value,
         values=("true", "false") if declared is AttributeType.BOOLEAN else tuple(values),
-        is_chosen=declared in CHOSEN,
+        is_chosen=declared in LISTED_TYPES,
         comparison=comparison,
         comparisons=[(it, COMPARISONS.get(it, it)) for it in offered],
     )
 
 
-OFFERED_MAX: Final = 200
+CHOICES_MAX: Final = 200
 COUNTRY_CHARACTERS: Final = 2
 Choices = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormChoices:
+    """What the user can choose from: keys, and pairs of id and name."""
+
     attributes: list[str]
     properties: list[str]
     stores: list[tuple[str, str]]
@@ -238,16 +241,15 @@ async def find_choices(
     journeys: Choices = (),
     match: Condition,
 ) -> FormChoices:
-    """The choices that the form offers. `territories` has the names of countries in the language of the user; segments
-    and journeys are pairs of id and name. The offered campaigns are those that `match` refers to and the newest
-    ones."""
-    received = [campaign_id for it in campaigns_of(match) if (campaign_id := CAMPAIGN.decode(it)) is not None]
-    campaigns = await find_campaign_names(tx, organization_id, received, newest=OFFERED_MAX)
-    attributes = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(OFFERED_MAX))
-    properties = await list_entries(tx, organization_id, Catalog.PRODUCTS, PageRequest(OFFERED_MAX))
-    stores = await list_stores(tx, organization_id, after=None, limit=OFFERED_MAX)
-    named = territories.items()
-    countries = [(code, str(name)) for code, name in named if len(code) == COUNTRY_CHARACTERS and code.isalpha()]
+    """Find the choices that the form offers. `territories` has the names of countries in the user's language. The
+    campaigns are the newest and those to which `match` refers."""
+    campaign_ids = [campaign_id for it in campaigns_of(match) if (campaign_id := CAMPAIGN.decode(it)) is not None]
+    campaigns = await find_campaign_names(tx, organization_id, campaign_ids, newest=CHOICES_MAX)
+    attributes = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(CHOICES_MAX))
+    properties = await list_entries(tx, organization_id, Catalog.PRODUCTS, PageRequest(CHOICES_MAX))
+    stores = await list_stores(tx, organization_id, after=None, limit=CHOICES_MAX)
+    is_country = {code: len(code) == COUNTRY_CHARACTERS and code.isalpha() for code in territories}
+    countries = [(code, str(name)) for code, name in territories.items() if is_country[code]]
     return FormChoices(
         attributes=[entry.key for entry in attributes],
         properties=[entry.key for entry in properties],

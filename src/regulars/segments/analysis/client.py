@@ -1,4 +1,5 @@
-"""The client of the analysis process; each request is answered within its deadline."""
+"""The client of the analysis process, which counts segments and answers analytics questions; a request that exceeds its
+deadline raises an error."""
 
 import asyncio
 import contextlib
@@ -40,13 +41,13 @@ from regulars.segments.analysis.protocol import (
 from regulars.segments.analysis.questions import AnswerType, Question, QuestionOf
 
 DEADLINE_S: Final = 8.0
-# The first piece may have to wait until the columnar data is loaded.
+# Longer, because the first piece of an audience may have to wait until the columnar data is loaded.
 FREEZE_DEADLINE_S: Final = 30.0
-# Added to the deadline for the time that the request and the response are on their way.
+# Added to the deadline, for the transport of the request and of the response.
 _TRANSPORT_S: Final = 1.0
-_START_S: Final = 30.0
-_END_S: Final = 10.0
-_RETRY_S: Final = 0.1
+_START_TIMEOUT_S: Final = 30.0
+_EXIT_TIMEOUT_S: Final = 10.0
+_RETRY_INTERVAL_S: Final = 0.1
 
 Result = TypeVar("Result")
 
@@ -57,7 +58,7 @@ _decoder = msgspec.msgpack.Decoder(AnalysisResponse)
 
 
 class Analysis:
-    """Each process has one client; it opens a connection for each request."""
+    """A client of the analysis process; it opens a connection for each request."""
 
     def __init__(self, settings: Settings, *, path: FilePath | None = None) -> None:
         self._path = path or socket_path(settings)
@@ -81,7 +82,7 @@ class Analysis:
         currency: Currency = "EUR",
         deadline_s: float = DEADLINE_S,
     ) -> Members:
-        """A page of members, by number or sorted; `next` of one page is `after` of the following one."""
+        """A page of members, by number or sorted; `next` of one page is `after` of the following page."""
         response = await self._send(
             organization_id,
             query,
@@ -92,7 +93,7 @@ class Analysis:
             currency=currency,
             deadline_s=deadline_s,
         )
-        return _members(response)
+        return _members_of(response)
 
     async def sample(
         self,
@@ -105,7 +106,7 @@ class Analysis:
     ) -> Members:
         """Random members; another seed gives other members."""
         response = await self._send(organization_id, query, "sample", seed=seed, limit=limit, deadline_s=deadline_s)
-        return _members(response)
+        return _members_of(response)
 
     async def unreadable(
         self,
@@ -117,11 +118,11 @@ class Analysis:
         limit: int = 50,
         deadline_s: float = DEADLINE_S,
     ) -> Members:
-        """A page of customers with a value that the condition at this path cannot read; they need not be members."""
+        """A page of customers with a value that the condition at this path cannot parse; they need not be members."""
         response = await self._send(
             organization_id, query, "unreadable", path=path, after=after, limit=limit, deadline_s=deadline_s
         )
-        return _members(response)
+        return _members_of(response)
 
     async def count_audience(
         self,
@@ -164,7 +165,7 @@ class Analysis:
             question=cast("Question", question),
             deadline_s=deadline_s,
         )
-        response = await _within(deadline_s, self._exchange(request))
+        response = await _await_within(deadline_s, self._exchange(request))
         if response.answer is None:
             raise AnalysisUnavailable("The analysis process gave no answer.")
         return cast("AnswerType", response.answer)
@@ -178,8 +179,8 @@ class Analysis:
         sample: int = 0,
         deadline_s: float = FREEZE_DEADLINE_S,
     ) -> AsyncIterator[AudiencePiece]:
-        """All customers of an audience from one snapshot, in pieces; the deadline applies to each piece. The counts in
-        the first piece contain `sample` random customers who may be texted.
+        """Yield all customers of an audience from one snapshot, in pieces; the deadline applies to each piece. The
+        counts in the first piece contain `sample` random customers who may be texted.
 
         A caller that gets an error must discard all pieces and start again. A caller that needs more than a minute for
         one piece is disconnected.
@@ -192,11 +193,11 @@ class Analysis:
             limit=sample,
             deadline_s=deadline_s,
         )
-        reader, writer = await _within(deadline_s, self._connect_when_started(deadline_s))
+        reader, writer = await _await_within(deadline_s, self._connect_when_started(deadline_s))
         with contextlib.closing(writer):
-            await _within(deadline_s, write_message(writer, _encode(request)))
+            await _await_within(deadline_s, write_message(writer, _encode(request)))
             while True:
-                piece = (await _within(deadline_s, _read_response(reader))).piece
+                piece = (await _await_within(deadline_s, _read_response(reader))).piece
                 if piece is None:
                     raise AnalysisUnavailable("The analysis process gave no audience.")
                 yield piece
@@ -231,7 +232,7 @@ class Analysis:
             with_spend=with_spend,
             deadline_s=deadline_s,
         )
-        return await _within(deadline_s, self._exchange(request))
+        return await _await_within(deadline_s, self._exchange(request))
 
     async def _exchange(self, request: AnalysisRequest) -> AnalysisResponse:
         reader, writer = await self._connect_when_started(request.deadline_s)
@@ -240,7 +241,7 @@ class Analysis:
             return await _read_response(reader)
 
     async def _connect_when_started(self, deadline_s: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Waits until the socket exists: `regulars serve` starts the analysis process when the first segment is
+        """Connect, once the socket exists: `regulars serve` starts the analysis process when the first segment is
         created, and restarts it if it ends."""
         until = monotonic() + deadline_s
         while True:
@@ -249,7 +250,7 @@ class Analysis:
             except (FileNotFoundError, ConnectionRefusedError):
                 if monotonic() > until:
                     raise NotReady(STARTING) from None
-                await asyncio.sleep(_RETRY_S)
+                await asyncio.sleep(_RETRY_INTERVAL_S)
 
     async def is_listening(self) -> bool:
         """Whether the analysis process accepts connections."""
@@ -265,8 +266,8 @@ class Analysis:
         return await asyncio.open_unix_connection(str(self._path))
 
 
-async def _within(deadline_s: float, result: Awaitable[Result]) -> Result:
-    """The result of an exchange with the analysis process; raises `AnalysisUnavailable` if it fails or takes longer."""
+async def _await_within(deadline_s: float, result: Awaitable[Result]) -> Result:
+    """Wait for the result of an exchange; raise `AnalysisUnavailable` if it fails or exceeds the deadline."""
     try:
         async with asyncio.timeout(deadline_s + _TRANSPORT_S):
             return await result
@@ -288,7 +289,7 @@ async def _read_response(reader: asyncio.StreamReader) -> AnalysisResponse:
     return response
 
 
-def _members(response: AnalysisResponse) -> Members:
+def _members_of(response: AnalysisResponse) -> Members:
     if response.members is None:
         raise AnalysisUnavailable("The analysis process gave no members.")
     return response.members
@@ -296,8 +297,8 @@ def _members(response: AnalysisResponse) -> Members:
 
 @contextlib.asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[Analysis]:
-    """For commands: a client of the analysis process of `regulars serve` or, if there is none, of a process that runs
-    only inside this context."""
+    """For commands: a client of the analysis process of `regulars serve` or, if that does not run, of a process that is
+    started for this context."""
     served = Analysis(settings)
     if await served.is_listening():
         yield served
@@ -326,25 +327,25 @@ async def running(settings: Settings) -> AsyncIterator[Analysis]:
 
 
 async def _wait_until_listening(analysis: Analysis, child: asyncio.subprocess.Process) -> Analysis:
-    until = monotonic() + _START_S
+    until = monotonic() + _START_TIMEOUT_S
     while not await analysis.is_listening():
         if child.returncode is not None or monotonic() > until:
             raise AnalysisUnavailable("The analysis process did not start.")
-        await asyncio.sleep(_RETRY_S)
+        await asyncio.sleep(_RETRY_INTERVAL_S)
     return analysis
 
 
 async def _wait_for_exit(child: asyncio.subprocess.Process) -> None:
     try:
-        await asyncio.wait_for(child.wait(), _END_S)
+        await asyncio.wait_for(child.wait(), _EXIT_TIMEOUT_S)
     except TimeoutError:
         child.kill()
         await child.wait()
 
 
 # How long a failing page is requested again: `regulars serve` restarts the analysis process within seconds.
-PATIENCE_S: Final = 30.0
-RETRY_S: Final = 0.2
+PAGE_RETRIES_S: Final = 30.0
+PAGE_RETRY_INTERVAL_S: Final = 0.2
 
 
 async def follow(
@@ -355,18 +356,18 @@ async def follow(
     *,
     limit: int,
     deadline_s: float = DEADLINE_S,
-    patience_s: float = PATIENCE_S,
+    retries_s: float = PAGE_RETRIES_S,
 ) -> AsyncIterator[Members]:
-    """This page and all following pages; a page that fails is requested again for up to `patience_s` seconds."""
+    """Yield this page and all following pages; request a failing page again for up to `retries_s` seconds."""
     yield page
-    until = monotonic() + patience_s
+    until = monotonic() + retries_s
     while page.next is not None:
         try:
             page = await analysis.members(organization_id, query, after=page.next, limit=limit, deadline_s=deadline_s)
         except (NotReady, AnalysisUnavailable):
             if monotonic() > until:
                 raise
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(PAGE_RETRY_INTERVAL_S)
         else:
             yield page
-            until = monotonic() + patience_s
+            until = monotonic() + retries_s

@@ -1,4 +1,7 @@
-"""Requests to the analysis process, its responses, and the socket for both. Does not import numpy or Polars."""
+"""Requests to the analysis process, which counts customers and sales, its responses, and the local socket between them.
+
+It does not import numpy or Polars, so that other processes stay small.
+"""
 
 import asyncio
 import hashlib
@@ -25,7 +28,7 @@ _CURSOR: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 class ConsentSplit(msgspec.Struct, frozen=True):
-    """Members by consent state, by the same rules as `/v1/subscriptions/check`."""
+    """The number of members in each consent state, by the rules of `/v1/subscriptions/check`."""
 
     may_be_texted: int = 0
     withdrawn: int = 0
@@ -34,8 +37,7 @@ class ConsentSplit(msgspec.Struct, frozen=True):
 
 
 class ConditionCount(msgspec.Struct, frozen=True):
-    """For how many customers a condition or group is true, and how many have a value that cannot be parsed as its
-    type."""
+    """For how many customers a condition or group is true, and how many have a value that cannot be parsed."""
 
     path: Path
     count: int
@@ -54,7 +56,8 @@ class SegmentCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberCursor(NamedTuple):
-    """Where a page of members begins. Customer numbers change with each build (epoch) of the columns."""
+    """The customer number at which a page of members begins. Each build (epoch) of the columnar data renumbers the
+    customers."""
 
     epoch: int
     number: int
@@ -73,7 +76,8 @@ Order = Literal["created", "last_purchase", "spend"]
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of members; `total` counts all. In a sorted list `next` is the number of members before the next page."""
+    """A page of members; `total` counts all pages. In a sorted list, the number of `next` counts the members before the
+    next page."""
 
     profile_ids: tuple[UUID, ...]
     total: int = 0
@@ -82,9 +86,9 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpendPerHead(msgspec.Struct, frozen=True):
-    """The net spend of one customer in 7 days, over the 52 weeks before today: mean and variance over all weeks and
-    customers, customers without a sale included. `buyers` is the number of customers who bought in this
-    currency in these weeks, `buyers_per_week` the average number in one week."""
+    """The net spend of one customer in one week: mean and variance over the 52 weeks before today and all customers,
+    those without a sale included. `buyers` is the number of customers who bought in this currency in these weeks,
+    `buyers_per_week` the average number in one week."""
 
     currency: Currency
     buyers: int
@@ -94,8 +98,7 @@ class SpendPerHead(msgspec.Struct, frozen=True):
 
 
 class AudienceCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of an audience, all from one snapshot. Countries and spend are only those of customers who may be
-    texted."""
+    """Counts of an audience, all from one snapshot. Countries and spend are of customers who may be texted."""
 
     total: int
     split: ConsentSplit
@@ -108,7 +111,8 @@ class AudienceCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AudiencePiece(msgspec.Struct, frozen=True, kw_only=True):
-    """Customers of an audience with the same consent state; the pieces with those who may be texted come first."""
+    """A part of the customers of an audience, all with the same consent state. Customers who may be texted come
+    first."""
 
     state: ConsentState
     # 16 bytes for each id.
@@ -123,7 +127,7 @@ class AudiencePiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A definition with everything it refers to: types of attributes and properties, stores and other segments."""
+    """Conditions with all data that they refer to: types of attributes and properties, stores and other segments."""
 
     match: Group
     attributes: Mapping[str, tuple[AttributeType, tuple[str, ...]]] = {}
@@ -133,7 +137,7 @@ class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
     segments: Mapping[str, Group | None] = {}
     zone: str
     today: date
-    # Whether the definition has a fault; then the segment has no members.
+    # A query with a fault has no members.
     is_faulty: bool = False
 
 
@@ -162,8 +166,8 @@ class AnalysisRequest(msgspec.Struct, frozen=True, kw_only=True):
 class AnalysisResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Contains counts, members, a piece of an audience, the answer to an analytics question, or a fault.
 
-    `is_ready` is false while the columns are being built, or if there are none.
-    `is_renumbered` is true if the cursor of the request belongs to an earlier build of the columns.
+    `is_ready` is false while the columnar data is being built, or if there is none.
+    `is_renumbered` is true if the cursor of the request belongs to an earlier build.
     """
 
     figures: SegmentCounts | None = None
@@ -177,12 +181,12 @@ class AnalysisResponse(msgspec.Struct, frozen=True, kw_only=True):
     fault: str | None = None
 
 
-# The columns are ready, but the analysis process is still starting.
+# The columnar data is ready, but the analysis process is still starting.
 STARTING: Final = BuildProgress("building", "starting", 0, 0)
 
 
 class NotReady(Exception):
-    """There are no columns, they are being built, or the analysis process is starting."""
+    """There is no columnar data, it is being built, or the analysis process is starting."""
 
     def __init__(self, progress: BuildProgress | None) -> None:
         subject = (
@@ -195,7 +199,7 @@ class NotReady(Exception):
 
 
 class CursorExpired(Exception):
-    """The columns were rebuilt between two pages."""
+    """The columnar data was rebuilt between two pages."""
 
     def __init__(self) -> None:
         super().__init__("The customers were prepared again and have a new order; start from the first page.")
@@ -206,7 +210,7 @@ class AnalysisUnavailable(Exception):
 
 
 LENGTH_BYTES: Final = 4
-# A question about ten million customers contains their ids, 16 bytes each.
+# Enough for a question with the ids of ten million customers, 16 bytes each.
 MESSAGE_BYTES_MAX: Final = 256 << 20
 # The kernel limits the length of a socket address.
 _PATH_CHARACTERS_MAX: Final = 100
@@ -226,7 +230,7 @@ def socket_path(settings: Settings) -> FilePath:
 
 
 def make_folder(folder: FilePath) -> None:
-    """Create the private folder of the socket, or restrict the rights of an existing one."""
+    """Create the private folder of the socket, or restrict the rights of an existing folder."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_owner(folder)
     folder.chmod(0o700)

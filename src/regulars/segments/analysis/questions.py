@@ -1,8 +1,8 @@
 """Analytics questions to the analysis process, and their answers. Does not import numpy.
 
-Each answer comes from one snapshot. If the query has no conditions, all tickets are counted, including those
-without a customer; otherwise only the tickets of its members. If stores are chosen, only their sales are counted, but
-a customer's first and previous purchases are those at all stores.
+A question comes with a segment query. If the query has no conditions, all tickets are counted, including those without
+a customer; otherwise only the tickets of its members. If the question names stores, only their sales are counted, but a
+customer's first and previous purchases are those at all stores. Each answer comes from one snapshot.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ import msgspec
 from regulars.sales.model import Currency
 from regulars.sales.totals.model import Sums
 
-# If there are more groups, the last row contains all others.
+# If there are more groups, the last row is the sum of the remaining groups.
 PRODUCT_ROWS_MAX: Final = 1_000
 # The weeks whose net is shown as a small chart beside a product.
 TREND_WEEKS: Final = 12
@@ -80,8 +80,8 @@ class CustomersQuestion(QuestionOf["CustomersAnswer"], frozen=True, kw_only=True
 class CustomerFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Customers who bought in a period. New customers made their first purchase ever in it, returning customers before.
 
-    The net of new customers is that of their sales in the period; all other sales of customers belong to the net of
-    returning customers, including returns by customers who bought nothing in the period.
+    The net of new customers is the net of their sales in the period; all other sales of customers belong to returning
+    customers, including returns by customers who bought nothing in the period.
     """
 
     first: date
@@ -119,13 +119,13 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CustomersAnswer(_Answer, frozen=True, kw_only=True, tag="customers"):
-    """A customer counts once in each bucket, so buckets do not add up to the period."""
+    """A customer counts once in each day, week or month (bucket), so buckets do not add up to `whole`, the period."""
 
     buckets: tuple[CustomerFigures, ...]
     whole: CustomerFigures
     compared: CustomerFigures | None
     intervals: Intervals
-    # In the period: the number of all tickets, and of those with a customer, including customers erased since then.
+    # The number of tickets in the period, and of tickets with a customer, including customers erased since then.
     tickets: int
     identified: int
 
@@ -150,8 +150,8 @@ class CohortMonth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cohort(msgspec.Struct, frozen=True, kw_only=True):
-    """`months` begins with month 0, that of the first purchase, where `bought` is the size of the cohort and
-    `bought_so_far` is 0; it ends with the current month, or with month 60."""
+    """Customers with the same month of the first purchase. That is month 0 of `months`, where `bought` is the size of
+    the cohort and `bought_so_far` is 0; the last is the current month, or month 60."""
 
     first: date
     customers: int
@@ -163,7 +163,7 @@ class CohortsAnswer(_Answer, frozen=True, kw_only=True, tag="cohorts"):
 
 
 class RfmQuestion(QuestionOf["RfmAnswer"], frozen=True, kw_only=True, tag="rfm"):
-    """RFM groups as of the day `today` of the query."""
+    """Groups of customers by recency, frequency and money (RFM), as of the day `today` of the query."""
 
     currency: Currency
 
@@ -190,7 +190,7 @@ class Range(msgspec.Struct, frozen=True):
 
 
 class RfmGroup(msgspec.Struct, frozen=True):
-    """A group with its thresholds of today. `is_possible` is false if no customer can be in the group: equal values
+    """A group with the thresholds of today. `is_possible` is false if no customer can be in the group: equal values
     have the same score, so some scores may not occur."""
 
     name: RfmName
@@ -243,12 +243,12 @@ class ProductsQuestion(QuestionOf["ProductsAnswer"], frozen=True, kw_only=True, 
 
 
 class ProductFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of the lines of a group. Units are in millionths: `sold` counts purchases, `returned` counts returns."""
+    """Sums of the lines of a group. Units are in millionths: `sold` counts purchases, `returned` counts returns."""
 
     net_cents: int
     sold_millionths: int
     returned_millionths: int
-    # The number of purchases with a line of the group, and of customers who made one.
+    # The number of purchases with a line of the group, and of the customers who made them.
     tickets: int
     customers: int
     # The net of each of the 12 weeks up to the last day of the period, the earliest first.
@@ -283,7 +283,7 @@ class ProductsAnswer(_Answer, frozen=True, kw_only=True, tag="products"):
 
 
 class BasketQuestion(QuestionOf["BasketAnswer"], frozen=True, kw_only=True, tag="basket"):
-    """Which other products are on purchases that have a line in all groups of `filters`."""
+    """Asks which other products are on purchases that have a line in all groups of `filters`."""
 
     period: Period
     currency: Currency
@@ -304,16 +304,15 @@ class BasketAnswer(_Answer, frozen=True, kw_only=True, tag="basket"):
 
 class ArmPeople(msgspec.Struct, frozen=True):
     """The distinct customers of one arm, which is one of the two compared groups, 16 bytes for each id. If each
-    customer has a separate window, `first_days` has the first day of each: days since 1970 in four bytes,
-    little-endian."""
+    customer has a separate window, `first_days` has its first day: days since 1970 in four bytes, little-endian."""
 
     profile_ids: bytes = b""
     first_days: bytes = b""
 
 
 class LiftQuestion(QuestionOf["LiftAnswer"], frozen=True, kw_only=True, tag="lift"):
-    """What two groups spent in the same days. Customers who were erased, or are not in the columns yet, are not
-    counted.
+    """Asks what two groups of customers spent in the same days. Customers who were erased, or are not in the columnar
+    data yet, are not counted.
 
     If the groups have first days, the window of each customer ends `own_days` days after the customer's first day,
     `window` spans the windows of all customers, and the baseline is the 365 days before the first day. Otherwise
@@ -330,8 +329,8 @@ class LiftQuestion(QuestionOf["LiftAnswer"], frozen=True, kw_only=True, tag="lif
 
 class ArmSums(msgspec.Struct, frozen=True):
     """Sums over the customers of one group: what they spent in the window, and before it. The spend in the window is
-    that of its purchases minus the returns matched to them; the spend before it is purchases minus returns. Squares
-    and products are floats, because they need not be exact."""
+    its purchases minus the returns matched to them; the spend before it is purchases minus returns. Squares and
+    products are floats, because they need not be exact."""
 
     people: int = 0
     # Customers who bought in the window.

@@ -1,2 +1,1 @@
-"""The state of an organization's columns and the format of their runs; columns exist while it has segments or uses
-Analyse."""
+"""The state and the storage format of the columns: a columnar copy of an organization's customers and sales."""

@@ -1,8 +1,8 @@
 """Creates, rebuilds and deletes the columns of an organization, which are a columnar copy of its customers and sales.
 
-The columns exist as long as the organization has segments or uses Analyse.
+The columns exist as long as the organization has segments or its users open the pages of Analyse.
 
-Each build is a new epoch. Rows of earlier epochs are ignored, and the build queue deletes them in batches.
+Each build has a new number, the epoch. Rows of earlier epochs are ignored, and the build queue deletes them in batches.
 """
 
 from datetime import datetime, timedelta
@@ -26,11 +26,11 @@ _USE_RECORDED_EVERY: Final = timedelta(days=1)
 
 
 async def begin(tx: Tx, organization_id: UUID) -> None:
-    """Build columns if there are none; called in the transaction that creates a segment."""
+    """Start a build if there are no columns; called in the transaction that creates a segment."""
     for fact in LISTENED_FACTS:
         await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
     await queries.set_lock_timeout(tx)
-    # The existing row may be deleted by the last cleanup batch while this transaction waits for its lock.
+    # The last cleanup batch may delete the existing row while this transaction waits for its lock; then try again.
     while not await queries.insert_state_if_new(tx, organization_id, format_=FORMAT):
         state = await queries.lock_state(tx, organization_id)
         if state is not None:
@@ -41,7 +41,7 @@ async def begin(tx: Tx, organization_id: UUID) -> None:
 
 
 async def need_columns(tx: Tx, organization_id: UUID) -> None:
-    """Build columns if there are none, and record that they are used; called when a page of Analyse is opened."""
+    """Start a build if there are no columns, and record that they are used; called when a user opens Analyse."""
     state = await queries.find_state(tx, organization_id)
     if state is None or state.state == "ended" or not _is_used(state, tx.now, within=_USE_RECORDED_EVERY):
         await begin(tx, organization_id)
@@ -53,7 +53,7 @@ def _is_used(state: State, now: datetime, *, within: timedelta) -> bool:
 
 
 async def end(tx: Tx, organization_id: UUID) -> None:
-    """Delete the columns, unless Analyse uses them; called in the transaction that deletes the last segment."""
+    """Delete the columns, unless Analyse was opened lately; called in the transaction that deletes the last segment."""
     current = await queries.find_state(tx, organization_id)
     if current is not None and _is_used(current, tx.now, within=UNUSED_AFTER):
         return
@@ -69,7 +69,7 @@ async def end(tx: Tx, organization_id: UUID) -> None:
 
 
 async def rebuild(tx: Tx, organization_id: UUID) -> bool:
-    """Build the columns again; False if the organization has none."""
+    """Start a new build of the columns; return False if the organization has none."""
     await queries.set_lock_timeout(tx)
     state = await queries.lock_state(tx, organization_id)
     if state is None or state.state == "ended":
@@ -91,7 +91,7 @@ async def find_progress(tx: Tx, organization_id: UUID) -> BuildProgress | None:
 
 
 async def begin_epoch(tx: Tx, organization_id: UUID, state: State) -> None:
-    """Discard the columns and build them again; the caller holds the lock on the state."""
+    """Discard the columns and start a new build; the caller holds the lock on the state."""
     state.epoch += 1
     state.state, state.format = "building", FORMAT
     state.begin_phase("waiting", tx.now)

@@ -1,7 +1,7 @@
 """The state of an organization's columns, and the packed format of their runs. No I/O; does not import numpy.
 
 The columns are a columnar copy of customers and sales. They consist of runs, as in an LSM tree. A run is an immutable
-chunk of rows: a *patch* has changed customers, a *block* has a range of customers, and the other runs have sales. An
+chunk of rows: a *patch* has changed customers, a *block* has a range of customers, and all other runs have sales. An
 *epoch* is one build of all columns; its number is stored with every run.
 """
 
@@ -18,33 +18,32 @@ import msgspec
 # Columns that were written in an older format are rebuilt.
 FORMAT: Final = 4
 BLOCK_CUSTOMERS: Final = 1 << 16
-# A failed fact waits for a retry under this listener name, so the name never changes.
+# A failed event waits for a retry under this listener name, so the name never changes.
 SALES_LISTENER: Final = "segments.sales"
-# The kinds of runs with sales: sales with a customer, which segments read, and all other sales.
+# The kinds of runs with sales: sales with a customer, which segments read, and sales without a customer.
 IDENTIFIED_SALES: Final = "sales"
 ANONYMOUS_SALES: Final = "anonymous"
-# The customer number of a sale in an anonymous run: it never had a customer, or the customer was erased.
+# Instead of a customer number: the sale never had a customer, or the customer was erased.
 NO_CUSTOMER: Final = -1
 ERASED: Final = -2
-# The single part of a run that is packed row by row, before compaction splits it into columns.
-WHOLE: Final = "*"
-# The fastest level of zlib.
-_QUICK: Final = 1
-BEFORE_ALL: Final = UUID(int=0)
-# How long one process may compact before another one takes over.
+# The name of the only part of a new run, before compaction splits the run into one part for each column.
+PACKED: Final = "*"
+_FASTEST_LEVEL: Final = 1
+LOWEST_ID: Final = UUID(int=0)
+# How long one process may compact before another process takes over.
 COMPACTION_CLAIM: Final = timedelta(minutes=5)
 
-# The consent state of a customer, as it is packed.
+# The codes of consent states.
 NEVER_ASKED, MAY_BE_TEXTED, WITHDRAWN, DO_NOT_CONTACT = range(4)
 
 
 @dataclass(slots=True)
 class State:
-    """The row of `segment_columns`; every writer of columns locks it. The fields have the names of the table's columns:
-    `folded_to` is the last patch merged into blocks, `is_littered` says that old rows wait to be deleted, `tidy_at` is
-    when the next compaction is due, and `used_at` the day on which the pages of Analyse were last opened. During a
-    build `walked_to` is the last id that was copied, and `fence` the transaction id before which no transaction may be
-    open.
+    """The row of `segment_columns`, which every writer of columns locks. The fields have the names of the table's
+    columns: `folded_to` is the last patch merged into blocks, `is_littered` says that old rows wait to be deleted,
+    `tidy_at` is when the next compaction is due, and `used_at` when a user last opened Analyse. `consents` counts the
+    changes of consents. During a build `walked_to` is the last id that was copied; the build waits until no transaction
+    is open that is older than the transaction id `fence` or the time `fenced_at`.
     """
 
     epoch: int
@@ -60,7 +59,7 @@ class State:
     next_run: int
     folded_to: int
     consents: int
-    # When the oldest erasure was recorded whose data is not purged yet.
+    # The time of the oldest erasure whose data compaction has not purged yet.
     erased_since: datetime | None
     is_littered: bool
     build_at: datetime | None
@@ -69,18 +68,18 @@ class State:
     used_at: datetime | None
 
     def begin_phase(self, phase: str, now: datetime) -> None:
-        self.phase, self.phase_at, self.walked_to, self.done, self.total = phase, now, BEFORE_ALL, 0, 0
+        self.phase, self.phase_at, self.walked_to, self.done, self.total = phase, now, LOWEST_ID, 0, 0
 
     def request_compaction(self, now: datetime) -> None:
-        """Make a compaction due now, unless one is claimed. A due time after the end of a claim is that of a
-        purge, which is too late: too many runs would accumulate until then."""
+        """Make a compaction due now, unless one runs. A due time later than the end of its claim is the time of a
+        purge; until then too many runs would accumulate."""
         if self.tidy_at is None or self.tidy_at > now + COMPACTION_CLAIM:
             self.tidy_at = now
 
 
 class BuildProgress(msgspec.Struct, frozen=True):
-    """Progress of a build; `total` is the number of rows when the phase began, and `left_s` an estimate of the seconds
-    until it ends."""
+    """The progress of a phase of a build: `done` of `total` rows, and `left_s`, an estimate of the remaining
+    seconds."""
 
     state: Literal["building", "ready"]
     phase: str
@@ -90,8 +89,8 @@ class BuildProgress(msgspec.Struct, frozen=True):
 
 
 class Run(NamedTuple):
-    """A stored run without its data. `ordinal` is the index of a block, and otherwise the order in which runs were
-    written."""
+    """A stored run without its data. `ordinal` is the index of a block; other runs are numbered as they were written.
+    `level` counts the merges of a run with sales."""
 
     id: int
     kind: str
@@ -120,18 +119,17 @@ class CustomerState(msgspec.Struct, array_like=True, frozen=True, gc=False):
     store: bytes | None = None
     since_s: int | None = None
     attributes: dict[str, str] = {}
-    # The time of the last text of each journey and of each campaign; None is for all other texts. The time is 0 if the
-    # outcome of the text is unknown.
+    # The id of each journey or campaign with the time of its last text; the id is None for all other texts. The time is
+    # 0 if the outcome of the text is unknown.
     texts: tuple[tuple[bytes | None, int], ...] = ()
 
 
 class LinePack(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """Lines of sales column by column, in the order of their sales; `pack_numbers` encodes each column."""
+    """Lines of sales as columns, in the order of their sales; `pack_numbers` encodes each column."""
 
     # 0 means no product; otherwise the index in `products` plus 1.
     product: bytes
-    # In millionths, negative if returned. In `line_units` a line with a unit of measure, such as kg, counts as one
-    # unit.
+    # Both in millionths, negative if returned. In `line_units` a line with a unit of measure, such as kg, counts as 1.
     quantity: bytes
     line_units: bytes
     total: bytes
@@ -139,7 +137,7 @@ class LinePack(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
 
 class SalesPack(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """Sales column by column; `pack_numbers` encodes each column."""
+    """Sales as columns; `pack_numbers` encodes each column."""
 
     sales: int
     first_s: int
@@ -147,7 +145,7 @@ class SalesPack(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     customer: bytes
     at_s: bytes
     store: bytes
-    # Twice the index of its currency, plus 1 for a return.
+    # Twice the index of the currency, plus 1 for a return.
     kind: bytes
     # The amount, the discount and the tax are negative for a return.
     amount: bytes
@@ -161,7 +159,7 @@ class SalesPack(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
 
 def pack_numbers(numbers: Sequence[int]) -> bytes:
-    """Encode all numbers with the same number of bytes, as few as possible; the first byte is this number."""
+    """Encode each number in 1, 2, 4 or 8 bytes, the fewest into which all fit; the first byte says how many."""
     for kind in ("b", "h", "i", "q"):
         try:
             packed = array(kind, numbers)
@@ -176,7 +174,7 @@ _sales = msgspec.msgpack.Decoder(SalesPack)
 
 
 def pack_customers(states: Sequence[CustomerState]) -> bytes:
-    return zlib.compress(msgspec.msgpack.encode(states), _QUICK)
+    return zlib.compress(msgspec.msgpack.encode(states), _FASTEST_LEVEL)
 
 
 def unpack_customers(content: bytes) -> list[CustomerState]:
@@ -184,7 +182,7 @@ def unpack_customers(content: bytes) -> list[CustomerState]:
 
 
 def pack_sales(pack: SalesPack) -> bytes:
-    return zlib.compress(msgspec.msgpack.encode(pack), _QUICK)
+    return zlib.compress(msgspec.msgpack.encode(pack), _FASTEST_LEVEL)
 
 
 def unpack_sales(content: bytes) -> SalesPack:

@@ -1,1 +1,2 @@
-"""Keeps the columns up to date: listeners handle recorded events, and the build copies the rows that existed before."""
+"""Writes the columns, a columnar copy of customers and sales: the build copies the existing rows, and listeners of
+recorded events keep the copy up to date."""

@@ -1,11 +1,12 @@
-"""Builds an organization's columns from the tables, in batches. Each batch is a transaction that records the progress.
+"""Builds an organization's columns, a columnar copy of customers and sales, in batches. Each batch is one transaction,
+which also records the progress.
 
-A fact is an event recorded for listeners; the feed (`fact_handlers.py`) applies facts to the columns.
+Meanwhile rows change. A fact is a recorded event about changed rows; listeners (`fact_handlers.py`) apply it.
 
-1. *waiting*: after the commit that began the build, all transactions record facts and the feed handles them. Only
-   transactions that were already open then may not, so the build waits until they have ended.
-2. *customers*: copies profiles in the order of their ids. A later change of a profile is a fact for the feed.
-3. *sales*: copies sales in the order of their ids, except those that the feed already wrote or will write from a fact.
+1. *waiting*: transactions that begin after the build was started record facts. Transactions that were already open may
+   not, so the build waits until they have ended.
+2. *customers*: copies profiles in the order of their ids. A later change of a profile is a fact.
+3. *sales*: copies sales in the order of their ids, except those that listeners already wrote or will write from a fact.
 
 A crash loses only the batch that was not committed. Each build has a new number, the epoch; rows of earlier epochs are
 deleted in batches as well.
@@ -22,15 +23,15 @@ from regulars.segments import queries as columns
 from regulars.segments.columns.lifecycle import BUILD_QUEUE, begin_epoch
 from regulars.segments.columns.model import FORMAT, State
 from regulars.segments.feed import queries, sales_queries
-from regulars.segments.feed.runs import feed_customers, feed_sales
+from regulars.segments.feed.runs import write_customers, write_sales
 from regulars.segments.feed.sales_packing import ID_BYTES, split_values
 from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, log_queue_error
 
 BATCH_CUSTOMERS: Final = 4_000
-# The feed has to wait while a batch runs, so a batch takes less than half a second.
+# Listeners have to wait while a batch runs, so a batch of sales takes less than half a second.
 BATCH_SALES: Final = 16_000
 BATCH_LEFTOVERS: Final = 5_000
-WAIT_AGAIN: Final = timedelta(seconds=1)
+WAIT_INTERVAL: Final = timedelta(seconds=1)
 
 
 class ColumnsBuild(Queue):
@@ -58,7 +59,7 @@ class ColumnsBuild(Queue):
 
 
 async def run_batch(database: Database, organization_id: UUID, *, rows_max: int = BATCH_SALES) -> bool:
-    """Run one batch; return whether the next one is due now."""
+    """Run one batch; return whether the next batch is due now."""
     async with database.transaction() as tx:
         await columns.set_lock_timeout(tx, columns.WORKER_LOCK_TIMEOUT)
         state = await columns.lock_state(tx, organization_id)
@@ -67,9 +68,9 @@ async def run_batch(database: Database, organization_id: UUID, *, rows_max: int 
         if state.state != "ended" and state.format < FORMAT:
             await begin_epoch(tx, organization_id, state)
         elif state.is_littered:
-            await _sweep(tx, organization_id, state)
+            await _delete_old_rows(tx, organization_id, state)
         elif state.state == "building":
-            await _build(tx, organization_id, state, rows_max=rows_max)
+            await _run_phase(tx, organization_id, state, rows_max=rows_max)
         else:
             state.build_at = None
         if state.state == "ended" and not state.is_littered:
@@ -79,8 +80,8 @@ async def run_batch(database: Database, organization_id: UUID, *, rows_max: int 
         return state.build_at is not None and state.build_at <= tx.now
 
 
-async def _sweep(tx: Tx, organization_id: UUID, state: State) -> None:
-    """Delete rows of earlier epochs, and the list of sales fed during a build that is complete."""
+async def _delete_old_rows(tx: Tx, organization_id: UUID, state: State) -> None:
+    """Delete rows of earlier epochs and, after a build, the list of sales that listeners wrote during it."""
     before = state.epoch + 1 if state.state == "ended" else state.epoch
     deleted = await queries.delete_leftovers(tx, organization_id, before=before, limit=BATCH_LEFTOVERS)
     if not deleted and state.state == "ready":
@@ -88,26 +89,26 @@ async def _sweep(tx: Tx, organization_id: UUID, state: State) -> None:
     state.is_littered = bool(deleted)
 
 
-async def _build(tx: Tx, organization_id: UUID, state: State, *, rows_max: int) -> None:
+async def _run_phase(tx: Tx, organization_id: UUID, state: State, *, rows_max: int) -> None:
     state.build_at = tx.now
     match state.phase:
         case "waiting":
-            await _wait(tx, organization_id, state)
+            await _wait_for_older_transactions(tx, organization_id, state)
         case "customers":
             await _copy_customers(tx, organization_id, state, limit=min(rows_max, BATCH_CUSTOMERS))
         case _:
             await _copy_sales(tx, organization_id, state, limit=min(rows_max, BATCH_SALES))
 
 
-async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
+async def _wait_for_older_transactions(tx: Tx, organization_id: UUID, state: State) -> None:
     fence, now = await queries.find_fence(tx)
     if state.fence is None or state.fenced_at is None or state.fence > fence:
-        # This transaction sees the commit that began the epoch, so every later transaction sees it too. A stored
-        # fence above the current one came from another PostgreSQL cluster, in a restored backup.
+        # This transaction sees the commit that started the build, so every later transaction sees it too. A stored
+        # fence above the current transaction id comes from another PostgreSQL cluster, through a restored backup.
         state.fence, state.fenced_at = fence, now
         return
     if await queries.has_older_transaction(tx, below=state.fence, before=state.fenced_at):
-        state.build_at = tx.now + WAIT_AGAIN
+        state.build_at = tx.now + WAIT_INTERVAL
         return
     state.begin_phase("customers", tx.now)
     state.total = await queries.count_profiles(tx, organization_id)
@@ -115,7 +116,7 @@ async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
 
 async def _copy_customers(tx: Tx, organization_id: UUID, state: State, *, limit: int) -> None:
     ids = await queries.list_profile_ids(tx, organization_id, after=state.walked_to, limit=limit)
-    await feed_customers(tx, organization_id, state, ids)
+    await write_customers(tx, organization_id, state, ids)
     state.done += len(ids)
     state.request_compaction(tx.now)
     if len(ids) == limit:
@@ -129,13 +130,13 @@ async def _copy_sales(tx: Tx, organization_id: UUID, state: State, *, limit: int
     sales = await sales_queries.list_sales_to_build(tx, organization_id, after=state.walked_to, limit=limit)
     ids = [] if sales is None else split_values(sales.ids, ID_BYTES)
     if sales is not None:
-        # Both are read after the sales. A fact commits together with its sales, and is deleted in the transaction that
-        # feeds them, which has to wait for the lock on the state that the caller holds. So each sale is either named
-        # by a waiting fact, or was already fed, or is fed here.
+        # `written` and `waiting` are read after the sales. A fact commits together with its sales, and is deleted in
+        # the transaction that writes them to the columns, which has to wait for the lock on the state that the caller
+        # holds. So each sale is either named by a waiting fact, or was already written, or is written here.
         first, last = UUID(bytes=ids[0]), UUID(bytes=ids[-1])
-        fed = await sales_queries.find_fed_sales(tx, organization_id, state.epoch, first=first, last=last)
+        written = await sales_queries.find_fed_sales(tx, organization_id, state.epoch, first=first, last=last)
         waiting = await sales_queries.find_waiting_sales(tx, organization_id, first=first, last=last)
-        await feed_sales(tx, organization_id, state, sales, without=fed | waiting)
+        await write_sales(tx, organization_id, state, sales, without=written | waiting)
     state.done += len(ids)
     state.request_compaction(tx.now)
     if len(ids) == limit:

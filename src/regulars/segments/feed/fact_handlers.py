@@ -1,9 +1,9 @@
-"""The feed of the columns: listeners of facts, which are events recorded for them. Each locks the state of the
-organization's columns, then reads the rows that its facts name.
+"""Listeners that keep the columns, a columnar copy of customers and sales, up to date with the facts of other modules.
 
-A fact only has the ids of what changed. The rows are read after the state is locked, so the order of facts does not
-matter, and of two concurrent workers the second one sees the same rows or newer ones. The columns are written in the
-transaction that deletes the facts, so each fact takes effect exactly once.
+A fact is a recorded event, which has only the ids of the changed rows. A listener locks the state of the organization's
+columns, and then reads these rows. So the order of facts does not matter, and of two concurrent workers the second sees
+the same rows or newer rows. The columns are written in the transaction that deletes the facts, so each fact takes
+effect exactly once.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,16 +21,16 @@ from regulars.segments import queries as columns
 from regulars.segments.columns.lifecycle import begin_epoch
 from regulars.segments.columns.model import FORMAT, State
 from regulars.segments.feed import queries
-from regulars.segments.feed.runs import feed_customers, feed_sales
+from regulars.segments.feed.runs import write_customers, write_sales
 from regulars.segments.feed.sales_queries import find_sales
 from regulars.work.facts import needed_if
 
-# In these states a text counts, as sent or as unknown; in all other states it does not count.
+# The columns contain only texts in these states, as sent or as unknown.
 _COUNTED: Final = {"sent": "sent", "delivered": "sent", "unknown": "unknown"}
 
 
 class NewerFormatError(Exception):
-    """Raised in a worker of an older release than the columns; the facts are retried later."""
+    """A newer release wrote the columns, so this worker cannot; the facts are retried later."""
 
 
 @needed_if(columns.HAS_COLUMNS)
@@ -41,7 +41,7 @@ async def on_sales_recorded(tx: Tx, organization_id: UUID, facts: Sequence[Sales
     sale_ids = {sale for fact in facts for sale in fact.sales}
     sales = await find_sales(tx, organization_id, sorted(sale_ids))
     if sales is not None:
-        await feed_sales(tx, organization_id, state, sales)
+        await write_sales(tx, organization_id, state, sales)
     if state.state == "building":
         await columns.insert_fed(tx, organization_id, state.epoch, sorted(sale_ids))
     await _save_state(tx, organization_id, state)
@@ -60,7 +60,7 @@ async def on_subscriptions_changed(tx: Tx, organization_id: UUID, facts: Sequenc
     state = await _lock(tx, organization_id)
     if state is not None:
         state.consents += 1
-        await feed_customers(tx, organization_id, state, profile_ids)
+        await write_customers(tx, organization_id, state, profile_ids)
         await _save_state(tx, organization_id, state)
 
 
@@ -74,21 +74,21 @@ async def on_messages_changed(tx: Tx, organization_id: UUID, facts: Sequence[Mes
 
 
 def _changes_columns(fact: MessagesChanged) -> bool:
-    """Whether the change may change the columns. They only contain whether a text was sent (`queries.find_texts`), so
-    most changes, such as from sent to delivered, do not matter."""
+    """Whether the fact may change the columns. They contain only whether a text was sent (`queries.find_texts`), so
+    most facts, such as a change from sent to delivered, do not matter."""
     return fact.previous_state is None or _COUNTED.get(fact.previous_state) != _COUNTED.get(fact.state or "")
 
 
 async def _refresh_customers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
     state = await _lock(tx, organization_id) if profile_ids else None
     if state is not None:
-        await feed_customers(tx, organization_id, state, profile_ids)
+        await write_customers(tx, organization_id, state, profile_ids)
         await _save_state(tx, organization_id, state)
 
 
 async def _lock(tx: Tx, organization_id: UUID) -> State | None:
-    """Lock and return the state of the organization's columns; None if it has none. Columns in the format of an older
-    release are discarded, and a new build begins."""
+    """Lock and return the state of the organization's columns; None if it has none. Start a new build if the columns
+    have the format of an older release."""
     await columns.set_lock_timeout(tx, columns.WORKER_LOCK_TIMEOUT)
     state = await columns.lock_state(tx, organization_id)
     if state is None or state.state == "ended":
@@ -96,7 +96,7 @@ async def _lock(tx: Tx, organization_id: UUID) -> State | None:
     if state.format > FORMAT:
         raise NewerFormatError("A newer release writes these columns; its worker takes the facts.")
     if state.format < FORMAT:
-        # The columns were written by an older release. The new build will read the rows that the facts name.
+        # The new build will also read the rows that the facts name.
         await begin_epoch(tx, organization_id, state)
     return state
 

@@ -1,4 +1,4 @@
-"""The SQL that reads the rows from which the columns are made. Each id is looked up separately, through LATERAL.
+"""The SQL that reads customers for the columns, their columnar copy. LATERAL looks up each id separately.
 
 A profile is looked up with `id >= … ORDER BY id LIMIT 1`, for which only the index on the id can be used. With an
 equality the planner, which has no statistics of the single organization, may choose another index and scan all rows of
@@ -103,7 +103,7 @@ async def find_consents(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> l
 
 
 async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[tuple[UUID, UUID | None, int]]:
-    """When each profile last got a text of each journey, of each campaign, or of neither.
+    """When each profile last got a text of each journey, of each campaign, or of another sender.
 
     A campaign also counts as received if the outcome of its text is unknown. Such a text gets the time 0, so that
     conditions on the time of texts do not count it.
@@ -131,8 +131,8 @@ async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list
 
 
 async def find_once_linked(tx: Tx, organization_id: UUID, subscription_ids: Sequence[UUID]) -> set[UUID]:
-    """All profiles that these subscriptions were ever linked to: if a subscription moves, both profiles
-    change."""
+    """Find all profiles that these subscriptions were ever linked to: if a subscription moves to another profile, both
+    profiles change."""
     rows = await tx.fetch(
         """
         SELECT DISTINCT found.profile_id
@@ -162,18 +162,18 @@ async def find_linked_by_hash(tx: Tx, organization_id: UUID, hashes: Sequence[by
 
 
 async def find_fence(tx: Tx) -> tuple[int, datetime]:
-    """The next transaction id, and the current time."""
-    [(number, moment)] = await tx.fetch(
+    """Read the next transaction id and the current time, by which later calls recognize older transactions."""
+    [(transaction_id, now)] = await tx.fetch(
         "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, clock_timestamp()"
     )
-    return number, moment
+    return transaction_id, now
 
 
 async def has_older_transaction(tx: Tx, *, below: int, before: datetime) -> bool:
-    """Whether a transaction is open that is older than the fence.
+    """Whether a transaction is open that has an older id or start time.
 
-    Compares both id and start time: a transaction gets its id with its first write, after it checked whether facts must
-    be recorded.
+    The id alone is not enough: a transaction gets its id with its first write, after it checked whether facts must be
+    recorded.
     """
     [(is_open,)] = await tx.fetch(
         """
@@ -222,7 +222,7 @@ DELETE FROM segment_customers WHERE organization_id = %(organization_id)s AND ct
 
 
 async def delete_fed(tx: Tx, organization_id: UUID, epoch: int, *, limit: int) -> int:
-    """A complete build no longer needs the list of sales that were fed during it."""
+    """Delete a batch of the list of sales that listeners wrote during a build, once the build is complete."""
     return await tx.execute(
         """
         DELETE FROM segment_fed WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(

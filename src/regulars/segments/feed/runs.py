@@ -1,7 +1,7 @@
-"""Writes customers and sales as runs, which are immutable chunks of the columns: for a batch of customers one patch
-with their new states, and for a batch of sales one or two packs."""
+"""Writes customers and sales to the columns, their columnar copy, as runs (immutable chunks): for a batch of customers
+one run with their new states, called a patch, and for a batch of sales one or two runs."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 import msgspec
@@ -16,7 +16,7 @@ from regulars.segments.columns.model import (
     ERASED,
     MAY_BE_TEXTED,
     NEVER_ASKED,
-    WHOLE,
+    PACKED,
     WITHDRAWN,
     CustomerState,
     Run,
@@ -26,42 +26,42 @@ from regulars.segments.columns.model import (
 )
 from regulars.segments.feed import queries
 from regulars.segments.feed.queries import ConsentRow, ProfileRow
-from regulars.segments.feed.sales_packing import ID_BYTES, RESERVED, pack_runs, split_values
+from regulars.segments.feed.sales_packing import ID_BYTES, RESERVED_NUMBERS, pack_runs, split_values
 from regulars.segments.feed.sales_queries import SaleColumns
 
 _attributes = msgspec.json.Decoder(dict[str, str])
 
 
-async def feed_customers(tx: Tx, organization_id: UUID, state: State, profile_ids: Collection[UUID]) -> dict[UUID, int]:
-    """Read the customers again and write their states as a patch; return the customer numbers of those that exist.
+async def write_customers(tx: Tx, organization_id: UUID, state: State, profile_ids: Iterable[UUID]) -> dict[UUID, int]:
+    """Read the customers from the tables and write their states as a patch; return the numbers of existing customers.
 
-    If a profile was erased, its number is deleted, and its patch marks the number as unused.
+    If a profile was erased, its number is deleted, and the patch marks the number as unused.
     """
     ids = sorted(set(profile_ids))
     if not ids:
         return {}
     profiles = await queries.find_profiles(tx, organization_id, ids)
     stored_numbers = await columns.find_numbers(
-        tx, organization_id, state.epoch, [identifier.bytes for identifier in ids]
+        tx, organization_id, state.epoch, [profile_id.bytes for profile_id in ids]
     )
-    numbers = {UUID(bytes=identifier): number for identifier, number in stored_numbers.items()}
-    existing = {profile.id for profile in profiles}
-    erased = [identifier for identifier in ids if identifier in numbers and identifier not in existing]
-    new = [profile.id for profile in profiles if profile.id not in numbers]
-    if new:
-        await columns.insert_numbers(tx, organization_id, state.epoch, new, first=state.next_number)
-        numbers |= {identifier: state.next_number + index for index, identifier in enumerate(new)}
-        state.next_number += len(new)
-    states = await _states(tx, organization_id, profiles, numbers)
-    states += [CustomerState(numbers[identifier], is_alive=False) for identifier in erased]
-    if erased:
-        await columns.delete_numbers(tx, organization_id, state.epoch, erased)
+    numbers = {UUID(bytes=profile_id): number for profile_id, number in stored_numbers.items()}
+    existing_ids = {profile.id for profile in profiles}
+    erased_ids = [profile_id for profile_id in ids if profile_id in numbers and profile_id not in existing_ids]
+    new_ids = [profile.id for profile in profiles if profile.id not in numbers]
+    if new_ids:
+        await columns.insert_numbers(tx, organization_id, state.epoch, new_ids, first=state.next_number)
+        numbers |= {profile_id: state.next_number + index for index, profile_id in enumerate(new_ids)}
+        state.next_number += len(new_ids)
+    states = await _build_states(tx, organization_id, profiles, numbers)
+    states += [CustomerState(numbers[profile_id], is_alive=False) for profile_id in erased_ids]
+    if erased_ids:
+        await columns.delete_numbers(tx, organization_id, state.epoch, erased_ids)
         state.erased_since = state.erased_since or tx.now
     await _write_patch(tx, organization_id, state, states)
-    return {identifier: number for identifier, number in numbers.items() if identifier in existing}
+    return {profile_id: number for profile_id, number in numbers.items() if profile_id in existing_ids}
 
 
-async def _states(
+async def _build_states(
     tx: Tx, organization_id: UUID, profiles: Sequence[ProfileRow], numbers: Mapping[UUID, int]
 ) -> list[CustomerState]:
     if not profiles:
@@ -73,12 +73,12 @@ async def _states(
     for profile_id, sender_id, at_s in await queries.find_texts(tx, organization_id, ids):
         texts.setdefault(profile_id, []).append((None if sender_id is None else sender_id.bytes, at_s))
     return [
-        _state(profile, numbers[profile.id], consents.get(profile.id), texts.get(profile.id, []), secret=secret)
+        _build_state(profile, numbers[profile.id], consents.get(profile.id), texts.get(profile.id, []), secret=secret)
         for profile in profiles
     ]
 
 
-def _state(
+def _build_state(
     profile: ProfileRow,
     number: int,
     consent: ConsentRow | None,
@@ -119,28 +119,28 @@ async def _write_patch(tx: Tx, organization_id: UUID, state: State, states: Sequ
     run = Run(state.next_run, "patch", 0, state.next_run, len(states), len(content))
     state.next_run += 1
     await columns.insert_run(tx, organization_id, state.epoch, run)
-    await columns.insert_blob(tx, organization_id, state.epoch, run.id, part=WHOLE, content=content)
+    await columns.insert_blob(tx, organization_id, state.epoch, run.id, part=PACKED, content=content)
 
 
-async def feed_sales(
+async def write_sales(
     tx: Tx, organization_id: UUID, state: State, sales: SaleColumns, *, without: Collection[UUID] = ()
 ) -> None:
-    """Write the sales, except those in `without`; sales without an existing customer are written to a separate run. The
-    caller passes each sale only once.
+    """Write the sales, except those in `without`; sales without an existing customer go to a separate run. Callers pass
+    each sale only once.
 
-    A sale may name a customer who does not exist, if it was recorded while the customer was being erased.
+    A sale that was recorded during the erasure of its customer may name a customer who does not exist.
     """
     profiles = split_values(sales.profiles, ID_BYTES)
-    named = set(profiles) - RESERVED.keys()
-    numbers = await columns.find_numbers(tx, organization_id, state.epoch, sorted(named))
-    new = await feed_customers(
-        tx, organization_id, state, [UUID(bytes=profile_id) for profile_id in named - numbers.keys()]
+    named_ids = set(profiles) - RESERVED_NUMBERS.keys()
+    numbers = await columns.find_numbers(tx, organization_id, state.epoch, sorted(named_ids))
+    new_numbers = await write_customers(
+        tx, organization_id, state, [UUID(bytes=profile_id) for profile_id in named_ids - numbers.keys()]
     )
-    numbers |= RESERVED | {identifier.bytes: number for identifier, number in new.items()}
+    numbers |= RESERVED_NUMBERS | {identifier.bytes: number for identifier, number in new_numbers.items()}
     customers = [numbers.get(profile, ERASED) for profile in profiles]
     for kind, pack in pack_runs(sales, customers, without={identifier.bytes for identifier in without}):
         content = pack_sales(pack)
         run = Run(state.next_run, kind, 0, state.next_run, pack.sales, len(content), pack.first_s, pack.last_s)
         state.next_run += 1
         await columns.insert_run(tx, organization_id, state.epoch, run)
-        await columns.insert_blob(tx, organization_id, state.epoch, run.id, part=WHOLE, content=content)
+        await columns.insert_blob(tx, organization_id, state.epoch, run.id, part=PACKED, content=content)

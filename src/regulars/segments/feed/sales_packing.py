@@ -1,4 +1,4 @@
-"""Packs sales column by column; built-in functions are used instead of Python loops where possible, for speed."""
+"""Packs sales as columns, for storage. For speed, built-in functions replace Python loops where possible."""
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, chain, compress
@@ -21,11 +21,11 @@ from regulars.segments.columns.model import (
 from regulars.segments.feed.sales_queries import WITH_ERASED_PROFILE, WITHOUT_PROFILE, SaleColumns
 
 ID_BYTES: Final = 16
-# The customer numbers of sales without a profile.
-RESERVED: Final = {WITHOUT_PROFILE.bytes: NO_CUSTOMER, WITH_ERASED_PROFILE.bytes: ERASED}
+# The reserved profile ids of sales without a customer, with their numbers.
+RESERVED_NUMBERS: Final = {WITHOUT_PROFILE.bytes: NO_CUSTOMER, WITH_ERASED_PROFILE.bytes: ERASED}
 _RETURN: Final = "R"
-_MICROSECONDS: Final = 1_000_000
-# The epoch of PostgreSQL's timestamps.
+_MICROSECONDS_PER_S: Final = 1_000_000
+# PostgreSQL counts timestamps from 2000-01-01; this is that day in Unix seconds.
 _2000_S: Final = 946_684_800
 
 
@@ -48,26 +48,26 @@ def split_values(values: bytes, size: int) -> list[bytes]:
 def pack_runs(
     sales: SaleColumns, customers: Sequence[int], *, without: Collection[bytes]
 ) -> Iterator[tuple[str, SalesPack]]:
-    """A pack for the sales of customers, and one for all others; sales with an id in `without` are omitted."""
-    are_wanted = [identifier not in without for identifier in split_values(sales.ids, ID_BYTES)]
+    """Pack the sales with a customer, and the sales without one, except those with an id in `without`."""
+    are_included = [sale_id not in without for sale_id in split_values(sales.ids, ID_BYTES)]
     are_of_customers = [number >= 0 for number in customers]
     lines = _lines.decode(f"[{sales.line_items}]")
     for kind, is_of_customer in ((IDENTIFIED_SALES, True), (ANONYMOUS_SALES, False)):
         mask = [
-            is_wanted and has_customer is is_of_customer
-            for is_wanted, has_customer in zip(are_wanted, are_of_customers, strict=True)
+            is_included and has_customer is is_of_customer
+            for is_included, has_customer in zip(are_included, are_of_customers, strict=True)
         ]
         if any(mask):
             yield kind, _pack(sales, list(compress(customers, mask)), list(compress(lines, mask)), mask)
 
 
 def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], mask: list[bool]) -> SalesPack:
-    """Pack the sales for which `mask` is true; `customers` and `lines` contain only those of these sales."""
-    at_s = [moment // _MICROSECONDS + _2000_S for moment in compress(_integers(sales.occurred_at), mask)]
+    """Pack the sales for which `mask` is true; `customers` and `lines` belong to these sales only."""
+    at_s = [moment // _MICROSECONDS_PER_S + _2000_S for moment in compress(_integers(sales.occurred_at), mask)]
     are_returns = [letter == _RETURN for letter in compress(sales.types, mask)]
     returns = [index for index, is_return in enumerate(are_returns) if is_return]
     stores, currencies = _Codes(), _Codes()
-    of_currencies = map(currencies.__getitem__, compress(split_values(sales.currencies.encode(), 3), mask))
+    currency_codes = map(currencies.__getitem__, compress(split_values(sales.currencies.encode(), 3), mask))
 
     def pack_cents(column: bytes) -> bytes:
         values = list(compress(_integers(column), mask))
@@ -82,7 +82,7 @@ def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], ma
         customer=pack_numbers(customers),
         at_s=pack_numbers(at_s),
         store=pack_numbers(list(map(stores.__getitem__, compress(split_values(sales.stores, ID_BYTES), mask)))),
-        kind=pack_numbers([2 * code + is_return for code, is_return in zip(of_currencies, are_returns, strict=True)]),
+        kind=pack_numbers([2 * code + is_return for code, is_return in zip(currency_codes, are_returns, strict=True)]),
         amount=pack_cents(sales.amounts),
         discount=pack_cents(sales.discounts),
         tax=pack_cents(sales.taxes),
@@ -120,7 +120,7 @@ def _pack_lines(lines: list[list[_Line]], returns: Sequence[int]) -> LinePack:
 
 
 def _negate(values: list[int], of_sale: slice, *, total: int) -> None:
-    """Make the values of the lines of a return negative, unless their sum `total` is negative already."""
+    """Negate the values of the lines of a return, unless their sum `total` is negative already."""
     if total >= 0:
         values[of_sale] = [-value for value in values[of_sale]]
 
@@ -130,7 +130,7 @@ def _integers(column: bytes) -> tuple[int, ...]:
 
 
 class _Codes(dict[bytes, int]):
-    """The code of each value; a new value gets the next code."""
+    """Maps each value to a code; a new value gets the next code."""
 
     def __missing__(self, value: bytes) -> int:
         code = self[value] = len(self)

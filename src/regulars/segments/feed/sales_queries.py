@@ -1,5 +1,5 @@
-"""The SQL that reads sales for the columns. Each statement returns one row, which has all values of a column of the
-sales in one field. So the driver need not create an object per sale, which took most of the time of a build.
+"""The SQL that reads sales for the columns, their columnar copy. Each statement returns one row; each of its fields has
+the values of all sales, so that the driver need not create an object per sale, which is slow.
 
 A sale is looked up with `id >= … ORDER BY id LIMIT 1`, for the reason in `feed/queries.py`.
 """
@@ -38,7 +38,7 @@ _AGGREGATED: Final = """
 
 
 class SaleColumns(NamedTuple):
-    """Sales column by column; all columns have the same order."""
+    """Sales as columns; all columns have the same order."""
 
     # 16 bytes for each id.
     ids: bytes
@@ -98,13 +98,13 @@ async def list_sales_to_build(tx: Tx, organization_id: UUID, *, after: UUID, lim
 
 
 def _columns_of(rows: list[tuple[object, ...]]) -> SaleColumns | None:
-    """None if there are no sales."""
+    """Return the columns of the only row; None if there are no sales."""
     [row] = rows
     return None if row[0] is None else SaleColumns._make(row)
 
 
 async def find_fed_sales(tx: Tx, organization_id: UUID, epoch: int, *, first: UUID, last: UUID) -> set[UUID]:
-    """The sales in a range of ids that the feed wrote since the build began."""
+    """Find the sales in a range of ids that listeners wrote to the columns since the build began."""
     rows = await tx.fetch(
         """
         SELECT sale_id FROM segment_fed
@@ -116,10 +116,10 @@ async def find_fed_sales(tx: Tx, organization_id: UUID, epoch: int, *, first: UU
 
 
 async def find_waiting_sales(tx: Tx, organization_id: UUID, *, first: UUID, last: UUID) -> set[UUID]:
-    """The sales in a range of ids that are named by a fact which the feed has not handled yet.
+    """Find the sales in a range of ids that are named by a fact (a recorded event) which no listener handled yet.
 
-    This is a separate statement, and the caller compares the ids: the planner estimates millions of sales per fact, and
-    in a join it would search all of them once per sale.
+    The caller compares the ids with those of sales. A join would be slow: the planner estimates millions of sales per
+    fact, and would search all of them once per sale.
     """
     rows = await tx.fetch(
         """

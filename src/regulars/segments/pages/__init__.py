@@ -1,1 +1,1 @@
-"""The pages of segments: the list, the builder with its figures, members, and why a customer is in or out."""
+"""The pages of segments: the list, the builder with its counts, members, and why a customer is in or out."""

@@ -14,10 +14,10 @@ from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import node_of
 from regulars.conditions.forms.view import (
-    Built,
+    BuiltDefinition,
     Choices,
     FormChoices,
-    Scene,
+    TreeContext,
     build,
     faults_by_path,
     find_choices,
@@ -36,7 +36,7 @@ from regulars.segments.columns.model import BuildProgress
 from regulars.segments.definition import Definition, DefinitionRefused, InUse, SegmentNotFound, read_definition
 from regulars.segments.pages.explanations import explain_membership
 from regulars.segments.pages.figures import (
-    AT_ONCE_S,
+    PAGE_WAIT_S,
     ConditionChange,
     CountResult,
     TimeBudget,
@@ -57,13 +57,14 @@ from regulars.web.form import EditConflict, FormState
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
-SAMPLE: Final = 5
+SAMPLE_MEMBERS: Final = 5
 SEEDS: Final = 1_000
 
 
 @dataclass(slots=True, kw_only=True)
 class SegmentEdit:
-    """A draft as the form sent it. `base_etag` is the etag of the version that the user began to edit."""
+    """A draft as the form sent it. `base_etag` is the etag of the version that the user began to edit, `new` the path
+    of a new condition, `who` names the customer whose membership is explained, `seed` selects the sample."""
 
     segment: Segment | None
     base_etag: str = ""
@@ -78,11 +79,11 @@ class SegmentEdit:
 
 @dataclass(slots=True, kw_only=True)
 class _DraftContext:
-    """Everything that the page needs from the tables."""
+    """The data that the page reads from the database."""
 
     attributes: Types
     properties: Types
-    built: Built
+    built: BuiltDefinition
     resolved: ResolvedSegment
     faults: list[Fault]
     offered: FormChoices
@@ -105,7 +106,7 @@ class Builder:
         self._list_journeys = list_journeys
 
     async def begin(self, visit: Visit) -> Response:
-        """The page of a new segment: empty, from a suggested segment, or from the filters of the list of customers."""
+        """The page of a new segment; the URL may name a suggested segment (`from`) or have conditions (`match`)."""
         async with visit.database.reading() as tx:
             suggestions = await find_suggestions(tx, visit.organization_id)
         key = visit.query.get("from", "")
@@ -113,26 +114,27 @@ class Builder:
         if match := visit.query.get("match"):
             with contextlib.suppress(DefinitionRefused):
                 chosen = read_definition(f'{{"name": "New segment", "match": {match}}}'.encode())
-        return await self._page(visit, _edit_of(chosen))
+        return await self._render_page(visit, _edit_of(chosen))
 
     async def show(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             segment = await find_segment(tx, visit)
         edit = _edit_of(segment.definition, segment=segment)
         edit.who = visit.query.get("who", "").strip()
-        edit.seed = _seed(visit.query.get("others", ""))
-        return await self._page(visit, edit)
+        edit.seed = _read_seed(visit.query.get("others", ""))
+        return await self._render_page(visit, edit)
 
     async def draft(self, visit: Visit) -> Response:
-        """The page with the changed draft; nothing is saved. Without JavaScript the response waits for the counts."""
-        return await self._page(visit, await self._read(visit), patience_s=AT_ONCE_S if visit.is_htmx else DEADLINE_S)
+        """The page with the changed draft, which is not saved. Without JavaScript the response waits for the counts."""
+        wait_s = PAGE_WAIT_S if visit.is_htmx else DEADLINE_S
+        return await self._render_page(visit, await self._read_edit(visit), wait_s=wait_s)
 
     async def save(self, visit: Visit) -> Response:
-        edit = await self._read(visit)
+        edit = await self._read_edit(visit)
         built = build(edit.root)
         faults = [Fault("", message) for message in built.incomplete.values()]
         if not faults:
-            definition = _definition(edit.name, built.match)
+            definition = _build_definition(edit.name, built.match)
             if isinstance(definition, Fault):
                 faults = [definition]
             else:
@@ -143,20 +145,20 @@ class Builder:
                 except EtagMismatch:
                     await self._show_conflict(visit, edit)
         edit.refused = faults
-        return await self._page(visit, edit, status=400 if faults else 409)
+        return await self._render_page(visit, edit, status=400 if faults else 409)
 
     async def _save(self, visit: Visit, edit: SegmentEdit, definition: Definition) -> Response:
-        by = visit.user.name
+        user_name = visit.user.name
         async with visit.database.transaction() as tx:
             if edit.segment is None:
-                saved = await manage.create_segment(tx, visit.organization_id, definition, created_by=by)
+                saved = await manage.create_segment(tx, visit.organization_id, definition, created_by=user_name)
             else:
                 saved = await manage.update_segment(
                     tx,
                     visit.organization_id,
                     edit.segment.row.id,
                     definition,
-                    created_by=by,
+                    created_by=user_name,
                     etag=edit.base_etag,
                 )
             act = "segment.create" if edit.segment is None else "segment.update"
@@ -180,8 +182,8 @@ class Builder:
     async def ask_to_delete(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             segment = await find_segment(tx, visit)
-            uses = await self._uses(tx, visit, segment)
-        return _deletion(visit, segment, uses, FormState())
+            uses = await self._list_uses(tx, visit, segment)
+        return _render_deletion(visit, segment, uses, FormState())
 
     async def delete(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
@@ -189,21 +191,21 @@ class Builder:
             try:
                 await manage.delete_segment(tx, visit.organization_id, segment.row.id)
             except InUse as error:
-                uses = await self._uses(tx, visit, segment)
+                uses = await self._list_uses(tx, visit, segment)
                 form = FormState()
                 form.refuse("uses", str(error))
-                return _deletion(visit, segment, uses, form)
+                return _render_deletion(visit, segment, uses, form)
             before = {"version": segment.row.version}
             await record(tx, visit.organization_id, actor_of(visit), "segment.delete", segment.id, before=before)
         return redirect(visit, visit.url(PATH), done=f"{segment.row.name} is deleted.")
 
     async def prepare(self, visit: Visit) -> Response:
-        """Start to build the columns before the first segment is saved, so that drafts can be counted."""
+        """Start to build the columnar data before the first segment is saved, so that drafts can be counted."""
         async with visit.database.transaction() as tx:
             await lifecycle.begin(tx, visit.organization_id)
         return redirect(visit, visit.url(PATH, "new"))
 
-    async def _read(self, visit: Visit) -> SegmentEdit:
+    async def _read_edit(self, visit: Visit) -> SegmentEdit:
         async with visit.database.reading() as tx:
             segment = await find_segment(tx, visit) if visit.references else None
         try:
@@ -218,27 +220,27 @@ class Builder:
             root=root,
             new=new,
             who=visit.form.get("who", "").strip(),
-            seed=_seed(visit.form.get("others") or visit.form.get("seed", "")),
+            seed=_read_seed(visit.form.get("others") or visit.form.get("seed", "")),
         )
 
-    async def _page(
-        self, visit: Visit, edit: SegmentEdit, *, status: int = 200, patience_s: float = AT_ONCE_S
+    async def _render_page(
+        self, visit: Visit, edit: SegmentEdit, *, status: int = 200, wait_s: float = PAGE_WAIT_S
     ) -> Response:
-        """No connection is held during requests to the analysis process. The browser repeats requests that were too
-        slow."""
+        """Render the page, without counts that take longer than `wait_s`; the browser requests it again. No database
+        connection is held during requests to the analysis process."""
         async with visit.database.reading() as tx:
             context = await self._load_context(tx, visit, edit)
         resolved, built = context.resolved, context.built
         query = query_of(resolved, is_faulty=bool(context.faults))
-        time_budget = TimeBudget(patience_s)
+        time_budget = TimeBudget(wait_s)
         counted = await count(
             self._analysis, visit.organization_id, query, progress=context.progress, deadline_s=time_budget.left_s
         )
         is_counted = counted.figures is not None
-        wanted = context.difference if is_counted else None
-        difference = await find_difference(self._analysis, visit.organization_id, wanted, time_budget)
-        sample = await self._sample(visit, query, counted, edit.seed, time_budget)
-        scene = Scene(
+        difference_queries = context.difference if is_counted else None
+        difference = await find_difference(self._analysis, visit.organization_id, difference_queries, time_budget)
+        sample = await self._find_sample(visit, query, counted, edit.seed, time_budget)
+        tree_context = TreeContext(
             attributes=context.attributes,
             properties=context.properties,
             counts={built.paths[path]: counts for path, counts in counted.counts.items() if path in built.paths},
@@ -252,7 +254,7 @@ class Builder:
             "segment": edit.segment,
             "was": edit.base_etag,
             "name": edit.name,
-            "tree": view(edit.root, scene),
+            "tree": view(edit.root, tree_context),
             "offered": context.offered,
             "counted": counted,
             "incomplete_count": len(built.incomplete),
@@ -263,7 +265,7 @@ class Builder:
             "uses": context.uses,
             "sample": sample,
             "is_waiting": not counted.is_without_columns
-            and (sample is None or (wanted is not None and difference is None)),
+            and (sample is None or (difference_queries is not None and difference is None)),
             "seed": edit.seed,
             "next_seed": (edit.seed + 1) % SEEDS,
             "who": edit.who,
@@ -274,7 +276,7 @@ class Builder:
             "states": STATES,
             "difference": difference,
             "changes": context.changes,
-            "sizes": await self._sizes(visit, edit, context, counted),
+            "sizes": await self._store_and_list_sizes(visit, edit, context, counted),
         }
         return render(visit, "segments/builder.html", status=status, **values)
 
@@ -304,7 +306,7 @@ class Builder:
             faults=list(resolved.faults) if built.match.of else [],
             offered=offered,
             is_changed=is_changed,
-            uses=[] if edit.segment is None else await self._uses(tx, visit, edit.segment),
+            uses=[] if edit.segment is None else await self._list_uses(tx, visit, edit.segment),
             why=await explain_membership(tx, visit, edit.who, resolved, labels) if edit.who else None,
             changes=[] if segment is None else changes(_as_form_writes(segment), built.match, labels),
             difference=None
@@ -313,44 +315,43 @@ class Builder:
             progress=await lifecycle.find_progress(tx, visit.organization_id),
         )
 
-    async def _sizes(
+    async def _store_and_list_sizes(
         self, visit: Visit, edit: SegmentEdit, context: "_DraftContext", counted: CountResult
     ) -> list[SizeRow]:
-        """The size on each day; if the page shows the saved version, its count is stored as today's size."""
+        """List the size on each day; if the page shows the saved version, store its count as today's size."""
         if edit.segment is None:
             return []
         row, figures = edit.segment.row, counted.figures
         async with visit.database.transaction() as tx:
             if figures is not None and not context.is_changed and not context.faults:
-                may_be_texted = figures.split.may_be_texted
                 await store_size(
                     tx,
                     visit.organization_id,
                     row.id,
                     version=row.version,
                     total=figures.total,
-                    may_be_texted=may_be_texted,
+                    may_be_texted=figures.split.may_be_texted,
                 )
             return await list_sizes(tx, visit.organization_id, row.id)
 
-    async def _sample(
+    async def _find_sample(
         self, visit: Visit, query: SegmentQuery, counted: CountResult, seed: int, time_budget: TimeBudget
     ) -> list[MemberRow] | None:
-        """A sample of members; None if it is not known yet."""
+        """Find random members; None if they are not known yet."""
         if counted.figures is None:
             return None
         if counted.figures.total == 0:
             return []
         try:
             members = await self._analysis.sample(
-                visit.organization_id, query, seed=seed, limit=SAMPLE, deadline_s=time_budget.left_s
+                visit.organization_id, query, seed=seed, limit=SAMPLE_MEMBERS, deadline_s=time_budget.left_s
             )
         except (NotReady, AnalysisUnavailable):
             return None
         async with visit.database.reading() as tx:
             return await find_people(tx, visit, members.profile_ids)
 
-    async def _uses(self, tx: Tx, visit: Visit, segment: Segment) -> Sequence[Use]:
+    async def _list_uses(self, tx: Tx, visit: Visit, segment: Segment) -> Sequence[Use]:
         uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
         return uses[segment.row.id]
 
@@ -371,7 +372,7 @@ def _edit_of(definition: Definition, *, segment: Segment | None = None) -> Segme
     return SegmentEdit(segment=segment, base_etag=base_etag, name=definition.name, root=node_of(definition.match))
 
 
-def _definition(name: str, match: Any) -> Definition | Fault:
+def _build_definition(name: str, match: Any) -> Definition | Fault:
     if not 1 <= len(name) <= 120:  # noqa: PLR2004  # the limits of `Name`
         return Fault("name", "A name has 1 to 120 characters.")
     return Definition(name=name, match=match)
@@ -385,15 +386,15 @@ def _is_changed(edit: SegmentEdit, match: Any, *, is_complete: bool) -> bool:
 
 
 def _as_form_writes(segment: Segment) -> Group:
-    """The saved conditions as the form would write them, such as "bought at least once" instead of "bought", so that
-    they can be compared with the draft."""
+    """The saved conditions as the form would write them, such as "bought at least once" instead of "bought", for a
+    comparison with the draft."""
     return build(node_of(segment.definition.match)).match
 
 
-def _deletion(visit: Visit, segment: Segment, uses: Sequence[Use], form: FormState) -> Response:
-    status, here = 400 if form.is_refused else 200, visit.url(PATH, segment.id)
-    return render(visit, "segments/delete.html", status=status, form=form, segment=segment, uses=uses, here=here)
+def _render_deletion(visit: Visit, segment: Segment, uses: Sequence[Use], form: FormState) -> Response:
+    status, url = 400 if form.is_refused else 200, visit.url(PATH, segment.id)
+    return render(visit, "segments/delete.html", status=status, form=form, segment=segment, uses=uses, here=url)
 
 
-def _seed(text: str) -> int:
+def _read_seed(text: str) -> int:
     return int(text) % SEEDS if text.isdecimal() and len(text) < 6 else 0  # noqa: PLR2004  # more digits than seeds

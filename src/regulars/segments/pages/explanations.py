@@ -1,4 +1,4 @@
-"""Why a customer is in or out of a segment: the condition tree, each line with the value that was found."""
+"""Explains why a customer is in or out of a segment: the condition tree, each line with the customer's value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,8 @@ NO_SALE = "nothing"
 
 @dataclass(frozen=True, slots=True)
 class ExplanationLine:
-    """A line of the explanation; `is_good` is true if the line is a reason for being in the segment."""
+    """A line of the explanation. `is_good` is true if the line is a reason for being in the segment; `ticket` is the
+    external id of the sale that the line names."""
 
     text: str
     is_good: bool
@@ -39,23 +40,23 @@ class ExplanationWriter:
     labels: Labels
     stores: Mapping[UUID, str]
 
-    def line(self, explained: customers.ConditionExplanation, *, under_none: bool = False) -> ExplanationLine:
-        is_good = explained.holds is (not under_none)
-        if explained.observation is None and explained.inner:
+    def line(self, explanation: customers.ConditionExplanation, *, under_none: bool = False) -> ExplanationLine:
+        is_good = explanation.holds is (not under_none)
+        if explanation.observation is None and explanation.inner:
             lines = tuple(
-                self.line(inner, under_none=isinstance(explained.condition, tree.Nothing)) for inner in explained.inner
+                self.line(it, under_none=isinstance(explanation.condition, tree.Nothing)) for it in explanation.inner
             )
-            return ExplanationLine(self.labels.sentence(explained.condition), is_good, None, lines, is_group=True)
-        text, sale = self._describe(explained)
+            return ExplanationLine(self.labels.sentence(explanation.condition), is_good, None, lines, is_group=True)
+        text, sale = self._describe(explanation)
         return ExplanationLine(text, is_good, None if sale is None else sale.external_id)
 
-    def _describe(self, explained: customers.ConditionExplanation) -> tuple[str, customers.CustomerSale | None]:
-        if isinstance(explained.condition, tree.OfSales):
-            return self._describe_sales(explained, explained.condition)
-        return self._describe_customer(explained), None
+    def _describe(self, explanation: customers.ConditionExplanation) -> tuple[str, customers.CustomerSale | None]:
+        if isinstance(explanation.condition, tree.OfSales):
+            return self._describe_sales(explanation, explanation.condition)
+        return self._describe_customer(explanation), None
 
-    def _describe_customer(self, explained: customers.ConditionExplanation) -> str:
-        condition, fmt, observation = explained.condition, self.labels.format, explained.observation
+    def _describe_customer(self, explanation: customers.ConditionExplanation) -> str:
+        condition, formats, observation = explanation.condition, self.labels.format, explanation.observation
         match observation:
             case customers.ObservedValue(value=value) if isinstance(condition, tree.OfAttribute):
                 if value is None:
@@ -66,7 +67,8 @@ class ExplanationWriter:
             case customers.ObservedConsent(consent=consent):
                 return self._describe_consent(consent)
             case customers.ObservedTexts(times=times, last=last):
-                return "Got no such text" if last is None else f"Got {fmt.number(times)}, last on {fmt.full_day(last)}"
+                got = "" if last is None else f"Got {formats.number(times)}, last on {formats.full_day(last)}"
+                return got or "Got no such text"
             case customers.ObservedCampaign(is_received=is_received) if isinstance(condition, tree.ReceivedCampaign):
                 return self.labels.sentence(msgspec.structs.replace(condition, is_=is_received))
             case customers.ObservedName(is_known=is_known):
@@ -74,12 +76,12 @@ class ExplanationWriter:
             case customers.ObservedCountry(country=country):
                 return "No number with a country" if country is None else f"Number of {country}"
             case customers.ObservedSegment():
-                is_in = explained.holds is getattr(condition, "is_", True)
-                verb = "In" if is_in else "Not known whether in" if explained.holds is None else "Not in"
+                is_in = explanation.holds is getattr(condition, "is_", True)
+                verb = "In" if is_in else "Not known whether in" if explanation.holds is None else "Not in"
                 fault = ", which has no members until it is fixed" if observation.is_faulty else ""
                 return f"{verb} {observation.name}, version {observation.version}{fault}"
             case customers.ObservedDay(day=day) if day is not None:
-                return f"Customer since {fmt.full_day(day)}"
+                return f"Customer since {formats.full_day(day)}"
             case _:
                 return self.labels.sentence(condition)
 
@@ -90,61 +92,61 @@ class ExplanationWriter:
         return f"{STATES[consent.state]}{since}{source}{store}"
 
     def _describe_sales(
-        self, explained: customers.ConditionExplanation, condition: tree.OfSales
+        self, explanation: customers.ConditionExplanation, condition: tree.OfSales
     ) -> tuple[str, customers.CustomerSale | None]:
-        fmt, among = self.labels.format, self.labels.among(condition)
+        formats, among = self.labels.format, self.labels.among(condition)
         window = (
             ""
             if isinstance(condition, tree.FirstPurchase | tree.LastPurchase)
             else self.labels.window(condition.window)
         )
-        match explained.observation:
+        match explanation.observation:
             case customers.ObservedTimes(times=times, last=last):
                 verb = "Returned" if isinstance(condition, tree.Returned) else "Bought"
                 if last is None:
                     return f"{verb} {NO_SALE}{among}{window}", None
-                how_often = "once" if times == 1 else f"{fmt.number(times)} times"
-                if tree.is_of_days(condition):
-                    how_often = "on one day" if times == 1 else f"on {fmt.number(times)} days"
+                how_often = "once" if times == 1 else f"{formats.number(times)} times"
+                if tree.counts_days(condition):
+                    how_often = "on one day" if times == 1 else f"on {formats.number(times)} days"
                 where = self.stores.get(last.store_id, "")
                 in_store = f" in {where}" if where else ""
-                return f"{verb} {how_often}{among}{window}, last on {fmt.full_day(last.day)}{in_store}", last
+                return f"{verb} {how_often}{among}{window}, last on {formats.full_day(last.day)}{in_store}", last
             case customers.ObservedMoney(cents=cents, currency=currency):
                 if cents is None:
                     return f"No ticket in {currency}{among}{window}", None
                 verb = "Spent" if isinstance(condition, tree.Spend) else "Largest ticket:"
                 net = " net" if not isinstance(condition, tree.TicketValue) else ""
-                return f"{verb} {fmt.money(cents, currency)}{net}{among}{window}", None
+                return f"{verb} {formats.money(cents, currency)}{net}{among}{window}", None
             case customers.ObservedArticles(quantity=quantity):
-                return f"{fmt.number(quantity.normalize())} articles net{among}{window}", None
+                return f"{formats.number(quantity.normalize())} articles net{among}{window}", None
             case customers.ObservedDay(day=day, sale=sale):
-                which = "First" if isinstance(condition, tree.FirstPurchase) else "Last"
+                ordinal = "First" if isinstance(condition, tree.FirstPurchase) else "Last"
                 if day is None:
                     return f"Never bought{among}", None
-                return f"{which} purchase{among} on {fmt.full_day(day)}", sale
+                return f"{ordinal} purchase{among} on {formats.full_day(day)}", sale
             case _:
                 return self.labels.sentence(condition), None
 
 
 async def explain_membership(
-    tx: Tx, visit: Visit, who: str, resolved: ResolvedSegment, labels: Labels
+    tx: Tx, visit: Visit, search: str, resolved: ResolvedSegment, labels: Labels
 ) -> dict[str, Any]:
     people = await find_candidates(
         tx,
         visit.organization_id,
-        who,
+        search,
         default_country=visit.organization.default_country,
         sees_personal=visit.sees_personal,
     )
     if len(people) != 1:
         return {"profile": None, "people": [mask.candidate(visit, person) for person in people]}
     [profile] = people
-    why = await explain(tx, visit.organization_id, resolved.match, profile.id)
-    if why is None:
+    explanation = await explain(tx, visit.organization_id, resolved.match, profile.id)
+    if explanation is None:
         return {"profile": None, "people": []}
-    store_ids = {sale.store_id for sale in why.customer.sales}
-    if why.customer.consent.store_id is not None:
-        store_ids.add(why.customer.consent.store_id)
+    store_ids = {sale.store_id for sale in explanation.customer.sales}
+    if explanation.customer.consent.store_id is not None:
+        store_ids.add(explanation.customer.consent.store_id)
     stores = await name_stores(tx, visit.organization_id, store_ids)
-    line = ExplanationWriter(labels, stores).line(why.tree)
-    return {"profile": profile, "canonical": PROFILE.encode(profile.id), "is_in": why.is_in, "line": line}
+    line = ExplanationWriter(labels, stores).line(explanation.tree)
+    return {"profile": profile, "canonical": PROFILE.encode(profile.id), "is_in": explanation.is_in, "line": line}

@@ -1,4 +1,4 @@
-"""Counts of a segment for a page, and how a draft differs from the saved version."""
+"""Counts a segment for a page, and finds how a draft of a segment differs from its saved version."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,10 +16,9 @@ from regulars.segments.columns.model import BuildProgress
 from regulars.segments.saved.model import Segment
 from regulars.segments.saved.resolve import ResolvedSegment, query_of, resolve
 
-# A page waits this long for counts. It is then rendered without the missing ones, and the browser requests them again.
-AT_ONCE_S: Final = 0.5
-# The shortest timeout of a request.
-_LEAST_S: Final = 0.02
+# After this time a page is rendered without the missing counts, and the browser requests them again.
+PAGE_WAIT_S: Final = 0.5
+_TIMEOUT_S_MIN: Final = 0.02
 
 
 class TimeBudget:
@@ -30,14 +29,15 @@ class TimeBudget:
 
     @property
     def left_s(self) -> float:
-        """The remaining time; never 0, since the response to an earlier request may be ready."""
-        return max(self._until - monotonic(), _LEAST_S)
+        """The remaining time; never 0, since an earlier request may have left a response that is ready."""
+        return max(self._until - monotonic(), _TIMEOUT_S_MIN)
 
 
 @dataclass(frozen=True, slots=True)
 class CountResult:
-    """The result of a count. It has one of four: figures; the progress of the build that must finish first;
-    `is_without_columns`, if the build was never started; or the reason why there are no figures."""
+    """One of four: the counts (`figures`); the progress of the build of the columnar data; `is_without_columns`, if no
+    build was started; or the reason why the analysis process cannot answer. `counts` has for each condition the number
+    of matching customers and of unreadable values."""
 
     figures: SegmentCounts | None = None
     progress: BuildProgress | None = None
@@ -46,8 +46,8 @@ class CountResult:
     counts: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
 
     @property
-    def is_soon(self) -> bool:
-        """Whether the count runs now or starts soon, so that the page should request it again soon."""
+    def is_nearly_ready(self) -> bool:
+        """Whether the analysis process is counting or starting, so that the browser should ask again soon."""
         return self.progress is not None and self.progress.phase in {"reading", STARTING.phase}
 
 
@@ -59,10 +59,10 @@ async def count(
     progress: BuildProgress | None,
     deadline_s: float = DEADLINE_S,
 ) -> CountResult:
-    """Count the members. `progress` is that of the columns, from the table; without columns the analysis process is not
-    asked, since it may not run.
+    """Count the members. `progress` is the stored progress of the columnar data; if it is None, no request is sent,
+    since the analysis process may not run.
 
-    A count that exceeds the deadline continues; later requests get its progress, and then the figures.
+    A count that exceeds the deadline continues; later requests get its progress, and then the counts.
     """
     if progress is None:
         return CountResult(is_without_columns=True)
@@ -76,9 +76,7 @@ async def count(
         return CountResult(unavailable_reason=str(error))
     return CountResult(
         figures,
-        counts={
-            of_condition.path: (of_condition.count, of_condition.unreadable) for of_condition in figures.conditions
-        },
+        counts={condition.path: (condition.count, condition.unreadable) for condition in figures.conditions},
     )
 
 
@@ -93,7 +91,7 @@ class MembershipDifference:
 async def build_difference_queries(
     tx: Tx, organization_id: UUID, *, draft: ResolvedSegment, saved: Segment
 ) -> tuple[SegmentQuery, SegmentQuery] | None:
-    """The queries for customers who would join and who would leave the segment; None if either definition has a
+    """Build the queries for customers who would join and who would leave the segment; None if either definition has a
     fault."""
     if draft.faults or saved.faults:
         return None
@@ -110,7 +108,7 @@ async def find_difference(
     queries: tuple[SegmentQuery, SegmentQuery] | None,
     time_budget: TimeBudget,
 ) -> MembershipDifference | None:
-    """None without queries, or if the analysis process cannot count now."""
+    """Count both queries; None without queries, or if the analysis process cannot count now."""
     if queries is None:
         return None
     try:

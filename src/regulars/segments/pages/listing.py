@@ -1,4 +1,4 @@
-"""The list of segments: how large each was when it was last counted, and who uses it."""
+"""The page with the list of segments: the last counted size of each, and the journeys and campaigns that use it."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -21,8 +21,8 @@ from regulars.web.access import Action
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
-# The time for one request to count all segments; the segments that remain are counted by the next request.
-COUNTING_S: Final = 6.0
+# How long one request counts segments; the next request counts the remaining segments.
+COUNTING_S_MAX: Final = 6.0
 
 
 class SegmentListRow(NamedTuple):
@@ -61,12 +61,12 @@ class Listing:
         )
 
     async def count_all(self, visit: Visit) -> Response:
-        """Count the segments, those whose last count is oldest first, until the time is over."""
+        """Count the segments until the time is over, those with the oldest count first."""
         async with visit.database.reading() as tx:
             segments = await manage.list_segments(tx, visit.organization_id)
             sizes = await find_last_sizes(tx, visit.organization_id, [row.id for row in segments])
         segments.sort(key=lambda row: sizes[row.id].counted_at.timestamp() if row.id in sizes else 0.0)
-        until, done = monotonic() + COUNTING_S, 0
+        until, done = monotonic() + COUNTING_S_MAX, 0
         for row in segments:
             if monotonic() > until or not await self._count(visit, row):
                 break

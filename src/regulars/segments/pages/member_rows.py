@@ -1,4 +1,4 @@
-"""Customers as the pages of segments show them: name, purchases by month, net spend, and whether they may be texted."""
+"""Loads members as the pages of segments show them: name, purchases by month, net spend, and consent state."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from regulars.web.visit import Visit
 
 
 class MemberRow(NamedTuple):
-    """A customer in a list of members; `state` is the consent state under which they are counted."""
+    """A customer in a list of members; `state` is the consent state."""
 
     profile: Profile
     state: ConsentState
@@ -28,7 +28,7 @@ class MemberRow(NamedTuple):
 
 
 async def find_members(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[tuple[Profile, ConsentState]]:
-    """Customers in the order of the ids; erased customers are omitted."""
+    """Find customers, in the order of the ids; erased customers are omitted."""
     profiles = {profile.id: profile for profile in await find_by_ids(tx, organization_id, ids)}
     states = await find_states(tx, organization_id, list(profiles))
     return [
@@ -39,7 +39,7 @@ async def find_members(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> li
 
 
 async def find_people(tx: Tx, visit: Visit, ids: Sequence[UUID]) -> list[MemberRow]:
-    """Members with their purchase history. Loading it takes most of the time, and a CSV file does not need it."""
+    """Find members with their purchase history, which is slow to load and which CSV files do not need."""
     members = await find_members(tx, visit.organization_id, ids)
     tickets = await list_tickets_of_customers(tx, visit.organization_id, [profile.id for profile, _ in members])
     zone = visit.format.zone

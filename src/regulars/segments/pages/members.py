@@ -1,4 +1,4 @@
-"""The members of a segment as a page and, for users who may edit segments, as a CSV file."""
+"""The members of a segment as a page and as a CSV file, and a page with only counts for users without personal data."""
 
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
@@ -24,7 +24,7 @@ from regulars.segments.analysis.protocol import (
 )
 from regulars.segments.columns import lifecycle
 from regulars.segments.pages.builder import find_segment
-from regulars.segments.pages.figures import AT_ONCE_S, count
+from regulars.segments.pages.figures import PAGE_WAIT_S, count
 from regulars.segments.pages.member_rows import MemberRow, find_members, find_people
 from regulars.segments.saved.model import Segment
 from regulars.segments.saved.resolve import query_of, resolve
@@ -35,11 +35,11 @@ from regulars.web.errors import PageNotFound
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
-PAGE: Final = 50
-CSV_PAGE: Final = 500
+PAGE_MEMBERS: Final = 50
+CSV_MEMBERS: Final = 500
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
 
-CONSENT: Final[Mapping[ConsentState, str]] = {
+CSV_CONSENT: Final[Mapping[ConsentState, str]] = {
     "may_be_texted": "SUBSCRIBED",
     "withdrawn": "UNSUBSCRIBED",
     "never_asked": "NEVER_ASKED",
@@ -48,7 +48,7 @@ CONSENT: Final[Mapping[ConsentState, str]] = {
 
 
 class UnreadableCondition(NamedTuple):
-    """A condition that cannot read some values of its key."""
+    """A condition that cannot parse some values of its key; `place` is its path in the URL."""
 
     path: Path
     place: str
@@ -62,11 +62,11 @@ class MemberPages:
         self._describe = describe
 
     async def summary(self, visit: Visit) -> Response:
-        """For users who may not see personal data: counts, and where the segment is used."""
-        segment, query = await self._query(visit)
+        """The page for users who may not edit segments: counts, and where the segment is used."""
+        segment, query = await self._load_query(visit)
         async with visit.database.reading() as tx:
             progress = await lifecycle.find_progress(tx, visit.organization_id)
-        counted = await count(self._analysis, visit.organization_id, query, progress=progress, deadline_s=AT_ONCE_S)
+        counted = await count(self._analysis, visit.organization_id, query, progress=progress, deadline_s=PAGE_WAIT_S)
         async with visit.database.reading() as tx:
             sizes = await list_sizes(tx, visit.organization_id, segment.row.id)
             uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
@@ -82,9 +82,9 @@ class MemberPages:
         )
 
     async def show(self, visit: Visit) -> Response:
-        """The members, or the customers with a value that one of the conditions cannot read."""
-        segment, query = await self._query(visit)
-        unreadable = _unreadable(visit, segment)
+        """The page of the members, or of the customers with a value that one of the conditions cannot parse."""
+        segment, query = await self._load_query(visit)
+        unreadable = _read_unreadable(visit, segment)
         cursor = parse_cursor(visit.query.get("after", ""))
         page: Members | None = None
         unavailable_reason: str | None = None
@@ -92,7 +92,7 @@ class MemberPages:
             self._analysis.members if unreadable is None else partial(self._analysis.unreadable, path=unreadable.path)
         )
         try:
-            page = await load_page(visit.organization_id, query, after=cursor, limit=PAGE)
+            page = await load_page(visit.organization_id, query, after=cursor, limit=PAGE_MEMBERS)
         except (NotReady, AnalysisUnavailable, CursorExpired) as error:
             unavailable_reason = str(error)
         people: list[MemberRow] = []
@@ -112,10 +112,10 @@ class MemberPages:
         )
 
     async def export(self, visit: Visit) -> Response:
-        segment, query = await self._query(visit)
-        first = None
+        segment, query = await self._load_query(visit)
+        first_page = None
         try:
-            first = await self._analysis.members(visit.organization_id, query, limit=CSV_PAGE)
+            first_page = await self._analysis.members(visit.organization_id, query, limit=CSV_MEMBERS)
         except (NotReady, AnalysisUnavailable) as error:
             return render(
                 visit,
@@ -129,26 +129,26 @@ class MemberPages:
                 unreadable=None,
                 base=visit.url(PATH, segment.id),
             )
-        rows, after = self._rows(visit, query, first), {"version": segment.row.version}
+        rows, after = self._csv_rows(visit, query, first_page), {"version": segment.row.version}
         return export_csv(
             visit, "segment.export", f"{segment.id}.csv", CSV_HEADER, rows, subject=segment.id, after=after
         )
 
-    async def _rows(self, visit: Visit, query: SegmentQuery, first: Members) -> AsyncIterator[list[str]]:
-        async for page in follow(self._analysis, visit.organization_id, query, first, limit=CSV_PAGE):
+    async def _csv_rows(self, visit: Visit, query: SegmentQuery, first_page: Members) -> AsyncIterator[list[str]]:
+        async for page in follow(self._analysis, visit.organization_id, query, first_page, limit=CSV_MEMBERS):
             async with visit.database.reading() as tx:
                 members = await find_members(tx, visit.organization_id, page.profile_ids)
             for profile, state in members:
-                yield _row(profile, state)
+                yield _csv_row(profile, state)
 
-    async def _query(self, visit: Visit) -> tuple[Segment, SegmentQuery]:
+    async def _load_query(self, visit: Visit) -> tuple[Segment, SegmentQuery]:
         async with visit.database.reading() as tx:
             segment = await find_segment(tx, visit)
             return segment, query_of(await resolve(tx, visit.organization_id, segment.definition.match))
 
 
-def _unreadable(visit: Visit, segment: Segment) -> UnreadableCondition | None:
-    """The condition that the URL names, for users who may edit segments."""
+def _read_unreadable(visit: Visit, segment: Segment) -> UnreadableCondition | None:
+    """Read which condition the URL names; only users who may edit segments may do so."""
     place = visit.query.get("unreadable")
     if place is None:
         return None
@@ -164,13 +164,13 @@ def _unreadable(visit: Visit, segment: Segment) -> UnreadableCondition | None:
     raise PageNotFound("The condition reads no value of a declared type.")
 
 
-def _row(profile: Profile, state: ConsentState) -> list[str]:
+def _csv_row(profile: Profile, state: ConsentState) -> list[str]:
     return [
         PROFILE.encode(profile.id),
         profile.external_id,
         profile.first_name or "",
         profile.last_name or "",
         profile.phone_number or "",
-        CONSENT[state],
+        CSV_CONSENT[state],
         format_timestamp(profile.created_at),
     ]

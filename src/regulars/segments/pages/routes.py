@@ -1,4 +1,4 @@
-"""The addresses of the pages of segments."""
+"""The routes of the pages of segments."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -22,14 +22,14 @@ def pages(
     users: Mapping[str, DescribeUses] | None = None,
     list_journeys: ListChoices,
 ) -> tuple[Page, ...]:
-    """`users` has for each kind of user of segments, such as journeys, the function that describes these users;
-    `list_journeys` lists the journeys that a condition may name."""
+    """`users` has for each kind of object that uses segments, such as journeys, the function that describes these
+    objects; `list_journeys` lists the journeys that a condition may name."""
     describe = {"segment": describe_segments, **(users or {})}
     builder, listing = Builder(analysis, describe, list_journeys), Listing(analysis, describe)
     members = MemberPages(analysis, describe)
 
     async def show(visit: Visit) -> Response:
-        """The builder; a summary for users who may not edit segments."""
+        """Show the builder, or a summary to users who may not edit segments."""
         return await (builder.show if visit.may(Action.EDIT_SEGMENTS) else members.summary)(visit)
 
     read, edit, segment_path = Action.READ_SEGMENTS, Action.EDIT_SEGMENTS, f"{PATH}/{{segment}}"

@@ -1,1 +1,1 @@
-"""Segments as they are saved: versions, who uses them, what they read, and their sizes."""
+"""Saved segments: their versions, the objects that use them, the attributes they read, and their sizes."""

@@ -1,6 +1,6 @@
-"""Remove attribute values of erased people from saved conditions, if no other customer has the value.
+"""Removes attribute values of erased people from saved conditions, if no other customer has the value.
 
-Since no other customer has the value, the condition stays true for the same customers.
+So the condition stays true for the same customers.
 """
 
 from collections.abc import Collection
@@ -17,10 +17,10 @@ from regulars.segments.saved import queries
 from regulars.work.personal import ErasedPeople
 
 ERASED_VALUE: Final = "[erased]"
-# A limit, because each value that no other customer has costs a scan of all profiles. Real segments contain fewer such
-# values.
+# A limit, because each value that no other customer has costs a scan of all profiles. Real segments contain fewer.
 VALUES_MAX: Final = 10
 
+# Key and value.
 Attribute = tuple[str, str]
 
 
@@ -42,10 +42,10 @@ async def find_erased(
     tx: Tx, organization_id: UUID, people: ErasedPeople, definitions: Collection[str]
 ) -> set[Attribute]:
     """The attribute values of the people that a definition contains and that no other customer has."""
-    named: set[Attribute] = set()
+    used: set[Attribute] = set()
     for definition in definitions:
-        _walk(msgspec.json.decode(definition), named)
-    candidates = sorted(named & set(people.attributes))[:VALUES_MAX]
+        _collect_attributes(msgspec.json.decode(definition), used)
+    candidates = sorted(used & set(people.attributes))[:VALUES_MAX]
     if not candidates:
         return set()
     types = await find_types(tx, organization_id, Catalog.ATTRIBUTES, {key for key, _ in candidates})
@@ -59,26 +59,26 @@ async def find_erased(
 
 def without_values(definition: str, erased: Collection[Attribute]) -> str:
     """The definition with each of these values replaced."""
-    return msgspec.json.encode(_replaced(msgspec.json.decode(definition), erased)).decode()
+    return msgspec.json.encode(_replace_values(msgspec.json.decode(definition), erased)).decode()
 
 
-def _walk(part: Any, found: set[Attribute]) -> None:
+def _collect_attributes(part: Any, attributes: set[Attribute]) -> None:
     if isinstance(part, dict):
         if part.get("type") == "attribute":
-            found.update((part["key"], value) for value in [part.get("value"), *part.get("values", ())] if value)
+            attributes.update((part["key"], value) for value in [part.get("value"), *part.get("values", ())] if value)
         for inner in part.values():
-            _walk(inner, found)
+            _collect_attributes(inner, attributes)
     elif isinstance(part, list):
         for inner in part:
-            _walk(inner, found)
+            _collect_attributes(inner, attributes)
 
 
-def _replaced(part: Any, erased: Collection[Attribute]) -> Any:
+def _replace_values(part: Any, erased: Collection[Attribute]) -> Any:
     if isinstance(part, list):
-        return [_replaced(inner, erased) for inner in part]
+        return [_replace_values(inner, erased) for inner in part]
     if not isinstance(part, dict):
         return part
-    changed = {name: _replaced(inner, erased) for name, inner in part.items()}
+    changed = {name: _replace_values(inner, erased) for name, inner in part.items()}
     if part.get("type") == "attribute":
         key = part["key"]
         if (key, part.get("value")) in erased:

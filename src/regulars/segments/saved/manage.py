@@ -1,4 +1,4 @@
-"""Create, change and delete segments, and list them."""
+"""Creates, changes, deletes and lists segments."""
 
 import unicodedata
 from collections.abc import Collection
@@ -36,7 +36,7 @@ _KIND: Final = "segment"
 async def create_segment(
     tx: Tx, organization_id: UUID, definition: Definition, *, created_by: str | None = None
 ) -> Segment:
-    """Save version 1, or refuse with every fault."""
+    """Save version 1; raise `DefinitionRefused` with all faults if the definition cannot be saved."""
     await queries.lock_segments(tx, organization_id)
     if await queries.count_segments(tx, organization_id) >= SEGMENTS_MAX:
         raise DefinitionRefused([Fault("", f"An organization has at most {SEGMENTS_MAX} segments; delete some.")])
@@ -56,10 +56,10 @@ async def update_segment(
     created_by: str | None = None,
     etag: str | None = None,
 ) -> Segment:
-    """Save a new version, which applies at once everywhere the segment is used. `etag` is that of the version that the
+    """Save a new version, which applies at once everywhere the segment is used. `etag` identifies the version that the
     user edited."""
     await queries.lock_segments(tx, organization_id)
-    row = await _find(tx, organization_id, segment_id)
+    row = await _find_segment(tx, organization_id, segment_id)
     require_etag(row.version, etag)
     return await _save_version(tx, organization_id, row, definition, created_by=created_by)
 
@@ -67,7 +67,7 @@ async def update_segment(
 async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow:
     """Delete a segment with its versions; refused while it is in use."""
     await queries.lock_segments(tx, organization_id)
-    row = await _find(tx, organization_id, segment_id)
+    row = await _find_segment(tx, organization_id, segment_id)
     uses = await queries.find_uses(tx, organization_id, [segment_id])
     if uses:
         kinds = sorted({use.kind for use in uses})
@@ -75,7 +75,7 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Seg
     await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=segment_id)
     await queries.delete_keys(tx, organization_id, segment_id)
     await queries.delete_versions(tx, organization_id, segment_id)
-    # The row of the segment comes first, since a transaction that stores a size locks it first too.
+    # Delete the segment before its sizes, since a transaction that stores a size locks the segment first too.
     await queries.delete_segment(tx, organization_id, segment_id)
     await queries.delete_sizes(tx, organization_id, segment_id)
     if not await queries.count_segments(tx, organization_id):
@@ -84,7 +84,7 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Seg
 
 
 async def load_segment(tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int | None = None) -> Segment:
-    row = await _find(tx, organization_id, segment_id)
+    row = await _find_segment(tx, organization_id, segment_id)
     saved = await queries.find_version(tx, organization_id, segment_id, version or row.version)
     if saved is None:
         raise SegmentNotFound("The segment has no such version.")
@@ -109,18 +109,18 @@ async def find_names(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> di
 async def find_faults_of_draft(
     tx: Tx, organization_id: UUID, definition: Definition, *, segment_id: UUID | None = None
 ) -> list[Fault]:
-    """What is wrong with a definition that may become the next version of a segment."""
+    """Find the faults of a definition that may become the next version of a segment."""
     resolved = await resolve(tx, organization_id, definition.match)
-    chained = await _find_faults_of_chain(tx, organization_id, segment_id, definition)
-    return [*faults_of_name(definition.name), *chained, *resolved.faults]
+    chain_faults = await _find_faults_of_chain(tx, organization_id, segment_id, definition)
+    return [*faults_of_name(definition.name), *chain_faults, *resolved.faults]
 
 
 async def _save_version(
     tx: Tx, organization_id: UUID, row: SegmentRow, definition: Definition, *, created_by: str | None
 ) -> Segment:
     faults = await find_faults_of_draft(tx, organization_id, definition, segment_id=row.id)
-    if refused := blocking_faults(faults):
-        raise DefinitionRefused(refused)
+    if blocking := blocking_faults(faults):
+        raise DefinitionRefused(blocking)
     saved = row._replace(name=definition.name, version=row.version + 1, updated_at=tx.now)
     text = write_definition(definition).decode()
     await queries.insert_version(
@@ -128,7 +128,8 @@ async def _save_version(
     )
     await queries.update_segment(tx, organization_id, saved)
     await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=row.id)
-    await queries.insert_uses(tx, organization_id, _ids(segments_of(definition.match)), kind=_KIND, user_id=row.id)
+    used_ids = _decode_ids(segments_of(definition.match))
+    await queries.insert_uses(tx, organization_id, used_ids, kind=_KIND, user_id=row.id)
     await _store_keys(tx, organization_id, row.id, definition)
     return Segment(saved, SegmentVersionRow(saved.version, text, tx.now, created_by), definition, faults)
 
@@ -145,13 +146,13 @@ async def _store_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definitio
 async def _find_faults_of_chain(
     tx: Tx, organization_id: UUID, segment_id: UUID | None, definition: Definition
 ) -> list[Fault]:
-    """Find references that lead back to the segment, or a chain that is too long; the caller holds the lock to save.
+    """Find references that lead back to the segment, or a chain that is too long. A caller that saves holds the lock.
 
     Only new references are checked, so that a segment in a chain older than the limit can still be changed.
     """
     saved_ids = [] if segment_id is None else [segment_id]
-    # First follow the references of the definition, then go back to the segments that refer to this one.
-    referenced = set(_ids(segments_of(definition.match)))
+    # First follow the references of the definition, then go back to the segments that refer to this segment.
+    referenced = set(_decode_ids(segments_of(definition.match)))
     referenced.difference_update(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=saved_ids))
     if not referenced:
         return []
@@ -182,11 +183,11 @@ def faults_of_name(name: str) -> list[Fault]:
     return faults
 
 
-def _ids(segment_ids: Collection[str]) -> list[UUID]:
+def _decode_ids(segment_ids: Collection[str]) -> list[UUID]:
     return [identifier for text in segment_ids if (identifier := SEGMENT.decode(text)) is not None]
 
 
-async def _find(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow:
+async def _find_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow:
     row = await queries.find_segment(tx, organization_id, segment_id)
     if row is None:
         raise SegmentNotFound("There is no segment with this id.")
@@ -198,14 +199,15 @@ UNNEEDED_AFTER: Final = timedelta(days=1)
 
 
 async def end_unneeded(database: Database, organization_id: UUID) -> None:
-    """End columns that were built for a draft which was never saved: they cost work on every write, and space.
+    """Delete columns (the columnar copy of customers and sales) that were built for a draft which was never saved: they
+    cost space, and work on every write.
 
-    Once a segment is saved, the deletion of the last segment ends the columns.
+    Once a segment is saved, the deletion of the last segment deletes the columns.
     """
     async with database.transaction() as tx:
         await queries.lock_segments(tx, organization_id)
         if not await columns.try_lock_state(tx, organization_id):
-            # A batch of the build or the feed holds the lock; the next run checks again.
+            # Another transaction writes the columns and holds the lock; the next run checks again.
             return
         state = await columns.find_state(tx, organization_id)
         if state is None or state.fenced_at is None or state.fenced_at > tx.now - UNNEEDED_AFTER:

@@ -23,12 +23,12 @@ class SegmentVersionRow(NamedTuple):
     definition: str
     created_at: datetime
     created_by: str | None
-    # How many customers were in it when it was first counted.
+    # The number of members when the version was first counted.
     total: int | None = None
 
 
 class UseRow(NamedTuple):
-    """A use of a segment: the kind of its user (`segment`, `journey`) and the user's id."""
+    """A use of a segment: kind (such as `journey`) and id of the object that uses it."""
 
     segment_id: UUID
     kind: str
@@ -45,7 +45,7 @@ class SizeRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment with one of its versions and its current faults; with any fault it has no members."""
+    """A segment with one of its versions and its current faults; a segment with a fault has no members."""
 
     row: SegmentRow
     version: SegmentVersionRow

@@ -1,4 +1,4 @@
-"""The SQL of segments, their versions, their uses and the keys they read."""
+"""The SQL of segments, their versions, their uses, their sizes, and the attributes and properties they read."""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
@@ -164,7 +164,7 @@ async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]
 
 
 async def find_used_by(tx: Tx, organization_id: UUID, *, kind: str, user_ids: Collection[UUID]) -> list[UUID]:
-    """The segments that these users use."""
+    """The segments that these objects of one kind (segments, journeys or campaigns) use."""
     rows = await tx.fetch(
         """
         SELECT DISTINCT segment_id FROM segment_uses
@@ -182,7 +182,7 @@ async def delete_keys(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
 
 
 async def insert_keys(tx: Tx, organization_id: UUID, segment_id: UUID, keys: Sequence[tuple[str, str]]) -> None:
-    """Insert keys, each with its catalog."""
+    """Insert the keys that a segment reads, as pairs of catalog and key."""
     await tx.execute(
         """
         INSERT INTO segment_keys (organization_id, catalog, key, segment_id)
@@ -331,7 +331,7 @@ async def claim_due_segments(tx: Tx, organization_id: UUID, *, limit: int, owner
 async def complete_count(
     tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, owner: UUID, due_at: datetime
 ) -> None:
-    """Schedule the next count, unless a newer version was saved meanwhile; its count is still due."""
+    """Schedule the next count, unless a newer version was saved meanwhile, whose count is due now."""
     await tx.execute(
         """
         UPDATE segments SET owner = NULL, due_at = %s
@@ -357,7 +357,7 @@ async def list_definitions_with(tx: Tx, organization_id: UUID, quoted: Sequence[
 
 
 async def rewrite_definition(tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, definition: str) -> None:
-    """Only for an erasure; otherwise versions never change."""
+    """Replace the definition of a version. Only an erasure does so; otherwise versions never change."""
     await tx.execute(
         """
         UPDATE segment_versions SET definition = %s::json

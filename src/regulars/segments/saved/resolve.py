@@ -1,4 +1,4 @@
-"""Resolve a definition: load the key types, stores and segments that its conditions name, and find its faults."""
+"""Resolves a definition: loads the key types, stores and segments that its conditions name, and finds its faults."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ async def resolve(tx: Tx, organization_id: UUID, match: tree.Group) -> ResolvedS
 async def load_context(
     tx: Tx, organization_id: UUID, conditions: Collection[tree.Condition], *, attributes: Collection[str] = ()
 ) -> ConditionContext:
-    """Everything that these conditions refer to, as it is now, and the types of `attributes`."""
+    """Load the current data that these conditions refer to, and the types of `attributes`."""
     segments = await _find_segments(
         tx, organization_id, {segment_id for condition in conditions for segment_id in tree.segments_of(condition)}
     )
@@ -56,45 +56,46 @@ async def load_context(
         ),
         zone=ZoneInfo(await queries.find_zone(tx, organization_id)),
     )
-    return replace(context, segments=_with_faults(segments, context))
+    return replace(context, segments=_add_faults(segments, context))
 
 
-async def _find_segments(tx: Tx, organization_id: UUID, wanted: Collection[str]) -> dict[str, ReferencedSegment]:
-    """Load the segments level by level, each once, so that the loop ends even with a circular
+async def _find_segments(tx: Tx, organization_id: UUID, segment_ids: Collection[str]) -> dict[str, ReferencedSegment]:
+    """Load the segments, and the segments to which they refer, each once, so that the loop ends even with a circular
     reference."""
-    found: dict[str, ReferencedSegment] = {}
-    missing = {segment_id for segment_id in wanted if SEGMENT.decode(segment_id) is not None}
-    while missing:
-        ids = [identifier for segment_id in missing if (identifier := SEGMENT.decode(segment_id)) is not None]
+    segments: dict[str, ReferencedSegment] = {}
+    unread = {segment_id for segment_id in segment_ids if SEGMENT.decode(segment_id) is not None}
+    while unread:
+        ids = [identifier for segment_id in unread if (identifier := SEGMENT.decode(segment_id)) is not None]
         for identifier, name, version, text in await queries.find_current(tx, organization_id, ids):
-            found[SEGMENT.encode(identifier)] = ReferencedSegment(name, version, read_definition(text.encode()).match)
-        inner = {it for segment_id in missing & found.keys() for it in tree.segments_of(found[segment_id].match)}
-        missing = {it for it in inner - found.keys() - missing if SEGMENT.decode(it) is not None}
-    return found
+            match = read_definition(text.encode()).match
+            segments[SEGMENT.encode(identifier)] = ReferencedSegment(name, version, match)
+        referenced = {it for key in unread & segments.keys() for it in tree.segments_of(segments[key].match)}
+        unread = {it for it in referenced - segments.keys() - unread if SEGMENT.decode(it) is not None}
+    return segments
 
 
-def _with_faults(found: Mapping[str, ReferencedSegment], context: ConditionContext) -> dict[str, ReferencedSegment]:
-    """Check the segments in order of reference, since a segment that refers to one with a fault has a fault itself."""
-    query = tree.All(of=tuple(tree.InSegment(id=segment_id) for segment_id in found))
+def _add_faults(segments: Mapping[str, ReferencedSegment], context: ConditionContext) -> dict[str, ReferencedSegment]:
+    """Check each segment after the segments it refers to, since a reference to a segment with a fault is a fault."""
+    query = tree.All(of=tuple(tree.InSegment(id=segment_id) for segment_id in segments))
     checked: dict[str, ReferencedSegment] = {}
-    for segment_id in tree.innermost_first(query, {it: segment.match for it, segment in found.items()}):
-        match = found[segment_id].match
+    for segment_id in tree.order_referenced_segments(query, {key: segment.match for key, segment in segments.items()}):
+        match = segments[segment_id].match
         faults = find_faults(match, replace(context, segments=checked), no_ticket=NO_TICKET)
-        checked[segment_id] = found[segment_id]._replace(faults=tuple(faults))
+        checked[segment_id] = segments[segment_id]._replace(faults=tuple(faults))
     return checked
 
 
-async def _find_stores(tx: Tx, organization_id: UUID, wanted: Collection[str]) -> dict[str, UUID]:
-    references = {text: read_reference(STORE, text) for text in wanted}
-    found = await find_stores(tx, organization_id, set(references.values())) if references else {}
-    return {text: found[reference].id for text, reference in references.items() if reference in found}
+async def _find_stores(tx: Tx, organization_id: UUID, texts: Collection[str]) -> dict[str, UUID]:
+    references = {text: read_reference(STORE, text) for text in texts}
+    stores = await find_stores(tx, organization_id, set(references.values())) if references else {}
+    return {text: stores[reference].id for text, reference in references.items() if reference in stores}
 
 
 def query_of(resolved: ResolvedSegment, *, is_faulty: bool | None = None) -> SegmentQuery:
     return SegmentQuery(
         match=resolved.match,
-        attributes=_types(resolved.context.attributes),
-        properties=_types(resolved.context.properties),
+        attributes=_copy_types(resolved.context.attributes),
+        properties=_copy_types(resolved.context.properties),
         stores=dict(resolved.context.stores),
         segments={
             segment_id: None if segment.faults else segment.match
@@ -106,5 +107,5 @@ def query_of(resolved: ResolvedSegment, *, is_faulty: bool | None = None) -> Seg
     )
 
 
-def _types(types: Types) -> dict[str, tuple[AttributeType, tuple[str, ...]]]:
+def _copy_types(types: Types) -> dict[str, tuple[AttributeType, tuple[str, ...]]]:
     return {key: (declared, tuple(values)) for key, (declared, values) in types.items()}

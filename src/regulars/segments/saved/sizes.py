@@ -1,4 +1,4 @@
-"""The size of each segment per day: stored after each count, and counted by the worker every night."""
+"""Stores the size of each segment per day, after each count; the worker counts all segments every night."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, time, timedelta
@@ -35,8 +35,8 @@ async def store_size(
 
 async def list_sizes(tx: Tx, organization_id: UUID, segment_id: UUID) -> list[SizeRow]:
     """The sizes of the last 90 days, oldest first."""
-    found = await queries.list_sizes(tx, organization_id, segment_id, limit=DAYS_SHOWN)
-    return list(reversed(found))
+    newest_first = await queries.list_sizes(tx, organization_id, segment_id, limit=DAYS_SHOWN)
+    return list(reversed(newest_first))
 
 
 async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> dict[UUID, SizeRow]:
@@ -44,9 +44,9 @@ async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection
 
 
 # The time of the nightly count in the organization's time zone, when stores are closed.
-COUNTED_AT: Final = time(3)
-TRY_AGAIN: Final = timedelta(minutes=10)
-EARLY_AGAIN: Final = timedelta(seconds=5)
+COUNT_TIME: Final = time(3)
+RETRY_AFTER: Final = timedelta(minutes=10)
+EARLY_RETRY_AFTER: Final = timedelta(seconds=5)
 DEADLINE_S: Final = 20.0
 
 
@@ -54,7 +54,7 @@ class CountClaim(NamedTuple):
     segment_id: UUID
     version: int
     query: SegmentQuery
-    # Whether changes from before the segment was saved are not in the columns yet, so that a count now would miss them.
+    # Whether changes from before the segment was saved still have to reach the columnar data; a count would miss them.
     is_early: bool = False
 
 
@@ -74,17 +74,17 @@ class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
     ) -> Sequence[CountClaim]:
         del lowest  # all claims have the same priority
         claimed = []
-        waiting = await behind_since(tx, organization_id, at_least=timedelta(0))
+        oldest_waiting = await behind_since(tx, organization_id, at_least=timedelta(0))
         for segment_id in await queries.claim_due_segments(tx, organization_id, limit=limit, owner=owner, until=until):
             segment = await load_segment(tx, organization_id, segment_id)
             resolved = await resolve(tx, organization_id, segment.definition.match)
-            # The limit of ten minutes is for facts that no listener handles, which would delay the count for ever.
-            is_early = waiting is not None and waiting <= segment.row.updated_at > tx.now - TRY_AGAIN
+            # The limit of ten minutes is for events that no listener handles, which would delay the count for ever.
+            is_early = oldest_waiting is not None and oldest_waiting <= segment.row.updated_at > tx.now - RETRY_AFTER
             claimed.append(CountClaim(segment_id, segment.row.version, query_of(resolved), is_early))
         return claimed
 
     async def act(self, organization_id: UUID, claim: CountClaim) -> SegmentCounts | None:
-        """The counts; None if the segment cannot be counted now, and then it is retried later."""
+        """Count the segment; None if it cannot be counted now, and is retried later."""
         if claim.is_early or not await self._analysis.is_listening():
             return None
         try:
@@ -97,7 +97,7 @@ class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
     ) -> None:
         zone = ZoneInfo(await queries.find_zone(tx, organization_id))
         for claim, figures in done:
-            due_at = tx.now + (EARLY_AGAIN if claim.is_early else TRY_AGAIN)
+            due_at = tx.now + (EARLY_RETRY_AFTER if claim.is_early else RETRY_AFTER)
             if figures is not None:
                 due_at = next_count(tx.now, zone)
                 await store_size(
@@ -116,5 +116,5 @@ class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
 def next_count(now: datetime, zone: ZoneInfo) -> datetime:
     """The next night, in the organization's zone."""
     local = now.astimezone(zone)
-    day = local.date() if local.time() < COUNTED_AT else local.date() + timedelta(days=1)
-    return datetime.combine(day, COUNTED_AT, zone)
+    day = local.date() if local.time() < COUNT_TIME else local.date() + timedelta(days=1)
+    return datetime.combine(day, COUNT_TIME, zone)

@@ -1,4 +1,4 @@
-"""Which segments, journeys and campaigns use a segment. A segment in use cannot be deleted."""
+"""Records and lists which segments, journeys and campaigns use a segment. A segment in use cannot be deleted."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ READERS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A user of a segment: its name, its address below the organization, and the effect of a change of the segment."""
+    """An object that uses a segment: its name, its URL below the organization, and what a change of the segment does to
+    it."""
 
     label: str
     path: str
@@ -25,15 +26,15 @@ class Use:
     effect: str = ""
 
 
-# Describes the users of one kind, by id. The functions come from packages that use segments, which this package must
-# not import.
+# Describes objects of one kind, such as journeys, by id. The functions come from the packages that use segments, which
+# this package must not import.
 DescribeUses = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, Use]]]
 
 
 async def register_uses(
     tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], *, kind: str, user_id: UUID
 ) -> None:
-    """Record that this journey or campaign uses exactly these segments.
+    """Record that the journey or campaign `user_id` uses exactly these segments.
 
     The lock prevents that a segment is deleted between the check and the insert.
     """
@@ -70,14 +71,14 @@ async def describe_segments(tx: Tx, organization_id: UUID, ids: Collection[UUID]
 async def list_uses(
     tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], describe: Mapping[str, DescribeUses]
 ) -> dict[UUID, Sequence[Use]]:
-    """The users of each segment."""
+    """List the objects that use each segment."""
     rows = await find_uses(tx, organization_id, segment_ids)
     described: dict[tuple[str, UUID], Use] = {}
-    for kind, describe_kind in describe.items():
+    for kind, describe_users in describe.items():
         ids = {row.id for row in rows if row.kind == kind}
         if ids:
             described |= {
-                (kind, identifier): use for identifier, use in (await describe_kind(tx, organization_id, ids)).items()
+                (kind, user_id): use for user_id, use in (await describe_users(tx, organization_id, ids)).items()
             }
     uses: dict[UUID, list[Use]] = {segment_id: [] for segment_id in segment_ids}
     for row in rows:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from regulars.conditions.check import Fault
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import node_of
-from regulars.conditions.forms.view import OFFERED_MAX, Scene, build, faults_by_path, find_choices, fit_tree, view
+from regulars.conditions.forms.view import CHOICES_MAX, TreeContext, build, faults_by_path, find_choices, fit_tree, view
 from regulars.conditions.labels import GROUPS, TICKET_KINDS
 from regulars.conditions.tree import Condition, Group, Path
 from regulars.journeys import labels
@@ -69,7 +69,7 @@ async def rules_panel(
         faults = [fault for fault in draft.faults if fault.place == location or fault.place.startswith(f"{location}.")]
     attributes, properties = await fit_tree(tx, visit.organization_id, root)
     built = build(root)
-    scene = Scene(
+    scene = TreeContext(
         attributes=attributes, properties=properties, counts={}, faults=faults_by_path(built, faults), new=new
     )
     offered = await find_choices(
@@ -78,7 +78,7 @@ async def rules_panel(
         visit.format.locale.territories,
         segments=[(SEGMENT.encode(it.id), it.name) for it in await list_segments(tx, visit.organization_id)],
         journeys=[
-            (JOURNEY.encode(it.id), it.name) for it in await list_journeys(tx, visit.organization_id, limit=OFFERED_MAX)
+            (JOURNEY.encode(it.id), it.name) for it in await list_journeys(tx, visit.organization_id, limit=CHOICES_MAX)
         ],
         match=built.match,
     )

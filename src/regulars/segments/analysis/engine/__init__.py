@@ -1,1 +1,2 @@
-"""The analysis process. Only it imports numpy and Polars; the code that ingests sales must not import it."""
+"""The analysis process, which counts segments and sales. Only it imports numpy and Polars; code that ingests sales must
+not import it."""

@@ -1,4 +1,4 @@
-"""An audience as of one snapshot: its counts, and the ids of its customers by consent state."""
+"""Counts the audience of a campaign, and copies the ids of its customers, by consent state, from one snapshot."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -20,30 +20,30 @@ SAMPLE_MAX: Final = 10_000
 
 
 class AudienceCopy(NamedTuple):
-    """The counts and ids of an audience. The ids are a copy, so later changes of the columns do not change them."""
+    """The counts and ids of an audience. The ids are a copy, which later changes of the columns do not affect."""
 
     counts: AudienceCounts
     # For each consent state the ids, as two 64-bit integers each.
     ids: Sequence[tuple[ConsentState, Array]]
 
     def pieces(self) -> Iterator[AudiencePiece]:
-        """There is always at least one piece, because the first one has the counts."""
+        """Divide the ids into pieces; the first has the counts, so there is at least one."""
         slices = [
             (state, ids[first : first + PIECE_PROFILES])
             for state, ids in self.ids
             for first in range(0, max(len(ids), 1), PIECE_PROFILES)
         ]
-        for number, (state, ids) in enumerate(slices):
+        for index, (state, ids) in enumerate(slices):
             yield AudiencePiece(
                 state=state,
                 profile_ids=ids.tobytes(),
-                counts=None if number else self.counts,
-                is_last=number == len(slices) - 1,
+                counts=None if index else self.counts,
+                is_last=index == len(slices) - 1,
             )
 
 
 def choose(members: Array, request: AnalysisRequest) -> list[int]:
-    """The numbers of random customers of the mask `members`."""
+    """Choose random customers of the mask `members`; return their numbers."""
     numbers = np.flatnonzero(members)
     rng = random.Random(request.seed)  # noqa: S311  # a sample is not a secret
     selection = rng.sample(range(numbers.size), min(request.limit, SAMPLE_MAX, numbers.size))
@@ -51,7 +51,7 @@ def choose(members: Array, request: AnalysisRequest) -> list[int]:
 
 
 def freeze(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: datetime) -> AudienceCopy:
-    """Count the audience; copy its ids if the request wants them."""
+    """Count the audience; copy its ids, unless the request is only for the counts."""
     evaluation = Evaluation(cached, request.query, zone)
     members = evaluation.members()
     consent_states = evaluation.consent_states()
@@ -62,7 +62,7 @@ def freeze(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: d
         countries=tuple(evaluation.count_countries(may_be_texted)),
         spend=tuple(evaluation.spend_per_head(may_be_texted)) if request.with_spend else (),
         as_of=as_of,
-        sample=tuple(cached.profile_of(number) for number in choose(may_be_texted, request)) if request.limit else (),
+        sample=tuple(map(cached.profile_of, choose(may_be_texted, request))) if request.limit else (),
     )
     if request.want == "audience":
         return AudienceCopy(counts, ())

@@ -1,6 +1,7 @@
-"""The columns of each organization in memory, within a budget; the least recently used are evicted first.
+"""Caches the columns of each organization, a columnar copy of customers and sales, within a memory budget; the least
+recently used are evicted first.
 
-A run is an immutable stored chunk of the columns: a patch has changed customers, a block a range of customers, and the
+A run is an immutable stored chunk of the columns: a patch has changed customers, a block a range of customers, and all
 other runs have sales. An epoch is the number of one build of all columns.
 """
 
@@ -20,12 +21,13 @@ from regulars.segments.analysis.engine.sales_runs import BOUGHT, Dictionaries, S
 from regulars.segments.columns.model import IDENTIFIED_SALES, CustomerState, Run
 
 RESULTS_BYTES_MAX: Final = 256 << 20
-# A run is small if it has less than 1/16 of the rows of the largest one of its kind.
-SMALL_SHARE: Final = 16
+# A run is large if it has at least 1/16 of the rows of the largest run of its kind.
+LARGE_RUN_DIVISOR: Final = 16
 
 
 class Result(NamedTuple):
-    """Masks of customers: the condition holds, its result is unknown, the customer has an unreadable value."""
+    """Masks of customers: those for whom the condition holds, for whom its result is unknown, and whose value cannot be
+    parsed."""
 
     holds: Array
     unknown: Array | None = None
@@ -78,8 +80,7 @@ class CachedColumns:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        # When the stored value changes, the customers who were erased before it have been purged from the stored
-        # columns.
+        # When the stored time changes, customers were purged from the stored columns, but not from this cache.
         self.erased_since = snapshot.erased_since
         self.dictionaries = Dictionaries()
         self.columns: OrderedDict[str, Column] = OrderedDict()
@@ -133,8 +134,8 @@ class CachedColumns:
         return [run for run in self.snapshot.runs if run.kind in kinds]
 
     def is_large(self, run: Run) -> bool:
-        """Whether to cache what is derived from the run. New sales are in small runs, which are soon merged."""
-        return run.rows * SMALL_SHARE >= max(each.rows for each in self.snapshot.runs if each.kind == run.kind)
+        """Whether results of this run are worth caching. New sales are in small runs, which are soon merged."""
+        return run.rows * LARGE_RUN_DIVISOR >= max(other.rows for other in self.snapshot.runs if other.kind == run.kind)
 
     def is_still_valid(self, erased_since: datetime | None) -> bool:
         """Whether no customer who may be in memory was purged from the blobs since the last check."""
@@ -182,23 +183,23 @@ class CachedColumns:
             + self.results.nbytes
         )
 
-    def evict_one(self, wanted: set[str]) -> bool:
-        """Evict the least recently used item that is not wanted now; False if there is none."""
+    def evict_one(self, required: set[str]) -> bool:
+        """Evict the least recently used item that is not required now; return False if there is none."""
         if self.results:
             self.results.drop_oldest()
             return True
         for name in self.columns:
-            if name not in wanted:
+            if name not in required:
                 del self.columns[name]
                 return True
         for part in self.parts:
-            if part not in wanted:
+            if part not in required:
                 del self.parts[part]
                 self._drop(part)
                 return True
         if self.sales:
-            # Even the wanted parts exceed the budget, so they are evicted and the next request loads them again. The
-            # results, whose keys contain dictionary codes, were evicted before.
+            # Even the required parts exceed the budget, so they are evicted and the next request loads them again. The
+            # results, which depend on the codes of the dictionaries, were evicted before.
             self.sales.clear()
             self.parts.clear()
             self.dictionaries = Dictionaries()
@@ -248,15 +249,15 @@ class ColumnCache:
     def forget(self, organization_id: UUID) -> None:
         self._organizations.pop(organization_id, None)
 
-    def evict_to_budget(self, organization_id: UUID, wanted: set[str], *, is_busy: Callable[[UUID], bool]) -> None:
+    def evict_to_budget(self, organization_id: UUID, required: set[str], *, is_busy: Callable[[UUID], bool]) -> None:
         """Evict down to the budget: first from organizations without an open request, the least recently used first,
-        then from the one of the last request."""
+        then from the organization of this request."""
         others = [id_ for id_ in self._organizations if id_ != organization_id and not is_busy(id_)]
         while self.nbytes() > self._bytes_max:
             if others:
                 if not self._organizations[others[0]].evict_one(set()):
                     del self._organizations[others.pop(0)]
-            elif not self._organizations[organization_id].evict_one(wanted):
+            elif not self._organizations[organization_id].evict_one(required):
                 return
 
     def nbytes(self) -> int:

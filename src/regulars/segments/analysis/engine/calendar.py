@@ -12,9 +12,9 @@ from regulars.segments.analysis.engine.encoding import Array
 DAY_S: Final = 86_400
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
-# Up to this many days, about 41 years, all days are looked up without checking which occur.
-_FEW_DAYS: Final = 15_000
-# No zone changes its offset twice within an hour.
+# In ranges of up to this many days, about 41 years, all days are looked up, whether they occur or not.
+_LOOKED_UP_DAYS_MAX: Final = 15_000
+# No zone changes its UTC offset twice within an hour.
 _STEP_S: Final = 3600
 # One day after the start of year 1 and one day before the end of year 9999, in Unix seconds.
 _FIRST_S: Final = -62_135_596_800 + DAY_S
@@ -22,6 +22,7 @@ _LAST_S: Final = 253_402_300_799 - DAY_S
 
 
 def number_of(day: date) -> int:
+    """The number of days since 1970."""
     return day.toordinal() - EPOCH_ORDINAL
 
 
@@ -37,10 +38,10 @@ class Zone:
         self._offsets: dict[int, list[tuple[int, int]]] = {}
 
     def days(self, seconds: Array) -> Array:
-        """The number of the local day of each moment, counted from 1970.
+        """The number of the local day of each timestamp, counted from 1970.
 
-        That is the UTC day, or the day before or after it. A local day before year 1 or after year 9999 becomes the
-        first or the last day, as in `in_zone`. Arrays use 32 bits where possible, since there are millions of moments.
+        It is the UTC day, or the day before or after. A local day before year 1 or after year 9999 becomes the first or
+        the last day, as in `in_zone`. Arrays use 32 bits where possible, since there are millions of timestamps.
         """
         if not seconds.size:
             return seconds.astype(np.int32)
@@ -49,7 +50,7 @@ class Zone:
         offsets = np.zeros(last - first + 1, np.int32)
         changing = []
         for index in self._occurring_days(utc, first, last):
-            offsets_of_day = self._of_day(first + index)
+            offsets_of_day = self._offsets_of_day(first + index)
             offsets[index] = offsets_of_day[0][1]
             if len(offsets_of_day) > 1:
                 changing.append((first + index, offsets_of_day))
@@ -68,30 +69,30 @@ class Zone:
 
     def _occurring_days(self, utc: Array, first: int, last: int) -> Iterable[int]:
         """The days that occur, as offsets from the first; all days if the range is only a few decades."""
-        if last - first < _FEW_DAYS:
+        if last - first < _LOOKED_UP_DAYS_MAX:
             return range(last - first + 1)
         present = np.zeros(last - first + 1, bool)
         present[utc - first] = True
         days: list[int] = np.flatnonzero(present).tolist()
         return days
 
-    def _of_day(self, day: int) -> list[tuple[int, int]]:
-        """The offsets during a UTC day, each with the moment from which it is valid."""
+    def _offsets_of_day(self, day: int) -> list[tuple[int, int]]:
+        """The UTC offsets during a UTC day, each with the time from which it is valid."""
         offsets = self._offsets.get(day)
         if offsets is None:
             start, end = day * DAY_S, (day + 1) * DAY_S - 1
             offsets = [(start, self._offset(start))]
             if self._offset(end) != offsets[0][1]:
                 before = start
-                for moment in (*range(start + _STEP_S, end, _STEP_S), end):
-                    offset = self._offset(moment)
+                for second in (*range(start + _STEP_S, end, _STEP_S), end):
+                    offset = self._offset(second)
                     if offset != offsets[-1][1]:
-                        offsets.append((self._change(before, moment), offset))
-                    before = moment
+                        offsets.append((self._find_change(before, second), offset))
+                    before = second
             self._offsets[day] = offsets
         return offsets
 
-    def _change(self, before: int, after: int) -> int:
+    def _find_change(self, before: int, after: int) -> int:
         """The second at which the offset changes, by bisection; historic changes are not on full hours."""
         offset = self._offset(after)
         while after - before > 1:
@@ -100,15 +101,15 @@ class Zone:
         return after
 
     def _offset(self, second: int) -> int:
-        moment = _EPOCH + timedelta(seconds=min(max(second, _FIRST_S), _LAST_S))
-        offset = moment.astimezone(self._zone).utcoffset()
+        time = _EPOCH + timedelta(seconds=min(max(second, _FIRST_S), _LAST_S))
+        offset = time.astimezone(self._zone).utcoffset()
         return 0 if offset is None else int(offset.total_seconds())
 
 
 NO_DAY: Final = np.iinfo(np.int32).min
 # The lengths of `2024-02-29`, `2024-02-29T23:15:00Z` and `2024-02-29T23:15:00+02:00`.
 _DATE, _MOMENT, _WITH_OFFSET = 10, 20, 25
-# Dates in the first and last years are read by the slow path, since a zone offset may move them out of range.
+# `parse_unusual` parses dates in the first and last years, since a UTC offset may move them out of range.
 _YEAR_MIN, _YEAR_MAX = 2, 9998
 _MONTHS, _HOURS, _SIXTY = 12, 24, 60
 # The first day of each month from year 1 to 9999, and of the month after that.
@@ -116,7 +117,7 @@ _FIRST_DAYS: Final = np.arange("0001-01", "10000-02", dtype="datetime64[M]").ast
 
 
 class _SameLengthTexts(NamedTuple):
-    """Strings of one length as digit values; `is_usual` marks those in the usual spelling of that length."""
+    """Strings of one length as digit values; `is_usual` marks the strings in the usual date format of that length."""
 
     digits: Array
     is_usual: Array
@@ -125,15 +126,15 @@ class _SameLengthTexts(NamedTuple):
         """The number in the digits from `first` to before `last`; a string with another character there is not
         usual."""
         result = np.zeros(self.is_usual.size, np.int64)
-        for place in range(first, last):
-            digit = self.digits[:, place]
+        for position in range(first, last):
+            digit = self.digits[:, position]
             np.logical_and(self.is_usual, digit <= 9, out=self.is_usual)  # noqa: PLR2004  # the largest digit
             result = result * 10 + digit
         return result
 
-    def expect(self, place: int, letters: str) -> None:
-        """A string with none of these letters at this place is not usual."""
-        digits = self.digits[:, place]
+    def expect(self, position: int, letters: str) -> None:
+        """A string with none of these letters at this position is not usual."""
+        digits = self.digits[:, position]
         np.logical_and(self.is_usual, np.isin(digits, [_as_digit(letter) for letter in letters]), out=self.is_usual)
 
     def restrict(self, mask: Array) -> None:
@@ -141,15 +142,15 @@ class _SameLengthTexts(NamedTuple):
 
 
 def read_days(values: Sequence[str], zone: Zone, parse_unusual: Callable[[str], int]) -> Array:
-    """The local day of each string, counted from 1970, or NO_DAY if it is not a date; `parse_unusual` parses other
-    spellings."""
+    """The local day of each string, counted from 1970, or NO_DAY if it is not a date. `parse_unusual` parses strings
+    that are not in a usual date format."""
     days = np.full(len(values), NO_DAY, np.int32)
     is_read = np.zeros(len(values), bool)
     lengths = np.fromiter(map(len, values), np.int32, len(values))
     for length in (_DATE, _MOMENT, _WITH_OFFSET):
         indexes = np.flatnonzero(lengths == length)
         if indexes.size:
-            parsed, is_usual = _read([values[index] for index in indexes.tolist()], length, zone)
+            parsed, is_usual = _read_usual([values[index] for index in indexes.tolist()], length, zone)
             days[indexes[is_usual]] = parsed[is_usual]
             is_read[indexes] = is_usual
     for index in np.flatnonzero(~is_read).tolist():
@@ -157,14 +158,14 @@ def read_days(values: Sequence[str], zone: Zone, parse_unusual: Callable[[str], 
     return days
 
 
-def _read(values: Sequence[str], length: int, zone: Zone) -> tuple[Array, Array]:
+def _read_usual(values: Sequence[str], length: int, zone: Zone) -> tuple[Array, Array]:
     # Each non-ASCII character becomes one question mark, so a string keeps its length.
     letters = np.frombuffer("".join(values).encode("ascii", "replace"), np.uint8).reshape(-1, length)
     texts = _SameLengthTexts(letters - np.uint8(ord("0")), np.ones(len(values), bool))
-    days = _days(texts)
+    days = _days_of(texts)
     if length == _DATE:
         return days, texts.is_usual
-    seconds = days * DAY_S + _seconds(texts)
+    seconds = days * DAY_S + _seconds_of(texts)
     if length == _MOMENT:
         texts.expect(19, "Z")
     else:
@@ -174,7 +175,7 @@ def _read(values: Sequence[str], length: int, zone: Zone) -> tuple[Array, Array]
     return days, texts.is_usual
 
 
-def _days(texts: _SameLengthTexts) -> Array:
+def _days_of(texts: _SameLengthTexts) -> Array:
     year, month, day = texts.number(0, 4), texts.number(5, 7), texts.number(8, 10)
     texts.expect(4, "-")
     texts.expect(7, "-")
@@ -186,8 +187,8 @@ def _days(texts: _SameLengthTexts) -> Array:
     return days
 
 
-def _seconds(texts: _SameLengthTexts) -> Array:
-    """Seconds since midnight, in the offset of the text."""
+def _seconds_of(texts: _SameLengthTexts) -> Array:
+    """Seconds since midnight, in the UTC offset of the text."""
     hour, minute, second = texts.number(11, 13), texts.number(14, 16), texts.number(17, 19)
     texts.expect(10, "T")
     texts.expect(13, ":")

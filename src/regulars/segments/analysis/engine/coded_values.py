@@ -1,4 +1,4 @@
-"""A column of dictionary-encoded values, and how its declared type parses each distinct value."""
+"""Columns of dictionary-encoded values. Each distinct value is parsed by its declared type and compared only once."""
 
 import calendar
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -27,10 +27,10 @@ class LoadProgress:
 
 
 YES, NO, UNREADABLE = np.int8(1), np.int8(0), np.int8(-1)
-# Below this many values, `ValueTest` runs on each one; it is the reference for the vectorized paths.
-FEW: Final = 2_000
+# Fewer values are tested one by one with `ValueTest`; the vectorized code gives the same results.
+VECTORIZED_MIN: Final = 2_000
 # How many values are parsed before the progress is updated.
-VALUES_AT_ONCE: Final = 1 << 16
+CHUNK_VALUES: Final = 1 << 16
 
 
 class ParsedValues:
@@ -55,28 +55,28 @@ class ParsedValues:
         """For each value whether the comparison holds: YES, NO, or UNREADABLE."""
         progress = progress or LoadProgress()
         test = ValueTest(condition, declared=self._declared, allowed_values=self._allowed, today=today, zone=self._zone)
-        if len(values) >= FEW:
+        if len(values) >= VECTORIZED_MIN:
             match self._declared:
                 case AttributeType.DATE:
                     self._read_days(values, progress)
-                    holds = _set_or_compare(
+                    holds = _test_or_compare(
                         condition, len(values), lambda: _compare_days(condition, self._days, today, self._zone)
                     )
                     return np.where(self._days == NO_DAY, UNREADABLE, holds)
                 case AttributeType.NUMBER | AttributeType.CURRENCY:
                     self._read_numbers(values, progress)
-                    holds = _set_or_compare(condition, len(values), lambda: self._numbers.hold(condition, test))
+                    holds = _test_or_compare(condition, len(values), lambda: self._numbers.hold(condition, test))
                     return np.where(self._numbers.is_readable, holds, UNREADABLE)
                 case AttributeType.TEXT:
-                    return _set_or_compare(condition, len(values), lambda: self._compare_texts(condition, values))
+                    return _test_or_compare(condition, len(values), lambda: self._compare_texts(condition, values))
                 case _:
                     pass
         return np.fromiter((_truth_of(test(value)) for value in values), np.int8, len(values))
 
     def _read_days(self, values: Sequence[str], progress: LoadProgress) -> None:
         zone = Zone(self._zone.key)
-        more = [read_days(chunk, zone, self._day) for chunk in _unparsed(values, self._days.size, progress)]
-        self._days = np.concatenate([self._days, *more])
+        new_days = [read_days(chunk, zone, self._day) for chunk in _unparsed(values, self._days.size, progress)]
+        self._days = np.concatenate([self._days, *new_days])
 
     def _day(self, value: str) -> int:
         parsed = interpret(AttributeType.DATE, value)
@@ -87,14 +87,14 @@ class ParsedValues:
             self._numbers.add(chunk, lambda value: interpret(AttributeType.NUMBER, value) is not None)
 
     def _compare_texts(self, condition: ValueComparison, values: Sequence[str]) -> Array:
-        more = [fold_text(value) for value in values[len(self._texts) :]]
-        self._texts += more
-        self._bytes_of_texts += sum(map(getsizeof, more)) + 8 * len(more)
+        new_texts = [fold_text(value) for value in values[len(self._texts) :]]
+        self._texts += new_texts
+        self._bytes_of_texts += sum(map(getsizeof, new_texts)) + 8 * len(new_texts)
         return np.fromiter(map(text_predicate(condition), self._texts), bool, len(self._texts))
 
 
-class Values:
-    """A column of codes, its dictionary, and the parsed dictionary."""
+class CodedColumn:
+    """A column of codes, the dictionary of its values, and the parsed values."""
 
     def __init__(self, dictionary: Dictionary, codes: Array) -> None:
         self.dictionary = dictionary
@@ -116,8 +116,8 @@ class Values:
 def _unparsed(values: Sequence[str], parsed_count: int, progress: LoadProgress) -> Iterator[Sequence[str]]:
     """The values that are not parsed yet, in chunks, so that the progress can be shown."""
     progress.total += len(values) - parsed_count
-    for first in range(parsed_count, len(values), VALUES_AT_ONCE):
-        chunk = [value.strip() for value in values[first : first + VALUES_AT_ONCE]]
+    for first in range(parsed_count, len(values), CHUNK_VALUES):
+        chunk = [value.strip() for value in values[first : first + CHUNK_VALUES]]
         yield chunk
         progress.done += len(chunk)
 
@@ -128,7 +128,7 @@ def _truth_of(holds: bool | None) -> np.int8:
     return YES if holds else NO
 
 
-def _set_or_compare(condition: ValueComparison, count: int, holds: Callable[[], Array]) -> Array:
+def _test_or_compare(condition: ValueComparison, count: int, holds: Callable[[], Array]) -> Array:
     """`is_set` and `is_not_set` have the same result for all readable values; other comparisons call `holds`."""
     if condition.comparison in {"is_set", "is_not_set"}:
         return np.full(count, condition.comparison == "is_set", np.int8)
@@ -144,18 +144,18 @@ def _compare_days(condition: ValueComparison, days: Array, today: date, zone: Zo
 
 
 def _has_anniversary(days: Array, today: date, count: int) -> Array:
-    """Whether the month and day of a date are among those of the next days."""
+    """Whether the anniversary of each date is in the next days, by month and day."""
     # Indexed by month * 32 + day.
-    wanted = np.zeros(13 * 32, bool)
+    is_included = np.zeros(13 * 32, bool)
     for ahead in range(min(count, 367)):
         day = today + timedelta(days=ahead)
-        wanted[day.month * 32 + day.day] = True
+        is_included[day.month * 32 + day.day] = True
         if (day.month, day.day) == (FEBRUARY, LEAP_DAY - 1) and not calendar.isleap(day.year):
             # In a year without 29 February the anniversary is on the 28th.
-            wanted[FEBRUARY * 32 + LEAP_DAY] = True
+            is_included[FEBRUARY * 32 + LEAP_DAY] = True
     readable = np.where(days == NO_DAY, 0, days).astype("datetime64[D]")
     months = readable.astype("datetime64[M]")
     month = months.astype(np.int64) % 12 + 1
     day = (readable - months).astype(np.int64) + 1
-    holds: Array = wanted[month * 32 + day]
+    holds: Array = is_included[month * 32 + day]
     return holds

@@ -1,8 +1,8 @@
-"""Compaction: merge runs of sales by level, merge patches into blocks, and purge erased customers, whose sales remain.
+"""Compacts the columnar copy of customers and sales: merges its runs, and purges erased customers, whose sales remain.
 
-A run is a stored chunk of rows: a patch has changed customers, a block has a range of customers, and the other runs
-have sales. Runs are immutable. So the heavy work happens without the state's lock: new runs are written as not live,
-while the old ones stay live, and one short transaction replaces the old ones. It checks that all old runs still exist.
+A run is a stored chunk of rows: a patch has changed customers, a block has a range of customers, and all other runs
+have sales. Runs are immutable. So the heavy work happens without a lock on the state: new runs are written as not live,
+while the old runs stay live, and one short transaction replaces the old runs. It checks that all old runs still exist.
 If another process replaced them first, the new runs are deleted and nothing is lost. A process that dies leaves runs
 that are not live, which the next compaction deletes.
 """
@@ -37,7 +37,7 @@ from regulars.segments.columns.model import (
     COMPACTION_CLAIM,
     FORMAT,
     IDENTIFIED_SALES,
-    WHOLE,
+    PACKED,
     CustomerState,
     Run,
     pack_customers,
@@ -45,20 +45,19 @@ from regulars.segments.columns.model import (
     unpack_sales,
 )
 
-# This many runs of a level are merged into one of the next level.
+# This many runs of a level are merged into one run of the next level.
 MERGE_RUNS: Final = 16
-# The largest number of rows of a merged run; a build writes runs of 1/128 of it.
+# A build writes runs of 1/128 of this size.
 MERGED_ROWS_MAX: Final = 1 << 21
-# Patches are merged into blocks when they have at least this many changes in total, and at least the second number for
-# each existing block.
-MERGE_CHANGES: Final = 8_192
-MERGE_CHANGES_PER_BLOCK: Final = 2_048
+# Patches are merged into blocks when they have at least this many changes, in total and for each existing block.
+MERGE_CHANGES_MIN: Final = 8_192
+MERGE_CHANGES_PER_BLOCK_MIN: Final = 2_048
 # Data of an erased customer must be deleted within 24 hours; half of that is left for retries.
 PURGE_AFTER: Final = timedelta(hours=12)
 
 
 class NewRun(NamedTuple):
-    """A run that replaces others."""
+    """A run that replaces old runs."""
 
     run: Run
     parts: Mapping[str, bytes]
@@ -69,7 +68,7 @@ class _ConcurrentChangeError(Exception):
 
 
 async def compact(database: Database, organization_id: UUID, *, purge_after: timedelta = PURGE_AFTER) -> bool:
-    """Compact if due; return whether anything changed. A claim prevents other processes from compacting."""
+    """Compact if due; return whether a run changed. A claim prevents other processes from compacting."""
     async with database.transaction() as tx:
         state = await columns.find_state(tx, organization_id)
         if state is None or state.format != FORMAT:
@@ -93,7 +92,7 @@ async def compact(database: Database, organization_id: UUID, *, purge_after: tim
 
 
 async def _release(database: Database, organization_id: UUID, *, purge_after: timedelta) -> None:
-    """The next compaction is due when the feed writes new runs, or when an erased customer has to be purged."""
+    """Release the claim. The next compaction is due at once if there are runs to merge, or at the next purge."""
     async with database.transaction() as tx:
         await columns.set_lock_timeout(tx)
         state = await columns.lock_state(tx, organization_id)
@@ -106,11 +105,12 @@ async def _release(database: Database, organization_id: UUID, *, purge_after: ti
 
 
 def choose_runs(runs: Sequence[Run], *, is_building: bool = False) -> list[Run]:
-    """The runs to merge next: the oldest sales runs of a level, if there are enough for the next level, or all patches.
+    """Choose the runs to merge next: the oldest sales runs of a level, if they suffice for the next level, or all
+    patches.
 
-    The order of sales runs does not matter, so large runs stay and the others do not wait for them. The last
-    patch of a customer wins, so all patches are merged together. During a build no query waits, so its runs are merged
-    only when there are enough for the largest run, and each sale is merged once.
+    The order of sales runs does not matter, so small runs are merged without the large ones. The last patch of a
+    customer wins, so all patches are merged together. During a build no query waits, so its runs are merged only when
+    there are enough for the largest run, and each sale is merged once.
     """
     sales = [
         run
@@ -129,7 +129,7 @@ def choose_runs(runs: Sequence[Run], *, is_building: bool = False) -> list[Run]:
 def should_merge_patches(runs: Sequence[Run]) -> bool:
     """Whether there are enough changes to rewrite every block; fewer changes may touch only a few blocks."""
     changes = sum(run.rows for run in runs if run.kind == "patch")
-    return changes >= max(MERGE_CHANGES, MERGE_CHANGES_PER_BLOCK * sum(run.kind == "block" for run in runs))
+    return changes >= max(MERGE_CHANGES_MIN, MERGE_CHANGES_PER_BLOCK_MIN * sum(run.kind == "block" for run in runs))
 
 
 async def _merge_next(database: Database, organization_id: UUID, epoch: int, *, is_building: bool) -> bool:
@@ -144,8 +144,8 @@ async def _merge_next(database: Database, organization_id: UUID, epoch: int, *, 
     if is_into_blocks:
         await merge_patches(database, organization_id, epoch)
         return True
-    make = _merged_patches if chosen[0].kind == "patch" else _merged_sales
-    new_run = await asyncio.to_thread(make, chosen, blobs)
+    merge_runs = _merge_patch_runs if chosen[0].kind == "patch" else _merge_sales
+    new_run = await asyncio.to_thread(merge_runs, chosen, blobs)
     await _replace(database, organization_id, epoch, chosen, [new_run])
     return True
 
@@ -153,49 +153,49 @@ async def _merge_next(database: Database, organization_id: UUID, epoch: int, *, 
 Blobs = Mapping[tuple[int, str], bytes]
 
 
-def _merged_sales(runs: Sequence[Run], blobs: Blobs) -> NewRun:
+def _merge_sales(runs: Sequence[Run], blobs: Blobs) -> NewRun:
     dictionaries = Dictionaries()
-    parts = merge([_arrays(run, blobs, dictionaries) for run in runs])
+    parts = merge([_decode_run(run, blobs, dictionaries) for run in runs])
     level = max(run.level for run in runs) + 1
-    return _new_run(runs[0].kind, level, max(run.ordinal for run in runs), parts, dictionaries)
+    return _encode_run(runs[0].kind, level, max(run.ordinal for run in runs), parts, dictionaries)
 
 
-def _purged_sales(run: Run, blobs: Blobs, erased_customers: Array) -> list[NewRun]:
-    """The run without erased customers, and a run with their sales."""
+def _purge_run(run: Run, blobs: Blobs, erased_customers: Array) -> list[NewRun]:
+    """The run without the sales of erased customers, and a run with these sales but without their customers."""
     dictionaries = Dictionaries()
-    remaining, erased = split_erased(_arrays(run, blobs, dictionaries), erased_customers)
+    remaining, erased = split_erased(_decode_run(run, blobs, dictionaries), erased_customers)
     return [
-        _new_run(kind, max(1, run.level), run.ordinal, parts, dictionaries)
+        _encode_run(kind, max(1, run.level), run.ordinal, parts, dictionaries)
         for kind, parts in ((IDENTIFIED_SALES, remaining), (ANONYMOUS_SALES, erased))
         if parts["customer"].size
     ]
 
 
-def _new_run(kind: str, level: int, ordinal: int, parts: Mapping[str, Array], dictionaries: Dictionaries) -> NewRun:
+def _encode_run(kind: str, level: int, ordinal: int, parts: Mapping[str, Array], dictionaries: Dictionaries) -> NewRun:
     encoded = encode_parts(parts, dictionaries)
     size = sum(map(len, encoded.values()))
     first_s, last_s = int(parts["at_s"][0]), int(parts["at_s"][-1])
     return NewRun(Run(0, kind, level, ordinal, parts["customer"].size, size, first_s, last_s), encoded)
 
 
-def _arrays(run: Run, blobs: Blobs, dictionaries: Dictionaries) -> dict[str, Array]:
-    if (run.id, WHOLE) in blobs:
-        return unpack(unpack_sales(blobs[run.id, WHOLE]), dictionaries)
+def _decode_run(run: Run, blobs: Blobs, dictionaries: Dictionaries) -> dict[str, Array]:
+    if (run.id, PACKED) in blobs:
+        return unpack(unpack_sales(blobs[run.id, PACKED]), dictionaries)
     if any((run.id, part) not in blobs for part in PARTS):
         raise _ConcurrentChangeError
     return read_flat({part: blobs[run.id, part] for part in PARTS}, dictionaries)
 
 
-def _merged_patches(runs: Sequence[Run], blobs: Blobs) -> NewRun:
-    states = _states(runs, blobs)
+def _merge_patch_runs(runs: Sequence[Run], blobs: Blobs) -> NewRun:
+    states = _last_states(runs, blobs)
     content = pack_customers(states)
-    return NewRun(Run(0, "patch", 0, max(run.ordinal for run in runs), len(states), len(content)), {WHOLE: content})
+    return NewRun(Run(0, "patch", 0, max(run.ordinal for run in runs), len(states), len(content)), {PACKED: content})
 
 
-def _states(runs: Sequence[Run], blobs: Blobs) -> list[CustomerState]:
-    if any((run.id, WHOLE) not in blobs for run in runs):
+def _last_states(runs: Sequence[Run], blobs: Blobs) -> list[CustomerState]:
+    if any((run.id, PACKED) not in blobs for run in runs):
         raise _ConcurrentChangeError
-    return last_of_each(unpack_customers(blobs[run.id, WHOLE]) for run in runs)
+    return last_of_each(unpack_customers(blobs[run.id, PACKED]) for run in runs)
 
 
 async def merge_patches(database: Database, organization_id: UUID, epoch: int) -> None:
@@ -207,7 +207,7 @@ async def merge_patches(database: Database, organization_id: UUID, epoch: int) -
     if not patches:
         return
     by_block: dict[int, list[CustomerState]] = {}
-    for state in _states(patches, blobs):
+    for state in _last_states(patches, blobs):
         by_block.setdefault(state.number // BLOCK_CUSTOMERS, []).append(state)
     blocks = {run.ordinal: run for run in runs if run.kind == "block" and run.ordinal in by_block}
     new_runs = []
@@ -244,7 +244,7 @@ async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
         patches = [run for run in await columns.list_runs(tx, organization_id, epoch) if run.kind == "patch"]
         blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in patches], None)
         is_complete = state.folded_to == before.folded_to and all(
-            customer.is_alive for customer in _states(patches, blobs)
+            customer.is_alive for customer in _last_states(patches, blobs)
         )
         state.erased_since = None if is_complete else begun
         await columns.update_state(tx, organization_id, state)
@@ -264,17 +264,17 @@ async def _purge_sales(
     database: Database, organization_id: UUID, epoch: int, run: Run, erased_customers: Array
 ) -> None:
     async with database.transaction() as tx:
-        customer_blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id], [WHOLE, "customer"])
-    if await asyncio.to_thread(_contains_any, run, customer_blobs, erased_customers):
+        customer_blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id], [PACKED, "customer"])
+    if await asyncio.to_thread(_has_erased, run, customer_blobs, erased_customers):
         async with database.transaction() as tx:
             blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id], None)
-        new_runs = await asyncio.to_thread(_purged_sales, run, blobs, erased_customers)
+        new_runs = await asyncio.to_thread(_purge_run, run, blobs, erased_customers)
         await _replace(database, organization_id, epoch, [run], new_runs)
 
 
-def _contains_any(run: Run, blobs: Blobs, erased_customers: Array) -> bool:
-    if (run.id, WHOLE) in blobs:
-        customers = read_numbers(unpack_sales(blobs[run.id, WHOLE]).customer)
+def _has_erased(run: Run, blobs: Blobs, erased_customers: Array) -> bool:
+    if (run.id, PACKED) in blobs:
+        customers = read_numbers(unpack_sales(blobs[run.id, PACKED]).customer)
     elif (run.id, "customer") in blobs:
         customers = decode(blobs[run.id, "customer"])
     else:
@@ -323,7 +323,7 @@ async def _write(database: Database, organization_id: UUID, epoch: int, new_run:
 
 
 async def _delete_unfinished(database: Database, organization_id: UUID, epoch: int) -> None:
-    """Delete runs of a process that died while writing; no other process writes while this one has the claim."""
+    """Delete runs of a process that died while writing; no other process writes while this process has the claim."""
     async with database.transaction() as tx:
         unfinished = await queries.list_unfinished(tx, organization_id, epoch)
         if unfinished:

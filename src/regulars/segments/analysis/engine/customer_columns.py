@@ -1,12 +1,12 @@
-"""Columns of customers: stored blocks, each with a range of customers, and patches, which have the new states of
-changed customers and are not merged into the blocks yet."""
+"""Decodes, updates and encodes the columns of customers. They are stored in blocks, each with a range of customers, and
+in patches, which have the new states of changed customers and are not merged into the blocks yet."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from regulars.segments.analysis.engine.coded_values import Values
+from regulars.segments.analysis.engine.coded_values import CodedColumn
 from regulars.segments.analysis.engine.encoding import (
     NONE,
     Array,
@@ -20,7 +20,7 @@ from regulars.segments.analysis.engine.encoding import (
 from regulars.segments.columns.model import BLOCK_CUSTOMERS, NEVER_ASKED, CustomerState
 
 # The prefix of the name of an attribute column; the key of the attribute follows.
-ATTRIBUTE: Final = "a:"
+ATTRIBUTE_PREFIX: Final = "a:"
 TEXTS: Final = "texts"
 # The profile id, in two columns of 64-bit integers.
 PROFILE: Final = ("profile_high", "profile_low")
@@ -29,27 +29,27 @@ NO_TIME: Final = np.iinfo(np.int64).min
 Number = int | bool | None
 
 
-class Plain:
-    """A numeric column: its type, the value of a customer without one, and how to read it from a patch."""
+class NumericColumn:
+    """A numeric column: its type, the default of a customer without a value, and how to read it from a state."""
 
-    def __init__(self, dtype: Any, missing: Number, of: Callable[[CustomerState], Number]) -> None:
+    def __init__(self, dtype: Any, default: Number, read: Callable[[CustomerState], Number]) -> None:
         self.dtype = dtype
-        self.missing = missing
-        self.of = of
+        self.default = default
+        self.read = read
 
 
-PLAIN: Final[dict[str, Plain]] = {
-    "alive": Plain(np.bool_, False, lambda state: state.is_alive),
-    PROFILE[0]: Plain(np.uint64, 0, lambda state: int.from_bytes(state.profile[:8])),
-    PROFILE[1]: Plain(np.uint64, 0, lambda state: int.from_bytes(state.profile[8:])),
-    "created": Plain(np.int64, NO_TIME, lambda state: state.created_s if state.is_alive else NO_TIME),
-    "named": Plain(np.bool_, False, lambda state: state.is_named),
+NUMERIC: Final[dict[str, NumericColumn]] = {
+    "alive": NumericColumn(np.bool_, False, lambda state: state.is_alive),
+    PROFILE[0]: NumericColumn(np.uint64, 0, lambda state: int.from_bytes(state.profile[:8])),
+    PROFILE[1]: NumericColumn(np.uint64, 0, lambda state: int.from_bytes(state.profile[8:])),
+    "created": NumericColumn(np.int64, NO_TIME, lambda state: state.created_s if state.is_alive else NO_TIME),
+    "named": NumericColumn(np.bool_, False, lambda state: state.is_named),
     # The hash of the customer's own phone number.
-    "own": Plain(np.uint64, 0, lambda state: state.own_hash),
-    "consent": Plain(np.uint8, NEVER_ASKED, lambda state: state.consent),
-    "since": Plain(np.int64, NO_TIME, lambda state: NO_TIME if state.since_s is None else state.since_s),
+    "own": NumericColumn(np.uint64, 0, lambda state: state.own_hash),
+    "consent": NumericColumn(np.uint8, NEVER_ASKED, lambda state: state.consent),
+    "since": NumericColumn(np.int64, NO_TIME, lambda state: NO_TIME if state.since_s is None else state.since_s),
 }
-# Dictionary-encoded columns: how to read the value from a patch.
+# Dictionary-encoded columns: how to read the value from a state.
 CODED: Final[dict[str, Callable[[CustomerState], str | bytes | None]]] = {
     "country": lambda state: state.country,
     "source": lambda state: state.source,
@@ -58,8 +58,8 @@ CODED: Final[dict[str, Callable[[CustomerState], str | bytes | None]]] = {
 
 
 class LastTexts:
-    """When each customer last got a text of each sender, which is a journey or a campaign; `senders` contains their
-    ids, and `sender` the code of the id."""
+    """When each customer last got a text of each sender, which is a journey or a campaign; `senders` is the dictionary
+    of their ids, and `sender` has codes."""
 
     def __init__(self) -> None:
         self.senders = Dictionary()
@@ -90,29 +90,29 @@ class LastTexts:
             self.add(np.array(customer), np.array(sender), np.array(at_s))
 
 
-Column = Array | Values | LastTexts
+Column = Array | CodedColumn | LastTexts
 
 
 def empty(name: str, size: int) -> Column:
     if name == TEXTS:
         return LastTexts()
-    if name in PLAIN:
-        return np.full(size, PLAIN[name].missing, PLAIN[name].dtype)
-    return Values(Dictionary(), np.full(size, NONE, np.int32))
+    if name in NUMERIC:
+        return np.full(size, NUMERIC[name].default, NUMERIC[name].dtype)
+    return CodedColumn(Dictionary(), np.full(size, NONE, np.int32))
 
 
 def extended(name: str, column: Column, size: int) -> Column:
-    """The column, extended to `size` customers."""
+    """Extend the column to `size` customers."""
     if isinstance(column, LastTexts):
         return column
-    if isinstance(column, Values):
+    if isinstance(column, CodedColumn):
         if column.codes.size < size:
             column.codes = np.concatenate((column.codes, np.full(size - column.codes.size, NONE, np.int32)))
         return column
     if column.size >= size:
         return column
-    plain = PLAIN[name]
-    return np.concatenate((column, np.full(size - column.size, plain.missing, plain.dtype)))
+    numeric = NUMERIC[name]
+    return np.concatenate((column, np.full(size - column.size, numeric.default, numeric.dtype)))
 
 
 def write_block(column: Column, block: int, content: bytes) -> None:
@@ -124,7 +124,7 @@ def write_block(column: Column, block: int, content: bytes) -> None:
         codes = column.senders.map(sender_ids)
         column.add(customer + first, codes[sender], at_s)
         return
-    if isinstance(column, Values):
+    if isinstance(column, CodedColumn):
         values, codes = decode_coded(content)
         column.codes[first : first + codes.size] = column.dictionary.map(values)[codes]
         return
@@ -137,30 +137,30 @@ def numbers_of(states: Sequence[CustomerState]) -> Array:
 
 
 def apply(name: str, column: Column, states: Sequence[CustomerState], *, first: int = 0) -> None:
-    """Apply the last patch of each customer; the column begins with customer `first`."""
+    """Write the new state of each customer into the column, which begins with customer `first`."""
     if not states:
         return
     if isinstance(column, LastTexts):
         column.apply(states, first)
         return
     numbers = numbers_of(states) - first
-    if isinstance(column, Values):
+    if isinstance(column, CodedColumn):
         code = column.dictionary.code
         column.codes[numbers] = np.fromiter((code(value) for value in values_of(name, states)), np.int32, len(states))
         return
-    of = PLAIN[name].of
-    column[numbers] = np.array([of(state) for state in states], column.dtype)
+    read = NUMERIC[name].read
+    column[numbers] = np.array([read(state) for state in states], column.dtype)
 
 
 def values_of(name: str, states: Iterable[CustomerState]) -> Iterable[str | bytes | None]:
-    if name.startswith(ATTRIBUTE):
-        key = name.removeprefix(ATTRIBUTE)
+    if name.startswith(ATTRIBUTE_PREFIX):
+        key = name.removeprefix(ATTRIBUTE_PREFIX)
         return (state.attributes.get(key) for state in states)
     return map(CODED[name], states)
 
 
 def last_of_each(patches: Iterable[Sequence[CustomerState]]) -> list[CustomerState]:
-    """The last state of each customer in ordered patches."""
+    """The last state of each customer, from patches in the order in which they were written."""
     last: dict[int, CustomerState] = {}
     for states in patches:
         for state in states:
@@ -173,8 +173,8 @@ def merge_into_block(
 ) -> tuple[int, dict[str, bytes]]:
     """Merge patches into a block; return its size in customers and its encoded parts."""
     first = block * BLOCK_CUSTOMERS
-    keys = {ATTRIBUTE + key for state in states for key in state.attributes}
-    names = {*PLAIN, *CODED, TEXTS, *keys, *(name for name in parts if name.startswith(ATTRIBUTE))}
+    keys = {ATTRIBUTE_PREFIX + key for state in states for key in state.attributes}
+    names = {*NUMERIC, *CODED, TEXTS, *keys, *(name for name in parts if name.startswith(ATTRIBUTE_PREFIX))}
     old_size = decode(parts["alive"]).size if "alive" in parts else 0
     size = max([old_size, *(state.number - first + 1 for state in states)])
     merged: dict[str, bytes] = {}
@@ -190,13 +190,13 @@ def merge_into_block(
 
 
 def _encode_column(column: Column) -> bytes | None:
-    """The encoded column; None for an attribute that no customer has any more."""
+    """Encode the column; None for an attribute that no customer has any more."""
     if isinstance(column, LastTexts):
         if not column.customer.size:
             return None
         rows = np.concatenate((column.customer, column.sender.astype(np.int64), column.at_s))
         return encode_values(column.senders.values, rows)
-    if isinstance(column, Values):
+    if isinstance(column, CodedColumn):
         return encode_coded(column.dictionary.values, column.codes) if (column.codes >= 0).any() else None
     if column.dtype == np.uint64:
         return encode(column)

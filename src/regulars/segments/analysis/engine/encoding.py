@@ -1,4 +1,4 @@
-"""Arrays and dictionaries as bytes: Arrow IPC, compressed, written and read by Polars."""
+"""Encodes arrays and dictionaries of values as compressed bytes; Polars writes and reads the arrays as Arrow IPC."""
 
 import io
 import itertools
@@ -17,15 +17,15 @@ Array = NDArray[Any]
 NONE: Final = -1
 # Estimated overhead per value: list entry, dict entry and code.
 _LOOKUP_BYTES: Final = 90
-_NARROW: Final = (np.int8, np.int16, np.int32, np.int64)
+_INTEGER_TYPES: Final = (np.int8, np.int16, np.int32, np.int64)
 
 
 def narrow(values: Array) -> Array:
-    """The same integers in as few bytes as they fit into."""
+    """Convert integers to the smallest type into which all fit."""
     if not values.size or values.dtype.kind == "u":
         return values
     low, high = int(values.min()), int(values.max())
-    for kind in _NARROW:
+    for kind in _INTEGER_TYPES:
         if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
             return values.astype(kind, copy=False)
     return values
@@ -60,7 +60,7 @@ def encode_coded(values: Sequence[Any], codes: Array) -> bytes:
 
 
 def encode_values(values: Sequence[Any], rows: Array) -> bytes:
-    """Values and codes, without dropping unused values."""
+    """Write values and codes, without dropping unused values."""
     return msgspec.msgpack.encode(Coded(zlib.compress(msgspec.msgpack.encode(list(values)), 1), encode(rows)))
 
 
@@ -70,12 +70,12 @@ def decode_coded(content: bytes) -> tuple[list[Any], Array]:
 
 
 class Dictionary:
-    """Values and their codes, which never change as values are added."""
+    """Maps values to codes. A code never changes when values are added."""
 
     def __init__(self, values: Sequence[Any] = ()) -> None:
         self.values: list[Any] = list(values)
         self._codes: dict[Any, int] = {value: code for code, value in enumerate(self.values)}
-        # How many values were measured, and their size.
+        # How many values are included in `_bytes`, their size in memory.
         self._measured = 0
         self._bytes = 0
 

@@ -1,4 +1,5 @@
-"""Answers a request: takes a snapshot, loads the required columns, and evaluates them in a thread."""
+"""Answers a request to the analysis process: takes a snapshot of the columnar copy of customers and sales, loads the
+required columns, and evaluates them in a thread."""
 
 import asyncio
 import time
@@ -24,7 +25,7 @@ from regulars.segments.columns.model import FORMAT
 
 # A limit because each request occupies a database connection and the memory for its columns.
 REQUESTS_AT_ONCE: Final = 4
-# How often a request starts again with a new snapshot, if compaction deleted runs while they were read.
+# How often a request takes a snapshot; it takes a new one if compaction deleted data that was being read.
 SNAPSHOTS_MAX: Final = 5
 MEMBERS_MAX: Final = 10_000
 
@@ -96,9 +97,9 @@ class Engine:
             audience = await asyncio.to_thread(freeze, cached, request, zone, tx.now)
             response = audience if request.want == "freeze" else AnalysisResponse(audience=audience.counts)
         else:
-            numbers, following, total = await asyncio.to_thread(_list_members, cached, request, zone)
+            numbers, next_number, total = await asyncio.to_thread(_list_members, cached, request, zone)
             ids = tuple(cached.profile_of(number) for number in numbers)
-            cursor = None if following is None else MemberCursor(snapshot.epoch, following)
+            cursor = None if next_number is None else MemberCursor(snapshot.epoch, next_number)
             response = AnalysisResponse(members=Members(profile_ids=ids, total=total, next=cursor, as_of=tx.now))
         self.cache.evict_to_budget(request.organization_id, required.customers | required.sales, is_busy=self._is_busy)
         return response
@@ -129,8 +130,8 @@ def _list_members(cached: CachedColumns, request: AnalysisRequest, zone: Zone) -
     if request.order is not None:
         first = 0 if request.after is None else request.after.number
         keys = evaluation.keys_of(request.order, request.currency)
-        sorted_ = np.lexsort([-key[numbers] for key in reversed(keys)])[first : first + limit]
-        return numbers[sorted_].tolist(), first + limit if first + limit < numbers.size else None, numbers.size
+        order = np.lexsort([-key[numbers] for key in reversed(keys)])[first : first + limit]
+        return numbers[order].tolist(), first + limit if first + limit < numbers.size else None, numbers.size
     first = 0 if request.after is None else int(np.searchsorted(numbers, request.after.number))
     page = numbers[first : first + limit].tolist()
     is_last = first + limit >= numbers.size

@@ -1,5 +1,5 @@
-"""Evaluates a definition over the customer columns: each condition gives a mask of customers, and groups combine masks
-with and, or, not."""
+"""Evaluates the conditions of a segment for all customers at once, over columns in memory: each condition gives a mask
+of customers, and groups combine masks with and, or, not."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -9,13 +9,13 @@ import numpy as np
 
 from regulars.conditions import tree
 from regulars.conditions.check import is_valid_comparison
-from regulars.conditions.comparisons import holds_of_no_value, holds_on, span_of_when
+from regulars.conditions.comparisons import holds_on, matches_missing_value, span_of_when
 from regulars.kit.ids import CAMPAIGN, JOURNEY
 from regulars.sales.model import Currency
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
 from regulars.segments.analysis.engine.calendar import Zone, number_of
-from regulars.segments.analysis.engine.coded_values import UNREADABLE, YES, Values
-from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE, TEXTS, LastTexts
+from regulars.segments.analysis.engine.coded_values import UNREADABLE, YES, CodedColumn
+from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE_PREFIX, TEXTS, LastTexts
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.sales_conditions import SalesConditions
 from regulars.segments.analysis.protocol import ConditionCount, ConsentSplit, Order, SegmentQuery, SpendPerHead
@@ -28,7 +28,7 @@ CONSENT_CODES: Final[Mapping[tree.ConsentState, int]] = {
     "do_not_contact": DO_NOT_CONTACT,
 }
 # A day before all days, for customers without a timestamp.
-_LONG_AGO: Final = -(1 << 30)
+_BEFORE_ALL_DAYS: Final = -(1 << 30)
 
 
 class Evaluation:
@@ -39,15 +39,15 @@ class Evaluation:
         self._query = query
         self._zone = zone
         self._sales = SalesConditions(cached, query, zone)
-        self.alive = self._plain("alive")
+        self.alive = self._numeric_column("alive")
         # Members of the referenced segments as bitmaps, since there may be hundreds of segments.
-        self._others: dict[str, tuple[Array, Array | None]] = {}
-        for segment_id in tree.innermost_first(query.match, query.segments):
-            other = query.segments[segment_id]
-            if other is not None:
-                result = self._result_of(other)
+        self._segments: dict[str, tuple[Array, Array | None]] = {}
+        for segment_id in tree.order_referenced_segments(query.match, query.segments):
+            match = query.segments[segment_id]
+            if match is not None:
+                result = self._result_of(match)
                 unknown = None if result.unknown is None else np.packbits(result.unknown)
-                self._others[segment_id] = (np.packbits(result.holds), unknown)
+                self._segments[segment_id] = (np.packbits(result.holds), unknown)
 
     def members(self) -> Array:
         """A mask of the members."""
@@ -56,13 +56,13 @@ class Evaluation:
         return self._result_of(self._query.match).holds & self.alive
 
     def unreadable(self, path: tree.Path) -> Array:
-        """A mask of customers with a value that the condition at this path cannot read."""
+        """A mask of customers with a value that the condition at this path cannot parse."""
         condition = dict(tree.walk(self._query.match)).get(path)
         unreadable = None if condition is None else self._result_of(condition).unreadable
         return np.zeros(self._cached.size, bool) if unreadable is None else unreadable & self.alive
 
     def count(self) -> list[ConditionCount]:
-        """For each condition and group of the definition the number of customers for whom it is true."""
+        """Count for each condition and group of the definition the customers for whom it is true."""
         counts: list[ConditionCount] = []
         self._count(self._query.match, (), counts)
         return counts
@@ -71,7 +71,7 @@ class Evaluation:
         """The sort keys, the primary key first."""
         match order:
             case "created":
-                return [self._plain("created")]
+                return [self._numeric_column("created")]
             case "last_purchase":
                 return [self._sales.last_purchases()]
             case "spend":
@@ -88,12 +88,12 @@ class Evaluation:
 
     def count_countries(self, members: Array) -> list[tuple[str | None, int]]:
         """Members by the country of their own number, the most frequent first."""
-        countries = self._values("country")
+        countries = self._coded_column("country")
         values: list[str | None] = [None, *countries.dictionary.values]
         # Code -1 means no number.
         counts = np.bincount(countries.codes[members] + 1, minlength=len(values)).tolist()
-        found = [(country, count) for country, count in zip(values, counts, strict=True) if count]
-        return sorted(found, key=lambda one: (-one[1], one[0] or ""))
+        pairs = [(country, count) for country, count in zip(values, counts, strict=True) if count]
+        return sorted(pairs, key=lambda pair: (-pair[1], pair[0] or ""))
 
     def spend_per_head(self, members: Array) -> list[SpendPerHead]:
         return self._sales.spend_per_head(members)
@@ -110,16 +110,16 @@ class Evaluation:
 
     def _result_of(self, condition: tree.Condition) -> Result:
         if isinstance(condition, tree.Group):
-            return self._of_group(condition)
+            return self._evaluate_group(condition)
         if isinstance(condition, tree.InSegment):
-            return self._of_segment(condition)
-        key = self._key(condition)
+            return self._evaluate_segment(condition)
+        key = self._cache_key(condition)
         result = self._cached.results.find(key)
         return result or self._cached.results.add(key, self._evaluate(condition))
 
-    def _of_group(self, group: tree.Group) -> Result:
-        """A group whose result depends on an unknown result is unknown, which does not count as true. So each group is
-        computed twice: whether it is certainly true, and whether it may be true."""
+    def _evaluate_group(self, group: tree.Group) -> Result:
+        """Evaluate a group twice: whether it is certainly true, and whether it may be true. If it may be true, but not
+        certainly, it depends on an unknown result; then it is unknown, which does not count as true."""
         inner = [self._result_of(condition) for condition in group.of]
         surely_holds = [result.holds for result in inner]
         is_unsure = any(result.unknown is not None for result in inner)
@@ -137,21 +137,22 @@ class Evaluation:
         possible = any_of(may_hold) if is_unsure else holds
         return Result(holds if isinstance(group, tree.Any) else ~possible, possible & ~holds if is_unsure else None)
 
-    def _of_segment(self, condition: tree.InSegment) -> Result:
-        """The result is unknown if the segment is invalid or refers to itself, which saved segments cannot do."""
-        other = self._others.get(condition.id)
-        if other is None:
+    def _evaluate_segment(self, condition: tree.InSegment) -> Result:
+        """Look up the members of a referenced segment; unknown if the segment is invalid or in a reference cycle, which
+        saved segments cannot form."""
+        bitmaps = self._segments.get(condition.id)
+        if bitmaps is None:
             return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
         holds, unknown = (
-            None if bits is None else np.unpackbits(bits, count=self._cached.size).view(bool) for bits in other
+            None if bits is None else np.unpackbits(bits, count=self._cached.size).view(bool) for bits in bitmaps
         )
         if holds is None or condition.is_:
             return Result(np.zeros(self._cached.size, bool) if holds is None else holds, unknown)
         return Result(~holds if unknown is None else ~(holds | unknown), unknown)
 
-    def _key(self, condition: tree.Condition) -> tuple[object, ...]:
-        """The cache key contains everything that the result depends on, so if one condition is edited, the cached
-        results of the others remain valid."""
+    def _cache_key(self, condition: tree.Condition) -> tuple[object, ...]:
+        """The cache key contains everything that the result depends on, so if a user edits a condition, the cached
+        results of the other conditions remain valid."""
         query = self._query
         common = (msgspec.json.encode(condition), self._cached.size, query.today, query.zone)
         if isinstance(condition, tree.OfAttribute):
@@ -161,56 +162,57 @@ class Evaluation:
             declared = None if condition.property is None else query.properties.get(condition.property.key)
             stores = tuple(query.stores.get(reference) for reference in condition.stores)
             return (*common, self._cached.sales_as_of, declared, stores)
-        stores = tuple(query.stores.get(one) for one in condition.stores) if isinstance(condition, tree.Consent) else ()
+        stores = tuple(query.stores.get(key) for key in condition.stores) if isinstance(condition, tree.Consent) else ()
         return (*common, self._cached.customers_as_of, stores, self._cached.do_not_contact_as_of)
 
     def _evaluate(self, condition: tree.Condition) -> Result:
         match condition:
             case tree.OfAttribute():
-                return self._of_attribute(condition)
+                return self._evaluate_attribute(condition)
             case tree.Consent():
-                return Result(self._of_consent(condition) == condition.is_)
+                return Result(self._evaluate_consent(condition) == condition.is_)
             case tree.Texts():
-                return Result(self._of_texts(condition))
+                return Result(self._evaluate_texts(condition))
             case tree.ReceivedCampaign():
-                return Result(self._of_campaign(condition) == condition.is_)
+                return Result(self._evaluate_campaign(condition) == condition.is_)
             case tree.Created(when=when):
-                return Result(self._on_day(self._plain("created"), when))
-            case tree.Named(is_=wanted):
-                return Result(self._plain("named") == wanted)
-            case tree.Country(any_of=wanted_codes):
-                return Result(self._coded("country", wanted_codes.__contains__))
+                return Result(self._evaluate_day(self._numeric_column("created"), when))
+            case tree.Named(is_=expected):
+                return Result(self._numeric_column("named") == expected)
+            case tree.Country(any_of=countries):
+                return Result(self._mask_values("country", countries.__contains__))
             case _ if isinstance(condition, tree.OfSales):
                 return self._sales.evaluate(condition)
             case _:
-                # A condition about a ticket is a fault in a segment, so the result is unknown.
+                # A condition on a ticket is not valid in a segment, so its result is unknown.
                 return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
 
-    def _of_attribute(self, condition: tree.OfAttribute) -> Result:
+    def _evaluate_attribute(self, condition: tree.OfAttribute) -> Result:
         declared = self._query.attributes.get(condition.key)
         if declared is None or not is_valid_comparison(condition, self._query.attributes):
             return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
-        column = self._values(ATTRIBUTE + condition.key)
+        column = self._coded_column(ATTRIBUTE_PREFIX + condition.key)
         parsed = column.parse_as(declared[0], declared[1], self._query.zone)
         truth = parsed.truth(condition, column.dictionary.values, self._query.today, self._cached.progress)
         # Code -1 means no value and indexes the last element.
-        holds = np.append(truth == YES, holds_of_no_value(condition))[column.codes]
+        holds = np.append(truth == YES, matches_missing_value(condition))[column.codes]
         is_unreadable = np.append(truth == UNREADABLE, False)
         unreadable = is_unreadable[column.codes] if is_unreadable.any() else None
         return Result(holds, unreadable, unreadable)
 
-    def _of_consent(self, condition: tree.Consent) -> Array:
+    def _evaluate_consent(self, condition: tree.Consent) -> Array:
         holds: Array = self.consent_states() == CONSENT_CODES[condition.state]
         if condition.sources:
-            holds &= self._coded("source", condition.sources.__contains__)
+            holds &= self._mask_values("source", condition.sources.__contains__)
         if condition.stores:
-            wanted = {self._query.stores[one].bytes for one in condition.stores if one in self._query.stores}
-            holds &= self._coded("store", wanted.__contains__)
+            known = self._query.stores
+            store_ids = {known[reference].bytes for reference in condition.stores if reference in known}
+            holds &= self._mask_values("store", store_ids.__contains__)
         if condition.since is not None:
-            holds &= self._on_day(self._plain("since"), condition.since)
+            holds &= self._evaluate_day(self._numeric_column("since"), condition.since)
         return holds
 
-    def _of_texts(self, condition: tree.Texts) -> Array:
+    def _evaluate_texts(self, condition: tree.Texts) -> Array:
         texts = self._last_texts()
         today = number_of(self._query.today)
         days = self._zone.days(texts.at_s)
@@ -221,10 +223,10 @@ class Evaluation:
             got &= (texts.sender == code) & (code >= 0)
         holds = np.zeros(self._cached.size, bool)
         holds[texts.customer[got]] = True
-        wanted: Array = holds == condition.got
-        return wanted
+        matches: Array = holds == condition.got
+        return matches
 
-    def _of_campaign(self, condition: tree.ReceivedCampaign) -> Array:
+    def _evaluate_campaign(self, condition: tree.ReceivedCampaign) -> Array:
         texts, campaign = self._last_texts(), CAMPAIGN.decode(condition.id)
         code = -1 if campaign is None else texts.senders.find(campaign.bytes)
         is_received = np.zeros(self._cached.size, bool)
@@ -237,15 +239,15 @@ class Evaluation:
             raise TypeError("texts are stored as LastTexts")
         return texts
 
-    def _on_day(self, seconds: Array, when: tree.When) -> Array:
-        """Whether each timestamp is on a day that the condition wants; the smallest int64 means no timestamp."""
+    def _evaluate_day(self, seconds: Array, when: tree.When) -> Array:
+        """Whether each timestamp is on a day that matches the condition; the smallest int64 means no timestamp."""
         has_time = seconds > np.iinfo(np.int64).min
-        days = np.full(seconds.size, _LONG_AGO, np.int64)
+        days = np.full(seconds.size, _BEFORE_ALL_DAYS, np.int64)
         days[has_time] = self._zone.days(seconds[has_time])
         low, high, is_within = span_of_when(when, self._query.today)
         holds = ((days >= number_of(low)) & (days <= number_of(high))) == is_within
-        on_day: Array = np.where(has_time, holds, holds_on(when, None, self._query.today))
-        return on_day
+        matches: Array = np.where(has_time, holds, holds_on(when, None, self._query.today))
+        return matches
 
     def consent_states(self) -> Array:
         """The consent state of each customer, including do-not-contact entries for their own number."""
@@ -253,8 +255,8 @@ class Evaluation:
         result = self._cached.results.find(key)
         if result is None:
             # The hash of the customer's own phone number; 0 without a number.
-            own_hash = self._plain("own")
-            consent = self._plain("consent")
+            own_hash = self._numeric_column("own")
+            consent = self._numeric_column("consent")
             is_do_not_contact = (
                 (consent == NEVER_ASKED) & (own_hash != 0) & np.isin(own_hash, self._cached.do_not_contact_hashes)
             )
@@ -262,18 +264,18 @@ class Evaluation:
             result = self._cached.results.add(key, Result(states))
         return result.holds
 
-    def _coded(self, name: str, is_wanted: Callable[[object], bool]) -> Array:
-        column = self._values(name)
-        table = np.array([*(is_wanted(value) for value in column.dictionary.values), False])
+    def _mask_values(self, name: str, is_match: Callable[[object], bool]) -> Array:
+        column = self._coded_column(name)
+        table = np.array([*(is_match(value) for value in column.dictionary.values), False])
         return table[column.codes]
 
-    def _values(self, name: str) -> Values:
+    def _coded_column(self, name: str) -> CodedColumn:
         column = self._cached.columns[name]
-        if not isinstance(column, Values):
+        if not isinstance(column, CodedColumn):
             raise TypeError(f"{name} is stored as codes")
         return column
 
-    def _plain(self, name: str) -> Array:
+    def _numeric_column(self, name: str) -> Array:
         column = self._cached.columns[name]
         if not isinstance(column, np.ndarray):
             raise TypeError(f"{name} is stored as numbers")

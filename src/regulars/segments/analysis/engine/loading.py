@@ -1,7 +1,7 @@
 """Loads the columnar data that a request needs: patches, columns of customers, and arrays of sales.
 
 The data is stored in runs, which are immutable chunks. A block has the columns of a range of customers, a patch has the
-new states of changed customers, which are not merged into blocks yet, and the other runs have sales. An epoch is the
+new states of changed customers, which are not merged into blocks yet, and all other runs have sales. An epoch is the
 number of one build of all runs.
 """
 
@@ -20,7 +20,7 @@ from regulars.segments.analysis.engine.cache import CachedColumns
 from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.coded_values import LoadProgress
 from regulars.segments.analysis.engine.customer_columns import (
-    ATTRIBUTE,
+    ATTRIBUTE_PREFIX,
     PROFILE,
     TEXTS,
     Column,
@@ -29,21 +29,21 @@ from regulars.segments.analysis.engine.customer_columns import (
     write_block,
 )
 from regulars.segments.analysis.engine.sales_encoding import read_part, stored_as, unpack_grouped
-from regulars.segments.analysis.engine.sales_runs import IDS, PROPERTY, SalesRun, is_product_part
+from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PROPERTY_PREFIX, SalesRun, is_product_part
 from regulars.segments.analysis.protocol import AnalysisRequest
-from regulars.segments.columns.model import IDENTIFIED_SALES, WHOLE, Run, unpack_customers, unpack_sales
+from regulars.segments.columns.model import IDENTIFIED_SALES, PACKED, Run, unpack_customers, unpack_sales
 
-# How many bytes are read at a time; they need twice the memory while they are decoded.
-BYTES_AT_ONCE: Final = 32 << 20
-PATCHES_AT_ONCE: Final = 64
-BLOCKS_AT_ONCE: Final = 4
+# How much one statement reads; bytes need twice the memory while they are decoded.
+BATCH_BYTES: Final = 32 << 20
+BATCH_PATCHES: Final = 64
+BATCH_BLOCKS: Final = 4
 
 Item = TypeVar("Item")
 
 
 class RequiredParts(NamedTuple):
-    """The names of the customer columns and of the arrays of sales that are needed, and the kinds of sales runs to
-    read."""
+    """The names of the customer columns and of the arrays (parts) of sales that a request needs, and the kinds of sales
+    runs to read."""
 
     customers: set[str]
     sales: set[str]
@@ -51,20 +51,20 @@ class RequiredParts(NamedTuple):
 
 
 def required_parts_of(request: AnalysisRequest) -> RequiredParts:
-    """The parts for one request; the split by consent always needs `alive`, `consent` and `own`, the hash
-    of the customer's own phone number."""
+    """Find the parts that a request needs; the split by consent always needs `alive`, `consent` and `own`, the hash of
+    the customer's own phone number."""
     required = RequiredParts({"alive", "consent", "own"}, set())
     match, segments = request.query.match, request.query.segments
-    referenced = [segments[segment_id] for segment_id in tree.innermost_first(match, segments)]
-    for _, condition in chain.from_iterable(tree.walk(each) for each in (match, *referenced) if each is not None):
+    referenced = [segments[segment_id] for segment_id in tree.order_referenced_segments(match, segments)]
+    for _, condition in chain.from_iterable(tree.walk(group) for group in (match, *referenced) if group is not None):
         required.customers.update(_customer_columns_for(condition))
         if isinstance(condition, tree.OfSales):
             required.sales.update(_sales_parts_for(condition))
-    _add_wanted(required, request)
+    _add_response_parts(required, request)
     return required
 
 
-def _add_wanted(required: RequiredParts, request: AnalysisRequest) -> None:
+def _add_response_parts(required: RequiredParts, request: AnalysisRequest) -> None:
     """Add the parts that the response contains, and the parts by which members are sorted."""
     if request.want not in {"figures", "audience", "answer"} or request.limit:
         required.customers.update(PROFILE)
@@ -84,11 +84,11 @@ def _add_wanted(required: RequiredParts, request: AnalysisRequest) -> None:
 def _customer_columns_for(condition: tree.Condition) -> set[str]:
     match condition:
         case tree.OfAttribute():
-            return {ATTRIBUTE + condition.key}
+            return {ATTRIBUTE_PREFIX + condition.key}
         case tree.Consent():
-            wanted = {"source"} if condition.sources else set()
-            wanted |= {"store"} if condition.stores else set()
-            return wanted | ({"since"} if condition.since is not None else set())
+            columns = {"source"} if condition.sources else set()
+            columns |= {"store"} if condition.stores else set()
+            return columns | ({"since"} if condition.since is not None else set())
         case tree.Texts() | tree.ReceivedCampaign():
             return {TEXTS}
         case tree.Created():
@@ -106,17 +106,17 @@ def _sales_parts_for(condition: tree.OfSales) -> set[str]:
     has_lines = bool(condition.products) or condition.property is not None
     if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) or condition.window is not None:
         parts.add("at_s")
-    if tree.is_of_days(condition):
+    if tree.counts_days(condition):
         parts.add("at_s")
     if condition.stores:
         parts.add("store")
-    if has_lines or tree.is_net_articles(condition):
+    if has_lines or tree.counts_articles(condition):
         parts.add("sale")
     if condition.products:
-        parts.add(IDS)
+        parts.add(PRODUCT_IDS)
     if condition.property is not None:
-        parts.add(PROPERTY + condition.property.key)
-    if tree.is_net_articles(condition):
+        parts.add(PROPERTY_PREFIX + condition.property.key)
+    if tree.counts_articles(condition):
         parts.add("quantity")
     elif isinstance(condition, tree.Spend | tree.TicketValue):
         parts.add("total" if has_lines else "amount")
@@ -124,7 +124,7 @@ def _sales_parts_for(condition: tree.OfSales) -> set[str]:
 
 
 class RunGoneError(Exception):
-    """A run was merged into another one after the snapshot was taken; the caller takes a new snapshot."""
+    """Compaction replaced a run after the snapshot was taken; the caller takes a new snapshot."""
 
 
 async def load(tx: Tx, organization_id: UUID, cached: CachedColumns, required: RequiredParts, *, zone: Zone) -> None:
@@ -146,27 +146,26 @@ async def load(tx: Tx, organization_id: UUID, cached: CachedColumns, required: R
 
 
 def _count_missing(cached: CachedColumns, required: RequiredParts, zone: Zone) -> int:
-    """How many values of sales have to be loaded; an estimate, since a part with values of lines counts like one of
-    sales."""
+    """Estimate how many values of sales have to be loaded; a part of lines counts like a part of sales."""
     runs = [cached.sales.get(run.id, SalesRun(run)) for run in cached.runs(*required.kinds)] if required.sales else []
     return sum(run.run.rows * len(_missing(run, required.sales, zone)) for run in runs)
 
 
 async def load_patches(tx: Tx, organization_id: UUID, cached: CachedColumns) -> None:
     missing = [run for run in cached.runs("patch") if run.id not in cached.patches]
-    for batch in _batches(missing, PATCHES_AT_ONCE):
-        blobs = await find_parts(tx, organization_id, cached, batch, [WHOLE])
+    for batch in _batches(missing, BATCH_PATCHES):
+        blobs = await find_parts(tx, organization_id, cached, batch, [PACKED])
         for run in batch:
-            cached.patches[run.id] = unpack_customers(blobs[run.id, WHOLE])
+            cached.patches[run.id] = unpack_customers(blobs[run.id, PACKED])
 
 
 async def _load_column(tx: Tx, organization_id: UUID, cached: CachedColumns, name: str) -> None:
-    """A thread decodes a batch of blocks while the next batch is being read."""
+    """Load a column of customers; a thread decodes a batch of blocks while the next batch is being read."""
     column = empty(name, cached.size)
     is_gone = False
     decoding: asyncio.Task[None] | None = None
     async with asyncio.TaskGroup() as tasks:
-        for batch in _batches(cached.runs("block"), BLOCKS_AT_ONCE):
+        for batch in _batches(cached.runs("block"), BATCH_BLOCKS):
             blobs = await queries.find_blobs(
                 tx, organization_id, cached.snapshot.epoch, [run.id for run in batch], [name, "alive"]
             )
@@ -202,14 +201,14 @@ async def _load_sales(
     # A run of level 0 is not merged yet: all its arrays are packed in one blob.
     packed = [run for run in runs if run.level == 0 and _missing(cached.sales[run.id], parts, zone)]
     for batch in _batches_by_bytes(packed):
-        blobs = await find_parts(tx, organization_id, cached, batch, [WHOLE])
+        blobs = await find_parts(tx, organization_id, cached, batch, [PACKED])
         for run in batch:
             cached.progress.done += run.rows * len(_missing(cached.sales[run.id], parts, zone))
-            # The arrays of a packed run are small, so all are decoded; but only those parts of its products that were
-            # requested so far.
+            # The arrays of a packed run are small, so all are decoded; but of its products only the parts that requests
+            # needed so far.
             product_parts = {part for part in (*parts, *cached.sales[run.id].parts) if is_product_part(part)}
             cached.sales[run.id].parts = unpack_grouped(
-                unpack_sales(blobs[run.id, WHOLE]), cached.dictionaries, product_parts
+                unpack_sales(blobs[run.id, PACKED]), cached.dictionaries, product_parts
             )
     is_gone = False
     try:
@@ -237,11 +236,11 @@ async def _load_merged(
 
 
 def _decode(cached: CachedColumns, run: Run, part: str, content: bytes, zone: Zone) -> None:
-    """Runs in a thread while the next part is being read."""
-    of_run = cached.sales[run.id]
-    of_run.parts |= read_part(part, content, cached.dictionaries)
+    """Decode a part of a run, in a thread, while the next part is being read."""
+    sales = cached.sales[run.id]
+    sales.parts |= read_part(part, content, cached.dictionaries)
     if part == "at_s":
-        of_run.days(zone)
+        sales.days(zone)
     cached.progress.done += run.rows
 
 
@@ -263,7 +262,7 @@ def _batches_by_bytes(runs: Sequence[Run]) -> Iterator[list[Run]]:
     batch: list[Run] = []
     for run in runs:
         batch.append(run)
-        if sum(each.bytes for each in batch) > BYTES_AT_ONCE:
+        if sum(batched.bytes for batched in batch) > BATCH_BYTES:
             yield batch
             batch = []
     if batch:

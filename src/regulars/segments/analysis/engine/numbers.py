@@ -1,7 +1,7 @@
-"""Exact numbers in arrays: sums by index, and strings parsed as decimals.
+"""Exact arithmetic on arrays: adds up numbers by index, and parses and compares decimals.
 
 A number that does not fit into 64 bits is split into a multiple of a unit and a remainder below the unit. So one
-function compares both sums and decimals.
+function compares sums and decimals.
 """
 
 import math
@@ -20,12 +20,12 @@ from regulars.segments.analysis.engine.encoding import Array
 SUM_MAX: Final = 2**63 - 1
 # Doubles represent integers exactly up to this.
 DOUBLE_MAX: Final = 2**53
-# Digits before and after the decimal point that fit into 64 bits.
+# The number of digits before, and after, the decimal point that fit into 64 bits.
 DIGITS: Final = 18
 # The number 1 in units of 10^-18.
 _ONE: Final = 10**DIGITS
 _LOW_UNIT: Final = 1 << 32
-# The usual spelling of a decimal, whose parts fit into 64 bits.
+# A decimal whose whole number and fraction fit into 64 bits each.
 _USUAL: Final = rf"^(-?)([0-9]{{1,{DIGITS}}})(?:\.([0-9]{{1,{DIGITS}}}))?$"
 
 
@@ -34,7 +34,7 @@ SplitIntegers = tuple[Array, Array | None]
 
 
 def sum_by_index(values: Collection[tuple[Array, Array]], size: int) -> SplitIntegers:
-    """For pairs of arrays (indexes, values) the sum of the values at each index.
+    """Add up the values at each index, of pairs of arrays (indexes, values).
 
     Adding into an array takes a fifteenth of the time that grouping takes. The largest value and the number of rows
     bound every sum; if it can exceed 64 bits, the high and low 32 bits are summed separately.
@@ -64,7 +64,7 @@ class Summands(NamedTuple):
 
 
 def sum_groups(summands: Collection[Summands], size: int) -> Array:
-    """The sum at each index as 64-bit integers; OverflowError if they do not fit.
+    """Add up the values at each index, as 64-bit integers; raise OverflowError if a sum does not fit.
 
     Adding doubles is exact for sums of usual size, and faster than adding integers.
     """
@@ -89,7 +89,7 @@ def sum_groups(summands: Collection[Summands], size: int) -> Array:
 
 
 def are_within(numbers: SplitIntegers, low: int | None, high: int | None) -> Array:
-    """Which numbers are between two bounds, both included; None means no bound."""
+    """A mask of the numbers between two bounds, both included; None means no bound."""
     within = _are_below(numbers, None if high is None else high + 1, _LOW_UNIT)
     return within if low is None else within & ~_are_below(numbers, low, _LOW_UNIT)
 
@@ -102,7 +102,7 @@ def _add_up(values: Collection[tuple[Array, Array]], size: int, part_of: Callabl
 
 
 def _carry(whole: Array, remainder: Array, unit: int) -> tuple[Array, Array]:
-    """Add whole units of the remainder to the whole numbers, so that the remainder is from 0 to below the unit."""
+    """Carry units from the remainder to the whole numbers, so that the remainder is at least 0 and below the unit."""
     carried = remainder // unit
     return whole + carried, remainder - carried * unit
 
@@ -121,8 +121,8 @@ def _are_below(numbers: SplitIntegers, bound: int | None, unit: int) -> Array:
 class Numbers:
     """Decimals in insertion order, so that appending is cheap.
 
-    Each is a whole number and a fraction in units of 10^-18. A comparison with any decimal is then one with the nearest
-    multiple of that unit.
+    Each is a whole number and a fraction in units of 10^-18. A comparison with any decimal is a comparison with the
+    nearest multiple of that unit.
     """
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ class Numbers:
         return self._whole.nbytes + self._fraction.nbytes + self.is_readable.nbytes + 200 * len(self._long)
 
     def add(self, values: Sequence[str], is_number: Callable[[str], bool]) -> None:
-        """Parse and append the values; `is_number` decides whether a value in an unusual spelling is a number."""
+        """Parse and append the values; `is_number` decides whether a value with more digits or spaces is a number."""
         groups = pl.DataFrame({"text": pl.Series(values, dtype=pl.String)}).select(
             pl.col("text").str.extract_groups(_USUAL).struct.rename_fields(["minus", "whole", "remainder"])
         )
@@ -148,8 +148,8 @@ class Numbers:
         )
         usual = parts["whole"].is_not_null().to_numpy()
         old_size = self.is_readable.size
-        others = np.flatnonzero(~usual).tolist()
-        self._long |= {old_size + index: values[index] for index in others if is_number(values[index])}
+        unusual = np.flatnonzero(~usual).tolist()
+        self._long |= {old_size + index: values[index] for index in unusual if is_number(values[index])}
         sign = parts["sign"].to_numpy()
         whole, remainder = _carry(
             sign * parts["whole"].fill_null(0).to_numpy(), sign * parts["remainder"].to_numpy(), _ONE

@@ -1,4 +1,4 @@
-"""The distinct calendar days on which each customer bought."""
+"""Finds the distinct calendar days on which each customer bought."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 
 from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.encoding import Array
-from regulars.segments.analysis.engine.sales_runs import BOUGHT, EVER, SalesRun
+from regulars.segments.analysis.engine.sales_runs import ALL_DAYS, BOUGHT, SalesRun
 
 # A customer and a day are packed into one 64-bit key; the day is in the lower bits.
 _DAY_BITS: Final = 32
@@ -18,7 +18,7 @@ class PurchaseDays(NamedTuple):
 
     customer: Array
     day: Array
-    # What `starts` returns, if it was computed before.
+    # The result of `starts`, if it was computed before.
     known_starts: Array | None = None
 
     def where(self, selection: Array) -> "PurchaseDays":
@@ -33,12 +33,12 @@ class PurchaseDays(NamedTuple):
         return np.flatnonzero(begins_of(self.customer)) if self.known_starts is None else self.known_starts
 
     def are_among(self, others: "PurchaseDays") -> Array:
-        """A mask of the pairs that `others` contains too."""
+        """A mask of the pairs that `others` also contains."""
         keys, other_keys = _pack(self.customer, self.day), _pack(others.customer, others.day)
         positions = np.searchsorted(other_keys, keys)
         positions[positions == other_keys.size] = 0
-        among: Array = other_keys[positions] == keys if other_keys.size else np.zeros(keys.size, bool)
-        return among
+        is_common: Array = other_keys[positions] == keys if other_keys.size else np.zeros(keys.size, bool)
+        return is_common
 
 
 def begins_of(*columns: Array) -> Array:
@@ -51,21 +51,21 @@ def begins_of(*columns: Array) -> Array:
 
 
 def purchase_days(purchases: Iterable[tuple[Array, Array]]) -> PurchaseDays:
-    """The distinct days of purchases, which are pairs of arrays (customers, days)."""
+    """The distinct days of purchases, which are given as pairs of arrays (customers, days)."""
     return unpack(_merge_distinct([_pack(customer, day) for customer, day in purchases]))
 
 
 def purchase_keys(runs: Iterable[SalesRun], zone: Zone) -> Array:
-    """The sorted, packed purchase days of all sales of these runs. Each run (a stored chunk of sales) caches its own,
-    since runs do not change."""
+    """The sorted keys (customer and day) of all purchases of these runs. Each run (a stored chunk of sales) caches its
+    own keys, since runs do not change."""
     return _merge_distinct([_keys_of(run, zone) for run in runs])
 
 
-def merge_keys(keys: Array, more: Array) -> Array:
-    """The sorted keys of both arrays, each once."""
-    indexes = np.searchsorted(keys, more)
-    is_new = np.append(keys, -1)[indexes] != more
-    return np.insert(keys, indexes[is_new], more[is_new])
+def merge_keys(keys: Array, new_keys: Array) -> Array:
+    """Merge the sorted keys of two arrays, each once."""
+    indexes = np.searchsorted(keys, new_keys)
+    is_new = np.append(keys, -1)[indexes] != new_keys
+    return np.insert(keys, indexes[is_new], new_keys[is_new])
 
 
 def _keys_of(run: SalesRun, zone: Zone) -> Array:
@@ -81,11 +81,11 @@ def _keys_of(run: SalesRun, zone: Zone) -> Array:
 
 
 def _pack(customer: Array, day: Array) -> Array:
-    return (customer.astype(np.int64) << _DAY_BITS) + (day.astype(np.int64) - EVER[0])
+    return (customer.astype(np.int64) << _DAY_BITS) + (day.astype(np.int64) - ALL_DAYS[0])
 
 
 def unpack(keys: Array) -> PurchaseDays:
-    day = (keys & ((1 << _DAY_BITS) - 1)) + EVER[0]
+    day = (keys & ((1 << _DAY_BITS) - 1)) + ALL_DAYS[0]
     return PurchaseDays((keys >> _DAY_BITS).astype(np.int32), day.astype(np.int32))
 
 

@@ -1,5 +1,7 @@
-"""The SQL of the analysis process. One statement reads the list of runs, so that it is consistent, and blobs are
-transferred in binary."""
+"""The SQL with which the analysis process reads columnar data, which is stored in runs (immutable chunks).
+
+One statement reads the state and the list of runs, so that they are consistent; blobs are transferred in binary.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +17,7 @@ from regulars.segments.columns.model import Run
 
 
 class Snapshot(NamedTuple):
-    """The state of the columns (see `columns.model.State`) and their live runs, which are immutable chunks of data."""
+    """The state of the columns (see `columns.model.State`) and the list of their live runs."""
 
     epoch: int
     state: str
@@ -63,7 +65,7 @@ _FIND_DO_NOT_CONTACT = Prepared(
 
 
 async def find_do_not_contact_hashes(tx: Tx, organization_id: UUID) -> bytes:
-    """The first eight bytes of the hash of each do-not-contact number, for which no opt-in ever took effect."""
+    """The first eight bytes of the hash of each do-not-contact number: withdrawn, and no opt-in ever took effect."""
     [hashes] = await tx.connection.fetch_row(_FIND_DO_NOT_CONTACT, [organization_id.bytes])
     return bytes(hashes)
 
@@ -88,7 +90,7 @@ _FIND_ALL_BLOBS = Prepared(
 async def find_blobs(
     tx: Tx, organization_id: UUID, epoch: int, run_ids: Sequence[int], parts: Sequence[str] | None
 ) -> dict[tuple[int, str], bytes]:
-    """The named parts of these runs, or all parts; a part that a run lacks is absent."""
+    """Find the named parts of these runs, or all parts; a part that a run lacks is absent."""
     parameters: list[Any] = [organization_id.bytes, epoch.to_bytes(4, "big"), arrays.Bigints(run_ids).payload]
     if parts is not None:
         parameters.append(arrays.Texts(parts).payload)
@@ -102,7 +104,8 @@ async def find_blobs(
 
 
 async def find_erased_since(tx: Tx, organization_id: UUID, epoch: int) -> tuple[datetime | None] | None:
-    """Since when erased customers wait to be purged from the blobs of an epoch; None if the epoch is gone."""
+    """The time since which erased customers wait to be purged from the blobs of a build (epoch), in a tuple; None if
+    the build is gone."""
     rows = await tx.fetch(
         "SELECT erased_since FROM segment_columns WHERE organization_id = %s AND epoch = %s AND state <> 'ended'",
         (organization_id, epoch),

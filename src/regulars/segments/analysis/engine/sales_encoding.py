@@ -1,5 +1,8 @@
-"""How runs of sales, which are immutable chunks, are stored: each array is a separate part, so that a query loads only
-the parts it needs."""
+"""Encodes and decodes runs of sales, which are immutable stored chunks. Each array of a run is stored as a separate
+part, so that a query loads only the parts it needs.
+
+A flat array has one element per sale or per line; codes stand for stores, currencies and products.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -10,26 +13,26 @@ from regulars.segments.analysis.engine.encoding import Array, decode, decode_cod
 from regulars.segments.analysis.engine.sales_runs import SCALED, Dictionaries, is_product_part, scale_of
 from regulars.segments.columns.model import ERASED, SalesPack
 
-OF_SALES: Final = ("customer", "at_s", "store", "kind", "amount", "discount", "tax", "units", "lines")
-# The arrays of lines with a product and of lines without one. The key is the array with the index of each line's sale.
-OF_LINES: Final = {
+SALE_PARTS: Final = ("customer", "at_s", "store", "kind", "amount", "discount", "tax", "units", "lines")
+# The arrays of lines with a product and of lines without a product, by the array with the index of each line's sale.
+LINE_PARTS: Final = {
     "sale": ("product", "quantity", "line_units", "total"),
     "other_sale": ("other_units", "other_total"),
 }
-PARTS: Final = (*OF_SALES, *OF_LINES, *OF_LINES["sale"], *OF_LINES["other_sale"])
+PARTS: Final = (*SALE_PARTS, *LINE_PARTS, *LINE_PARTS["sale"], *LINE_PARTS["other_sale"])
 _CODED: Final = ("store", "kind", "product", *SCALED)
 
 
 def unpack(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array]:
-    """All arrays of a packed run, flat and unsorted: one element per sale or per line."""
-    # In a pack product 0 means no product, and the others count from 1.
+    """All arrays of a packed run, flat and unsorted."""
+    # In a pack, product 0 means no product; products count from 1.
     products = np.concatenate((np.zeros(1, np.int64), dictionaries.map("product", pack.of_lines.products)))
     flat = _unpack_flat(pack, dictionaries)
     return flat | {"product": products[flat["product"]]}
 
 
 def unpack_grouped(pack: SalesPack, dictionaries: Dictionaries, product_parts: Iterable[str]) -> dict[str, Array]:
-    """All arrays of a packed run with lines grouped by product, and these product parts."""
+    """All arrays of a packed run with lines grouped by product, and the arrays of these product parts."""
     parts = group_by_product(sort_flat(_unpack_flat(pack, dictionaries)))
     products = [pack.of_lines.products[code - 1] for code in parts.pop("product").tolist()]
     return parts | {part: dictionaries.encode_products(part, products) for part in product_parts}
@@ -45,7 +48,7 @@ def _unpack_flat(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array
             "store": dictionaries.map("store", pack.stores)[read_numbers(pack.store)],
             "kind": 2 * dictionaries.map("kind", pack.currencies)[kind >> 1] + (kind & 1),
         },
-        {name: read_numbers(getattr(pack.of_lines, name)) for name in OF_LINES["sale"]},
+        {name: read_numbers(getattr(pack.of_lines, name)) for name in LINE_PARTS["sale"]},
     )
 
 
@@ -58,8 +61,8 @@ _MONEY: Final = ("amount", "discount", "tax")
 
 
 def with_sums_of_lines(sales: Mapping[str, Array], lines: Mapping[str, Array]) -> dict[str, Array]:
-    """Flat arrays of sales with the sum of their units, and of their lines; `lines` is in the order of the sales, and
-    product 0 means no product."""
+    """Combine flat arrays of sales and of their lines, and add the units of each sale. `lines` is in the order of the
+    sales; product 0 means no product."""
     sale = np.repeat(np.arange(sales["lines"].size), sales["lines"])
     ends = np.cumsum(sales["lines"])
     units_before = _starts(lines["line_units"])
@@ -84,7 +87,7 @@ def encode_parts(flat: Mapping[str, Array], dictionaries: Dictionaries) -> dict[
         "kind": _encode_kinds(flat["kind"], dictionaries),
         "product": encode_values([dictionaries.products.values[code] for code in products.tolist()], counts),
         # The sale indexes of a product ascend, so their differences are small numbers, which compress well.
-        **{name: encode(np.diff(flat[name], prepend=0)) for name in OF_LINES},
+        **{name: encode(np.diff(flat[name], prepend=0)) for name in LINE_PARTS},
         **{name: _encode_scaled(flat[name]) for name in SCALED},
     }
 
@@ -98,7 +101,7 @@ def _encode_scaled(values: Array) -> bytes:
 
 def read_part(name: str, content: bytes, dictionaries: Dictionaries) -> dict[str, Array]:
     """Decode a part into arrays with the organization-wide codes."""
-    if name in OF_LINES:
+    if name in LINE_PARTS:
         return {name: np.cumsum(decode(content), dtype=np.int32)}
     if name not in _CODED and not is_product_part(name):
         return {name: decode(content)}
@@ -117,7 +120,7 @@ def read_part(name: str, content: bytes, dictionaries: Dictionaries) -> dict[str
 
 
 def stored_as(part: str) -> str:
-    """The name of the stored array from which a part is decoded."""
+    """The name of the stored part from which a part is decoded."""
     return "product" if is_product_part(part) else part
 
 
@@ -158,8 +161,8 @@ def sort_flat(flat: Mapping[str, Array]) -> dict[str, Array]:
     order = np.argsort(flat["at_s"], kind="stable")
     new_index = np.empty_like(order)
     new_index[order] = np.arange(order.size)
-    parts = {name: flat[name][order] for name in OF_SALES}
-    for sale, names in OF_LINES.items():
+    parts = {name: flat[name][order] for name in SALE_PARTS}
+    for sale, names in LINE_PARTS.items():
         sales = new_index[flat[sale]]
         lines = np.argsort(sales if sale == "other_sale" else flat["product"].astype(np.int64) * order.size + sales)
         parts |= {sale: sales[lines], **{name: flat[name][lines] for name in names}}
@@ -168,16 +171,17 @@ def sort_flat(flat: Mapping[str, Array]) -> dict[str, Array]:
 
 def merge(runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
     """Concatenate flat runs and sort the result."""
-    firsts = np.cumsum([0, *(run["customer"].size for run in runs)])[:-1]
+    offsets = np.cumsum([0, *(run["customer"].size for run in runs)])[:-1]
     shifted = [
-        {**run, **{sale: run[sale].astype(np.int64) + first for sale in OF_LINES}}
-        for run, first in zip(runs, firsts, strict=True)
+        {**run, **{sale: run[sale].astype(np.int64) + offset for sale in LINE_PARTS}}
+        for run, offset in zip(runs, offsets, strict=True)
     ]
     return sort_flat({name: np.concatenate([run[name] for run in shifted]) for name in PARTS})
 
 
 def split_erased(flat: Mapping[str, Array], erased_customers: Array) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The sales of customers who exist, and those of erased customers without the customer; both sorted."""
+    """Split sales into those of existing customers, and those of erased customers, without the customer; both
+    sorted."""
     flat = sort_flat(flat)
     is_erased = np.isin(flat["customer"], erased_customers)
     erased = _take(flat, is_erased)
@@ -185,9 +189,9 @@ def split_erased(flat: Mapping[str, Array], erased_customers: Array) -> tuple[di
 
 
 def _take(flat: Mapping[str, Array], mask: Array) -> dict[str, Array]:
-    parts = {name: flat[name][mask] for name in OF_SALES}
+    parts = {name: flat[name][mask] for name in SALE_PARTS}
     new_index = np.cumsum(mask) - 1
-    for sale, names in OF_LINES.items():
+    for sale, names in LINE_PARTS.items():
         lines = mask[flat[sale]]
         parts |= {sale: new_index[flat[sale][lines]], **{name: flat[name][lines] for name in names}}
     return parts

@@ -1,5 +1,5 @@
-"""Runs of sales in memory. A run is an immutable stored chunk of sales; each has its own arrays, which are its parts,
-and all runs share dictionaries of stores and products."""
+"""Runs of sales in memory, and selections of their sales and lines. A run is an immutable stored chunk of sales; its
+arrays are called parts, and all runs share dictionaries of stores, currencies and products."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ import numpy as np
 
 from regulars.catalog.model import spell
 from regulars.segments.analysis.engine.calendar import Zone, number_of
-from regulars.segments.analysis.engine.coded_values import UNREADABLE, YES, Values
+from regulars.segments.analysis.engine.coded_values import UNREADABLE, YES, CodedColumn
 from regulars.segments.analysis.engine.encoding import Array, Dictionary
 from regulars.segments.columns.model import Run
 
-# If more products than this match, the lines are selected by a mask instead of one slice per product.
+# With more matching products, lines are selected by a mask instead of one slice per product.
 SLICES_MAX: Final = 2_000
 # Names of the product parts: external ids, names, and properties (this prefix and the key of the property).
-IDS: Final = "ids"
-NAMES: Final = "names"
-PROPERTY: Final = "p:"
-# The prefix of derived parts with purchase days; the name of the time zone follows.
+PRODUCT_IDS: Final = "ids"
+PRODUCT_NAMES: Final = "names"
+PROPERTY_PREFIX: Final = "p:"
+# The prefix of cached parts with purchase days; the name of the time zone follows.
 BOUGHT: Final = "bought:"
 # Parts whose unit is a millionth; they are stored divided by the greatest common divisor of their values.
 SCALED: Final = ("units", "quantity", "line_units", "other_units")
@@ -49,7 +49,7 @@ class Dictionaries:
         self.currencies = Dictionary()
         # Code 0 means no product, so the codes of products begin at 1.
         self.products = Dictionary([b""])
-        self._product_values: dict[str, Values] = {}
+        self._product_values: dict[str, CodedColumn] = {}
         self._lock = Lock()
 
     @property
@@ -57,9 +57,9 @@ class Dictionaries:
         product_values = sum(column.nbytes for column in self._product_values.values())
         return self.stores.nbytes + self.currencies.nbytes + self.products.nbytes + product_values
 
-    def product_values(self, part: str) -> Values:
-        """The distinct values of a product part and their parsed forms; the runs contain the codes."""
-        return self._product_values.setdefault(part, Values(Dictionary(), np.zeros(0, np.int32)))
+    def product_values(self, part: str) -> CodedColumn:
+        """The distinct values of a product part, with their parsed forms; the runs contain their codes."""
+        return self._product_values.setdefault(part, CodedColumn(Dictionary(), np.zeros(0, np.int32)))
 
     def encode_products(self, part: str, products: Sequence[bytes]) -> Array:
         """The code of each product's value; NONE if the product has no value."""
@@ -85,13 +85,13 @@ def scale_of(part: str) -> str:
 
 def is_product_part(part: str) -> bool:
     """Whether the part is a value of products."""
-    return part in {IDS, NAMES} or part.startswith(PROPERTY)
+    return part in {PRODUCT_IDS, PRODUCT_NAMES} or part.startswith(PROPERTY_PREFIX)
 
 
 def _value_of(part: str, product: _Product) -> str | None:
-    if part in {IDS, NAMES}:
-        return product.external_id if part == IDS else product.name
-    value = (product.properties or {}).get(part.removeprefix(PROPERTY))
+    if part in {PRODUCT_IDS, PRODUCT_NAMES}:
+        return product.external_id if part == PRODUCT_IDS else product.name
+    value = (product.properties or {}).get(part.removeprefix(PROPERTY_PREFIX))
     return None if value is None else spell(value)
 
 
@@ -118,7 +118,7 @@ class SalesRun:
         return sum(part.nbytes for part in self.parts.values())
 
     def days(self, zone: Zone) -> Array:
-        """The local days of the sales. The exact times are dropped from memory, since conditions only use days."""
+        """The local days of the sales, which replace the exact times in memory, since conditions only use days."""
         key = f"day:{zone.name}"
         if key not in self.parts:
             days = zone.days(self.parts["at_s"])
@@ -129,22 +129,22 @@ class SalesRun:
             del self.parts["at_s"]
         return self.parts[key]
 
-    def pick(self, passing: Array | None, *names: str) -> list[Array]:
-        """The named arrays, reduced to the lines whose product is in the mask `passing`; None selects all lines."""
+    def pick(self, products: Array | None, *names: str) -> list[Array]:
+        """The named arrays, reduced to the lines whose product is in the mask `products`; None selects all lines."""
         parts = [self.parts[name] for name in names]
-        if passing is None:
+        if products is None:
             return parts
-        starts, groups = self.parts["starts"], np.flatnonzero(passing)
-        if groups.size == passing.size:
+        starts, groups = self.parts["starts"], np.flatnonzero(products)
+        if groups.size == products.size:
             return parts
         if groups.size > SLICES_MAX:
-            lines = np.repeat(passing, np.diff(starts))
+            lines = np.repeat(products, np.diff(starts))
             return [part[lines] for part in parts]
         slices = list(zip(starts[groups].tolist(), starts[groups + 1].tolist(), strict=True))
         return [np.concatenate([part[first:last] for first, last in slices]) if slices else part[:0] for part in parts]
 
     def measures(self, name: str, values: Array) -> Array:
-        """Stored values of a part as amounts: cents are unchanged, quantities and units become millionths."""
+        """Stored values of a part in cents or millionths: cents are unchanged, quantities and units multiplied."""
         return values.astype(np.int64) * self.factor_of(name) if name in SCALED else values
 
     def factor_of(self, name: str) -> int:
@@ -153,7 +153,7 @@ class SalesRun:
 
 
 # A window that contains all days.
-EVER: Final = (number_of(date.min), number_of(date.max))
+ALL_DAYS: Final = (number_of(date.min), number_of(date.max))
 
 
 class ProductTruth(NamedTuple):
@@ -164,30 +164,30 @@ class ProductTruth(NamedTuple):
 
 
 class LineFilter(NamedTuple):
-    """Selects the lines that a condition wants, by the id of their product, a property of it, or both."""
+    """Selects the lines that match a condition, by the id of their product, a property of the product, or both."""
 
     ids: ProductTruth | None
     property: ProductTruth | None
     includes_unreadable: bool = False
 
-    def passing(self, run: SalesRun) -> Array:
+    def match_products(self, run: SalesRun) -> Array:
         """A mask of the products of a run that match."""
-        return self._of(run, YES, UNREADABLE) if self.includes_unreadable else self._of(run, YES)
+        return self._mask_products(run, YES, UNREADABLE) if self.includes_unreadable else self._mask_products(run, YES)
 
     def unreadable(self, run: SalesRun) -> Array:
         """A mask of the products whose property cannot be parsed as its type."""
-        return self._of(run, UNREADABLE)
+        return self._mask_products(run, UNREADABLE)
 
     def with_unreadable(self) -> "LineFilter":
-        """The same, but products with an unreadable property match too."""
+        """A filter for which products with an unreadable property match too."""
         return self._replace(includes_unreadable=True)
 
-    def _of(self, run: SalesRun, *wanted: np.int8) -> Array:
+    def _mask_products(self, run: SalesRun, *results: np.int8) -> Array:
         products = np.ones(run.parts["starts"].size - 1, bool)
         if self.ids is not None:
             products &= (self.ids.truth == YES)[run.parts[self.ids.part]]
         if self.property is not None:
-            products &= np.isin(self.property.truth, wanted)[run.parts[self.property.part]]
+            products &= np.isin(self.property.truth, results)[run.parts[self.property.part]]
         return products
 
 
@@ -226,7 +226,7 @@ class SalesSelection(NamedTuple):
 
 
 def select_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> SalesSelection:
-    if window == EVER:
+    if window == ALL_DAYS:
         return SalesSelection(run, 0, run.size)
     days = run.days(zone)
     if run.is_in_order:
@@ -237,7 +237,7 @@ def select_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> SalesSe
 
 def select_lines(selection: SalesSelection, lines: LineFilter | None, part: str) -> tuple[Array, Array]:
     run = selection.run
-    sale, values = run.pick(None if lines is None else lines.passing(run), "sale", part)
+    sale, values = run.pick(None if lines is None else lines.match_products(run), "sale", part)
     if not selection.is_whole:
         is_selected = selection.has(sale)
         sale, values = sale[is_selected], values[is_selected]

@@ -1,4 +1,4 @@
-"""The analysis process: it answers requests on a local socket, and compacts columns in the background."""
+"""The analysis process: answers requests on a local socket, and compacts the columnar data in the background."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ from regulars.segments.columns.model import BuildProgress
 from regulars.work.due import find_due_organizations
 from regulars.work.queue import Due
 
-# Connections: one per open request, one for compaction and one for the check of purged columns.
+# Database connections: one per open request, one for compaction and one for the check of purged columns.
 POOL_MAX: Final = REQUESTS_AT_ONCE + 2
 STATEMENT_TIMEOUT_MS: Final = 60_000
 COMPACT_EVERY_S: Final = 2.0
@@ -38,7 +38,7 @@ FORGET_EVERY_S: Final = 60.0
 # is longer, because the client stores each piece before it reads the next.
 READ_S_MAX: Final = 10.0
 PIECE_S_MAX: Final = 60.0
-# A limit because each such request has the ids of its audience in memory until the client has read them.
+# A limit because the ids of an audience stay in memory until the client has read them.
 FREEZES_AT_ONCE: Final = 4
 DEADLINE_S_MAX: Final = 60.0
 # A response that missed its deadline is retained this long for a repeated request.
@@ -59,7 +59,7 @@ def run(settings: Settings, url: str, *, path: Path, lifeline: int | None = None
 
 @contextlib.contextmanager
 def listening(path: Path) -> Iterator[socket.socket]:
-    """A socket in a private folder that only this user can connect to; a stale socket is removed."""
+    """Open a socket in a private folder, to which only this user can connect; remove a stale socket first."""
     make_folder(path.parent)
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as bound:
@@ -97,7 +97,8 @@ async def _run(settings: Settings, url: str, bound: socket.socket, *, lifeline: 
 
 
 class ConnectionHandler:
-    """Handles connections. A request that misses its deadline keeps running; a repeated request gets its response."""
+    """Handles connections. A request that misses its deadline continues; the same request, sent again, gets its
+    response."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

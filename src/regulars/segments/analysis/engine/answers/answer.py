@@ -1,5 +1,4 @@
-"""Computes the answer to an analytics question, and lists the parts (arrays) of the sales data that the answer
-reads."""
+"""Computes the answer to an analytics question, caches it, and lists the arrays of sales (parts) that it reads."""
 
 import asyncio
 from datetime import datetime
@@ -18,13 +17,13 @@ from regulars.segments.analysis.engine.answers.lift import answer_lift
 from regulars.segments.analysis.engine.answers.product_lines import OTHER_LINES, PRODUCT_LINES, part_of
 from regulars.segments.analysis.engine.answers.products import answer_products
 from regulars.segments.analysis.engine.answers.rfm import answer_rfm
-from regulars.segments.analysis.engine.answers.sales import SUMMED, answer_sales
+from regulars.segments.analysis.engine.answers.sales import SUMMED_PARTS, answer_sales
 from regulars.segments.analysis.engine.answers.tickets import RefusedQuestion, Tickets
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
 from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.customer_columns import PROFILE
 from regulars.segments.analysis.engine.loading import RequiredParts
-from regulars.segments.analysis.engine.sales_runs import IDS, NAMES
+from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PRODUCT_NAMES
 from regulars.segments.analysis.protocol import AnalysisRequest, AnalysisResponse, SegmentQuery
 from regulars.segments.columns.model import ANONYMOUS_SALES, IDENTIFIED_SALES
 
@@ -40,7 +39,7 @@ async def respond_to(
             return AnalysisResponse(answer=await answer_lift(tx, request.organization_id, tickets, question))
         answer = await asyncio.to_thread(_answer, cached, request.query, question, zone, tx.now)
         encoded = np.frombuffer(msgspec.msgpack.encode(answer), np.uint8)
-        cached.results.add(_key(cached, request.query, question), Result(encoded))
+        cached.results.add(_cache_key(cached, request.query, question), Result(encoded))
         return AnalysisResponse(answer=answer)
     except RefusedQuestion as error:
         return AnalysisResponse(fault=str(error))
@@ -51,15 +50,15 @@ async def respond_to(
 def find_answer(
     cached: CachedColumns, query: SegmentQuery, question: questions.Question, as_of: datetime
 ) -> questions.Answer | None:
-    """The cached answer to the same question, if no column changed since then; its time becomes `as_of`."""
+    """Find the cached answer to the same question, if no data changed since then; its time becomes `as_of`."""
     if isinstance(question, questions.LiftQuestion):
         return None
-    stored = cached.results.find(_key(cached, query, question))
+    stored = cached.results.find(_cache_key(cached, query, question))
     return None if stored is None else msgspec.structs.replace(_decode(stored.holds.tobytes()), as_of=as_of)
 
 
-def _key(cached: CachedColumns, query: SegmentQuery, question: questions.ColumnsQuestion) -> tuple[object, ...]:
-    """Runs, the stored chunks of the columns, never change. So the answer depends only on their ids and on the
+def _cache_key(cached: CachedColumns, query: SegmentQuery, question: questions.ColumnsQuestion) -> tuple[object, ...]:
+    """The data is stored in runs, which never change. So an answer depends only on the ids of the runs and on the
     do-not-contact numbers."""
     snapshot = cached.snapshot
     runs = tuple(run.id for run in snapshot.runs)
@@ -86,7 +85,7 @@ def _answer(
 
 
 def add_required(required: RequiredParts, query: SegmentQuery, question: questions.Question) -> RequiredParts:
-    """`required` plus the parts that the answer reads."""
+    """Add the parts that the answer reads."""
     sales = {"customer", "kind", "at_s", *_parts_of(question)}
     if question.store_ids is not None:
         sales.add("store")
@@ -101,13 +100,13 @@ def add_required(required: RequiredParts, query: SegmentQuery, question: questio
 def _parts_of(question: questions.Question) -> set[str]:
     match question:
         case questions.SalesQuestion():
-            return {*SUMMED, "store"} if question.by == "store" else set(SUMMED)
+            return {*SUMMED_PARTS, "store"} if question.by == "store" else set(SUMMED_PARTS)
         case questions.ProductsQuestion():
             keys = {part_of(question.by), *(part_of(group.key) for group in question.filters)}
-            names = {IDS, NAMES} if question.by.kind == "product" else {IDS}
+            names = {PRODUCT_IDS, PRODUCT_NAMES} if question.by.kind == "product" else {PRODUCT_IDS}
             return {*PRODUCT_LINES, *OTHER_LINES, *keys, *names}
         case questions.BasketQuestion():
             keys = {part_of(group.key) for group in question.filters}
-            return {*PRODUCT_LINES, *OTHER_LINES, *keys, IDS, NAMES}
+            return {*PRODUCT_LINES, *OTHER_LINES, *keys, PRODUCT_IDS, PRODUCT_NAMES}
         case _:
             return {"amount"}

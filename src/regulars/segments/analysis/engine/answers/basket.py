@@ -1,5 +1,5 @@
-"""Which other products are on the same tickets as the chosen products. Sales are read run by run; a run is a stored
-chunk of sales."""
+"""Answers the question which other products are on the same tickets as the chosen products. Sales are read run by run;
+a run is a stored chunk of sales."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from regulars.segments.analysis.engine.answers.product_lines import LineReader
 from regulars.segments.analysis.engine.answers.products import names_of
 from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
 from regulars.segments.analysis.engine.purchase_days import begins_of
-from regulars.segments.analysis.engine.sales_runs import IDS
+from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS
 from regulars.segments.analysis.questions import (
     PRODUCT_ROWS_MAX,
     BasketAnswer,
@@ -20,7 +20,7 @@ from regulars.segments.analysis.questions import (
 
 
 def answer_basket(tickets: Tickets, question: BasketQuestion, as_of: datetime) -> BasketAnswer:
-    product_ids = tickets.cached.dictionaries.product_values(IDS).dictionary.values
+    product_ids = tickets.cached.dictionaries.product_values(PRODUCT_IDS).dictionary.values
     reader = LineReader(tickets, question.currency, question.filters)
     counts = np.zeros(len(product_ids), np.int64)
     ticket_count = 0
@@ -32,8 +32,8 @@ def answer_basket(tickets: Tickets, question: BasketQuestion, as_of: datetime) -
     for run_id, has_line in sales_of_runs.items():
         run = tickets.cached.sales[run_id]
         ticket_count += int(np.count_nonzero(has_line))
-        is_other = (run.parts[IDS] >= 0) & ~reader.passing(run)
-        code = np.repeat(np.where(is_other, run.parts[IDS], -1), np.diff(run.parts["starts"])).astype(np.int64)
+        is_other = (run.parts[PRODUCT_IDS] >= 0) & ~reader.match_products(run)
+        code = np.repeat(np.where(is_other, run.parts[PRODUCT_IDS], -1), np.diff(run.parts["starts"])).astype(np.int64)
         sale = run.parts["sale"]
         # Each pair of a product and a sale counts once.
         is_counted = has_line[sale] & (code >= 0)

@@ -1,4 +1,5 @@
-"""Customers by the month of their first purchase: how many bought again, and what they spent."""
+"""Answers the question about cohorts, which are customers by the month of their first purchase: how many bought again,
+and what they spent."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -28,8 +29,7 @@ from regulars.segments.analysis.questions import (
     Period,
 )
 
-# Marks a customer who is in no cohort.
-_NONE = -1
+_NO_COHORT = -1
 
 
 class _Months(NamedTuple):
@@ -45,11 +45,11 @@ class _Months(NamedTuple):
 
 
 def answer_cohorts(tickets: Tickets, question: CohortsQuestion, as_of: datetime) -> CohortsAnswer:
-    months = _months(tickets, question)
+    months = _find_months(tickets, question)
     if months.cohorts <= 0:
         return CohortsAnswer(as_of=as_of, cohorts=())
     pairs = _customer_months(tickets, months)
-    cohort = _cohort_of_each(tickets, months, pairs)
+    cohort = _find_cohorts(tickets, months, pairs)
     bought_in, again = _count(months, pairs, cohort)
     nets = _nets(tickets, months, cohort)
     again_so_far, nets_so_far = again.cumsum(axis=1), nets.cumsum(axis=1)
@@ -76,7 +76,7 @@ def answer_cohorts(tickets: Tickets, question: CohortsQuestion, as_of: datetime)
     )
 
 
-def _months(tickets: Tickets, question: CohortsQuestion) -> _Months:
+def _find_months(tickets: Tickets, question: CohortsQuestion) -> _Months:
     """The months of the period between the first sale and today, at most 60."""
     window = window_of(question.period)
     sales = tickets.first_and_last_day(of_customers=True)
@@ -95,35 +95,35 @@ def _customer_months(tickets: Tickets, months: _Months) -> PurchaseDays:
     return PurchaseDays(bought.customer[starts], month[starts])
 
 
-def _cohort_of_each(tickets: Tickets, months: _Months, pairs: PurchaseDays) -> Array:
+def _find_cohorts(tickets: Tickets, months: _Months, pairs: PurchaseDays) -> Array:
     """The cohort of each customer, by customer number: the month of the first purchase.
 
     With chosen stores, only customers who bought at one of them in that month have a cohort.
     """
     firsts = first_days(tickets)
     window = months.buckets.window
-    is_known = (firsts >= window[0]) & (firsts <= window[1])
-    month = months.buckets.index(firsts[is_known])
+    is_in_window = (firsts >= window[0]) & (firsts <= window[1])
+    month = months.buckets.index(firsts[is_in_window])
     # There are at most 60 cohorts, and narrow numbers are looked up faster.
-    first_month = np.full(tickets.size, _NONE, np.int8)
-    first_month[is_known] = np.where(month < months.cohorts, month, _NONE)
+    first_month = np.full(tickets.size, _NO_COHORT, np.int8)
+    first_month[is_in_window] = np.where(month < months.cohorts, month, _NO_COHORT)
     if tickets.stores is None:
         return first_month
     is_first = first_month[pairs.customer] == pairs.day
-    cohort = np.full(tickets.size, _NONE, np.int8)
+    cohort = np.full(tickets.size, _NO_COHORT, np.int8)
     cohort[pairs.customer[is_first]] = pairs.day[is_first]
     return cohort
 
 
 def _count(months: _Months, pairs: PurchaseDays, cohort: Array) -> tuple[Array, Array]:
-    """For each cohort and month after its first: customers who bought in it, and those who bought again for the first
-    time in it."""
-    of_pair = cohort[pairs.customer]
-    after = pairs.day - of_pair
-    counted = of_pair != _NONE
+    """For each cohort and each month after its first: the customers who bought in the month, and those of them who
+    bought again for the first time."""
+    cohort_of_pair = cohort[pairs.customer]
+    after = pairs.day - cohort_of_pair
+    counted = cohort_of_pair != _NO_COHORT
     shape = months.cohorts, months.total
-    indexes = of_pair * np.int32(months.total) + after
-    # The months of a customer ascend, so the second one is the first in which the customer bought again.
+    indexes = cohort_of_pair * np.int32(months.total) + after
+    # The months of a customer ascend, so in the second month the customer bought again for the first time.
     again = counted.copy()
     again[:1] = False
     again[1:] &= (after[:-1] == 0) & (pairs.customer[1:] == pairs.customer[:-1])
@@ -140,11 +140,11 @@ def _nets(tickets: Tickets, months: _Months, cohort: Array) -> Array:
     size = shape[0] * shape[1] * shape[2]
     values = []
     for selection in tickets.select(months.buckets.window, of_customers=True):
-        of_sale = cohort.take(selection.of("customer"))
-        after = months.buckets.index_of(selection, tickets.zone) - of_sale
+        cohort_of_sale = cohort.take(selection.of("customer"))
+        after = months.buckets.index_of(selection, tickets.zone) - cohort_of_sale
         # `kind >> 1` is the currency.
-        indexes = (of_sale * np.int32(shape[1]) + after) * np.int32(shape[2]) + (selection.of("kind") >> 1)
+        indexes = (cohort_of_sale * np.int32(shape[1]) + after) * np.int32(shape[2]) + (selection.of("kind") >> 1)
         # Sales that are not counted are summed at one more index, which is cut off at the end.
-        indexes[(of_sale == _NONE) | (after < 0)] = size
+        indexes[(cohort_of_sale == _NO_COHORT) | (after < 0)] = size
         values.append(Summands(indexes, selection.of("amount")))
     return sum_groups(values, size + 1)[:size].reshape(shape)

@@ -1,4 +1,4 @@
-"""New and returning customers, how many bought again, and the time between purchases."""
+"""Answers the question about customers: new and returning, how many bought again, and the time between purchases."""
 
 from datetime import datetime
 from typing import Final
@@ -31,7 +31,8 @@ from regulars.segments.columns.model import IDENTIFIED_SALES, NO_CUSTOMER
 # The first day of each range of the time between purchases.
 INTERVAL_DAYS: Final = (1, 8, 15, 31, 61, 91, 181, 366)
 _NEXT_DAYS: Final = (*INTERVAL_DAYS[1:], None)
-# Whether the customer of a sale is new in the bucket of the sale, new in another bucket of the period, or neither.
+# The customer of a sale bought before the period, first bought in another day, week or month (bucket) of the period, or
+# first bought in the bucket of the sale.
 _RETURNING, _NEW_IN_PERIOD, _NEW_IN_BUCKET = range(3)
 
 
@@ -45,16 +46,16 @@ def answer_customers(tickets: Tickets, question: CustomersQuestion, as_of: datet
     if question.comparison is not None:
         compared_bucket = whole_bucket(question.comparison, sales_window)
         compared_nets = _nets(tickets, compared_bucket, firsts)
-        compared = _whole(
+        compared = _total(
             tickets, compared_bucket, purchases_of(tickets, compared_bucket.window), firsts, compared_nets
         )
     count, identified = _count_tickets(tickets, window_of(question.period))
     return CustomersAnswer(
         as_of=as_of,
-        buckets=tuple(_figures(tickets, buckets, bought, firsts, _split(nets))),
-        whole=_whole(tickets, whole_bucket(question.period, sales_window), bought, firsts, nets),
+        buckets=tuple(_figures(tickets, buckets, bought, firsts, _split_nets(nets))),
+        whole=_total(tickets, whole_bucket(question.period, sales_window), bought, firsts, nets),
         compared=compared,
-        intervals=_intervals(tickets, window_of(question.period), bought),
+        intervals=_count_intervals(tickets, window_of(question.period), bought),
         tickets=count,
         identified=identified,
     )
@@ -63,7 +64,8 @@ def answer_customers(tickets: Tickets, question: CustomersQuestion, as_of: datet
 def _figures(
     tickets: Tickets, buckets: Buckets, bought: PurchaseDays, firsts: Array, nets: tuple[Array, Array]
 ) -> list[CustomerFigures]:
-    """`nets` are those of new and of returning customers, for each bucket and currency."""
+    """Count the customers of each bucket. `nets` has the net of new and of returning customers, by bucket and
+    currency."""
     if len(buckets) == 1:
         starts = bought.starts
         bucket_of_start = np.zeros(starts.size, np.int32)
@@ -78,7 +80,7 @@ def _figures(
     size = len(buckets)
     # Four counts per bucket: the index is twice `is_new`, plus 1 for a second day.
     kinds = bucket_of_start * np.int32(4) + (is_new.view(np.int8) * np.int8(2) + has_second_day.view(np.int8))
-    # For each bucket: of returning customers and of new ones, those with one day and those with several.
+    # For each bucket: of returning and of new customers, those with one purchase day and those with several.
     counts = np.bincount(kinds, minlength=4 * size).reshape(size, 2, 2)
     all_customers, new, repeated = counts.sum(axis=(1, 2)), counts[:, 1].sum(axis=1), counts[:, :, 1].sum(axis=1)
     currencies = tickets.currencies
@@ -96,27 +98,27 @@ def _figures(
     ]
 
 
-def _whole(tickets: Tickets, whole: Buckets, bought: PurchaseDays, firsts: Array, nets: Array) -> CustomerFigures:
-    together = nets.sum(axis=0, keepdims=True)
-    of_new = together[:, _NEW_IN_PERIOD] + together[:, _NEW_IN_BUCKET]
-    return _figures(tickets, whole, bought, firsts, (of_new, together[:, _RETURNING]))[0]
+def _total(tickets: Tickets, bucket: Buckets, bought: PurchaseDays, firsts: Array, nets: Array) -> CustomerFigures:
+    totals = nets.sum(axis=0, keepdims=True)
+    new_nets = totals[:, _NEW_IN_PERIOD] + totals[:, _NEW_IN_BUCKET]
+    return _figures(tickets, bucket, bought, firsts, (new_nets, totals[:, _RETURNING]))[0]
 
 
-def _split(nets: Array) -> tuple[Array, Array]:
-    """For each bucket the net of customers who are new in it, and that of all others."""
+def _split_nets(nets: Array) -> tuple[Array, Array]:
+    """For each bucket the net of its new customers, and the net of all other customers."""
     return nets[:, _NEW_IN_BUCKET], nets[:, _RETURNING] + nets[:, _NEW_IN_PERIOD]
 
 
 def _nets(tickets: Tickets, buckets: Buckets, firsts: Array) -> Array:
-    """The net of each bucket, for returning customers, for those who are new in another bucket and those who are new in
-    this one, in each currency."""
+    """The net by bucket, by newness of the customer (returning, new in another bucket, new in this bucket) and by
+    currency."""
     shape = len(buckets), 3, len(tickets.currencies)
     window = buckets.window
     is_new = (firsts >= window[0]) & (firsts <= window[1])
     # Narrow numbers are looked up, compared and added in half of the time.
     narrow_dtype = np.dtype(np.int8 if shape[0] <= np.iinfo(np.int8).max else np.int16)
     size = shape[0] * shape[1] * shape[2]
-    # The 3 as well, in the type of the indexes.
+    # Constants in the type of the indexes, so that numpy does not convert the arrays.
     three, currencies = np.array([3, shape[2]], np.int16 if size <= np.iinfo(np.int16).max else np.int32)
     first_bucket = np.full(tickets.size, -1, narrow_dtype)
     first_bucket[is_new] = buckets.index(firsts[is_new])
@@ -134,7 +136,7 @@ def _nets(tickets: Tickets, buckets: Buckets, firsts: Array) -> Array:
 
 
 def _count_tickets(tickets: Tickets, window: Window) -> tuple[int, int]:
-    """The number of all tickets, and of those with a customer, even if the customer was erased."""
+    """Count all tickets, and the tickets with a customer, even if the customer was erased."""
     count = identified = 0
     for selection in tickets.select(window):
         size = selection.last - selection.first if selection.picked is None else selection.picked.size
@@ -144,7 +146,7 @@ def _count_tickets(tickets: Tickets, window: Window) -> tuple[int, int]:
     return count, identified
 
 
-def _intervals(tickets: Tickets, window: Window, bought: PurchaseDays) -> Intervals:
+def _count_intervals(tickets: Tickets, window: Window, bought: PurchaseDays) -> Intervals:
     history = all_purchases(tickets)
     is_later = history.within(window)
     is_later[history.starts] = False
@@ -154,10 +156,10 @@ def _intervals(tickets: Tickets, window: Window, bought: PurchaseDays) -> Interv
         later = later[members]
     if tickets.stores is not None:
         later = later[history.where(later).are_among(bought)]
-    of_days = np.bincount(history.day[later] - history.day[later - 1])
-    counts = [int(of_days[first:after].sum()) for first, after in zip(INTERVAL_DAYS, _NEXT_DAYS, strict=True)]
+    counts_by_days = np.bincount(history.day[later] - history.day[later - 1])
+    counts = [int(counts_by_days[first:after].sum()) for first, after in zip(INTERVAL_DAYS, _NEXT_DAYS, strict=True)]
     ends = (None if after is None else after - 1 for after in _NEXT_DAYS)
-    return Intervals(counts=tuple(map(IntervalCount, INTERVAL_DAYS, ends, counts)), median_days=_median(of_days))
+    return Intervals(counts=tuple(map(IntervalCount, INTERVAL_DAYS, ends, counts)), median_days=_median(counts_by_days))
 
 
 def _median(counts: Array) -> float | None:

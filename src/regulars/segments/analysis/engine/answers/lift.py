@@ -1,12 +1,11 @@
-"""What two groups of customers spent in the same days: sums for the comparison in `segments/effect.py`.
+"""Answers the question what two groups of customers spent in the same days; `segments/effect.py` compares the sums.
 
-The columnar data does not have the exact order of the sales of a day, on which the matching of returns depends. So the
-sales of customers who bought in the window and returned something in the window or in the 30 days after it, which are a
-few in a hundred, are read from the sales table.
+The matching of returns depends on the exact order of the sales of a day, which the columnar data does not have. So the
+sales of customers who bought in the window, and returned something in it or in the 30 days after it, are read from the
+sales table; they are a few in a hundred.
 
 An arm is one of the two groups: treated or held out. A customer is identified by an index, which is the position in the
-customer columns. The `kind` of a sale is twice the
-code of its currency, plus 1 for a return.
+customer columns. The `kind` of a sale is twice the code of its currency, plus 1 for a return.
 """
 
 import asyncio
@@ -32,25 +31,23 @@ from regulars.segments.analysis.questions import ArmPeople, ArmSums, LiftAnswer,
 from regulars.segments.effect import slope_of
 
 BEFORE_DAYS: Final = 365
-# One day more than 30, because a change to or from summer time can move a return at the end of the 30 days to the next
-# calendar day.
+# One day more than 30, because a change to or from summer time can move a return at the end to the next calendar day.
 _RETURN_DAYS: Final = RETURN_WITHIN.days + 1
-# How many customers' sales are read from the sales table at a time.
-READ_CUSTOMERS: Final = 2_000
-# Bootstrap: customers are divided into this many parts, and parts are sampled instead of single customers, which is
-# faster.
+# The sales of this many customers are read from the sales table at a time.
+BATCH_CUSTOMERS: Final = 2_000
+# Bootstrap: samples consist of parts of the customers instead of single customers, which is faster.
 _PARTS: Final = 200
 _SAMPLES: Final = 1_000
-_INTERVAL: Final = (2.5, 97.5)
+_INTERVAL_PERCENTILES: Final = (2.5, 97.5)
 _TREATED, _HELD_OUT = range(2)
 _NO_ARM: Final = -1
 
 
 async def answer_lift(tx: Tx, organization_id: UUID, tickets: Tickets, question: LiftQuestion) -> LiftAnswer:
-    groups = await asyncio.to_thread(Groups, tickets, question)
+    groups = await asyncio.to_thread(ComparedGroups, tickets, question)
     since = groups.since
-    for first in range(0, groups.with_returns.size, READ_CUSTOMERS):
-        batch = groups.with_returns[first : first + READ_CUSTOMERS].tolist()
+    for first in range(0, groups.with_returns.size, BATCH_CUSTOMERS):
+        batch = groups.with_returns[first : first + BATCH_CUSTOMERS].tolist()
         indexes = {tickets.cached.profile_of(index): index for index in batch}
         sales = await find_customer_sales(tx, organization_id, dict.fromkeys(indexes, since))
         await asyncio.to_thread(groups.match, {indexes[profile_id]: rows for profile_id, rows in sales.items()})
@@ -65,8 +62,8 @@ class _Sales(NamedTuple):
     amount: Array
 
 
-class Groups:
-    """Both groups of customers, and their sales."""
+class ComparedGroups:
+    """Both groups of customers, with their sales."""
 
     def __init__(self, tickets: Tickets, question: LiftQuestion) -> None:
         self._tickets = tickets
@@ -76,7 +73,7 @@ class Groups:
         self._arm = np.full(tickets.size, _NO_ARM, np.int8)
         # The first day of each customer's separate window, by customer index; None if all customers have the same
         # window.
-        self._first: Array | None = None
+        self._first_days: Array | None = None
         self._assign(question.treated, question.held_out)
         self.people = [int(np.count_nonzero(self._arm == arm)) for arm in (_TREATED, _HELD_OUT)]
         first, last = self._window
@@ -86,15 +83,15 @@ class Groups:
             self._select((assigned_on - BEFORE_DAYS, assigned_on - 1), days_after_first=(-BEFORE_DAYS, -1))
         )
         self._bought = [
-            _where(sales, sales.kind & 1 == 0)
+            _filter_sales(sales, sales.kind & 1 == 0)
             for sales in self._select((first, last), days_after_first=(0, self._own_days))
         ]
         returns = self._select((first, last + _RETURN_DAYS), days_after_first=(0, self._own_days + _RETURN_DAYS))
-        has_returned = self._mask(_where(sales, sales.kind & 1 == 1) for sales in returns)
+        has_returned = self._mask(_filter_sales(sales, sales.kind & 1 == 1) for sales in returns)
         # The customers whose returns must be matched.
         self.with_returns = np.flatnonzero(self._mask(self._bought) & has_returned)
-        # By currency and customer index: what these customers spent.
-        self._matched: dict[str, dict[int, int]] = defaultdict(dict)
+        # What these customers spent, by currency and customer index.
+        self._spend_with_returns: dict[str, dict[int, int]] = defaultdict(dict)
 
     def _assign(self, treated: ArmPeople, held_out: ArmPeople) -> None:
         ids, days = treated.profile_ids + held_out.profile_ids, treated.first_days + held_out.first_days
@@ -107,13 +104,13 @@ class Groups:
         )
         self._arm[indexes[are_found]] = arms[are_found]
         if days:
-            self._first = np.full(self._tickets.size, self._window[0], np.int32)
-            self._first[indexes[are_found]] = np.frombuffer(days, "<i4")[are_found]
+            self._first_days = np.full(self._tickets.size, self._window[0], np.int32)
+            self._first_days[indexes[are_found]] = np.frombuffer(days, "<i4")[are_found]
 
     def _select(self, window: Window, *, days_after_first: tuple[int, int]) -> Iterator[_Sales]:
         """The sales of both groups in the window or, if each customer has a separate window, in the range
         `days_after_first`, counted from the first day of that customer's window."""
-        if self._first is not None:
+        if self._first_days is not None:
             window = (
                 self._window[0] + min(0, days_after_first[0]),
                 self._window[1] + max(0, days_after_first[1] - self._own_days),
@@ -121,10 +118,10 @@ class Groups:
         for selection in self._tickets.select(window, of_customers=True):
             customer = selection.of("customer")
             mask = self._arm.take(customer) != _NO_ARM
-            if self._first is not None:
-                day = selection.days(self._tickets.zone) - self._first.take(customer)
+            if self._first_days is not None:
+                day = selection.days(self._tickets.zone) - self._first_days.take(customer)
                 mask &= (day >= days_after_first[0]) & (day <= days_after_first[1])
-            yield _where(_Sales(customer, selection.of("kind"), selection.of("amount")), mask)
+            yield _filter_sales(_Sales(customer, selection.of("kind"), selection.of("amount")), mask)
 
     def _mask(self, sales: Iterator[_Sales] | Sequence[_Sales]) -> Array:
         mask = np.zeros(self._tickets.size, bool)
@@ -144,29 +141,29 @@ class Groups:
         """Compute the spend of these customers from their sales in the sales table."""
         for index, sales_of_customer in sales.items():
             first, last = self._window
-            if self._first is not None:
-                first = int(self._first[index])
+            if self._first_days is not None:
+                first = int(self._first_days[index])
                 last = first + self._own_days
             since, until = (self._midnight(day) for day in (first, last + 1))
             returned = match_loaded(sales_of_customer).returned_cents
             for sale in sales_of_customer:
                 if not sale.is_return and since <= sale.occurred_at < until:
-                    spent = self._matched[sale.currency]
+                    spent = self._spend_with_returns[sale.currency]
                     spent[index] = spent.get(index, 0) + net_cents(sale.total_cents, returned.get(sale.id, 0))
 
     def add_up(self) -> Iterator[LiftSums]:
         """The sums for each currency in which customers bought in the window."""
         size = self._tickets.size
         for code, currency in enumerate(self._tickets.currencies):
-            bought = [_where(sales, sales.kind == 2 * code) for sales in self._bought]
+            bought = [_filter_sales(sales, sales.kind == 2 * code) for sales in self._bought]
             spend = sum_groups([Summands(sales.customer, sales.amount) for sales in bought], size)
             has_bought = self._mask(bought)
             spend[self.with_returns], has_bought[self.with_returns] = 0, False
-            matched = self._matched[currency]
+            matched = self._spend_with_returns[currency]
             indexes = np.fromiter(matched, np.intp, len(matched))
             spend[indexes], has_bought[indexes] = np.fromiter(matched.values(), np.int64, len(matched)), True
             if has_bought.any():
-                of_currency = (_where(sales, sales.kind >> 1 == code) for sales in self._before)
+                of_currency = (_filter_sales(sales, sales.kind >> 1 == code) for sales in self._before)
                 before = sum_groups([Summands(sales.customer, sales.amount) for sales in of_currency], size)
                 yield self._sums(currency, spend, before, has_bought)
 
@@ -176,11 +173,11 @@ class Groups:
         adjusted = spend - slope_of(treated, held_out) * before
         rng = np.random.default_rng(0)
         means = [_sample_means(indexes, adjusted[indexes], rng) for indexes in groups]
-        low, high = np.percentile(means[_TREATED] - means[_HELD_OUT], _INTERVAL).tolist()
+        low, high = np.percentile(means[_TREATED] - means[_HELD_OUT], _INTERVAL_PERCENTILES).tolist()
         return LiftSums(currency, treated, held_out, (low, high))
 
 
-def _where(sales: _Sales, mask: Array) -> _Sales:
+def _filter_sales(sales: _Sales, mask: Array) -> _Sales:
     return sales if mask.all() else _Sales(*(part[mask] for part in sales))
 
 
@@ -205,9 +202,9 @@ def _exact_sum(values: Array) -> int:
 
 
 def _sample_means(indexes: Array, values: Array, rng: np.random.Generator) -> Array:
-    """The means of random samples of customers; whole parts are drawn, with replacement."""
+    """The means of random samples of customers, which consist of whole parts, drawn with replacement."""
     part = indexes % _PARTS
     sums, sizes = np.bincount(part, values, _PARTS), np.bincount(part, minlength=_PARTS)
-    times = rng.multinomial(_PARTS, np.full(_PARTS, 1 / _PARTS), _SAMPLES)
-    means: Array = (times @ sums) / np.maximum(1, times @ sizes)
+    draws = rng.multinomial(_PARTS, np.full(_PARTS, 1 / _PARTS), _SAMPLES)
+    means: Array = (draws @ sums) / np.maximum(1, draws @ sizes)
     return means

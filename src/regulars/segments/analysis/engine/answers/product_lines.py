@@ -1,4 +1,4 @@
-"""Lines of sales, grouped by what the question asks for: the product, a property of the product, or the store.
+"""Reads lines of sales, grouped by the key of the question: the product, a property of the product, or the store.
 
 Sales are read run by run; a run is an immutable stored chunk of sales.
 """
@@ -14,10 +14,10 @@ from regulars.segments.analysis.engine.answers.tickets import RefusedQuestion, T
 from regulars.segments.analysis.engine.encoding import NONE, Array, Dictionary
 from regulars.segments.analysis.engine.numbers import SUM_MAX, Summands
 from regulars.segments.analysis.engine.purchase_days import begins_of
-from regulars.segments.analysis.engine.sales_runs import IDS, PROPERTY, SalesRun, SalesSelection
+from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PROPERTY_PREFIX, SalesRun, SalesSelection
 from regulars.segments.analysis.questions import ProductGroup, ProductKey
 
-# Numbers of groups: 0 has the lines without a product, 1 the products without the property, then one group per value.
+# Group numbers: lines without a product, products without the property, then one group per value.
 NO_PRODUCT, UNSET, FIRST_VALUE = range(3)
 PRODUCT_LINES: Final = ("sale", "line_units", "total")
 OTHER_LINES: Final = ("other_sale", "other_units", "other_total")
@@ -27,8 +27,8 @@ _PURCHASE, _RETURN, _NOT_COUNTED = range(3)
 class Lines(NamedTuple):
     """Lines of one run: the sale of each line, whether it is a return, and its values.
 
-    `groups` has the group of each line or, with `starts`, of each range of adjacent lines; `starts` has
-    the first line of each range.
+    `groups` has the group of each line or, with `starts`, of each range of adjacent lines; `starts` has the first line
+    of each range.
     """
 
     run: SalesRun
@@ -47,18 +47,17 @@ class Lines(NamedTuple):
         return values if self.starts is None else np.repeat(values, np.diff(self.starts, append=self.sale.size))
 
     def summands(self, values: Array, factor: int = 1) -> Summands:
-        """The values of lines, to be summed by group. Ranges of lines are summed here first, which takes a third of the
-        time."""
+        """The values of lines, to be summed by group. Ranges of lines are summed here, which is three times as fast."""
         sum_max = values.size * max(abs(int(values.min())), abs(int(values.max())))
         if self.starts is None or sum_max > SUM_MAX:
             return Summands(self.look_up(np.arange(int(self.groups.max()) + 1)), values, factor)
-        # A conversion before is faster than one inside the sum, and narrow numbers are added faster.
+        # A conversion before the sum is faster than a conversion inside it, and 32-bit numbers are added faster.
         longest = int(np.diff(self.starts, append=values.size).max())
         dtype = np.int32 if sum_max // values.size * longest <= np.iinfo(np.int32).max else np.int64
         return Summands(self.groups, np.add.reduceat(values.astype(dtype, copy=False), self.starts), factor)
 
     def returned(self) -> Summands:
-        """The units that were returned, which are few."""
+        """The returned units, to be summed by group."""
         indexes = np.flatnonzero(self.is_return)
         ranges = indexes if self.starts is None else np.searchsorted(self.starts, indexes, "right") - 1
         return Summands(self.groups[ranges], self.units[indexes], self.unit_scale)
@@ -68,9 +67,9 @@ def part_of(key: ProductKey) -> str:
     """The part of the sales data that a key reads."""
     match key.kind:
         case "product":
-            return IDS
+            return PRODUCT_IDS
         case "property":
-            return PROPERTY + key.property
+            return PROPERTY_PREFIX + key.property
         case "store":
             return "store"
 
@@ -95,17 +94,17 @@ class LineReader:
         """The lines of a window with their groups."""
         for selection in self._tickets.mask(window):
             run = selection.run
-            sales = self._kinds_of(selection)
-            passing = self.passing(run)
-            if passing.any():
-                by_product = None if passing.all() else passing
+            sales = self._classify_sales(selection)
+            products = self.match_products(run)
+            if products.any():
+                by_product = None if products.all() else products
                 group = None if key.kind == "store" else run.parts[part_of(key)] + np.int32(FIRST_VALUE)
                 yield from _lines_of(selection, sales, PRODUCT_LINES, by_product, group)
             if all(group.kind == "no_product" for group in self._product_filters):
                 group = None if key.kind == "store" else np.full(1, NO_PRODUCT, np.int32)
                 yield from _lines_of(selection, sales, OTHER_LINES, None, group)
 
-    def passing(self, run: SalesRun) -> Array:
+    def match_products(self, run: SalesRun) -> Array:
         """A mask of the products of a run that belong to all groups of `filters`."""
         products = np.ones(run.parts["starts"].size - 1, bool)
         for group in self._product_filters:
@@ -113,9 +112,9 @@ class LineReader:
             products &= codes == self._code_of(group) if group.kind != "no_product" else False
         return products
 
-    def _kinds_of(self, selection: SalesSelection) -> Array:
-        """For each sale of the run whether it is a counted purchase, a counted return, or not counted. So each line
-        needs one lookup instead of several."""
+    def _classify_sales(self, selection: SalesSelection) -> Array:
+        """For each sale of the run: _PURCHASE, _RETURN or _NOT_COUNTED. So each line needs one lookup instead of
+        several."""
         sales = np.full(selection.run.size, _NOT_COUNTED, np.int8)
         kind, in_window = selection.all_of("kind"), sales[selection.first : selection.last]
         is_purchase, is_return = (kind == self._kinds[0]).view(np.int8), (kind == self._kinds[1]).view(np.int8)
@@ -127,7 +126,7 @@ class LineReader:
         return sales
 
     def _code_of(self, group: ProductGroup) -> int:
-        """The code of the value of a group; if the value does not exist, a code that no product and no store has."""
+        """The code of a group's value; if the value does not exist, a code that no product and no store has."""
         if group.kind == "unset":
             return NONE
         if group.key.kind == "store":
@@ -142,16 +141,16 @@ def _lines_of(
     selection: SalesSelection,
     sales: Array,
     names: tuple[str, str, str],
-    passing: Array | None,
+    products: Array | None,
     group_of_product: Array | None,
 ) -> Iterator[Lines]:
     """`group_of_product` is None if the groups are stores; for lines without a product it has one element."""
     run = selection.run
     sale_of_line = run.parts[names[0]]
     indexes = _line_indexes(selection, sale_of_line)
-    if passing is not None:
-        is_passing = np.repeat(passing, np.diff(run.parts["starts"]))
-        indexes = np.flatnonzero(is_passing) if indexes is None else indexes[is_passing[indexes]]
+    if products is not None:
+        is_matching = np.repeat(products, np.diff(run.parts["starts"]))
+        indexes = np.flatnonzero(is_matching) if indexes is None else indexes[is_matching[indexes]]
     sale = sale_of_line if indexes is None else sale_of_line[indexes]
     kind = sales.take(sale)
     is_counted = kind != _NOT_COUNTED
@@ -174,8 +173,8 @@ def _lines_of(
 
 
 def _line_indexes(selection: SalesSelection, sale_of_line: Array) -> Array | None:
-    """The indexes of the lines whose sale is in the selection; None (all lines) if that is more than half of the
-    run."""
+    """The indexes of the lines whose sale is in the selection; None, which means all lines, if it has more than half of
+    the run."""
     if 2 * (selection.last - selection.first) > selection.run.size:
         return None
     return np.flatnonzero((sale_of_line >= selection.first) & (sale_of_line < selection.last))
@@ -198,8 +197,8 @@ class DistinctPairs(NamedTuple):
 
 
 def distinct_pairs(pairs: Sequence[tuple[Array, Array]], groups: int, size: int) -> DistinctPairs:
-    """The distinct pairs of pairs of arrays (groups, values below `size`). 32-bit numbers are sorted in half of the
-    time."""
+    """Find the distinct pairs in pairs of arrays (groups, values below `size`). 32-bit numbers are sorted twice as
+    fast."""
     dtype = np.dtype(np.uint32 if groups * size < 1 << 32 else np.int64)
     multiplier: Array = np.array(size, dtype)
     keys = np.concatenate(

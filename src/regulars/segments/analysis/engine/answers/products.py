@@ -1,4 +1,5 @@
-"""Products and categories: net, units, returns, tickets and customers of the largest groups, and of the others.
+"""Answers the question about products: net, units, returns, tickets and customers of the largest groups of products,
+and of all smaller groups together.
 
 Sales are read run by run; a run is an immutable stored chunk of sales.
 """
@@ -23,7 +24,7 @@ from regulars.segments.analysis.engine.answers.product_lines import (
 from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.numbers import Summands, sum_groups
-from regulars.segments.analysis.engine.sales_runs import IDS, NAMES, SalesRun
+from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PRODUCT_NAMES, SalesRun
 from regulars.segments.analysis.questions import (
     PRODUCT_ROWS_MAX,
     TREND_WEEKS,
@@ -37,8 +38,8 @@ from regulars.segments.columns.model import IDENTIFIED_SALES
 
 
 class _Ranks(NamedTuple):
-    """The groups that get their own row, and the row of each group; all other groups share the last row. `total_groups`
-    counts all of them."""
+    """The groups that get a row of their own, and the row of each group; all smaller groups share the last row.
+    `total_groups` counts all groups."""
 
     groups: Sequence[int]
     of_group: Array
@@ -76,7 +77,7 @@ def answer_products(tickets: Tickets, question: ProductsQuestion, as_of: datetim
 
 
 class _Sums(NamedTuple):
-    """Sums for each group."""
+    """Sums for each group; `present` is a mask of the groups that have lines."""
 
     net: Array
     sold: Array
@@ -84,7 +85,7 @@ class _Sums(NamedTuple):
     present: Array
 
     def of_rows(self, ranks: _Ranks) -> tuple[list[int], list[int], list[int]]:
-        """The sums for each row, and at the end those of all rows together."""
+        """The sums for each row, followed by the total."""
         net, sold, returned = (
             sum_groups([Summands(ranks.of_group, values)], ranks.rows).tolist()
             for values in (self.net, self.sold, self.returned)
@@ -106,7 +107,7 @@ def _sums(lines: Iterable[Lines], size: int) -> _Sums:
 
 
 def _rank(nets: Array, present: Array, rows_max: int) -> _Ranks:
-    """The groups with the largest net first; the groups without a value come after them."""
+    """Rank the groups by net, the largest first; the groups without a value come last."""
     groups = FIRST_VALUE + np.flatnonzero(present[FIRST_VALUE:])
     order = _largest(nets[groups], rows_max)
     without_value = [group for group in (UNSET, NO_PRODUCT) if present[group]]
@@ -125,7 +126,7 @@ def _largest(values: Array, count: int) -> Array:
 def _figures(
     ranks: _Ranks, counts: tuple[list[int], list[int]], weekly_nets: Array, sums: _Sums, compared_sums: _Sums | None
 ) -> list[ProductFigures]:
-    """The figures of each row, and at the end those of all rows together."""
+    """The figures of each row, followed by those of all rows together."""
     net, sold, returned = sums.of_rows(ranks)
     compared_net = None if compared_sums is None else compared_sums.of_rows(ranks)[0]
     weeks = np.vstack((weekly_nets, weekly_nets.sum(axis=0)))
@@ -144,18 +145,18 @@ def _figures(
 
 
 def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[list[int], list[int]]:
-    """For each row the number of purchases with a line of the row and of customers who made one; at the end the numbers
-    for all rows together."""
-    # Lines with and without a product belong to the same sales, so both are collected per run. Returned lines get an
-    # additional last row, which is not counted.
-    of_runs: dict[int, list[tuple[Array, Array]]] = {}
+    """For each row the number of purchases with a line of the row, and of the customers who made them; each list ends
+    with the number for all rows together."""
+    # A sale may have lines with and without a product, which are in separate batches, so pairs of row and sale are
+    # collected per run. Returned lines get an additional last row, which is not counted.
+    pairs_of_runs: dict[int, list[tuple[Array, Array]]] = {}
     for batch in lines:
         row = np.where(batch.is_return, np.int32(ranks.rows), batch.look_up(ranks.of_group))
-        of_runs.setdefault(batch.run.run.id, []).append((row, batch.sale))
+        pairs_of_runs.setdefault(batch.run.run.id, []).append((row, batch.sale))
     counts, all_tickets = np.zeros(ranks.rows, np.int64), 0
     has_bought = np.zeros(tickets.size, bool)
     customers = []
-    for run_id, pairs in of_runs.items():
+    for run_id, pairs in pairs_of_runs.items():
         run = tickets.cached.sales[run_id]
         distinct = distinct_pairs(pairs, ranks.rows + 1, run.size)
         row, sale = distinct.of_groups(ranks.rows)
@@ -168,9 +169,9 @@ def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[lis
             members = tickets.members_of(customer)
             customers.append((row, customer) if members is None else (row[members], customer[members]))
             has_bought[run.parts["customer"][is_sold]] = True
-    of_customers = distinct_pairs(customers, ranks.rows, max(1, tickets.size)).counts
+    customer_counts = distinct_pairs(customers, ranks.rows, max(1, tickets.size)).counts
     return [*counts.tolist(), all_tickets], [
-        *of_customers.tolist(),
+        *customer_counts.tolist(),
         int(np.count_nonzero(has_bought & tickets.members)),
     ]
 
@@ -200,16 +201,14 @@ def _names(tickets: Tickets, groups: Sequence[int], runs: Sequence[SalesRun]) ->
 def names_of(tickets: Tickets, codes: Sequence[int], runs: Sequence[SalesRun]) -> dict[int, str]:
     """The name under which each product was last sold in these runs, by the code of the product; products without a
     name are absent."""
-    all_names = tickets.cached.dictionaries.product_values(NAMES).dictionary.values
-    wanted = np.array([code for code in codes if code >= 0], np.int64)
+    all_names = tickets.cached.dictionaries.product_values(PRODUCT_NAMES).dictionary.values
+    known_codes = np.array([code for code in codes if code >= 0], np.int64)
     names: dict[int, str] = {}
-    for run in sorted(runs, key=lambda each: each.run.last_s or 0):
-        products = np.flatnonzero(np.isin(run.parts[IDS], wanted) & (run.parts[NAMES] >= 0))
+    for run in sorted(runs, key=lambda it: it.run.last_s or 0):
+        products = np.flatnonzero(np.isin(run.parts[PRODUCT_IDS], known_codes) & (run.parts[PRODUCT_NAMES] >= 0))
         # The sales of a product ascend, so the last line is of the last sale.
         last_sale = run.parts["sale"][run.parts["starts"][products + 1] - 1]
         products = products[np.argsort(last_sale, kind="stable")]
-        names |= {
-            code: all_names[name]
-            for code, name in zip(run.parts[IDS][products].tolist(), run.parts[NAMES][products].tolist(), strict=True)
-        }
+        codes_and_names = (run.parts[part][products].tolist() for part in (PRODUCT_IDS, PRODUCT_NAMES))
+        names |= {code: all_names[name] for code, name in zip(*codes_and_names, strict=True)}
     return names

@@ -1,4 +1,4 @@
-"""The purchase days that a question counts, and the first and the last one of each customer."""
+"""Finds the purchase days that a question counts, and the first and the last purchase day of each customer."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ from regulars.segments.analysis.engine.purchase_days import (
     purchase_keys,
     unpack,
 )
-from regulars.segments.analysis.engine.sales_runs import EVER, SalesRun
+from regulars.segments.analysis.engine.sales_runs import ALL_DAYS, SalesRun
 from regulars.segments.columns.model import IDENTIFIED_SALES
 
 # Used as the first day of a customer who never bought; it is later than all days.
@@ -36,8 +36,8 @@ def all_purchases(tickets: Tickets) -> PurchaseDays:
 
 
 def _all_keys(tickets: Tickets) -> Array:
-    """The keys of all purchase days. Those of large runs (stored chunks of sales) are cached, since new sales
-    are in small runs."""
+    """The keys of all purchase days. The keys of large runs (stored chunks of sales) are cached, since new sales are in
+    small runs."""
     cached, zone = tickets.cached, tickets.zone
     large: list[SalesRun] = []
     small: list[SalesRun] = []
@@ -52,7 +52,7 @@ def purchases_of(tickets: Tickets, window: Window) -> PurchaseDays:
     """The purchase days of the members at the chosen stores."""
     if tickets.stores is None:
         days = all_purchases(tickets)
-        within = days if window == EVER else days.where(np.flatnonzero(days.within(window)))
+        within = days if window == ALL_DAYS else days.where(np.flatnonzero(days.within(window)))
         members = tickets.members_of(within.customer)
         return within if members is None else within.where(members)
     purchases = [

@@ -1,8 +1,8 @@
-"""Customers by recency, frequency and money, in named groups with the thresholds of the day.
+"""Answers the question about RFM: customers in named groups by recency, frequency and money, with today's thresholds.
 
-A score from 1 to 5 is the quintile of a value by its rank: the share of customers with a smaller value, so equal values
-have equal scores. Only customers with a purchase and a net above 0 in 24 months have scores; the others are in separate
-groups. A customer with a purchase after today, from a clock that is ahead, is in no group until that day.
+A score from 1 to 5 is the quintile of a value: it depends on the share of customers with a smaller value, so equal
+values have equal scores. Only customers with a purchase and a net above 0 in 24 months have scores; all other customers
+are in separate groups. A customer with a purchase after today, from a clock that is ahead, is in no group until then.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from regulars.segments.analysis.engine.answers.tickets import Tickets, date_of, 
 from regulars.segments.analysis.engine.cache import Result
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.numbers import SUM_MAX, Summands, sum_groups
-from regulars.segments.analysis.engine.sales_runs import EVER, SalesSelection
+from regulars.segments.analysis.engine.sales_runs import ALL_DAYS, SalesSelection
 from regulars.segments.analysis.questions import RFM_DAYS, Money, Range, RfmAnswer, RfmGroup, RfmName, RfmQuestion
 
 _QUINTILES: Final = 5
@@ -42,7 +42,7 @@ RULES: Final = (
     _Rule("at_risk_high_value", _LOW, _ANY, _HIGH),
     _Rule("at_risk", _LOW, _ANY, _NOT_HIGH),
 )
-# By the three scores; every combination of them is in one rule.
+# The index of the rule, by the three scores; every combination of scores is in one rule.
 _SCORES: Final = _QUINTILES + 1
 _NUMBER_OF_RULE: Final = np.zeros((_SCORES,) * 3, np.int8)
 for _number, _rule in enumerate(RULES):
@@ -50,8 +50,8 @@ for _number, _rule in enumerate(RULES):
 
 
 class _Values(NamedTuple):
-    """The values of customers, and for each score the smallest value that has it; None if no value has this score or a
-    higher one."""
+    """The values of customers, and for each score the smallest value that has it; None if no value has this or a higher
+    score."""
 
     values: Array
     thresholds: Sequence[int | None]
@@ -75,7 +75,7 @@ class _Values(NamedTuple):
 
 def answer_rfm(tickets: Tickets, question: RfmQuestion, as_of: datetime) -> RfmAnswer:
     window = tickets.today - RFM_DAYS + 1, tickets.today
-    bought = purchases_of(tickets, EVER)
+    bought = purchases_of(tickets, ALL_DAYS)
     last = last_days(bought, tickets.size)
     frequency = count_days(bought, window, tickets.size)
     nets = _nets(tickets, window)
@@ -105,10 +105,10 @@ def answer_rfm(tickets: Tickets, question: RfmQuestion, as_of: datetime) -> RfmA
         ],
         len(tickets.currencies) * (len(RULES) + 3),
     ).reshape(-1, len(RULES) + 3)
-    moneys = [money_of(tickets.currencies, of_group) for of_group in sums.T]
+    moneys = [money_of(tickets.currencies, group_sums) for group_sums in sums.T]
     groups = [
-        _group(rule, of_rule, *of_group)
-        for rule, of_rule, of_group in zip(RULES, ranges, zip(counts, moneys, strict=True), strict=False)
+        _group(rule, rule_ranges, *group_sums)
+        for rule, rule_ranges, group_sums in zip(RULES, ranges, zip(counts, moneys, strict=True), strict=False)
     ]
     in_24_months, before = Range(0, RFM_DAYS - 1), Range(RFM_DAYS, None)
     groups += [
@@ -130,16 +130,16 @@ def _nets(tickets: Tickets, window: tuple[int, int]) -> Array:
     sales are in small runs."""
     shape = len(tickets.currencies), tickets.size
     large: list[SalesSelection] = []
-    others: list[SalesSelection] = []
+    small: list[SalesSelection] = []
     for selection in tickets.select(window, of_customers=True):
         is_large = selection.picked is None and tickets.cached.is_large(selection.run.run)
-        (large if is_large else others).append(selection)
-    key = ("net of customers", shape[0], *((each.run.run.id, each.first, each.last) for each in large))
+        (large if is_large else small).append(selection)
+    key = ("net of customers", shape[0], *((it.run.run.id, it.first, it.last) for it in large))
     cached_sums = tickets.cached.results.find(key) or tickets.cached.results.add(key, Result(_sum_nets(large, shape)))
-    nets = _sum_nets(others, shape)
+    nets = _sum_nets(small, shape)
     if any(max(int(part.max()), -int(part.min())) > SUM_MAX // 2 for part in (cached_sums.holds, nets) if part.size):
         raise OverflowError("a sum exceeds 64 bits")
-    # Customers who came later have the numbers after those of the cached sums.
+    # Customers who were added after the sums were cached have higher numbers.
     nets[:, : cached_sums.holds.shape[1]] += cached_sums.holds
     return nets
 
@@ -155,8 +155,8 @@ def _sum_nets(selections: Sequence[SalesSelection], shape: tuple[int, int]) -> A
 
 
 def _with_thresholds(values: Array) -> _Values:
-    """The threshold of score `s` is the lowest value for which at least `s - 1` fifths of all values are smaller; equal
-    values have equal scores."""
+    """Compute the thresholds. The threshold of score `s` is the lowest value for which at least `s - 1` fifths of all
+    values are smaller."""
     ordered = np.sort(values)
     # How many values must be smaller, rounded up.
     smaller = -(-np.arange(_QUINTILES) * values.size // _QUINTILES)

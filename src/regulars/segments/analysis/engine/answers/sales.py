@@ -1,4 +1,4 @@
-"""Sums of tickets by day, week, month or store."""
+"""Answers the question about sales: sums of tickets by day, week, month or store."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -22,7 +22,7 @@ from regulars.segments.analysis.engine.sales_runs import SalesSelection
 from regulars.segments.analysis.questions import MILLIONTHS, SalesAnswer, SalesQuestion, SalesRow
 from regulars.segments.columns.model import IDENTIFIED_SALES, NO_CUSTOMER
 
-SUMMED = ("amount", "discount", "tax", "units", "lines")
+SUMMED_PARTS = ("amount", "discount", "tax", "units", "lines")
 
 
 def answer_sales(tickets: Tickets, question: SalesQuestion, as_of: datetime) -> SalesAnswer:
@@ -56,24 +56,24 @@ def answer_sales(tickets: Tickets, question: SalesQuestion, as_of: datetime) -> 
 def _sums(
     tickets: Tickets, buckets: Buckets, size: int, group_of: Callable[[SalesSelection], Array]
 ) -> list[Mapping[Currency, Sums]]:
-    """The sums of each group of sales in the buckets, by currency.
+    """The sums of each group of sales, by currency.
 
-    `kind` is twice the code of the currency, plus 1 for a return, so the reshaped sums have an index for each.
+    `kind` is twice the code of the currency, plus 1 for a return, so sums are reshaped to group, currency and return.
     """
     kinds = 2 * len(tickets.currencies)
     groups, identified = [], []
-    values: dict[str, list[Summands]] = {part: [] for part in SUMMED}
+    values: dict[str, list[Summands]] = {part: [] for part in SUMMED_PARTS}
     for selection in tickets.select(buckets.window):
         group = group_of(selection).astype(np.int64) * kinds + selection.of("kind")
         groups.append(group)
         is_identified = selection.run.run.kind == IDENTIFIED_SALES
         identified.append(group if is_identified else group[selection.of("customer") != NO_CUSTOMER])
-        for part in SUMMED:
+        for part in SUMMED_PARTS:
             values[part].append(Summands(group, selection.of(part), selection.run.factor_of(part)))
     shape = size, kinds // 2, 2
     counts, with_customer = (_count(indexes, size * kinds).reshape(shape).tolist() for indexes in (groups, identified))
     amount, discount, tax, units, lines = (
-        sum_groups(values[part], size * kinds).reshape(shape).tolist() for part in SUMMED
+        sum_groups(values[part], size * kinds).reshape(shape).tolist() for part in SUMMED_PARTS
     )
     return [
         {

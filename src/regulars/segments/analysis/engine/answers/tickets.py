@@ -1,5 +1,5 @@
-"""The sales that a question counts: those of its period, its stores and its members, run by run; a run is an immutable
-stored chunk of sales."""
+"""Selects the sales that a question counts, by period, stores and members, and divides periods into days, weeks or
+months (buckets). Sales are in runs, which are immutable stored chunks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,10 @@ from regulars.segments.columns.model import ANONYMOUS_SALES, IDENTIFIED_SALES, R
 
 # The largest number of days, weeks or months in one answer.
 BUCKETS_MAX: Final = 4_000
-# 1 January 1970 was a Thursday.
-_MONDAY_BEFORE_EPOCH: Final = 3
+# From Monday to 1 January 1970, a Thursday.
+_MONDAY_TO_EPOCH_DAYS: Final = 3
 
+# The first and the last day, counted from 1970.
 Window = tuple[int, int]
 
 
@@ -57,14 +58,14 @@ class Tickets:
         return list(self.cached.dictionaries.currencies.values)
 
     def select(self, window: Window, *, of_customers: bool = False) -> Iterator[SalesSelection]:
-        """The sales of `mask` as indexes instead of booleans, which takes half of the time if several parts are
+        """The sales of `mask`, selected by indexes instead of booleans, which is twice as fast if several parts are
         read."""
         for selection in self.mask(window, of_customers=of_customers):
             picked = selection.picked
             yield selection if picked is None else selection._replace(picked=np.flatnonzero(picked))
 
     def mask(self, window: Window, *, of_customers: bool = False) -> Iterator[SalesSelection]:
-        """All counted sales of a window, or only those of customers who are not erased."""
+        """Select all counted sales of a window, or only those of customers who are not erased."""
         is_members_only = (of_customers or not self.counts_all_sales) and not self._are_all_members
         for meta in self.runs(of_customers=of_customers):
             if not overlaps(meta.first_s, meta.last_s, window):
@@ -79,11 +80,11 @@ class Tickets:
             yield selection
 
     def members_of(self, customers: Array) -> Array | None:
-        """Which of these customers are members; None if all are."""
+        """A mask of these customers who are members; None if all are."""
         return None if self._are_all_members else self.members.take(customers)
 
     def kinds_of(self, currency: Currency) -> tuple[int, int]:
-        """The kinds of purchases and of returns in a currency; -1, which no sale has, if the currency does not occur.
+        """The kinds of purchases and of returns in a currency; -1, which no sale has, if no sale has the currency.
 
         The kind of a sale is twice the code of its currency, plus 1 for a return.
         """
@@ -119,7 +120,7 @@ class Buckets:
 
     first: Array
     last: Array
-    # The first day that has a bucket, and for each day from that one the index of its bucket.
+    # The first day of the first bucket, and for each following day the index of its bucket.
     since: int
     of_day: Array
 
@@ -131,8 +132,8 @@ class Buckets:
         return self.since, self.since + self.of_day.size - 1
 
     def index_of(self, selection: SalesSelection, zone: Zone) -> Array:
-        """The bucket of each sale of a selection inside the window. If the days of the run ascend, only the bounds of
-        the buckets are searched, instead of looking up each day."""
+        """The bucket of each sale of a selection inside the window. If the days of the run ascend, a search for the
+        bounds of the buckets replaces a lookup for each day."""
         days = selection.run.days(zone)[selection.first : selection.last]
         if selection.run.is_in_order:
             edges = np.searchsorted(days, np.append(self.first, self.last[-1:] + 1).astype(days.dtype))
@@ -160,7 +161,7 @@ def whole_bucket(period: Period, sales_window: Window) -> Buckets:
 
 
 def buckets_of(period: Period, by: Bucket, sales_window: Window) -> Buckets:
-    """The buckets of a period; those before the first and after the last sale are omitted."""
+    """The buckets of a period, without those before the first sale and after the last sale."""
     window = window_of(period)
     first, last = max(window[0], sales_window[0]), min(window[1], sales_window[1])
     days = np.arange(first, max(first, last + 1))
@@ -177,7 +178,7 @@ def _bounds(days: Array, by: Bucket) -> tuple[Array, Array]:
         case "day":
             return days, days
         case "week":
-            mondays = days - (days + _MONDAY_BEFORE_EPOCH) % 7
+            mondays = days - (days + _MONDAY_TO_EPOCH_DAYS) % 7
             return mondays, mondays + 6
         case "month":
             months = months_of(days)

@@ -305,7 +305,7 @@ def create_app(
     _register_gauges(writes, database)
     readiness = Readiness(database, writability=writability, oldest_write_s=writes.in_flight.oldest_s)
     has_users = partial(_has_users, database)
-    public = pages.page_routes(routes, missing=readiness.explain, has_users=has_users, public_url=settings.public_url)
+    public = pages.page_routes(routes, readiness.explain, has_users=has_users, public_url=settings.public_url)
     external_routes = [*_callback_routes(settings, database), *links.routes()]
     service = _service([*service_routes(readiness), *external_routes, *public], lifespan)
     web = WebApp(
@@ -340,7 +340,7 @@ async def _open(database: Database, waker: Waker) -> None:
 
 
 def _service(routes: list[BaseRoute], lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]]) -> Starlette:
-    service = Starlette(routes=routes, exception_handlers=pages.FAILURES, lifespan=lifespan)
+    service = Starlette(routes=routes, exception_handlers=pages.ERROR_HANDLERS, lifespan=lifespan)
     # A redirect to the path without a slash would repeat the caller's Host header.
     service.router.redirect_slashes = False
     return service

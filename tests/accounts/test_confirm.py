@@ -75,7 +75,7 @@ def test_a_form_waits_for_the_password_and_loses_nothing(browser, staff, api_dat
     let_time_pass(api_database_url, email)
     asked = browser.fill(page, f"{here}/keys", name="Lyon & Söhne <b>", permission="ingest")
     assert asked.status_code == 200
-    assert "Your password again" in asked.text
+    assert "Confirm your password" in asked.text
     wrong = browser.fill(asked, password_again="not it")
     assert wrong.status_code == 400
     assert "Wrong password." in wrong.text
@@ -93,7 +93,7 @@ def test_a_download_waits_for_the_password(browser, staff, api_database_url):
     here = browser.follow(browser.sign_in(email, PASSWORD)).url.path.rstrip("/")
     let_time_pass(api_database_url, email)
     asked = browser.get(f"{here}/customers.csv?sort=name")
-    assert "Your password again" in asked.text
+    assert "Confirm your password" in asked.text
     assert "customers.export" not in [act for act, *_ in staff.acts()]
     assert browser.fill(asked, "/confirm", password_again="not it").status_code == 400
     done = browser.fill(asked, "/confirm", password_again=PASSWORD)

@@ -54,7 +54,7 @@ def test_counting_fills_the_list(marketer, customers, work):
     work()
     page = marketer.get("/attributes").text
     assert "66.7%" in page
-    assert "1 unread" in page
+    assert "1 do not fit" in page
 
 
 def test_a_type_is_counted_before_it_is_changed(marketer, customers, work):
@@ -99,7 +99,7 @@ def test_only_the_preview_that_was_seen_can_be_confirmed(marketer, customers, wo
 def test_an_enum_without_values_comes_back_with_its_error(marketer, customers):
     refused = marketer.post("/attributes/household%20size/preview", type="enum", values=" \n ")
     assert refused.status_code == 400
-    assert "Write at least one value" in refused.text
+    assert "Enter at least one value" in refused.text
 
 
 def test_samples_are_masked_for_an_analyst_who_changes_nothing(visitor_as, marketer, customers, work):

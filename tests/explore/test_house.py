@@ -158,7 +158,7 @@ def test_a_page_that_does_not_exist_looks_the_same_inside_and_outside(visitor_as
 
 def test_the_printed_certificate_begins_with_a_sentence_and_has_no_breadcrumbs(visitor_as, shop):
     page = visitor_as(Role.OWNER).get(f"/consent/numbers/{shop.number['id']}/certificate").text
-    assert re.search(r"agreed on [^.]* to be texted by [^.]* and (has not withdrawn|withdrew on)", page)
+    assert re.search(r"agreed on [^.]* to be texted by [^.]* and (has not opted out|opted out on)", page)
     assert 'aria-label="Breadcrumb"' not in page
     assert "How to verify this" in page
 

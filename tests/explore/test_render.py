@@ -5,7 +5,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from regulars.explore.pages import FAILURES
+from regulars.explore.pages import ERROR_HANDLERS
 from regulars.explore.reference import curl, read_reference
 from regulars.explore.schemas import field_of, type_of
 from regulars.web.render import inline, paragraphs, public_html
@@ -99,7 +99,7 @@ def test_a_page_that_breaks_says_so_and_keeps_its_secrets():
         raise RuntimeError("the password is swordfish")
 
     async def ask() -> httpx.Response:
-        app = Starlette(routes=[Route("/", broken)], exception_handlers=FAILURES)
+        app = Starlette(routes=[Route("/", broken)], exception_handlers=ERROR_HANDLERS)
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
             return await client.get("/")

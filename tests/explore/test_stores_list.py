@@ -11,7 +11,7 @@ import pytest
 from tests.support import samples
 from tests.support.draining import work_through
 
-from regulars.explore.stores.figures import RANKED_MAX
+from regulars.explore.stores.store_sales import RANKED_MAX
 from regulars.kit.ids import SEGMENT
 from regulars.sales.totals.reports import StoreActivity
 from regulars.web.access import Role

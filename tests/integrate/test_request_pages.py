@@ -7,7 +7,7 @@ from tests.support.client import Api
 from tests.support.tenant import Tenant
 from tests.support.visitor import Visitor
 
-from regulars.integrate.pages.requests import masked_problem
+from regulars.integrate.pages.requests import mask_problem
 from regulars.kit.ids import API_KEY
 from regulars.web.access import Role
 
@@ -55,10 +55,10 @@ def test_a_refusal_is_shown_with_its_code_and_what_it_said(owner, api: Api, tena
 def test_names_of_attributes_in_a_refusal_are_masked():
     refused = [{"field": "attributes.wife of Bob", "code": "WRONG_TYPE"}, {"field": "first_name", "code": "LENGTH"}]
     problem = {"code": "VALIDATION_ERROR", "detail": "attributes.wife of Bob must be a string.", "errors": refused}
-    masked = masked_problem(problem)
+    masked = mask_problem(problem)
     assert masked["detail"] == "attributes.••• must be a string."
     assert [error["field"] for error in masked["errors"]] == ["attributes.•••", "first_name"]
-    assert masked_problem({"code": "RATE_LIMITED"}) == {"code": "RATE_LIMITED"}
+    assert mask_problem({"code": "RATE_LIMITED"}) == {"code": "RATE_LIMITED"}
 
 
 def test_the_reference_has_every_operation_and_schema(owner):

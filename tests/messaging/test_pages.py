@@ -105,10 +105,10 @@ def test_stop_on_the_phone_withdraws_and_shows_the_ledger_entry_and_the_confirma
     here = desk.reply("STOP")
     desk.work()
     page = desk.owner.get("//" + here.removeprefix("/")).text
-    assert "Withdrew: ledger entry 2" in page
+    assert "Opted out: ledger entry 2" in page
     assert "Confirmation: sent" in page
     assert "Vous ne recevrez plus de SMS de notre part." in page
-    assert "Consent withdrawn at" in page
+    assert "Opted out at" in page
     found = desk.api.post("/v1/subscriptions/check", {"items": [{"phone_number": desk.number}]}).json()
     assert found["results"][0]["reason"] == "UNSUBSCRIBED"
     assert desk.number.lstrip("+") not in here
@@ -131,7 +131,7 @@ def test_an_unknown_number_can_write_too(desk):
     assert "Nothing on this phone yet." in desk.owner.get(f"/simulator/{stranger}").text
     answer = desk.owner.post(f"/simulator/{stranger}/reply", text="STOP")
     page = desk.owner.get("//" + answer.headers["location"].removeprefix("/").partition("#")[0]).text
-    assert "Withdrew: ledger entry 1" in page
+    assert "Opted out: ledger entry 1" in page
 
 
 def test_the_simulator_finds_a_phone_by_its_number_and_refuses_what_is_none(desk):
@@ -140,7 +140,7 @@ def test_the_simulator_finds_a_phone_by_its_number_and_refuses_what_is_none(desk
     assert found.headers["location"].endswith(desk.number.replace("+", "%2B"))
     refused = desk.owner.get("/simulator", q="pizza")
     assert refused.status_code == 400
-    assert "This was not done." in refused.text
+    assert "That did not work." in refused.text
     assert desk.owner.get("/simulator/nobody").status_code == 404
     assert desk.owner.post(f"/simulator/{desk.number}/reply", text="  ").status_code == 400
     assert desk.owner.post(f"/simulator/{desk.number}/reply", text="x" * 2001).status_code == 400
@@ -155,7 +155,7 @@ def test_a_reply_without_a_keyword_waits_for_a_person_who_withdraws(desk):
     assert "Only the customer can undo it" in asked.text
     desk.owner.post(f"/messages/inbox/{reply}/withdraw")
     assert desk.inbox() == []
-    assert "Withdrawn" in desk.phone()
+    assert "Opted out" in desk.phone()
     again = desk.owner.post(f"/messages/inbox/{reply}/not-a-withdrawal")
     assert again.status_code == 400
     assert "This reply was decided before" in again.text
@@ -170,7 +170,7 @@ def test_a_reply_that_is_no_withdrawal_is_answered(desk):
     desk.work()
     assert "Oui, du 24 au 26." in desk.phone()
     page = desk.owner.get(f"/messages/inbox/{reply}").text
-    assert "Not a withdrawal" in page
+    assert "Not an opt-out" in page
     assert desk.owner.post(f"/messages/inbox/{reply}/answer", words="Hi {{ profile.first_name }}").status_code == 400
     assert desk.owner.post(f"/messages/inbox/{reply}/answer", words=" ").status_code == 400
 

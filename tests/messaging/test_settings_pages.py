@@ -221,7 +221,7 @@ def test_the_global_holdout_says_what_a_change_does_to_the_running_quarter(
     owner, visitor_as, api, tenant, api_database_url
 ):
     path = "/settings/texts/holdout"
-    assert "A share is drawn at once, for the rest of this quarter" in text_of(owner, path)
+    assert "Customers are chosen at once, for the rest of this quarter" in text_of(owner, path)
     refused = owner.post(path, percent="100")
     assert refused.status_code == 400
     assert "A global holdout has 0 to 20 % of the customers, and this is 100 %." in refused.text

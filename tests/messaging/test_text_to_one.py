@@ -77,7 +77,7 @@ def test_nothing_is_sent_without_words_a_number_or_the_right(visitor_as, shop, a
     assert marketer.post(path, words="Hello {{first_name}}", once=str(uuid4())).status_code == 400
     assert visitor_as(Role.ANALYST).get(path).status_code == 403
     unasked = api.post("/v1/profiles", {"external_id": "unasked"}).json()["id"]
-    assert "They cannot be texted" in marketer.get(f"/customers/{unasked}/text").text
+    assert "This customer cannot be texted" in marketer.get(f"/customers/{unasked}/text").text
     assert texts() == before
     # A user who posts all the same reads why nothing was sent.
     answer = marketer.post(f"/customers/{unasked}/text", words="Hello", once=str(uuid4()))

@@ -111,7 +111,7 @@ def test_the_main_tasks_with_the_keyboard_alone(chromium, visitor_as):
     assert page.evaluate("document.activeElement.textContent") == "Cancel"
     page.keyboard.press("Escape")
     dialog.wait_for(state="detached")
-    assert page.evaluate("document.activeElement.textContent") == "Remove"
+    assert page.evaluate("document.activeElement.textContent") == "Remove member…"
     context.close()
 
 

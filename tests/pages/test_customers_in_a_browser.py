@@ -38,7 +38,7 @@ def test_a_customer_is_found_asked_about_certified_and_erased(tab: Page, owner: 
     expect(tab.get_by_role("heading", level=1)).to_have_text("Odile Fictive Odile")
     expect(tab.get_by_text("Record intact (1 of 1)")).to_be_visible()
     tab.get_by_label("Were we allowed on this date?").fill("2001-02-03T18:30")
-    tab.get_by_role("button", name="Answer").click()
+    tab.get_by_role("button", name="Check date").click()
     expect(tab.get_by_text("No, not on 3 Feb 2001, 18:30")).to_be_visible()
     # The address reproduces the view.
     assert "at=2001-02-03T18%3A30" in tab.url
@@ -53,7 +53,7 @@ def test_a_customer_is_found_asked_about_certified_and_erased(tab: Page, owner: 
     tab.get_by_label("More actions").click()
     tab.get_by_role("link", name="Erase this person…").click()
     tab.get_by_label("to confirm").fill(shop.customer["external_id"])
-    tab.get_by_role("button", name="Erase", exact=True).click()
+    tab.get_by_role("button", name="Erase customer", exact=True).click()
     expect(tab.get_by_text("The customer is erased.")).to_be_visible()
     assert shop.api.get(f"/v1/profiles/{shop.customer['id']}").status == 404
 
@@ -61,7 +61,7 @@ def test_a_customer_is_found_asked_about_certified_and_erased(tab: Page, owner: 
 def test_a_wrong_id_erases_no_customer_and_the_page_says_so(tab: Page, owner: Visitor, shop: Shop):
     tab.goto(owner.url(f"/customers/{shop.customer['id']}/erase"))
     tab.get_by_label("to confirm").fill("somebody else")
-    tab.get_by_role("button", name="Erase", exact=True).click()
+    tab.get_by_role("button", name="Erase customer", exact=True).click()
     expect(tab.get_by_role("alert")).to_contain_text("nothing was saved")
     assert shop.api.get(f"/v1/profiles/{shop.customer['id']}").status == 200
 

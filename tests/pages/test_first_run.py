@@ -128,7 +128,7 @@ def sign_up(walk: Walk, token: str) -> None:
 
 def see_a_demo(walk: Walk) -> None:
     tab = walk.tab
-    tab.get_by_role("button", name="Fill a demo organization").click()
+    tab.get_by_role("button", name="Create a demo").click()
     walk.reads("Loading sample data into Demo", "Sample data; no real people")
     with psycopg.connect(walk.database_url) as connection:
         connection.execute("UPDATE demo_runs SET tickets = 300")
@@ -148,7 +148,7 @@ def connect_a_till(walk: Walk) -> None:
     tab.get_by_role("button", name="Create the first key").click()
     walk.key = tab.locator(".copy code").first.inner_text()
     assert walk.key.startswith("rgl_")
-    walk.reads("1 of 4 steps", "Shown this once", "Waiting for your first ticket")
+    walk.reads("1 of 4 steps", "Shown only once", "Waiting for your first ticket")
     # A refusal appears with its reason without a click: the page refreshes itself.
     walk.send(walk.command("/v1/sales-events"), status=404)
     walk.reads("404 POST /v1/sales-events", "STORE_NOT_FOUND")
@@ -172,7 +172,7 @@ def count_a_segment(walk: Walk) -> None:
     """The analysis process starts with the first segment: the page waits for it and shows no exception."""
     tab = walk.tab
     tab.goto(walk.url("/segments/new"))
-    tab.get_by_role("button", name=re.compile("^(Begin to count|Count)$")).first.click()
+    tab.get_by_role("button", name=re.compile("^(Start counting|Count)$")).first.click()
     walk.work()
     expect(tab.locator("#count")).to_contain_text("The analysis process is starting")
     with running_analysis(walk.server):
@@ -209,15 +209,15 @@ def text_and_stop(walk: Walk) -> None:
     walk.work()
     # The phone, what the reply did and the list of phones come together, and keep the name.
     did = tab.locator("#followed")
-    for words in ("ledger entry 2", "Ended the run in Thank you after a purchase", "Confirmation: sent", "Withdrawn"):
+    for words in ("ledger entry 2", "Ended the run in Thank you after a purchase", "Confirmation: sent", "Opted out"):
         expect(did).to_contain_text(words)
-    expect(tab.get_by_role("log")).to_contain_text("Consent withdrawn at")
+    expect(tab.get_by_role("log")).to_contain_text("Opted out at")
     expect(tab.locator("#threads li").first).to_contain_text("Odile Fictive")
     tab.goto(f"{journey}/runs")
     expect(tab.get_by_role("cell", name="Left by a withdrawal")).to_be_visible()
     tab.goto(walk.url("/customers"))
     expect(tab.locator("tbody tr").first).to_contain_text("+33 6 39 98 00 00")
-    expect(tab.locator("tbody tr").first).to_contain_text("Withdrawn")
+    expect(tab.locator("tbody tr").first).to_contain_text("Opted out")
     tab.get_by_role("link", name="Odile Fictive").click()
     walk.reads("Customer since", "Replied")
 

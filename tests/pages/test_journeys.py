@@ -185,12 +185,12 @@ def test_a_run_that_needs_a_person_is_on_the_home_page_and_tries_again(api, buye
             "UPDATE journey_runs SET state = 'parked', due_at = NULL, reason = 'It failed.' WHERE organization_id = %s"
         )
         connection.execute(park, (organization_id,))
-    assert "Stuck: 1 run needs a person" in marketer.get("/").text
+    assert "Stuck: 1 run failed" in marketer.get("/").text
     assert '<span class="count">1<' in marketer.get("/journeys").text
     run = re.search(r"runs/(run_\w+)", marketer.get(f"/journeys/{journey}/runs", state="parked").text)[1]
     assert marketer.post(f"/journeys/{journey}/runs/{run}/resume").status_code == 303
     assert marketer.post(f"/journeys/{journey}/runs/{run}/resume").status_code == 409
-    assert "1 run needs a person" not in marketer.get("/").text
+    assert "1 run failed" not in marketer.get("/").text
 
 
 def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_home_page(

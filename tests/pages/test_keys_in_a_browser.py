@@ -37,7 +37,7 @@ def make_key(tab: Page, visitor: Visitor) -> str:
     tab.get_by_label("Name").fill("Annecy tills")
     tab.get_by_label("Ingest only").check()
     tab.get_by_role("button", name="Create the key").click()
-    expect(tab.get_by_text("Shown this once")).to_be_visible()
+    expect(tab.get_by_text("Shown only once")).to_be_visible()
     return SECRET.findall(tab.content())[0]
 
 
@@ -59,7 +59,7 @@ def test_a_key_is_made_shown_once_used_and_revoked(tab: Page, owner: Visitor):
     assert secret not in tab.content()
     tab.get_by_role("link", name="Revoke…").click()
     tab.get_by_label("Nothing uses this key any more").check()
-    tab.get_by_role("button", name="Revoke", exact=True).click()
+    tab.get_by_role("button", name="Revoke key", exact=True).click()
     expect(tab.get_by_text("Revoked", exact=True)).to_be_visible()
     assert secret not in tab.content()
 
@@ -87,7 +87,7 @@ def test_a_type_is_previewed_and_then_changed(tab: Page, owner: Visitor, api: Ap
         api.post("/v1/profiles", samples.profile(attributes={"size": size}))
     tab.goto(owner.url("/attributes/size"))
     tab.get_by_label("Read values as").select_option("text")
-    tab.get_by_role("button", name="Count what it could read").click()
+    tab.get_by_role("button", name="Count matching values").click()
     expect(tab.get_by_role("heading", name="Read as text?")).to_be_visible()
     work_through(api_database_url, tenant.organization_id)
     # With a script the part refreshes itself; without one there is a link.
@@ -113,4 +113,4 @@ def test_a_key_can_be_made_with_the_keyboard_alone(chromium, owner: Visitor):
         tab.keyboard.press("Tab")
         tab.keyboard.press("Space")
         tab.keyboard.press("Enter")
-        expect(tab.get_by_text("Shown this once")).to_be_visible()
+        expect(tab.get_by_text("Shown only once")).to_be_visible()

@@ -145,7 +145,7 @@ def test_filters_and_a_question_are_answered_when_the_server_is_back(tab: Page, 
     tab.context.set_offline(True)
     tab.locator("#at").fill("2020-01-01T10:00")
     expect(tab.locator("#answer")).to_have_class(OLD, timeout=200)
-    tab.get_by_role("button", name="Answer").click()
+    tab.get_by_role("button", name="Check date").click()
     expect(away).to_contain_text("The server does not answer")
     tab.context.set_offline(False)
     expect(tab.locator("#answer")).to_contain_text("2020")

@@ -106,9 +106,9 @@ def test_a_page_comes_before_its_figures_which_follow(marketer, crowd, visitor_a
     with psycopg.connect(api_database_url) as holding:
         # Nothing can be read for a count while this is held.
         holding.execute("LOCK TABLE segment_runs IN ACCESS EXCLUSIVE MODE")
-        page = ask_until("It is being counted. Figures follow.", lambda: visitor.get(url))
+        page = ask_until("It is being counted. The count follows.", lambda: visitor.get(url))
     assert 'hx-trigger="load delay:400ms, every 2s"' in page
-    assert "Look again" in page
+    assert "Refresh" in page
     counted = open_counted(visitor, url)
     assert ">3</output>" in counted
     assert "hx-trigger" not in counted.partition('id="count"')[2].partition(">")[0]
@@ -220,7 +220,7 @@ def test_a_segment_that_a_file_says_in_other_words_opens_unchanged(marketer, cro
     created = crowd.shop.act(lambda tx: create_segment(tx, crowd.shop.organization_id, definition))
     url = f"/segments/{created.id}"
     page = ask_until("All 3</a>", lambda: marketer.get(url))
-    assert "Draft differs from saved" not in page
+    assert "Unsaved changes" not in page
     assert 'value="1234.567"' in page
     assert "Purchase days" in page
     assert re.search(r'name="r.2~low"[^>]* value="7"', page)
@@ -241,7 +241,7 @@ def test_values_that_cannot_be_read_are_counted_and_lead_to_those_who_hold_them(
     fields = {"r~kind": "any", "r.0~kind": "named", "r.1~kind": "attribute", "r.1~key": "points_balance"}
     fields |= {"r.1~was": "points_balance", "r.1~cmp": "more", "r.1~value": "100"}
     url = save(marketer, "Points", **fields)
-    page = ask_until("1 customer holds a value", lambda: marketer.get(url))
+    page = ask_until("1 customer has a value", lambda: marketer.get(url))
     there = re.search(r'href="/o/[^/]+(/segments/[^"]+)">See them</a>', page)[1]
     assert there == f"{url}/members?unreadable=r.1"
     listed = ask_until("Nadia", lambda: marketer.get(there))
@@ -253,7 +253,7 @@ def test_values_that_cannot_be_read_are_counted_and_lead_to_those_who_hold_them(
         assert marketer.get(f"{url}/members", unreadable=nowhere).status_code == 404
     # Before it is saved it has no such place.
     draft = marketer.post("/segments/draft", name="Points", **fields)
-    assert "Save it to see them." in ask_until("1 customer holds a value", lambda: draft)
+    assert "Save it to see them." in ask_until("1 customer has a value", lambda: draft)
 
 
 def test_the_months_of_the_members_are_drawn(marketer, crowd):

@@ -182,14 +182,14 @@ def test_gold_who_slow_down_is_built_saved_and_asked_about(tab: Page, marketer: 
     builder = Builder(kind(tab))
     build_gold_who_slow_down(builder)
     # A value that its type cannot read is counted beside the condition, with a way to it.
-    expect(tab.locator("#note-r-1")).to_contain_text("1 customer holds a value that number cannot read")
+    expect(tab.locator("#note-r-1")).to_contain_text("1 customer has a value that cannot be read as number")
     builder.hand.press(tab.get_by_role("button", name="Save segment"))
     expect(tab.get_by_role("heading", level=1)).to_have_text("Gold who slow down")
     expect(tab.locator("#count output")).to_have_text("2")
     # Why a customer is in or out, with the values that were read.
     for customer, word in ((crowd.busy, "out"), (crowd.slow, "in")):
         builder.hand.write(tab.get_by_role("searchbox", name="Customer", exact=True), customer)
-        builder.hand.press(tab.get_by_role("button", name="Ask"))
+        builder.hand.press(tab.get_by_role("button", name="Explain"))
         expect(tab.locator("#why-answer .badge")).to_have_text(word)
     expect(tab.locator("#why-answer")).to_contain_text("points_balance is “500”")
     expect(tab.locator("#why-answer")).to_contain_text("Spent €300.00 net in the last 365 days")
@@ -212,7 +212,7 @@ def test_a_journey_that_uses_a_segment_is_named_and_keeps_it(tab: Page, marketer
     used = tab.locator("section", has=tab.get_by_role("heading", name="Used by"))
     expect(used).to_contain_text("We miss you")
     tab.locator("#r-0-named").select_option(label="Not known by name")
-    expect(tab.locator("#state")).to_contain_text("Draft differs from saved")
+    expect(tab.locator("#state")).to_contain_text("Unsaved changes")
     expect(tab.get_by_text("0 would join, 5 would leave")).to_be_visible()
     tab.goto(f"{marketer.base_url}{url}/delete")
     expect(tab.get_by_text("It cannot be deleted while it is used")).to_be_visible()

@@ -57,7 +57,7 @@ def test_a_delivery_that_failed_is_seen_and_sent_again_when_the_receiver_is_fixe
             tab.get_by_role("link", name="Add endpoint").click()
             tab.get_by_label("Address").fill(hook.url)
             tab.get_by_role("button", name="Add the endpoint").click()
-            expect(tab.get_by_text("Shown this once")).to_be_visible()
+            expect(tab.get_by_text("Shown only once")).to_be_visible()
             expect(tab.get_by_text("whsec_").first).to_be_visible()
             http.post(
                 f"{hook_server.url}/v1/profiles", json=samples.profile(), headers={"x-api-key": tenant.key}

@@ -92,8 +92,8 @@ async def test_all_customers_are_listed_newest_first_and_counted_up_to_a_cap(dat
     async with database.reading() as tx:
         first = await list_newest(tx, organization_id, PageRequest(3))
         back = await list_newest(tx, organization_id, PageRequest(3, first[2].position, is_backward=True))
-        assert await count_profiles(tx, organization_id, most=5) == 5
-        assert await count_profiles(tx, organization_id, most=50) == 8
+        assert await count_profiles(tx, organization_id, count_max=5) == 5
+        assert await count_profiles(tx, organization_id, count_max=50) == 8
         everyone = await list_newest(tx, organization_id, PageRequest(50))
     assert [hit.profile.id for hit in everyone] == sorted((hit.profile.id for hit in everyone), reverse=True)
     assert first == everyone[:3]

@@ -65,9 +65,9 @@ def test_the_address_says_what_is_filtered_and_parameters_of_others_are_left_out
     ("address", "fault"),
     [
         ("?status=maybe", "“Status” has no choice “maybe”."),
-        ("?since=garbage", "“Since” is a day such as 2026-11-16; “garbage” is none."),
-        ("?since=0001-01-01", "“Since” is a day such as 2026-11-16; “0001-01-01” is none."),
-        ("?store=" + "x" * 256, "“Store” may have 255 characters; this has 256."),
+        ("?since=garbage", "“Since” needs a day such as 2026-11-16; “garbage” is not a day."),
+        ("?since=0001-01-01", "“Since” needs a day such as 2026-11-16; “0001-01-01” is not a day."),
+        ("?store=" + "x" * 256, "“Store” may have at most 255 characters; this has 256."),
     ],
 )
 def test_a_filter_that_cannot_be_read_is_refused(address, fault):

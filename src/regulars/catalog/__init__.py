@@ -1,5 +1,5 @@
 """The declared types of profile attributes and of product properties (specification 2.3 and 2.6).
 
-Owns the tables `profile_attributes` and `product_properties`, and with `counts` the tables `catalog_counts` and
-`catalog_tallies`. A type decides how stored values are interpreted: it never changes, migrates or refuses a value.
+Owns the tables `profile_attributes` and `product_properties`, and in `counts` the tables `catalog_counts` and
+`catalog_tallies`. A type decides only how stored values are interpreted; values are never changed or refused.
 """

@@ -1,7 +1,7 @@
-"""The entries of the two catalogs: find them, register keys on first use, and change how values are read.
+"""The entries (keys with their types) of the two catalogs: find them, register new keys, and change their types.
 
-No caller has to declare a key before sending it. A change of type migrates nothing and refuses nothing: stored values
-stay as they are, and those that the new type cannot read stop matching filters until the type changes again.
+A caller need not declare a key before sending it. A change of type does not change stored values: those that do not fit
+the new type match no filter until the type changes again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,8 +17,8 @@ from regulars.kit.db import Tx
 from regulars.kit.errors import invalid
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
-# Keys are indexed, and an entry of a PostgreSQL index holds some 2,700 bytes. A longer product key is stored with its
-# sale like any other, but is not in the catalog.
+# Keys are indexed, and an entry of a PostgreSQL index has at most about 2,700 bytes. A longer product key is stored
+# with its sale, but is not in the catalog.
 PRODUCT_KEY_BYTES_MAX: Final = 2_000
 ALLOWED_VALUES_MAX: Final = 1_000
 _TABLES: Final = {Catalog.ATTRIBUTES: SQL("profile_attributes"), Catalog.PRODUCTS: SQL("product_properties")}
@@ -42,7 +42,7 @@ def _entry(*row: Any) -> CatalogEntry:
 
 
 async def find_entries(tx: Tx, organization_id: UUID, catalog: Catalog, keys: Collection[str]) -> list[CatalogEntry]:
-    """The entries of these keys; an unknown key is absent."""
+    """The entries of these keys; an unknown key is not in the result."""
     # PostgreSQL accepts no parameter with a zero byte, and no key has one.
     valid = sorted(key for key in keys if "\0" not in key)
     if not valid:
@@ -59,7 +59,7 @@ async def find_entries(tx: Tx, organization_id: UUID, catalog: Catalog, keys: Co
 async def find_types(
     tx: Tx, organization_id: UUID, catalog: Catalog, keys: Collection[str]
 ) -> dict[str, tuple[AttributeType, Collection[str]]]:
-    """How these keys are read: the declared type, and for an enum its values. An unknown key is absent."""
+    """The types of these keys, and for an enum its allowed values; an unknown key is not in the result."""
     found = await find_entries(tx, organization_id, catalog, keys)
     return {entry.key: (entry.type, entry.allowed_values) for entry in found}
 
@@ -144,7 +144,7 @@ async def register_attributes(tx: Tx, organization_id: UUID, first_values: Mappi
 
 
 async def register_product_keys(tx: Tx, organization_id: UUID, keys: Collection[str]) -> None:
-    """Register the unknown keys among these as text, the type every product property starts with."""
+    """Register the unknown keys among these; every product property starts as text."""
     indexable = sorted({key for key in keys if len(key.encode()) <= PRODUCT_KEY_BYTES_MAX})
     if not indexable:
         return
@@ -182,7 +182,7 @@ async def retype(
     declared: AttributeType,
     allowed_values: Sequence[str] = (),
 ) -> CatalogEntry | None:
-    """Give a key another type; None if no value was ever sent under it."""
+    """Give a key another type; None if the key is unknown."""
     rows = await tx.fetch(
         SQL(
             """
@@ -204,7 +204,7 @@ async def retype(
 
 
 def check_allowed_values(declared: AttributeType, allowed_values: Sequence[str]) -> list[str]:
-    """An enum needs its list of values, each once; any other type has none."""
+    """The allowed values without duplicates; an enum needs at least one, any other type has none."""
     if declared is not AttributeType.ENUM:
         return []
     values = list(dict.fromkeys(allowed_values))

@@ -1,6 +1,6 @@
-"""The types an attribute can have: inferred from a first value, and used to read the others.
+"""The types of attributes: infer a type from the first value of a key, and interpret values by their type.
 
-Neither raises: a value that a type cannot read is simply not read.
+No function raises: for a value that does not fit its type, `interpret` returns None.
 """
 
 import re
@@ -18,8 +18,8 @@ from regulars.kit.clock import in_zone, parse_timestamp
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _LEADING_ZEROS = re.compile(r"-?0[0-9]+(?:\.[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-# RFC 3339. Requests accept more spellings of a timestamp; if they counted as dates here too, keys whose values are
-# texts today would change their type.
+# RFC 3339 only. Requests accept more formats of timestamps, but if those counted as dates here, keys whose type is text
+# today would be inferred as dates.
 _MOMENT = re.compile(
     _DATE.pattern + r"[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
@@ -44,7 +44,7 @@ class AttributeType(StrEnum):
 
 
 class KeyFilter(NamedTuple):
-    """Which keys to list: those that contain a text, and those of a type."""
+    """Which keys to list: those whose name contains a text, and those of a type."""
 
     containing: str | None = None
     declared: AttributeType | None = None
@@ -56,19 +56,19 @@ Scalar = str | int | float | bool
 
 
 class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A key and how its values are read; only an enum has a closed list of allowed values."""
+    """A key and how its values are interpreted; only an enum has a list of allowed values."""
 
     key: str
     type: AttributeType
     allowed_values: tuple[str, ...] = ()
-    # Its first value was a number with leading zeros.
+    # Whether its first value was a number with leading zeros.
     looks_like_code: bool = False
     created_at: datetime
     updated_at: datetime
 
 
 def infer_type(value: str) -> AttributeType:
-    """The type of a key whose first value this is."""
+    """The type for a new key with this first value."""
     if value in _BOOLEANS:
         return AttributeType.BOOLEAN
     if _NUMBER.fullmatch(value):
@@ -79,12 +79,12 @@ def infer_type(value: str) -> AttributeType:
 
 
 def looks_like_code(value: str) -> bool:
-    """A number with leading zeros is probably a code, such as a postal code, and better read as text."""
+    """Whether the value is a number with leading zeros: probably a code, such as a postal code, and better a text."""
     return _LEADING_ZEROS.fullmatch(value) is not None
 
 
 def interpret(declared: AttributeType, value: str, *, allowed_values: Collection[str] = ()) -> Interpreted | None:
-    """The value as its type reads it, without spaces around it. None: it cannot be read, and no filter matches it."""
+    """The value, without outer spaces, as its type; None if it does not fit the type, so that no filter matches it."""
     value = value.strip()
     match declared:
         case AttributeType.TEXT:
@@ -114,7 +114,7 @@ def fold_text(value: str) -> str:
 
 
 def spell(value: Scalar) -> str:
-    """A property of a product as a text: numbers in plain decimals, booleans as true and false."""
+    """A product property as text: numbers in plain decimals, booleans as `true` and `false`."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

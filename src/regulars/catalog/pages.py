@@ -1,5 +1,5 @@
-"""The attribute catalog and the product catalog: keys, how many values their type can read, and a change of type that
-is counted before it is confirmed."""
+"""Pages of the attribute catalog and the product catalog: the keys, how many of their values fit their type, and a form
+that changes a type after a count has shown how many values fit the new one."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ VALUES_SHOWN_MAX: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """Something that reads a key: what it is called, and its address below the organization."""
+    """A use of a key, such as a segment with a condition on it: its label, and its path below the organization."""
 
     label: str
     path: str
@@ -37,20 +37,20 @@ class KeyUse:
     needs: Action = Action.READ
 
 
-# Finds what reads a key; the composition root passes in a function of each module above.
+# Finds the uses of a key; `server.py` passes in a function of each module that uses keys.
 FindUses = Callable[[Tx, UUID, Catalog, str], Awaitable[Sequence[KeyUse]]]
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogLabels:
-    """The labels of the pages of one catalog."""
+    """The labels on the pages of one catalog: `rows` are what a count reads, `occurrences` what has the values."""
 
     catalog: Catalog
     path: str
     title: str
     key: str
     rows: str
-    holders: str
+    occurrences: str
 
 
 LABELS: Final = (
@@ -58,13 +58,14 @@ LABELS: Final = (
     CatalogLabels(Catalog.PRODUCTS, "/products", "Product properties", "property", "tickets", "Lines"),
 )
 TYPES: Final = (
-    (AttributeType.TEXT, "text", "As it was sent"),
+    (AttributeType.TEXT, "text", "as it was sent"),
     (AttributeType.NUMBER, "number", "12 or -3.5"),
     (AttributeType.BOOLEAN, "boolean", "true or false"),
     (AttributeType.DATE, "date", "2026-11-15, or with a time"),
-    (AttributeType.CURRENCY, "currency", "An amount, such as 12.50"),
-    (AttributeType.ENUM, "enum", "One of a closed list"),
+    (AttributeType.CURRENCY, "currency", "an amount, such as 12.50"),
+    (AttributeType.ENUM, "enum", "one of the values that you list"),
 )
+# Why a value does not fit a type.
 WHY_UNREAD: Final = {
     AttributeType.NUMBER: "not a number",
     AttributeType.CURRENCY: "not an amount",
@@ -108,8 +109,8 @@ class _CatalogPages:
         declared = view.value("type")
         async with visit.database.reading() as tx:
             key_filter = KeyFilter(view.value("q") or None, AttributeType(declared) if declared else None)
-            found = await entries.list_entries(tx, visit.organization_id, self.labels.catalog, view.request, key_filter)
-            page = make_page(view, found, lambda entry: (entry.key,))
+            rows = await entries.list_entries(tx, visit.organization_id, self.labels.catalog, view.request, key_filter)
+            page = make_page(view, rows, lambda entry: (entry.key,))
             keys_total = await entries.count_entries(
                 tx, visit.organization_id, self.labels.catalog, count_max=COUNT_MAX + 1
             )
@@ -137,7 +138,7 @@ class _CatalogPages:
         return redirect(visit, visit.url(self.labels.path))
 
     async def preview(self, visit: Visit) -> Response:
-        """Count the stored values by the type that was chosen; nothing changes yet."""
+        """Count how many stored values fit the chosen type; nothing changes yet."""
         form = FormState(visit.form)
         key = visit.references[0]
         declared = form.choice("type", [kind.value for kind in AttributeType])
@@ -157,8 +158,7 @@ class _CatalogPages:
         return redirect(visit, visit.url(self.labels.path, key) + "#preview")
 
     async def confirm(self, visit: Visit) -> Response:
-        """Give the key the type that was counted. The type is read from the stored preview, so a form cannot name
-        another."""
+        """Give the key the type that was counted. It is read from the stored count, so the form cannot set another."""
         key = visit.references[0]
         async with visit.database.transaction() as tx:
             entry = await self._entry(tx, visit)
@@ -171,9 +171,9 @@ class _CatalogPages:
                 act = f"{self.labels.catalog.value}.type"
                 await record(tx, visit.organization_id, actor_of(visit), act, key, before=before, after=after)
         if changed is None:
-            done = "The type was not changed: its preview is gone or not finished. Count again."
+            done = "The type was not changed: its count is gone or not finished. Count again."
         else:
-            done = f"{key} is read as {changed.type} now; it was {entry.type}. No stored value was changed."
+            done = f"{key} changed from {entry.type} to {changed.type}. No stored value was changed."
         return redirect(visit, visit.url(self.labels.path, key), done=done)
 
     async def cancel(self, visit: Visit) -> Response:
@@ -187,7 +187,7 @@ class _CatalogPages:
     async def _entry(self, tx: Tx, visit: Visit) -> CatalogEntry:
         found = await entries.find_entries(tx, visit.organization_id, self.labels.catalog, [visit.references[0]])
         if not found:
-            raise PageNotFound("No value was ever sent under this key.")
+            raise PageNotFound("No value was ever sent with this key.")
         return found[0]
 
     async def _entry_page(self, visit: Visit, form: FormState) -> Response:
@@ -226,16 +226,16 @@ def _read_values(form: FormState) -> tuple[str, ...]:
     """The allowed values of an enum, one value per line."""
     values = tuple(dict.fromkeys(line.strip() for line in form.value("values").splitlines() if line.strip()))
     if not values:
-        form.refuse("values", "Write at least one value, each on a line of its own.")
+        form.refuse("values", "Enter at least one value, one per line.")
     elif len(values) > entries.ALLOWED_VALUES_MAX:
         form.refuse("values", f"At most {entries.ALLOWED_VALUES_MAX} values; this has {len(values)}.")
     elif any(len(value) > ALLOWED_VALUE_CHARACTERS_MAX for value in values):
-        form.refuse("values", f"A value may have {ALLOWED_VALUE_CHARACTERS_MAX} characters.")
+        form.refuse("values", f"A value may have at most {ALLOWED_VALUE_CHARACTERS_MAX} characters.")
     return values
 
 
 def _initial_values(entry: CatalogEntry, preview: CountJob | None) -> dict[str, str]:
-    """The type that is proposed, or else the one that the key has."""
+    """The type that the user has proposed and not confirmed, else the type that the key has."""
     if preview is not None and preview.type is not None:
         return {"type": preview.type.value, "values": "\n".join(preview.allowed_values)}
     return {"type": entry.type.value, "values": "\n".join(entry.allowed_values)}

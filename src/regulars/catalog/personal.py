@@ -1,7 +1,7 @@
-"""Personal data in the catalogs of attributes and product properties: sampled and frequent values.
+"""Declare the personal data in the catalogs: samples of attribute and product values.
 
-An erasure deletes these values for the whole organization: they are not stored with the customer they came from, and
-the next count collects samples again.
+An erasure deletes all samples of the organization, because they are stored without the customer they came from; the
+next count collects new ones.
 """
 
 from typing import Final

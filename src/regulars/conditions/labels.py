@@ -34,13 +34,13 @@ COMPARISONS: Final = {
 }
 STATES: Final = {
     "may_be_texted": "May be texted",
-    "withdrawn": "Withdrawn",
+    "withdrawn": "Opted out",
     "never_asked": "Never asked",
     "do_not_contact": "Do not contact",
 }
 NOT_STATES: Final = {
     "may_be_texted": "May not be texted",
-    "withdrawn": "Has not withdrawn",
+    "withdrawn": "Has not opted out",
     "never_asked": "Was asked for consent",
     "do_not_contact": "Is not “do not contact”",
 }

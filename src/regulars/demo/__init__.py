@@ -1,5 +1,5 @@
-"""A sample chain of shops, to try Regulars and to measure it. The same seed always gives the same data.
+"""Sample data of an invented chain of shops, to try Regulars and to measure it. The same seed gives the same data.
 
-Owns `demo_runs`. Stores, profiles and consents go through the use cases of their modules; tickets, of which there may
-be millions, through the bulk load of sales, which leaves the same rows (a test shows it).
+Owns the table `demo_runs`. Stores, profiles and consents are written by the functions that the API calls too. Tickets,
+of which there may be millions, are written by the bulk load of `sales`, which stores the same rows (a test shows it).
 """

@@ -1,7 +1,7 @@
-"""The articles of the chain, each as encoded lines of a ticket.
+"""The articles that the demo's shops sell, encoded as JSON lines of a ticket.
 
-A line is encoded once for each price and each position on a ticket, because encoding it for every ticket would take
-longer than everything else about the ticket.
+A line is encoded once for each price and each position on a ticket: encoding it for every ticket would take longer than
+everything else about the ticket.
 """
 
 from dataclasses import dataclass
@@ -17,20 +17,19 @@ DISCOUNTS_PERCENT = (0, 20, 30, 50)
 COLORS = ("navy", "ecru", "black", "olive", "rust", "sky")
 SIZES = ("XS", "S", "M", "L", "XL")
 PROPERTY_KEYS = frozenset({"category", "color", "size", "collection", "organic"})
-WARM, COLD = frozenset({4, 5, 6, 7, 8}), frozenset({10, 11, 12, 1, 2})
-# The factor by which a seasonal article sells more often in its months, and the one by which it sells less outside
-# them.
+WARM_MONTHS, COLD_MONTHS = frozenset({4, 5, 6, 7, 8}), frozenset({10, 11, 12, 1, 2})
+# How often a seasonal article is sold in its months and outside them, as a factor.
 IN_SEASON, OUT_OF_SEASON = 3.0, 0.35
 SEASONS = {
-    "Linen shirt": WARM,
-    "Summer dress": WARM,
-    "Striped T-shirt": WARM,
-    "Wool jumper": COLD,
-    "Cashmere cardigan": COLD,
-    "Wool coat": COLD,
-    "Rain coat": COLD,
+    "Linen shirt": WARM_MONTHS,
+    "Summer dress": WARM_MONTHS,
+    "Striped T-shirt": WARM_MONTHS,
+    "Wool jumper": COLD_MONTHS,
+    "Cashmere cardigan": COLD_MONTHS,
+    "Wool coat": COLD_MONTHS,
+    "Rain coat": COLD_MONTHS,
 }
-# An article that was recalled: it is sold before the recall, and again after it was repaired.
+# An article that is recalled: it is not sold for some time, and many are returned.
 RECALLED = "Leather sneakers"
 # Name, category, price in euro cents, whether it has sizes.
 ARTICLES = (
@@ -57,7 +56,7 @@ ARTICLES = (
 
 @dataclass(frozen=True, slots=True)
 class ArticleLine:
-    """A line encoded for each position on a ticket, with its amounts."""
+    """An article as a line of a ticket: its JSON for each position on the ticket, and its amounts."""
 
     name: str
     encoded: tuple[bytes, ...]
@@ -67,7 +66,7 @@ class ArticleLine:
 
 
 def lines_of(country: DemoCountry, discount_percent: int) -> list[ArticleLine]:
-    """Every article in every colour and size, at the prices of the country."""
+    """Every article in every colour and size, at the country's prices less the discount."""
     return [
         _line(country, discount_percent, article, color=color, size=size)
         for article in range(len(ARTICLES))

@@ -1,8 +1,8 @@
-"""Campaigns of the demo: one of weeks ago whose result is known, two that have just finished, one that is sending and
-a draft, all made by the real campaign code.
+"""Create the campaigns of the demo: one of weeks ago whose result is known, two that have just finished, one that is
+sending and a draft. The real campaign code sends them.
 
-The analysis process may not run while the demo is made, so audiences are selected by SQL. So their segments are ones
-that a simple statement can select: customers of some countries who may be texted.
+The analysis process, which normally selects audiences, may not run while the demo is loaded. So SQL selects them, and
+the segments are simple: customers of some countries who may be texted.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ from regulars.sales.record import record_sales
 from regulars.segments.definition import Definition as SegmentDefinition
 from regulars.segments.saved.manage import create_segment
 
-# With more customers, sending the texts would take minutes: such a demo gets only the draft.
+# With more customers, sending the texts would take minutes, so the demo gets only the draft.
 CUSTOMERS_MAX: Final = 20_000
 CHECKS_MAX: Final = 40
 CHECK_EVERY_S: Final = 0.3
 TEXTS_PER_HOUR: Final = 60
 BUYERS_MAX: Final = 60
-AFTER_TEXT: Final = timedelta(hours=4)
+BUYS_AFTER: Final = timedelta(hours=4)
 _PASSES_MAX: Final = 50
 
 
@@ -56,43 +56,43 @@ class _Plan(NamedTuple):
 
 
 # No customer is in two of these campaigns: the frequency cap would skip the second text.
-_FINISHED: Final = (
+_FINISHED_CAMPAIGNS: Final = (
     _Plan("Spring collection, France", ("FR",), ("collection", "preview"), holdout_percent=10),
     _Plan("Private sale, Switzerland and Belgium", ("CH", "BE"), ("sale",)),
 )
-# Large enough for a result: half of the customers of all countries get a text, and the other half shows what would have
-# been bought anyway. It is final 30 days after its window of a week.
-_PAST: Final = _Plan("Winter sale, all countries", tuple(COUNTRIES), ("winter",), holdout_percent=50)
-PAST: Final = timedelta(days=45)
-# The share of customers who buy after the text was sent: by whether they were texted (True) or held out (False).
-BOUGHT_AFTER: Final = {True: 0.20, False: 0.12}
-CLICKS: Final = {ClickClass.PERSON: 0.11, ClickClass.MACHINE: 0.02}
-_SENDING: Final = _Plan("Late opening, Germany", ("DE",), ("evening",), texts_per_hour=TEXTS_PER_HOUR)
-_DRAFT: Final = _Plan("Summer sale, United Kingdom", ("GB",), ("sale",), holdout_percent=10)
+# Large enough to measure an effect: half of the customers of all countries get a text, and the purchases of the other
+# half, which is held out, show what customers buy without it. The result is final 30 days after its window of a week.
+_PAST_CAMPAIGN: Final = _Plan("Winter sale, all countries", tuple(COUNTRIES), ("winter",), holdout_percent=50)
+PAST_AGE: Final = timedelta(days=45)
+# The share of recipients who buy after the campaign: of those texted (True) and of those held out (False).
+BUYER_SHARES: Final = {True: 0.20, False: 0.12}
+CLICK_SHARES: Final = {ClickClass.PERSON: 0.11, ClickClass.MACHINE: 0.02}
+_SENDING_CAMPAIGN: Final = _Plan("Late opening, Germany", ("DE",), ("evening",), texts_per_hour=TEXTS_PER_HOUR)
+_DRAFT_CAMPAIGN: Final = _Plan("Summer sale, United Kingdom", ("GB",), ("sale",), holdout_percent=10)
 
 
 async def run_campaigns(
     database: Database, organization_id: UUID, tickets: Sequence[Sale], *, customers: int, by: str
 ) -> None:
-    """Create and run the campaigns, unless an earlier attempt has created them; then the worker continues them. Some
-    recipients make purchases like those on these tickets."""
+    """Create and run the campaigns, unless an earlier attempt has created them; then the worker continues them. Copies
+    of these tickets become the purchases of some recipients."""
     async with database.transaction() as tx:
         if await list_campaigns(tx, organization_id, limit=1):
             return
-        await _create(tx, organization_id, _DRAFT, by=by)
+        await _create(tx, organization_id, _DRAFT_CAMPAIGN, by=by)
         if customers > CUSTOMERS_MAX:
             return
-        past = await _start(replace(tx, now=tx.now - PAST), organization_id, _PAST, by=by)
-        finished = [await _start(tx, organization_id, plan, by=by) for plan in _FINISHED]
-        await _start(tx, organization_id, _SENDING, by=by)
-    await _send(cast("Database", _PastClock(database, PAST)), organization_id, [past])
-    await _buy_after(database, organization_id, past, tickets)
+        past = await _start(replace(tx, now=tx.now - PAST_AGE), organization_id, _PAST_CAMPAIGN, by=by)
+        finished = [await _start(tx, organization_id, plan, by=by) for plan in _FINISHED_CAMPAIGNS]
+        await _start(tx, organization_id, _SENDING_CAMPAIGN, by=by)
+    await _send(cast("Database", _PastDatabase(database, PAST_AGE)), organization_id, [past])
+    await _add_old_sales(database, organization_id, past, tickets)
     await _send(database, organization_id, finished)
-    await _buy(database, organization_id, tickets)
+    await _add_new_sales(database, organization_id, tickets)
 
 
-class _PastClock:
-    """The database with a clock that is behind by a fixed time, so that what is written seems to have happened then."""
+class _PastDatabase:
+    """The database with a clock that is a fixed time behind, so that its transactions write with past times."""
 
     def __init__(self, database: Database, ago: timedelta) -> None:
         self._database = database
@@ -112,26 +112,27 @@ class _PastClock:
         return getattr(self._database, name)
 
 
-async def _buy_after(database: Database, organization_id: UUID, campaign_id: UUID, tickets: Sequence[Sale]) -> None:
-    """Record what customers of the past campaign bought, and how often they clicked."""
+async def _add_old_sales(database: Database, organization_id: UUID, campaign_id: UUID, tickets: Sequence[Sale]) -> None:
+    """Record the purchases and the clicks of the past campaign's recipients."""
     # Only tickets in one currency, because attribution computes a result for each currency.
     tickets = [ticket for ticket in tickets if ticket.currency == "EUR"]
     # With today's clock, so that journeys do not treat these tickets as new.
     async with database.transaction() as tx:
-        arms = await queries.find_arms(tx, organization_id, campaign_id)
+        recipients = await queries.find_texted_and_held_out(tx, organization_id, campaign_id)
         bought: list[Sale] = []
-        for is_texted, profile_ids in arms.items():
-            buyers = profile_ids[: int(len(profile_ids) * BOUGHT_AFTER[is_texted])] if tickets else []
+        bought_at = tx.now - PAST_AGE + BUYS_AFTER
+        for is_texted, profile_ids in recipients.items():
+            buyers = profile_ids[: int(len(profile_ids) * BUYER_SHARES[is_texted])] if tickets else []
             bought += [
-                _ticket_of(tickets, len(bought) + number, profile_id, at=tx.now - PAST + AFTER_TEXT, prefix="WINTER")
+                _copy_ticket(tickets, len(bought) + number, profile_id, at=bought_at, prefix="WINTER")
                 for number, profile_id in enumerate(buyers)
             ]
         await record_sales(tx, organization_id, bought, tolerance=timedelta(0))
-        clicks = {kind: int(len(arms[True]) * share) for kind, share in CLICKS.items()}
+        clicks = {kind: int(len(recipients[True]) * share) for kind, share in CLICK_SHARES.items()}
         await add_counts(tx, organization_id, OriginKind.CAMPAIGN, campaign_id, step="1", counts=clicks)
 
 
-def _ticket_of(tickets: Sequence[Sale], number: int, profile_id: UUID, *, at: datetime, prefix: str) -> Sale:
+def _copy_ticket(tickets: Sequence[Sale], number: int, profile_id: UUID, *, at: datetime, prefix: str) -> Sale:
     return msgspec.structs.replace(
         tickets[number % len(tickets)],
         external_id=f"{prefix}-{number + 1:04d}",
@@ -140,21 +141,21 @@ def _ticket_of(tickets: Sequence[Sale], number: int, profile_id: UUID, *, at: da
     )
 
 
-async def _buy(database: Database, organization_id: UUID, tickets: Sequence[Sale]) -> None:
-    """Record purchases of customers who got a text, so that the pages of attribution have sales to credit."""
+async def _add_new_sales(database: Database, organization_id: UUID, tickets: Sequence[Sale]) -> None:
+    """Record purchases of customers who got a text, so that the attribution pages have credited sales."""
     async with database.transaction() as tx:
         buyers = await queries.find_recipients_with_text(
             tx, organization_id, since=tx.now - timedelta(days=1), limit=BUYERS_MAX
         )
         bought = [
-            _ticket_of(tickets, number, profile_id, at=tx.now, prefix="AFTER-TEXT")
+            _copy_ticket(tickets, number, profile_id, at=tx.now, prefix="AFTER-TEXT")
             for number, profile_id in enumerate(buyers if tickets else ())
         ]
         await record_sales(tx, organization_id, bought, tolerance=timedelta(0))
 
 
 async def count_texts(database: Database, organization_id: UUID) -> None:
-    """Update the outcomes of recipients from their texts; normally the worker does this with the facts about texts."""
+    """Update the outcomes of recipients from the states of their texts; normally the worker does this."""
     async with database.transaction() as tx:
         recipients = await queries.find_open_recipients(tx, organization_id)
         if recipients:
@@ -187,7 +188,7 @@ async def _start(tx: Tx, organization_id: UUID, plan: _Plan, *, by: str) -> UUID
 
 
 async def _send(database: Database, organization_id: UUID, campaign_ids: Sequence[UUID]) -> None:
-    """Send until these campaigns have ended. A running worker may take some of the same rows."""
+    """Send until these campaigns have ended. A running worker may send some of the same texts."""
     queues = (CampaignQueue(), TextQueue({"simulator": Simulator(database)}))
     for _ in range(CHECKS_MAX):
         for queue in queues:

@@ -1,10 +1,10 @@
-"""The demo chain as plain data: countries, shops, and first and last names of customers."""
+"""The invented chain of the demo as constants: countries, shops, and first and last names of customers."""
 
 from dataclasses import dataclass
 
 from regulars.sales.model import Currency
 
-# Two years of tickets.
+# The demo has tickets of two years.
 DAYS = 730
 
 
@@ -13,12 +13,12 @@ class DemoCountry:
     code: str
     currency: Currency
     vat_percent: int
-    # A range that is valid in the numbering plan but assigned to no operator: the demo can never text a real person.
+    # Phone numbers that are valid but assigned to no operator, so that the demo can never text a real person.
     phone_prefix: str
     phone_digits: int
     language: str
     opens_on_sunday: bool
-    # The price level: prices in percent of the prices in euro.
+    # Prices in the country's currency, in percent of the euro prices.
     price_percent: int
     first_names: tuple[str, ...]
     last_names: tuple[str, ...]
@@ -33,9 +33,9 @@ class Shop:
     postal_code: str
     city: str
     region: str
-    # Share of the chain's tickets, relative to the other shops.
+    # The shop's share of all tickets, relative to the weights of the other shops.
     weight: int
-    # Days between the first day of the demo and its opening.
+    # Days between the first day of the demo and the opening of the shop.
     opens_after_days: int = 0
 
 

@@ -1,7 +1,8 @@
-"""Fill an organization with the demo: the chain, its customers, and journeys with texts, replies and an endpoint.
+"""Fill an organization with the demo: stores, customers and tickets; journeys and campaigns with texts and replies; and
+a webhook endpoint.
 
-Everything is made by the real code of journeys and texts. Journeys go live before the tickets are loaded, because a
-sale starts a run of the version that was live when the sale was recorded.
+The real code of journeys and texts makes the runs and texts. Journeys go live before the tickets are loaded, because a
+sale starts only journeys that were live when it was recorded.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from regulars.demo import queries
 from regulars.demo.campaigns import count_texts, run_campaigns
 from regulars.demo.chain import COUNTRIES, SHOPS
 from regulars.demo.load import DemoPlan, Progress, load_demo, mark_organization
-from regulars.demo.texts import BIG_TICKET, LANGUAGE_KEY, NOTICES, PRICES, REPLIES, translated
+from regulars.demo.texts import BIG_TICKET, LANGUAGE_KEY, NOTICES, PRICES, REPLIES, translate_journey
 from regulars.demo.traffic import log_requests, record_conflicts, report_deliveries
 from regulars.journeys.manage import activate, create_journey, list_journeys
 from regulars.journeys.runs.enter import enter_by_sales
@@ -39,6 +40,7 @@ from regulars.work.queue import Queue
 
 BY: Final = "the demo"
 BRAND: Final = "Maison Corvelle"
+# Journeys start for at most this many tickets of the last days.
 RECENT: Final = timedelta(days=7)
 TICKETS_MAX: Final = 200
 PASSES_MAX: Final = 200
@@ -46,10 +48,10 @@ CHECKS_MAX: Final = 60
 CHECK_EVERY_S: Final = 0.5
 REPLIED_MAX: Final = 5
 JOURNEYS_MAX: Final = 100
-LIVE: Final = ("welcome", "win-back")
-DRAFT: Final = "after-return"
+LIVE_TEMPLATES: Final = ("welcome", "win-back")
+DRAFT_TEMPLATE: Final = "after-return"
 ENDPOINT: Final = "https://hooks.maison-corvelle.example/regulars"
-# The simulator reaches no real phone, so the demo texts at any hour, and shows texts at night too.
+# Sending hours around the clock: the simulator reaches no real phone, and a demo at night should show texts too.
 ALWAYS: Final = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
@@ -62,24 +64,24 @@ async def fill(
     vault: AnyVault | None,
     progress: Progress,
 ) -> None:
-    """Without a vault no endpoint is created, because its secret could not be sealed."""
+    """Load everything. Without a vault no webhook endpoint is created, because its secret could not be encrypted."""
     await mark_organization(database, organization_id)
-    is_demo_data = await create_journeys(database, organization_id)
-    last = await load_demo(database, organization_id, plan, secret=secret, progress=progress)
+    has_demo_journeys = await create_journeys(database, organization_id)
+    last_tickets = await load_demo(database, organization_id, plan, secret=secret, progress=progress)
     await log_requests(database, organization_id, plan.seed)
-    await record_conflicts(database, organization_id, last)
-    if is_demo_data:
+    await record_conflicts(database, organization_id, last_tickets)
+    if has_demo_journeys:
         await create_segments(database, organization_id)
         await run_automations(database, organization_id, vault=vault)
-        await run_campaigns(database, organization_id, last, customers=plan.customers, by=BY)
-        await _reply(database, organization_id)
+        await run_campaigns(database, organization_id, last_tickets, customers=plan.customers, by=BY)
+        await _reply_to_texts(database, organization_id)
         await report_deliveries(database, organization_id)
         await count_texts(database, organization_id)
 
 
 async def create_journeys(database: Database, organization_id: UUID) -> bool:
-    """Called before the tickets are loaded. Returns False if the organization has other journeys; then it gets none of
-    the demo."""
+    """Create the journeys, before the tickets are loaded. Returns False if the organization has other journeys; then it
+    gets none of the demo."""
     async with database.transaction() as tx:
         existing = await list_journeys(tx, organization_id, limit=JOURNEYS_MAX)
         if existing:
@@ -97,36 +99,37 @@ async def create_journeys(database: Database, organization_id: UUID) -> bool:
             await save_texting(tx, organization_id, replace(texting, settings=settings))
         # Journeys compare this attribute, so it must exist before the first customer has it.
         await register_attributes(tx, organization_id, {LANGUAGE_KEY: "fr"})
-        for definition in (BIG_TICKET, *map(translated, LIVE)):
+        for definition in (BIG_TICKET, *map(translate_journey, LIVE_TEMPLATES)):
             created = await create_journey(tx, organization_id, definition, created_by=BY)
             await activate(tx, organization_id, created.row.id)
-        await create_journey(tx, organization_id, translated(DRAFT), created_by=BY)
+        await create_journey(tx, organization_id, translate_journey(DRAFT_TEMPLATE), created_by=BY)
     return True
 
 
 async def create_segments(database: Database, organization_id: UUID) -> None:
-    """The segment templates, unless the organization has segments."""
+    """Create a segment from each segment template, unless the organization has segments."""
     async with database.transaction() as tx:
         if not await list_segments(tx, organization_id):
-            for start in suggest_segments(store=SHOPS[0].external_id):
-                await create_segment(tx, organization_id, start.definition, created_by=BY)
+            for template in suggest_segments(store=SHOPS[0].external_id):
+                await create_segment(tx, organization_id, template.definition, created_by=BY)
 
 
 async def run_automations(database: Database, organization_id: UUID, *, vault: AnyVault | None) -> None:
-    """Called after the tickets are loaded: recent sales start runs, texts are sent, and some get replies."""
+    """Start journeys for recent sales, after the tickets are loaded; send their texts, and reply to some."""
     async with database.transaction() as tx:
         recent = await queries.find_recent_sales(tx, organization_id, since=tx.now - RECENT, limit=TICKETS_MAX)
         await enter_by_sales(tx, organization_id, [SalesRecorded(recent)])
     await _run_queues(database, organization_id)
     if isinstance(vault, Vault):
         await _add_endpoint(database, organization_id, vault)
-    await _reply(database, organization_id)
+    await _reply_to_texts(database, organization_id)
     await _run_queues(database, organization_id)
     await report_deliveries(database, organization_id)
 
 
 async def _run_queues(database: Database, organization_id: UUID) -> None:
-    """Run the queues as the worker does. A running worker may take some of the same rows, so wait until none is due."""
+    """Run the queues of journeys and texts as the worker does, until nothing is due: a running worker may process some
+    of the same rows."""
     queues: tuple[Queue, ...] = (RunQueue(), TextQueue({"simulator": Simulator(database)}))
     for _ in range(CHECKS_MAX):
         for queue in queues:
@@ -141,7 +144,7 @@ async def _run_queues(database: Database, organization_id: UUID) -> None:
         await asyncio.sleep(CHECK_EVERY_S)
 
 
-async def _reply(database: Database, organization_id: UUID) -> None:
+async def _reply_to_texts(database: Database, organization_id: UUID) -> None:
     async with database.transaction() as tx:
         texting = await load_texting(tx, organization_id)
         if texting is None:
@@ -164,7 +167,7 @@ def language_of(phone_number: str) -> str:
 
 
 async def _add_endpoint(database: Database, organization_id: UUID, vault: Vault) -> None:
-    """Add an endpoint at which no server listens: its deliveries fail, so that the pages show failures."""
+    """Add a webhook endpoint whose address has no server, so that the pages show failed deliveries."""
     async with database.transaction() as tx:
         if not await list_endpoints(tx, organization_id):
             await create_endpoint(

@@ -1,4 +1,5 @@
-"""Load the demo: customers and shops through the use cases, tickets in bulk."""
+"""Load the stores, customers, consents and tickets of the demo: tickets in bulk, everything else through the functions
+that the API calls too."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,10 +53,11 @@ BATCH_ITEMS: Final = 500
 LAST_TICKETS: Final = 3
 # Enough rows that the cost of a commit does not matter, and few enough to stay well below the statement timeout.
 COPY_ROWS: Final = 50_000
+# How far in the future a sale may be.
 TOLERANCE: Final = timedelta(0)
 
 Item = TypeVar("Item")
-# Called after each transaction with the part of the load and the number of items.
+# Called after each transaction with the kind of rows, such as `tickets`, and their number.
 Progress = Callable[[str, int], None]
 
 
@@ -77,7 +79,7 @@ async def organization_has_data(database: Database, organization_id: UUID) -> bo
 async def load_demo(
     database: Database, organization_id: UUID, plan: DemoPlan, *, secret: bytes, progress: Progress
 ) -> list[Sale]:
-    """Returns the last tickets of customers."""
+    """Load the data; returns the last purchases of known customers."""
     await mark_organization(database, organization_id)
     customers = make_customers(plan.seed, plan.customers)
     await load_shops(database, organization_id, progress)
@@ -89,29 +91,30 @@ async def load_demo(
         progress("customers", len(batch))
     history = make_consents(plan.seed, customers, plan.last_day)
     await load_consents(database, organization_id, history, secret=secret, progress=progress)
-    last: deque[Sale] = deque(maxlen=LAST_TICKETS)
+    last_purchases: deque[Sale] = deque(maxlen=LAST_TICKETS)
     all_tickets = make_tickets(plan.seed, customers, count=plan.sales, last_day=plan.last_day)
-    tickets = _collect_last(all_tickets, last)
+    tickets = _collect_last(all_tickets, last_purchases)
     async with database.transaction() as tx:
         has_sales = await queries.has_sales(tx, organization_id)
     if has_sales:
-        # A bulk load cannot skip existing tickets; the use case can.
+        # A bulk load cannot skip existing tickets; `record_sales` can.
         await record_tickets(database, organization_id, tickets, progress)
     else:
         await load_tickets(database, organization_id, tickets, customers, light_profiles, progress=progress)
-    return [*last]
+    return [*last_purchases]
 
 
-def _collect_last(tickets: Iterable[Sale], last: deque[Sale]) -> Iterator[Sale]:
+def _collect_last(tickets: Iterable[Sale], last_purchases: deque[Sale]) -> Iterator[Sale]:
+    """Pass the tickets through, and append the purchases of known customers to the deque."""
     for ticket in tickets:
         if ticket.profile is not None and ticket.type == "PURCHASE":
-            last.append(ticket)
+            last_purchases.append(ticket)
         yield ticket
 
 
 async def load_shops(database: Database, organization_id: UUID, progress: Progress) -> None:
     async with database.transaction() as tx:
-        await upsert_stores(tx, organization_id, [_store(shop) for shop in SHOPS])
+        await upsert_stores(tx, organization_id, [_make_store(shop) for shop in SHOPS])
     progress("stores", len(SHOPS))
 
 
@@ -137,11 +140,11 @@ async def load_consents(
 async def create_light(
     database: Database, organization_id: UUID, customers: Sequence[DemoCustomer]
 ) -> list[ProfileRef]:
-    """Create light profiles (with an id only) for the customers without profile data."""
+    """Create the light profiles, which have only an id; returns the new ones."""
     new_profiles: list[ProfileRef] = []
-    for names in batches([customer.external_id for customer in customers if customer.is_light], BATCH_ITEMS):
+    for external_ids in batches([customer.external_id for customer in customers if customer.is_light], BATCH_ITEMS):
         async with database.transaction() as tx:
-            created = await create_light_profiles(tx, organization_id, names)
+            created = await create_light_profiles(tx, organization_id, external_ids)
         new_profiles += [profile for profile in created.values() if profile.is_new]
     return new_profiles
 
@@ -156,7 +159,7 @@ async def load_tickets(
     progress: Progress,
 ) -> None:
     """Load the tickets in bulk, and delete the light profiles of customers without a ticket."""
-    stores, profiles = await _references(database, organization_id, customers)
+    stores, profiles = await _find_ids(database, organization_id, customers)
     loaded = COPY_ROWS
     while loaded == COPY_ROWS:
         async with database.transaction() as tx:
@@ -173,7 +176,7 @@ async def load_tickets(
 async def record_tickets(
     database: Database, organization_id: UUID, tickets: Iterable[Sale], progress: Progress
 ) -> None:
-    """Record the tickets through the use case, which writes the same rows and skips existing tickets."""
+    """Record the tickets through `record_sales`, which writes the same rows and skips existing tickets."""
     for batch in batches(tickets, BATCH_ITEMS):
         async with database.transaction() as tx:
             _raise_errors(await record_sales(tx, organization_id, batch, tolerance=TOLERANCE))
@@ -186,7 +189,7 @@ def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield batch
 
 
-async def _references(
+async def _find_ids(
     database: Database, organization_id: UUID, customers: Sequence[DemoCustomer]
 ) -> tuple[dict[Reference, UUID], dict[Reference, UUID]]:
     async with database.transaction() as tx:
@@ -201,7 +204,7 @@ async def _references(
     return stores, profiles
 
 
-def _store(shop: Shop) -> StoreUpsert:
+def _make_store(shop: Shop) -> StoreUpsert:
     address = Address(
         address_line1=shop.street,
         postal_code=shop.postal_code,
@@ -213,7 +216,7 @@ def _store(shop: Shop) -> StoreUpsert:
 
 
 def _raise_errors(outcomes: Sequence[object]) -> None:
-    """The data is our own, so an error is a bug."""
+    """Raise the first error: the demo's own data is valid, so an error is a bug."""
     for outcome in outcomes:
         if isinstance(outcome, ApiError):
             raise outcome

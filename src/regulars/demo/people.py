@@ -1,4 +1,4 @@
-"""The customers of the demo: their profiles, shops and consents."""
+"""Invent the customers of the demo: their shops, profiles and consents."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from regulars.profiles.model import Phone, ProfileUpsert
 TICKETS_PER_CUSTOMER = 15
 CUSTOMERS_MIN = 40
 CUSTOMERS_MAX = 200_000
-# The share of customers without profile data: only light profiles are created for them.
+# The share of light profiles: customers of whom only an id is known.
 LIGHT_SHARE = 0.06
 PHONE_SHARE = 0.85
 CONSENT_SHARE = 0.6
@@ -36,7 +36,7 @@ IN_STORES = frozenset({"LOYALTY_PROGRAM", "POINT_OF_SALE", "QR_CODE", "PAPER_FOR
 SOURCE_WEIGHTS = (30, 30, 12, 12, 8, 5, 3)
 TIERS = ("bronze", "silver", "gold", "platinum")
 TIER_WEIGHTS = (60, 25, 12, 3)
-# Adding this prime again and again, modulo the size of a range, gives every number of the range once.
+# Multiples of this prime, modulo a power of ten, give every phone number of a range once.
 NUMBER_STEP = 7_368_787
 
 
@@ -50,7 +50,8 @@ class DemoCustomer:
 
 @dataclass(frozen=True, slots=True)
 class ConsentHistory:
-    """The consents of customers in three waves, in the order of time for each number: opt-ins, opt-outs, renewals."""
+    """The consent events of all customers: for each number an opt-in, then perhaps an opt-out, then perhaps a new
+    opt-in (renewal)."""
 
     opt_ins: list[Consent]
     opt_outs: list[Withdrawal]
@@ -62,41 +63,41 @@ def count_customers(sales: int) -> int:
 
 
 def make_customers(seed: int, count: int) -> list[DemoCustomer]:
-    source = random.Random(f"{seed}/customers")  # noqa: S311  # sample data, not a secret
-    shops = source.choices(SHOPS, weights=[shop.weight for shop in SHOPS], k=count)
-    return [_customer(source, number, shop) for number, shop in enumerate(shops, start=1)]
+    rng = random.Random(f"{seed}/customers")  # noqa: S311  # sample data, not a secret
+    shops = rng.choices(SHOPS, weights=[shop.weight for shop in SHOPS], k=count)
+    return [_make_customer(rng, number, shop) for number, shop in enumerate(shops, start=1)]
 
 
 def make_profiles(seed: int, customers: Sequence[DemoCustomer]) -> Iterator[ProfileUpsert]:
-    """The profiles of customers with a loyalty card; light customers have none."""
+    """The profiles of all customers but the light ones."""
     for customer in customers:
         if not customer.is_light:
-            source = random.Random(f"{seed}/{customer.external_id}")  # noqa: S311  # sample data, not a secret
-            yield _upsert(source, customer)
+            rng = random.Random(f"{seed}/{customer.external_id}")  # noqa: S311  # sample data, not a secret
+            yield _make_profile(rng, customer)
 
 
 def make_consents(seed: int, customers: Sequence[DemoCustomer], last_day: date) -> ConsentHistory:
-    source = random.Random(f"{seed}/opinions")  # noqa: S311  # sample data, not a secret
+    rng = random.Random(f"{seed}/opinions")  # noqa: S311  # sample data, not a secret
     history = ConsentHistory([], [], [])
     end = datetime(last_day.year, last_day.month, last_day.day, tzinfo=UTC)
     for customer in customers:
-        if customer.phone_number is None or customer.is_light or source.random() > CONSENT_SHARE:
+        if customer.phone_number is None or customer.is_light or rng.random() > CONSENT_SHARE:
             continue
-        consented_at = _moment(source, end - timedelta(days=DAYS - customer.shop.opens_after_days), end)
-        source_name = source.choices(SOURCES, weights=SOURCE_WEIGHTS)[0]
+        consented_at = _random_time(rng, end - timedelta(days=DAYS - customer.shop.opens_after_days), end)
+        source = rng.choices(SOURCES, weights=SOURCE_WEIGHTS)[0]
         consent = Consent(
             phone_number=customer.phone_number,
-            source=source_name,
+            source=source,
             consented_at=consented_at,
             origin=ORIGIN,
             proof=PROOF,
             profile=ByExternalId(customer.external_id),
-            store=ByExternalId(customer.shop.external_id) if source_name in IN_STORES else None,
+            store=ByExternalId(customer.shop.external_id) if source in IN_STORES else None,
         )
         history.opt_ins.append(consent)
-        if source.random() > WITHDRAWAL_SHARE:
+        if rng.random() > WITHDRAWAL_SHARE:
             continue
-        unsubscribed_at = _moment(source, consented_at, end)
+        unsubscribed_at = _random_time(rng, consented_at, end)
         history.opt_outs.append(
             Withdrawal(
                 origin=ORIGIN,
@@ -106,12 +107,12 @@ def make_consents(seed: int, customers: Sequence[DemoCustomer], last_day: date) 
                 source="customer service",
             )
         )
-        if source.random() < RESUBSCRIBE_SHARE:
+        if rng.random() < RESUBSCRIBE_SHARE:
             history.renewals.append(
                 Consent(
                     phone_number=customer.phone_number,
                     source="POINT_OF_SALE",
-                    consented_at=_moment(source, unsubscribed_at, end),
+                    consented_at=_random_time(rng, unsubscribed_at, end),
                     origin=ORIGIN,
                     proof=PROOF,
                     profile=ByExternalId(customer.external_id),
@@ -121,9 +122,9 @@ def make_consents(seed: int, customers: Sequence[DemoCustomer], last_day: date) 
     return history
 
 
-def _customer(source: random.Random, number: int, shop: Shop) -> DemoCustomer:
-    is_light = source.random() < LIGHT_SHARE
-    has_phone = source.random() < PHONE_SHARE
+def _make_customer(rng: random.Random, number: int, shop: Shop) -> DemoCustomer:
+    is_light = rng.random() < LIGHT_SHARE
+    has_phone = rng.random() < PHONE_SHARE
     phone_number = _phone_number(COUNTRIES[shop.country], number) if has_phone and not is_light else None
     return DemoCustomer(f"C{number:07d}", shop, phone_number, is_light)
 
@@ -133,27 +134,27 @@ def _phone_number(country: DemoCountry, number: int) -> str:
     return f"{country.phone_prefix}{digits:0{country.phone_digits}d}"
 
 
-def _upsert(source: random.Random, customer: DemoCustomer) -> ProfileUpsert:
+def _make_profile(rng: random.Random, customer: DemoCustomer) -> ProfileUpsert:
     country = COUNTRIES[customer.shop.country]
     number = customer.phone_number
     return ProfileUpsert(
         external_id=customer.external_id,
         phone=None if number is None else Phone(number, reachable=True),
-        first_name=source.choice(country.first_names),
-        last_name=source.choice(country.last_names),
+        first_name=rng.choice(country.first_names),
+        last_name=rng.choice(country.last_names),
         attributes={
             "city": customer.shop.city,
             "country": customer.shop.country,
             "language": country.language,
             "preferred_store": customer.shop.external_id,
-            "loyalty_tier": source.choices(TIERS, weights=TIER_WEIGHTS)[0],
-            "points": str(source.randrange(0, 5000, 5)),
-            "birthday": (date(1945, 1, 1) + timedelta(days=source.randrange(22_000))).isoformat(),
-            "newsletter": "true" if source.random() < CONSENT_SHARE else "false",
+            "loyalty_tier": rng.choices(TIERS, weights=TIER_WEIGHTS)[0],
+            "points": str(rng.randrange(0, 5000, 5)),
+            "birthday": (date(1945, 1, 1) + timedelta(days=rng.randrange(22_000))).isoformat(),
+            "newsletter": "true" if rng.random() < CONSENT_SHARE else "false",
         },
     )
 
 
-def _moment(source: random.Random, earliest: datetime, latest: datetime) -> datetime:
+def _random_time(rng: random.Random, earliest: datetime, latest: datetime) -> datetime:
     seconds = int((latest - earliest).total_seconds())
-    return earliest + timedelta(seconds=source.randrange(max(1, seconds)))
+    return earliest + timedelta(seconds=rng.randrange(max(1, seconds)))

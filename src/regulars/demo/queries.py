@@ -1,4 +1,4 @@
-"""Queries of the demo on tables of other modules."""
+"""SQL of the demo, on tables of other modules."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -73,8 +73,8 @@ async def find_open_recipients(tx: Tx, organization_id: UUID) -> list[tuple[UUID
     return [(row[0], row[1]) for row in rows]
 
 
-async def find_arms(tx: Tx, organization_id: UUID, campaign_id: UUID) -> dict[bool, list[UUID]]:
-    """The recipients of a campaign: those who were to be texted, and those held out."""
+async def find_texted_and_held_out(tx: Tx, organization_id: UUID, campaign_id: UUID) -> dict[bool, list[UUID]]:
+    """The recipients of a campaign: under True those who get its text, under False those held out."""
     rows = await tx.fetch(
         "SELECT profile_id, arm > 0 FROM campaign_recipients"
         " WHERE organization_id = %s AND campaign_id = %s AND arm >= 0 ORDER BY profile_id",

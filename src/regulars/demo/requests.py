@@ -1,4 +1,5 @@
-"""Demos requested on a page: the worker fills the organization, and the page shows the progress. Owns `demo_runs`."""
+"""Demos that users request on a page: the worker loads the sample data and stores its progress in `demo_runs`, which
+the page shows."""
 
 import asyncio
 from collections import Counter
@@ -22,11 +23,14 @@ QUEUE: Final = "demo.run"
 TICKETS: Final = 20_000
 SEED: Final = 1
 PROGRESS_EVERY_S: Final = 1.0
-# If a worker has reported no progress for this long, it has died, and another starts again; existing rows are skipped.
+# A worker that has stored no progress for this long counts as dead. Another worker starts again and skips existing
+# rows.
 SILENT_MAX: Final = timedelta(minutes=2)
 
 
 class DemoRun(NamedTuple):
+    """A row of `demo_runs`; `progress` has the number of loaded rows by kind, such as `tickets`."""
+
     tickets: int
     progress: dict[str, int]
     attempts: int
@@ -42,7 +46,8 @@ async def find_run(tx: Tx, organization_id: UUID) -> DemoRun | None:
 
 
 async def _take_due_run(tx: Tx, organization_id: UUID, *, until: datetime) -> DemoRun | None:
-    """Claim the run until a deadline, which `_report_progress` extends; if the worker dies, the run is due again."""
+    """Claim the run until a deadline, which `_report_progress` extends; if the worker dies, the run becomes due
+    again."""
     rows = await tx.fetch(
         "UPDATE demo_runs SET due_at = %s, attempts = attempts + 1, progress = '{}' WHERE organization_id = %s"
         " AND organization_id IN (SELECT organization_id FROM demo_runs WHERE organization_id = %s AND due_at <= %s"
@@ -107,8 +112,8 @@ class DemoQueue(Queue):
             if run is None:
                 return False
             secret = (await find_secret_and_country(tx.connection, organization_id)).secret
-        done: Counter[str] = Counter()
-        reporting = asyncio.create_task(_report_progress(database, organization_id, done))
+        loaded: Counter[str] = Counter()
+        reporting = asyncio.create_task(_report_progress(database, organization_id, loaded))
         plan = DemoPlan(
             seed=SEED, sales=run.tickets, customers=count_customers(run.tickets), last_day=datetime.now(UTC).date()
         )
@@ -119,7 +124,7 @@ class DemoQueue(Queue):
                 plan,
                 secret=secret,
                 vault=self._vault,
-                progress=lambda part, count: done.update({part: count}),
+                progress=lambda part, count: loaded.update({part: count}),
             )
         except Exception as error:  # noqa: BLE001  # the schedule retries it, then gives up
             async with database.transaction() as tx:
@@ -132,12 +137,12 @@ class DemoQueue(Queue):
         async with database.transaction() as tx:
             # A page may have requested a count of consents during the load, which is incomplete.
             await request_recount(tx, organization_id)
-            await finish_run(tx, organization_id, done)
+            await finish_run(tx, organization_id, loaded)
         return False
 
 
-async def _report_progress(database: Database, organization_id: UUID, done: Counter[str]) -> None:
+async def _report_progress(database: Database, organization_id: UUID, loaded: Counter[str]) -> None:
     while True:
         await asyncio.sleep(PROGRESS_EVERY_S)
         async with database.transaction() as tx:
-            await _save_progress(tx, organization_id, done, until=tx.now + SILENT_MAX)
+            await _save_progress(tx, organization_id, loaded, until=tx.now + SILENT_MAX)

@@ -1,4 +1,4 @@
-"""The texts of the demo in the language of each country: journeys, opt-out notices and replies."""
+"""The SMS texts of the demo in each language of the chain: of journeys and campaigns, opt-out notices, and replies."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -23,7 +23,7 @@ from regulars.messaging.settings.model import OptOutNotice, Price
 from regulars.messaging.template import TextVariants
 
 LANGUAGE_KEY: Final = "language"
-# The language of customers for whom none is known; each other language is a branch before it.
+# The language of texts to customers without a known language.
 DEFAULT_LANGUAGE: Final = "en"
 _NOTICES: Final = {"fr": "Répondez STOP pour arrêter", "de": "Abmelden: Antwort STOP", "en": "Reply STOP to opt out"}
 NOTICES: Final = {code: OptOutNotice(_NOTICES[country.language], "STOP") for code, country in COUNTRIES.items()}
@@ -63,7 +63,7 @@ _THANKS: Final = {
     "en": 'Thank you {{ profile.first_name | default("again") }} for your visit to {{ store.name }}.'
     " A question about care? Reply to this text.",
 }
-_OF_TEMPLATES: Final[Mapping[str, Mapping[str, str]]] = {
+_JOURNEY_TEXTS: Final[Mapping[str, Mapping[str, str]]] = {
     "welcome": {
         "fr": 'Bienvenue {{ profile.first_name | default("chez nous") }}. Nous vous écrirons de temps en temps, jamais'
         " trop souvent.",
@@ -89,7 +89,7 @@ _OF_TEMPLATES: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 
-_OF_CAMPAIGNS: Final[Mapping[str, Mapping[str, str]]] = {
+_CAMPAIGN_TEXTS: Final[Mapping[str, Mapping[str, str]]] = {
     "collection": {
         "fr": '{{ profile.first_name | default("Bonjour") }}, la collection de printemps est à'
         ' {{ store.city | default("votre boutique") }}. Venez la découvrir.',
@@ -125,21 +125,22 @@ CAMPAIGN_TEXTS: Final = {
         texts[DEFAULT_LANGUAGE],
         {language: text for language, text in texts.items() if language != DEFAULT_LANGUAGE},
     )
-    for key, texts in _OF_CAMPAIGNS.items()
+    for key, texts in _CAMPAIGN_TEXTS.items()
 }
 
 
-def translated(key: str) -> Definition:
-    """A journey template with its texts in the languages of the chain."""
+def translate_journey(key: str) -> Definition:
+    """A journey template whose texts are in the languages of the chain."""
     definition = find_template(key)
     if definition is None:
         raise LookupError(key)
-    steps = [_in_languages(_OF_TEMPLATES[key]) if isinstance(step, SendText) else step for step in definition.steps]
-    return msgspec.structs.replace(definition, steps=tuple(steps))
+    text_step = _branch_by_language(_JOURNEY_TEXTS[key])
+    steps = tuple(text_step if isinstance(step, SendText) else step for step in definition.steps)
+    return msgspec.structs.replace(definition, steps=steps)
 
 
-def _in_languages(texts: Mapping[str, str]) -> Step:
-    """Branches that choose the text by the language of the customer."""
+def _branch_by_language(texts: Mapping[str, str]) -> Step:
+    """A step that sends the text in the customer's language: a branch for each language, the default last."""
     step: Step = SendText(text=texts[DEFAULT_LANGUAGE])
     for language in sorted(texts.keys() - {DEFAULT_LANGUAGE}, reverse=True):
         step = Branch(
@@ -159,7 +160,7 @@ BIG_TICKET: Final = Definition(
         Branch(
             condition=Consent(state="may_be_texted"),
             then=(
-                _in_languages(_THANKS),
+                _branch_by_language(_THANKS),
                 WaitForPurchase(days=45, then=(SetAttribute(key="came_back", value="true"),), otherwise=(Exit(),)),
             ),
             otherwise=(SetAttribute(key="ask_consent_at_till", value="true"),),

@@ -1,7 +1,7 @@
-"""The tickets of two years in the order of time, distributed over the year, the week and the day.
+"""Invent the tickets of two years in the order of time, distributed over the year, the week and the day.
 
-The pages under *Analyse* show what happens in the two years: the chain grows and opens a shop, articles have seasons,
-customers come for a first time and some come back, and an article is recalled.
+The pages under *Analyse* get something to show: the chain grows and opens a shop, articles have seasons, new customers
+come and some come back, and an article is recalled.
 """
 
 import random
@@ -25,7 +25,7 @@ from regulars.demo.people import DemoCustomer
 from regulars.kit.ids import ByExternalId
 from regulars.sales.model import MILLION, Sale, SaleType
 
-# January and July are the months of sales, December is Christmas, August is quiet.
+# January and July have seasonal sales, December has Christmas, August is quiet.
 MONTH_WEIGHTS = (1.15, 0.80, 0.90, 0.95, 1.00, 1.05, 1.10, 0.70, 1.00, 1.05, 1.20, 1.75)
 # Monday to Sunday.
 WEEKDAY_WEIGHTS = (0.75, 0.80, 0.95, 0.90, 1.20, 1.70, 0.70)
@@ -47,7 +47,7 @@ def is_on_sale(day: date) -> bool:
 
 
 def tickets_per_day(days: Sequence[date], total: int) -> list[int]:
-    """Distribute the total by the weight of each day, without losing any to rounding."""
+    """Distribute the total over the days by their weights; the rounded numbers add up to the total."""
     weights = [day_weight(day, position / len(days)) for position, day in enumerate(days)]
     total_weight = sum(weights)
     ends = [round(total * weight / total_weight) for weight in accumulate(weights)]
@@ -67,12 +67,12 @@ LINE_COUNT_WEIGHTS = (45, 80, 95, 100)
 # Outside the sale months few articles are discounted; during them, most are.
 USUAL_DISCOUNT_WEIGHTS = (92, 98, 100, 100)
 SALE_DISCOUNT_WEIGHTS = (30, 60, 85, 100)
-# The share of the customers who have come by the first day; the others come for a first time later.
+# The share of a shop's customers who are known on the first day; the others buy for the first time later.
 FIRST_DAY_SHARE = 0.25
-# Who buys: one of the customers who have come so far, or one of those who came lately.
+# The share of purchases that long-standing customers make; recent customers make the others.
 LOYAL_SHARE = 0.55
-# The recall: how many days before the last day it happens, and for how many days the article is not sold after it. Of
-# the articles sold in the weeks before the recall, this share is returned within some days.
+# The recall: it happens this many days before the last day, and stops the sale of the article for `RECALL_DAYS`. Of the
+# articles sold in the days before it, a share is returned within some days.
 RECALLED_DAYS_AGO = 50
 RECALL_DAYS = 25
 RECALL_REACHES_BACK_DAYS = 60
@@ -91,7 +91,7 @@ class ReturnedLine(NamedTuple):
 
 
 class Till:
-    """The till of a shop: its customers, its lines for each discount, and the number of its next ticket."""
+    """The till of a shop: its customers, its articles at each discount, and the number of its next ticket."""
 
     def __init__(self, shop: Shop, customers: Sequence[ByExternalId]) -> None:
         self.shop = shop
@@ -100,7 +100,7 @@ class Till:
         country = COUNTRIES[shop.country]
         self.opens_on_sunday = country.opens_on_sunday
         self.currency = country.currency
-        self.lines = _lines(shop.country)
+        self.lines = _articles_of(shop.country)
         self.next_number = 1
 
     def external_id(self) -> str:
@@ -111,42 +111,42 @@ class Till:
     def is_open(self, day: int, date_: date) -> bool:
         return day >= self.shop.opens_after_days and (self.opens_on_sunday or date_.weekday() != SUNDAY)
 
-    def choose_customer(self, day: int, source: random.Random) -> ByExternalId | None:
-        """The number of customers who have come so far grows with the days since the shop opened."""
-        opened = self.shop.opens_after_days
-        first_share = FIRST_DAY_SHARE if opened == 0 else 0.0
-        share = first_share + (1 - first_share) * (day + 1 - opened) / (DAYS - opened)
-        came_so_far = int(len(self.customers) * share)
-        if came_so_far == 0:
+    def choose_customer(self, day: int, rng: random.Random) -> ByExternalId | None:
+        """A customer of those known by this day; their number grows with the days since the shop opened."""
+        opening_day = self.shop.opens_after_days
+        first_share = FIRST_DAY_SHARE if opening_day == 0 else 0.0
+        share = first_share + (1 - first_share) * (day + 1 - opening_day) / (DAYS - opening_day)
+        known_count = int(len(self.customers) * share)
+        if known_count == 0:
             return None
-        # Powers of a random number: few customers come often, and many rarely.
-        if source.random() < LOYAL_SHARE:
-            return self.customers[int(came_so_far * source.random() ** 3)]
-        return self.customers[came_so_far - 1 - int(came_so_far * source.random() ** 4)]
+        # A power of a random number favours one end of the list: few customers buy often, and many rarely.
+        if rng.random() < LOYAL_SHARE:
+            return self.customers[int(known_count * rng.random() ** 3)]
+        return self.customers[known_count - 1 - int(known_count * rng.random() ** 4)]
 
 
 @cache
-def _lines(country: str) -> list[list[ArticleLine]]:
-    """One list of lines for each discount, shared by the shops of a country."""
+def _articles_of(country: str) -> list[list[ArticleLine]]:
+    """The articles of a country at each discount, shared by its shops."""
     return [lines_of(COUNTRIES[country], discount) for discount in DISCOUNTS_PERCENT]
 
 
 def make_tickets(seed: int, customers: Sequence[DemoCustomer], *, count: int, last_day: date) -> Iterator[Sale]:
-    """`count` tickets, including returns. They end at midnight before the last day, so that none is in the future."""
-    source = random.Random(f"{seed}/tickets")  # noqa: S311  # sample data, not a secret
-    regulars: dict[str, list[ByExternalId]] = defaultdict(list)
+    """`count` tickets, including returns. They end at midnight before `last_day`, so that none is in the future."""
+    rng = random.Random(f"{seed}/tickets")  # noqa: S311  # sample data, not a secret
+    by_shop: dict[str, list[ByExternalId]] = defaultdict(list)
     for customer in customers:
-        regulars[customer.shop.external_id].append(ByExternalId(customer.external_id))
-    tills = [Till(shop, regulars[shop.external_id]) for shop in SHOPS]
+        by_shop[customer.shop.external_id].append(ByExternalId(customer.external_id))
+    tills = [Till(shop, by_shop[shop.external_id]) for shop in SHOPS]
     days = days_until(last_day - timedelta(days=1))
     returns: dict[int, list[ReturnedLine]] = defaultdict(list)
     for day, planned in enumerate(tickets_per_day(days, count)):
         due = returns.pop(day, [])[:planned]
-        yield from _day(source, tills, days, day, purchases=planned - len(due), due=due, returns=returns)
+        yield from _make_day(rng, tills, days, day, purchases=planned - len(due), due=due, returns=returns)
 
 
-def _day(
-    source: random.Random,
+def _make_day(
+    rng: random.Random,
     tills: Sequence[Till],
     days: Sequence[date],
     day: int,
@@ -155,52 +155,52 @@ def _day(
     due: list[ReturnedLine],
     returns: dict[int, list[ReturnedLine]],
 ) -> Iterator[Sale]:
-    """The tickets of one day. Random values are drawn for all of them at once, which is several times faster than one
-    by one."""
+    """The tickets of one day: purchases, and the returns that are due. New returns are added to `returns` under their
+    day. Random values are drawn for all tickets at once, which is several times faster than one by one."""
     date_ = days[day]
-    opened = [till for till in tills if till.is_open(day, date_)]
+    open_tills = [till for till in tills if till.is_open(day, date_)]
     total = purchases + len(due)
-    choose = source.choices
+    choose = rng.choices
     minutes = sorted(choose(OPENING_MINUTES, cum_weights=OPENING_WEIGHTS, k=total))
-    chosen = choose(opened, cum_weights=list(accumulate(till.shop.weight for till in opened)), k=purchases)
+    tills_used = choose(open_tills, cum_weights=list(accumulate(till.shop.weight for till in open_tills)), k=purchases)
     counts = choose(LINE_COUNTS, cum_weights=LINE_COUNT_WEIGHTS, k=purchases)
     weights = SALE_DISCOUNT_WEIGHTS if is_on_sale(date_) else USUAL_DISCOUNT_WEIGHTS
     discounts = choose(range(len(DISCOUNTS_PERCENT)), cum_weights=weights, k=purchases)
-    tickets = list(zip(chosen, counts, discounts, strict=True))
+    tickets = list(zip(tills_used, counts, discounts, strict=True))
     since_recall = day - (DAYS - RECALLED_DAYS_AGO)
     line_shares = line_weights(date_.month, is_recalled=0 <= since_recall < RECALL_DAYS)
     # Returns are spread evenly over the day.
     returned_at = {position * total // len(due): item for position, item in enumerate(due)} if due else {}
     midnight = datetime(date_.year, date_.month, date_.day, tzinfo=UTC)
-    uniform = source.random
+    uniform = rng.random
     for position, minute in enumerate(minutes):
         occurred_at = midnight + timedelta(minutes=minute, milliseconds=int(uniform() * 60_000))
         returned = returned_at.get(position)
         if returned is not None:
             till, customer, line = returned
-            yield _sale(till, "RETURN", occurred_at=occurred_at, customer=customer, lines=[line], paid_by=CARD)
+            yield _make_sale(till, "RETURN", occurred_at=occurred_at, customer=customer, lines=[line], paid_by=CARD)
             continue
         till, lines_count, discount = tickets.pop()
-        buyer = till.choose_customer(day, source) if uniform() > ANONYMOUS_SHARE else None
+        buyer = till.choose_customer(day, rng) if uniform() > ANONYMOUS_SHARE else None
         lines = choose(till.lines[discount], cum_weights=line_shares, k=lines_count)
-        if buyer is not None and (return_ := _choose_return(source, lines, since_recall)) is not None:
+        if buyer is not None and (return_ := _choose_return(rng, lines, since_recall)) is not None:
             line, days_later = return_
             return_day = _next_open_day(till, days, day + days_later)
             returns[return_day].append(ReturnedLine(till, buyer, line))
         paid_by = CARD if uniform() < CARD_SHARE else CASH
-        yield _sale(till, "PURCHASE", occurred_at=occurred_at, customer=buyer, lines=lines, paid_by=paid_by)
+        yield _make_sale(till, "PURCHASE", occurred_at=occurred_at, customer=buyer, lines=lines, paid_by=paid_by)
 
 
 def _choose_return(
-    source: random.Random, lines: Sequence[ArticleLine], since_recall: int
+    rng: random.Random, lines: Sequence[ArticleLine], since_recall: int
 ) -> tuple[ArticleLine, int] | None:
-    """A line that will be returned, and after how many days."""
-    if -RECALL_REACHES_BACK_DAYS <= since_recall < 0 and source.random() < RECALL_RETURN_SHARE:
+    """The line of the ticket that will be returned, if any, and after how many days."""
+    if -RECALL_REACHES_BACK_DAYS <= since_recall < 0 and rng.random() < RECALL_RETURN_SHARE:
         for line in lines:
             if line.name == RECALLED:
-                return line, -since_recall + int(source.random() * RECALL_RETURN_WITHIN_DAYS)
-    if source.random() < RETURN_SHARE:
-        return lines[0], 1 + int(source.random() * RETURN_WITHIN_DAYS)
+                return line, -since_recall + int(rng.random() * RECALL_RETURN_WITHIN_DAYS)
+    if rng.random() < RETURN_SHARE:
+        return lines[0], 1 + int(rng.random() * RETURN_WITHIN_DAYS)
     return None
 
 
@@ -208,7 +208,7 @@ def _next_open_day(till: Till, days: Sequence[date], day: int) -> int:
     return next((later for later in range(day, len(days)) if till.is_open(later, days[later])), len(days))
 
 
-def _sale(
+def _make_sale(
     till: Till,
     kind: SaleType,
     *,
@@ -219,11 +219,11 @@ def _sale(
 ) -> Sale:
     amount = discount = tax = 0
     encoded = []
-    for place, line in enumerate(lines):
+    for position, line in enumerate(lines):
         amount += line.price_cents
         discount += line.discount_cents
         tax += line.tax_cents
-        encoded.append(line.encoded[place])
+        encoded.append(line.encoded[position])
     return Sale(
         external_id=till.external_id(),
         type=kind,

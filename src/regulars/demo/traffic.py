@@ -1,4 +1,4 @@
-"""Sample traffic: API keys, requests and errors, conflicting tickets, and delivery receipts."""
+"""Sample traffic of the demo: API keys with logged requests and errors, conflicting tickets, and delivery receipts."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -30,10 +30,11 @@ REQUESTS_PER_KEY: Final = 20
 REFUSED_EVERY: Final = 6
 REQUEST_EVERY_S: Final = 90
 RECEIPTS_MAX: Final = 200
-# Of this many texts, one fails and another one has no receipt yet.
+# Of this many texts, one fails and one has no receipt yet.
 FAILED_EVERY: Final = 12
-UNKNOWN_NUMBER: Final = "30003"
-# The difference in the amount of a ticket that a till sends again under the same number.
+# Twilio's error code for a phone that cannot be reached.
+UNREACHABLE_CODE: Final = "30003"
+# How much the amount of a ticket differs when it is sent again under the same ticket number.
 CHANGED_CENTS: Final = 500
 
 
@@ -62,14 +63,14 @@ class _Response:
     references: tuple[str, ...] = ()
 
 
-_SENT: Final = (
+_ACCEPTED_REQUESTS: Final = (
     (_Route("POST", "/v1/sales-events"), 201),
     (_Route("POST", "/v1/sales-events"), 201),
     (_Route("POST", "/v1/profiles"), 200),
     (_Route("POST", "/v1/subscriptions/opt-in"), 201),
     (_Route("POST", "/v1/stores"), 200),
 )
-_REFUSED: Final[tuple[tuple[_Route, ApiError], ...]] = (
+_REFUSED_REQUESTS: Final[tuple[tuple[_Route, ApiError], ...]] = (
     (_Route("POST", "/v1/sales-events"), StoreNotFound("No store has the external_id PAR-OPRA.")),
     (_Route("POST", "/v1/sales-events"), invalid("line_items[0].quantity", "MINIMUM", "It must be more than 0.")),
     (_Route("POST", "/v1/profiles"), invalid("phone_number", "FORMAT", "It is no phone number.")),
@@ -81,26 +82,26 @@ async def log_requests(database: Database, organization_id: UUID, seed: int) -> 
     async with database.transaction() as tx:
         if await list_keys(tx.connection, organization_id):
             return
-        keys = [(await create_key(tx.connection, organization_id, name, permission=it))[0] for name, it in KEYS]
-    source = random.Random(f"{seed}/requests")  # noqa: S311  # sample data, not a secret
+        keys = [(await create_key(tx.connection, organization_id, name, permission=scope))[0] for name, scope in KEYS]
+    rng = random.Random(f"{seed}/requests")  # noqa: S311  # sample data, not a secret
     log = RequestLog(database)
     for key in keys:
-        for response in _responses(source):
+        for response in _make_responses(rng):
             log.record(_Caller(organization_id, key.id), response)
     await log.write()
 
 
-def _responses(source: random.Random) -> Iterator[_Response]:
+def _make_responses(rng: random.Random) -> Iterator[_Response]:
     """Sample responses in the order of time, up to now."""
     now = monotonic()
     for number in range(REQUESTS_PER_KEY):
-        ended = now - (REQUESTS_PER_KEY - number - source.random()) * REQUEST_EVERY_S
-        started, request_id = ended - 0.002 - 0.004 * source.random(), f"req_{new_uuid().hex}"
+        ended = now - (REQUESTS_PER_KEY - number - rng.random()) * REQUEST_EVERY_S
+        started, request_id = ended - 0.002 - 0.004 * rng.random(), f"req_{new_uuid().hex}"
         if number % REFUSED_EVERY != REFUSED_EVERY - 1:
-            route, status = _SENT[number % len(_SENT)]
+            route, status = _ACCEPTED_REQUESTS[number % len(_ACCEPTED_REQUESTS)]
             yield _Response(route=route, request_id=request_id, status=status, started=started, ended=ended)
             continue
-        route, error = _REFUSED[number // REFUSED_EVERY % len(_REFUSED)]
+        route, error = _REFUSED_REQUESTS[number // REFUSED_EVERY % len(_REFUSED_REQUESTS)]
         yield _Response(
             route=route,
             request_id=request_id,
@@ -120,14 +121,14 @@ def _responses(source: random.Random) -> Iterator[_Response]:
 
 
 async def record_conflicts(database: Database, organization_id: UUID, sales: Sequence[Sale]) -> None:
-    """Record collisions: tills send a ticket again with the same id and another amount; the first ticket stays."""
+    """Record these tickets again with another amount, which the page of conflicting tickets shows."""
     changed = [msgspec.structs.replace(it, total_amount_cents=it.total_amount_cents + CHANGED_CENTS) for it in sales]
     async with database.transaction() as tx:
         await record_sales(tx, organization_id, changed, tolerance=timedelta(0))
 
 
 async def report_deliveries(database: Database, organization_id: UUID) -> None:
-    """Record the receipts of a provider: most texts are delivered, some fail, and some have no receipt yet."""
+    """Record delivery receipts as from an SMS provider: most texts are delivered, some fail, some have no receipt."""
     async with database.transaction() as tx:
         texting = await load_texting(tx, organization_id)
         if texting is None:
@@ -145,7 +146,7 @@ async def report_deliveries(database: Database, organization_id: UUID) -> None:
                 TextState.FAILED if is_failed else TextState.DELIVERED,
                 provider_id=None,
                 attempt=str(text.attempts),
-                code=UNKNOWN_NUMBER if is_failed else None,
+                code=UNREACHABLE_CODE if is_failed else None,
                 is_stop=False,
                 texting=texting,
             )

@@ -1,3 +1,3 @@
-"""Pages that combine data of several modules: home, customers, stores, consent, search and the simulator. Also the
-public pages, which need no sign-in and show no organization's data: the first page, the API reference, the list of
-errors and the documents. Owns no table and has no facts."""
+"""Pages that combine data of several modules: home, customers, stores, consent, search and the SMS simulator. Also the
+public pages, which need no sign-in and show no organization's data: the landing page, the API reference, the list of
+API errors and the documentation. The module owns no database table."""

@@ -1,4 +1,4 @@
-"""The project's own documents as pages under `/docs`, rendered from the Markdown files of the repository."""
+"""Render the Markdown files of the repository's `docs` folder as HTML pages under `/docs`."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 ROOT: Final = Path(__file__).parents[3]
 FOLDER: Final = ROOT / "docs"
-# Documents that are shown by another page, at this address.
+# Files that are not rendered here, because a page of its own at this address replaces them.
 _OTHER_PAGES: Final = {"api.md": "/docs/api", "errors.md": "/docs/errors"}
 _COMMENT: Final = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 _NOT_IN_ANCHORS: Final = re.compile(r"[^\w\- ]")
@@ -36,23 +36,23 @@ class Document:
 
 
 @cache
-def names() -> dict[str, Path]:
-    """The documents by their path below `/docs`; empty if the files were not installed."""
+def find_documents() -> dict[str, Path]:
+    """The Markdown files by their path below `/docs`; empty if the files were not installed."""
     files = [path for path in [*FOLDER.glob("*.md"), *FOLDER.glob("decisions/*.md")] if path.name not in _OTHER_PAGES]
-    found = {path.relative_to(FOLDER).with_suffix("").as_posix(): path for path in sorted(files)}
+    documents = {path.relative_to(FOLDER).with_suffix("").as_posix(): path for path in sorted(files)}
     changelog = ROOT / "CHANGELOG.md"
-    return found | ({"changelog": changelog} if changelog.is_file() else {})
+    return documents | ({"changelog": changelog} if changelog.is_file() else {})
 
 
 @cache
 def read_document(name: str) -> Document:
-    """Read one of `names`. It is cached forever, so requests may not name other files."""
-    path = names()[name]
+    """Render a document of `find_documents`. The result is cached forever, so any other name raises an error."""
+    path = find_documents()[name]
     tokens = _PARSER.parse(_COMMENT.sub("", path.read_text("utf-8")))
     headings = _name_headings(tokens)
     title = next((heading.text for heading in headings if heading.tag == "h1"), name)
     for token in tokens:
-        _point_links(token.children or [], path)
+        _rewrite_links(token.children or [], path)
         # The Content-Security-Policy forbids inline styles, which the parser adds to table cells.
         token.attrs.pop("style", None)
     body = Markup(_PARSER.renderer.render(tokens, _PARSER.options, {}))  # noqa: S704  # raw HTML in a file is escaped
@@ -60,32 +60,32 @@ def read_document(name: str) -> Document:
     return Document(name, title, contents, body)
 
 
-# Without raw HTML: what looks like a tag is shown as text.
+# Raw HTML is disabled: a tag in a Markdown file is shown as text.
 _PARSER: Final = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 def _name_headings(tokens: list[Token]) -> list[Heading]:
-    """Give each heading an anchor, as code hosts do."""
+    """Give each heading an anchor, by the same rule as GitHub."""
     headings: list[Heading] = []
-    taken: dict[str, int] = {}
+    uses_of_anchor: dict[str, int] = {}
     for opening, inline in pairwise(tokens):
         if opening.type != "heading_open":
             continue
         text = "".join([child.content for child in inline.children or []])
         anchor = _NOT_IN_ANCHORS.sub("", text.strip().lower()).replace(" ", "-")
-        repeated = taken.get(anchor, 0)
-        taken[anchor] = repeated + 1
-        opening.attrSet("id", f"{anchor}-{repeated}" if repeated else anchor)
+        uses = uses_of_anchor.get(anchor, 0)
+        uses_of_anchor[anchor] = uses + 1
+        opening.attrSet("id", f"{anchor}-{uses}" if uses else anchor)
         headings.append(Heading(opening.tag, str(opening.attrs["id"]), text))
     return headings
 
 
-def _point_links(tokens: list[Token], path: Path) -> None:
+def _rewrite_links(tokens: list[Token], path: Path) -> None:
     """Rewrite links between files to links between pages; a link to a file without a page becomes plain text."""
     open_links: list[bool] = []
     for token in tokens:
         if token.type == "link_open":
-            address = _address_of(str(token.attrs["href"]), path)
+            address = _find_address(str(token.attrs["href"]), path)
             open_links.append(address is not None)
             if address is not None:
                 token.attrSet("href", address)
@@ -95,12 +95,13 @@ def _point_links(tokens: list[Token], path: Path) -> None:
             token.hidden, token.tag = True, ""
 
 
-def _address_of(link: str, path: Path) -> str | None:
+def _find_address(link: str, path: Path) -> str | None:
+    """The address for a link in the file `path`; None if the link's target has no page."""
     target, hash_sign, anchor = link.partition("#")
     if "://" in target or link.startswith(("#", "mailto:")):
         return link
     file = (path.parent / target).resolve()
-    for name, document in names().items():
+    for name, document in find_documents().items():
         if document == file:
             return f"/docs/{name}{hash_sign}{anchor}"
     if file.parent == FOLDER and file.name in _OTHER_PAGES:

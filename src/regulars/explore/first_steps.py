@@ -1,4 +1,5 @@
-"""The commands from an empty server to a first ticket, with the address of this server."""
+"""The shell commands that the landing page and the page "First steps" show, with the address of this server: they lead
+from an empty server to a first ticket (a sale)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,60 +14,59 @@ class FirstStep:
     command: str
 
 
-def first_steps(base: str, *, today: datetime) -> tuple[FirstStep, ...]:
+def first_steps(server_url: str, *, today: datetime) -> tuple[FirstStep, ...]:
     return (
         FirstStep(
             "Create an organization and a key",
             "On the machine that runs this server, in the folder of the clone, with the server's own settings."
-            " The key is shown this once; here it goes into a variable.",
+            " The key is shown only once; this stores it in a variable.",
             '.venv/bin/regulars organization create "My shop"\n'
             'KEY=$(.venv/bin/regulars key create --organization "My shop")',
         ),
-        store_step(base),
-        ticket_step(base, today=today),
+        store_step(server_url),
+        ticket_step(server_url, today=today),
         FirstStep(
-            "Read it back",
-            "By your own ticket number, as one path segment, or by the `evt_` id of the answer.",
-            curl(f"{base}/v1/sales-events/PARIS-1%3A4711"),
+            "Read the ticket",
+            "By your own ticket number, URL-encoded, or by the `evt_` id in the response.",
+            curl(f"{server_url}/v1/sales-events/PARIS-1%3A4711"),
         ),
-        consent_step(base, today=today),
+        consent_step(server_url, today=today),
         FirstStep(
-            "Or begin with what you have",
-            "Files of stores, profiles, sales and consents, as CSV, spreadsheets or NDJSON; or two years of a made-up"
-            " chain of shops to look around in.",
+            "Or import your files",
+            "Stores, profiles, sales and consents, as CSV, spreadsheets or NDJSON. Or load two years of sample data.",
             '.venv/bin/regulars import sales tickets.csv --organization "My shop" --dry-run\n.venv/bin/regulars demo',
         ),
     )
 
 
-def store_step(base: str) -> FirstStep:
+def store_step(server_url: str) -> FirstStep:
     return FirstStep(
         "Send a store",
-        "Under your own code for it. Sending it again updates it.",
-        curl(f"{base}/v1/stores", body='{"external_id": "PARIS-1", "name": "Rue de Rivoli"}'),
+        "Under your own store code. Send it again to update it.",
+        curl(f"{server_url}/v1/stores", body='{"external_id": "PARIS-1", "name": "Rue de Rivoli"}'),
     )
 
 
-def ticket_step(base: str, *, today: datetime) -> FirstStep:
+def ticket_step(server_url: str, *, today: datetime) -> FirstStep:
     return FirstStep(
         "Send a ticket",
         "The customer `C-100` is new, so the ticket creates a customer with only an ID. Send it twice: the second"
-        " answer is 200 with the first sale, and nothing was written again.",
-        curl(f"{base}/v1/sales-events", body=_TICKET.replace("MIDNIGHT", _midnight(today))),
+        " response is 200 with the first sale, and nothing is stored twice.",
+        curl(f"{server_url}/v1/sales-events", body=_TICKET.replace("MIDNIGHT", _midnight(today))),
     )
 
 
-def consent_step(base: str, *, today: datetime) -> FirstStep:
+def consent_step(server_url: str, *, today: datetime) -> FirstStep:
     return FirstStep(
         "Record a consent",
-        "So that this customer may be texted. Name the terms and the words that they agreed to: that is your proof.",
-        curl(f"{base}/v1/subscriptions/opt-in", body=_CONSENT.replace("MIDNIGHT", _midnight(today))),
+        "Then you may text this customer. Send the terms and the wording that they agreed to: that is your proof.",
+        curl(f"{server_url}/v1/subscriptions/opt-in", body=_CONSENT.replace("MIDNIGHT", _midnight(today))),
     )
 
 
 def _midnight(today: datetime) -> str:
-    """A time in the past that is recent enough for automations. It is the same when the page is loaded again on the
-    same day, so that a ticket that is sent twice is the same ticket."""
+    """The last midnight: recent enough to start automations, and the same each time the page is loaded on one day, so
+    that sending the command twice sends the same ticket."""
     return today.strftime("%Y-%m-%dT00:00:00Z")
 
 

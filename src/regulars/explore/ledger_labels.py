@@ -1,4 +1,4 @@
-"""Labels for entries of the consent ledger, used by all pages."""
+"""Labels for entries of the consent ledger (opt-ins, opt-outs and erasures), used by all pages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ TITLES: Final = {
     ("OPT_IN", "updated"): "Proof updated",
     ("OPT_IN", "already_subscribed"): "Consent repeated",
     ("OPT_IN", "superseded"): "Opt-in, superseded",
-    ("OPT_OUT", "unsubscribed"): "Withdrew",
-    ("OPT_OUT", "already_unsubscribed"): "Withdrew again",
-    ("OPT_OUT", "superseded"): "Withdrawal, superseded",
+    ("OPT_OUT", "unsubscribed"): "Opted out",
+    ("OPT_OUT", "already_unsubscribed"): "Opted out again",
+    ("OPT_OUT", "superseded"): "Opt-out, superseded",
     ("ERASURE", "unsubscribed"): "Erased",
     ("ERASURE", "already_unsubscribed"): "Erased",
 }
@@ -43,13 +43,14 @@ _HASH_CHARACTERS: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryView:
-    """An entry as pages show it."""
+    """A ledger entry as pages show it; `kind` is a CSS class."""
 
     sequence: int
     title: str
     source: str
     proof: str
     quote: str | None
+    # How the entry arrived, such as "from key Tills"; empty if that is not known.
     origin: str
     effective_at: datetime
     received_at: datetime
@@ -58,8 +59,8 @@ class EntryView:
     previous_hash: str
 
 
-def describe(visit: Visit, entry: LedgerEntry, keys: Mapping[str, str]) -> EntryView:
-    """`keys` are the names of the API keys by their ids."""
+def describe(visit: Visit, entry: LedgerEntry, key_names: Mapping[str, str]) -> EntryView:
+    """`key_names` has the names of the API keys by their ids."""
     payload: dict[str, Any] = {} if entry.payload is None else msgspec.json.decode(entry.payload)
     source = payload.get("consent_source") or payload.get("source")
     is_superseded = entry.outcome == "superseded"
@@ -68,9 +69,9 @@ def describe(visit: Visit, entry: LedgerEntry, keys: Mapping[str, str]) -> Entry
         sequence=entry.sequence,
         title=title_of(entry),
         source=SOURCES.get(source or "") or mask.text(visit, source) or "",
-        proof=_proof(visit, entry, payload),
+        proof=_describe_proof(visit, entry, payload),
         quote=mask.text(visit, payload.get("source_text") or payload.get("message") or payload.get("reason")),
-        origin=_origin(payload, keys),
+        origin=_describe_origin(payload, key_names),
         effective_at=entry.effective_at,
         received_at=entry.received_at,
         kind=kind,
@@ -83,9 +84,9 @@ def title_of(entry: LedgerEntry) -> str:
     return TITLES.get((entry.kind, entry.outcome), f"{entry.kind}, {entry.outcome}")
 
 
-def _proof(visit: Visit, entry: LedgerEntry, payload: Mapping[str, Any]) -> str:
+def _describe_proof(visit: Visit, entry: LedgerEntry, payload: Mapping[str, Any]) -> str:
     if entry.payload is None:
-        return "The content was erased; the hash of it stays."
+        return "The content was erased; its hash remains."
     if entry.kind != Kind.OPT_IN:
         return ""
     if version := payload.get("terms_version"):
@@ -93,9 +94,9 @@ def _proof(visit: Visit, entry: LedgerEntry, payload: Mapping[str, Any]) -> str:
     return "Weak proof: no terms version." if not payload.get("source_text") else ""
 
 
-def _origin(payload: Mapping[str, Any], keys: Mapping[str, str]) -> str:
+def _describe_origin(payload: Mapping[str, Any], key_names: Mapping[str, str]) -> str:
     if payload.get("message_id") or payload.get("message"):
         return "as a text message"
-    if key := payload.get("api_key_id"):
-        return f"from key {keys.get(key, key)}"
+    if key_id := payload.get("api_key_id"):
+        return f"from key {key_names.get(key_id, key_id)}"
     return ""

@@ -1,4 +1,5 @@
-"""A phone number on a page: its consent state, its ledger entries, a chart over time, and its state at a date."""
+"""Load what pages show about a phone number: its consent, its ledger entries, a chart over time, and whether it could
+be texted at a time that the user chose."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,21 +19,19 @@ from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 ENTRIES_SHOWN: Final = 100
-# A page does not verify a longer chain; the command line and the certificate do.
+# A page verifies the hash chain of a number only up to this length; the command line and the certificate verify any.
 ENTRIES_VERIFIED_MAX: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class NumberLabels:
-    """Labels for the template."""
-
     formats: Format
 
     def source(self, source: str | None) -> str:
         return SOURCES.get(source or "OTHER", source or "")
 
     def field(self, moment: datetime | None) -> str:
-        """A time in the format of a datetime field."""
+        """A time in the format of an HTML field for date and time."""
         return "" if moment is None else in_zone(moment, self.formats.zone).strftime("%Y-%m-%dT%H:%M")
 
 
@@ -44,58 +43,60 @@ class NumberView:
     entry_views: list[EntryView]
     has_older: bool
     verification: Verification | None
+    # The chart of consent over time, and the time at which it begins.
     strip: Strip
     begins_at: datetime
-    asked_at: datetime | None
+    # The time that the user chose, whether the number could be texted then, and the ledger entries that decide it.
+    checked_at: datetime | None
     answer: ConsentAtTime | None
     answer_entries: dict[int, EntryView]
 
 
-async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, asked_at: datetime | None) -> NumberView:
+async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, checked_at: datetime | None) -> NumberView:
     entries = await list_last_entries(tx, visit.organization_id, subscription.id, limit=ENTRIES_SHOWN)
-    keys = {API_KEY.encode(key.id): key.name for key in await list_keys(tx.connection, visit.organization_id)}
-    length = entries[-1].sequence if entries else 0
+    key_names = {API_KEY.encode(key.id): key.name for key in await list_keys(tx.connection, visit.organization_id)}
+    chain_length = entries[-1].sequence if entries else 0
     verification = None
-    if length <= ENTRIES_VERIFIED_MAX:
+    if chain_length <= ENTRIES_VERIFIED_MAX:
         verification = await verify_subscription(tx, visit.organization_id, subscription.id)
     answer = None
-    if asked_at is not None:
-        answer = await find_consent_at(tx, visit.organization_id, subscription.id, asked_at)
+    if checked_at is not None:
+        answer = await find_consent_at(tx, visit.organization_id, subscription.id, checked_at)
     deciding_entries = [] if answer is None else [answer.recorded.entry, answer.known.entry, answer.next]
-    begins_at = min([subscription.created_at, *(entry.effective_at for entry in entries)])
-    start = begins_at if asked_at is None else min(begins_at, asked_at)
+    known_since = min([subscription.created_at, *(entry.effective_at for entry in entries)])
+    start = known_since if checked_at is None else min(known_since, checked_at)
     return NumberView(
         labels=NumberLabels(visit.format),
         subscription=subscription,
         entries=entries,
-        entry_views=[describe(visit, entry, keys) for entry in entries],
+        entry_views=[describe(visit, entry, key_names) for entry in entries],
         has_older=bool(entries) and entries[0].sequence > 1,
         verification=verification,
-        strip=consent_strip(_changes(entries), start=start, end=visit.now, marked_at=asked_at),
+        strip=consent_strip(_order_changes(entries), start=start, end=visit.now, marked_at=checked_at),
         begins_at=start,
-        asked_at=asked_at,
+        checked_at=checked_at,
         answer=answer,
         answer_entries={
-            entry.sequence: describe(visit, entry, keys) for entry in deciding_entries if entry is not None
+            entry.sequence: describe(visit, entry, key_names) for entry in deciding_entries if entry is not None
         },
     )
 
 
-def _changes(entries: list[LedgerEntry]) -> list[ConsentChange]:
+def _order_changes(entries: list[LedgerEntry]) -> list[ConsentChange]:
     """The entries in the order in which they took effect."""
     ordered = sorted(entries, key=lambda entry: (entry.effective_at, entry.kind != Kind.OPT_IN, entry.sequence))
     return [ConsentChange(entry.effective_at, entry.kind == Kind.OPT_IN) for entry in ordered]
 
 
 def read_moment(visit: Visit, text: str | None) -> datetime | None:
-    """Parse a datetime field in the organization's time zone; None if it is invalid."""
+    """Parse an HTML field for date and time in the organization's time zone; None if it is invalid."""
     try:
         moment = datetime.fromisoformat(text or "")
     except ValueError:
         return None
     local = moment if moment.tzinfo is not None else moment.replace(tzinfo=visit.format.zone)
     try:
-        # The first and last year cannot be converted to every time zone.
+        # Times in the years 1 and 9999 cannot be converted to every time zone.
         local.timestamp()
         return local.astimezone(visit.now.tzinfo)
     except (OverflowError, ValueError):

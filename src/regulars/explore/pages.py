@@ -1,4 +1,5 @@
-"""The public pages: the first page, the API reference, the list of errors, the documents, and the page for errors."""
+"""The public pages: the landing page, the API reference, the list of API errors, the documentation, and the page that
+reports a failed request."""
 
 import asyncio
 import html
@@ -15,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from regulars.explore.documents import names, read_document
+from regulars.explore.documents import find_documents, read_document
 from regulars.explore.first_steps import first_steps
-from regulars.explore.postman import collection
+from regulars.explore.postman import build_collection
 from regulars.explore.reference import Reference, read_reference, search_reference
 from regulars.http import openapi, refusals
 from regulars.http.address import base_url
@@ -34,24 +35,25 @@ DOCUMENTS_PATH: Final = "/docs"
 REFERENCE_PATH: Final = "/docs/api"
 POSTMAN_PATH: Final = "/docs/postman.json"
 SEARCH_CHARACTERS_MAX: Final = 100
+# How long the landing page waits for the database.
 STATE_WAIT_S: Final = 2.0
-# The first page is public, so it queries the database at most this often.
+# The landing page is public, so it queries the database at most once in this time.
 STATE_AGE_S_MAX: Final = 1.0
-# The reference is rendered once with this reserved address, which is then replaced by the server's own.
-ANY_ADDRESS: Final = "http://server.invalid"
+# The reference is rendered once with this reserved address; each response replaces it by the server's own.
+DUMMY_URL: Final = "http://server.invalid"
 
-Missing = Callable[[], Awaitable[str | None]]
+FindProblem = Callable[[], Awaitable[str | None]]
 HasUsers = Callable[[], Awaitable[bool]]
 
 
 def page_routes(
-    api_routes: Sequence[ApiRoute], *, missing: Missing, has_users: HasUsers, public_url: str | None
+    api_routes: Sequence[ApiRoute], find_problem: FindProblem, *, has_users: HasUsers, public_url: str | None
 ) -> list[BaseRoute]:
-    """`missing` returns why the server is not ready, or None; `has_users` whether the first user has signed up."""
-    pages = _Pages(api_routes, missing, has_users, public_url)
+    """`find_problem` returns why the server is not ready, or None; `has_users` whether the first user has signed up."""
+    pages = _Pages(api_routes, find_problem, has_users, public_url)
     return [
-        Route("/", pages.first),
-        Route(DOCUMENTS_PATH, _documents),
+        Route("/", pages.landing),
+        Route(DOCUMENTS_PATH, _redirect_to_reference),
         Route(REFERENCE_PATH, pages.reference),
         Route(DOCUMENTATION_PATH, pages.errors),
         Route(POSTMAN_PATH, pages.postman),
@@ -60,10 +62,10 @@ def page_routes(
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """Whether the server was ready, and when this was checked."""
+class _ServerState:
+    """Why the server was not ready (None if it was), and when this was checked."""
 
-    missing: str | None
+    problem: str | None
     has_users: bool
     checked_at: datetime
     checked_s: float
@@ -71,15 +73,15 @@ class _State:
 
 class _Pages:
     def __init__(
-        self, api_routes: Sequence[ApiRoute], missing: Missing, has_users: HasUsers, public_url: str | None
+        self, api_routes: Sequence[ApiRoute], find_problem: FindProblem, has_users: HasUsers, public_url: str | None
     ) -> None:
         self._api_routes = api_routes
-        self._missing = missing
+        self._find_problem = find_problem
         self._has_users = has_users
         self._public_url = public_url
-        self._state: _State | None = None
+        self._state: _ServerState | None = None
 
-    async def first(self, request: Request) -> Response:
+    async def landing(self, request: Request) -> Response:
         if any(name in request.cookies for name in (cookies.SESSION_HTTPS, cookies.SESSION_HTTP)):
             return RedirectResponse("/organizations", HTTPStatus.SEE_OTHER)
         state = await self._current_state()
@@ -88,14 +90,14 @@ class _Pages:
 
     async def reference(self, request: Request) -> Response:
         search_text = " ".join(request.query_params.get("q", "").split())[:SEARCH_CHARACTERS_MAX]
-        page = self._render_reference(search_text) if search_text else self._whole_reference
-        return HTMLResponse(page.replace(ANY_ADDRESS, html.escape(self._address(request))), headers=PUBLIC_HEADERS)
+        page = self._render_reference(search_text) if search_text else self._full_reference_html
+        return HTMLResponse(page.replace(DUMMY_URL, html.escape(self._address(request))), headers=PUBLIC_HEADERS)
 
     async def postman(self, request: Request) -> Response:
         address = json.dumps(self._address(request))[1:-1]
         headers = {"Content-Disposition": 'attachment; filename="regulars.postman_collection.json"'}
         return Response(
-            self._postman_json.replace(ANY_ADDRESS, address),
+            self._postman_json.replace(DUMMY_URL, address),
             media_type="application/json",
             headers={**PUBLIC_HEADERS, **headers},
         )
@@ -105,19 +107,19 @@ class _Pages:
 
     @cached_property
     def _postman_json(self) -> str:
-        return json.dumps(collection(openapi.build(self._api_routes, server_url=ANY_ADDRESS)), ensure_ascii=False)
+        return json.dumps(build_collection(openapi.build(self._api_routes, server_url=DUMMY_URL)), ensure_ascii=False)
 
     @cached_property
     def _reference_data(self) -> Reference:
-        return read_reference(openapi.build(self._api_routes, server_url=ANY_ADDRESS, events=EVENTS))
+        return read_reference(openapi.build(self._api_routes, server_url=DUMMY_URL, events=EVENTS))
 
     @cached_property
-    def _whole_reference(self) -> str:
+    def _full_reference_html(self) -> str:
         return self._render_reference("")
 
     def _render_reference(self, search_text: str) -> str:
         reference = search_reference(self._reference_data, search_text) if search_text else self._reference_data
-        return public_html("explore/reference.html", reference=reference, base=ANY_ADDRESS, search_text=search_text)
+        return public_html("explore/reference.html", reference=reference, base=DUMMY_URL, search_text=search_text)
 
     @cached_property
     def _errors_html(self) -> str:
@@ -127,20 +129,19 @@ class _Pages:
     def _address(self, request: Request) -> str:
         return self._public_url or base_url(request.scope, request.headers.get("host", "").encode("latin-1"))
 
-    async def _current_state(self) -> _State:
+    async def _current_state(self) -> _ServerState:
         state = self._state
         if state is None or monotonic() - state.checked_s > STATE_AGE_S_MAX:
             try:
-                missing = await asyncio.wait_for(self._missing(), STATE_WAIT_S)
-                has_users = missing is not None or await asyncio.wait_for(self._has_users(), STATE_WAIT_S)
+                problem = await asyncio.wait_for(self._find_problem(), STATE_WAIT_S)
+                has_users = problem is not None or await asyncio.wait_for(self._has_users(), STATE_WAIT_S)
             except (TimeoutError, *CONNECTION_ERRORS):
-                missing, has_users = "The database does not respond.", True
-            self._state = state = _State(missing, has_users, datetime.now(UTC), monotonic())
+                problem, has_users = "The database does not respond.", True
+            self._state = state = _ServerState(problem, has_users, datetime.now(UTC), monotonic())
         return state
 
 
-async def _documents(_request: Request) -> Response:
-    """Redirect `/docs` to the API reference."""
+async def _redirect_to_reference(_request: Request) -> Response:
     return RedirectResponse(REFERENCE_PATH, HTTPStatus.SEE_OTHER)
 
 
@@ -163,14 +164,14 @@ _LINKED_DOCUMENTS: Final = {
 
 async def _document(request: Request) -> Response:
     name = request.path_params["name"]
-    if name not in names():
+    if name not in find_documents():
         raise HTTPException(HTTPStatus.NOT_FOUND)
     document = read_document(name)
-    linked = [(name, title) for name, title in _LINKED_DOCUMENTS.items() if name in names()]
+    linked = [(name, title) for name, title in _LINKED_DOCUMENTS.items() if name in find_documents()]
     return render_public("explore/document.html", document=document, documents=linked)
 
 
-async def _refused(_request: Request, refusal: Exception) -> Response:
+async def _show_refusal(_request: Request, refusal: Exception) -> Response:
     if not isinstance(refusal, HTTPException):
         raise refusal
     if refusal.status_code == HTTPStatus.NOT_FOUND:
@@ -183,9 +184,9 @@ async def _refused(_request: Request, refusal: Exception) -> Response:
     )
 
 
-async def _failed(_request: Request, _error: Exception) -> Response:
-    text = "This is a fault of the server. Its log has the details. Trying again in a moment often helps."
+async def _show_failure(_request: Request, _error: Exception) -> Response:
+    text = "This is a fault of the server. Its log has the details. Try again in a moment."
     return render_public("explore/failure.html", status=500, status_code=500, title="Something went wrong", text=text)
 
 
-FAILURES: Final[dict[Any, Any]] = {HTTPException: _refused, Exception: _failed}
+ERROR_HANDLERS: Final[dict[Any, Any]] = {HTTPException: _show_refusal, Exception: _show_failure}

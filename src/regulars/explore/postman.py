@@ -1,4 +1,5 @@
-"""The OpenAPI document as a Postman collection (format 2.1): one request for each operation, with its example."""
+"""Convert the OpenAPI document to a Postman collection (format 2.1): one request for each operation, with its
+example."""
 
 import json
 import re
@@ -12,7 +13,7 @@ _SCHEMA: Final = "https://schema.getpostman.com/json/collection/v2.1.0/collectio
 _PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
 
 
-def collection(document: Mapping[str, Any]) -> dict[str, Any]:
+def build_collection(document: Mapping[str, Any]) -> dict[str, Any]:
     folders: dict[str, list[dict[str, Any]]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -37,9 +38,9 @@ def collection(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _request(path: str, method: str, operation: Mapping[str, Any]) -> dict[str, Any]:
     media = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    examples = [one["value"] for one in media.get("examples", {}).values()]
-    filled = _PLACEHOLDER.sub(lambda found: quote(EXAMPLE_REFERENCES.get(found[1], found[1]), safe=""), path)
-    request: dict[str, Any] = {"method": method, "url": "{{base_url}}" + filled, "header": []}
+    examples = [example["value"] for example in media.get("examples", {}).values()]
+    example_path = _PLACEHOLDER.sub(lambda match: quote(EXAMPLE_REFERENCES.get(match[1], match[1]), safe=""), path)
+    request: dict[str, Any] = {"method": method, "url": "{{base_url}}" + example_path, "header": []}
     if examples:
         request["header"] = [{"key": "content-type", "value": "application/json"}]
         request["body"] = {"mode": "raw", "raw": json.dumps(examples[0], indent=2, ensure_ascii=False)}

@@ -1,4 +1,5 @@
-"""The OpenAPI document for readers: operations by subject, with parameters, responses and errors."""
+"""Parse the OpenAPI document for the pages of the API reference: operations by subject, with parameters, responses and
+errors."""
 
 import json
 import re
@@ -8,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote
 
-from regulars.explore.samples import VERIFY_WEBHOOK, CodeSample, programs, samples_of
+from regulars.explore.samples import VERIFY_WEBHOOK, CodeSample, load_samples, samples_of
 from regulars.explore.schemas import Field, Piece, field_of, fields_of, type_of
 
-# Values for the placeholders of paths in curl commands; the examples of the bodies use the same ones.
+# Values for the placeholders of paths in curl commands; the example bodies use the same values.
 EXAMPLE_REFERENCES: Final = {
     "profile_id": "CUST-1042",
     "store_id": "PARIS-01",
@@ -19,7 +20,7 @@ EXAMPLE_REFERENCES: Final = {
     "subscription_id": "sub_01jqz4e8g6f3v9k2m5n7p0r1st",
 }
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_REFUSAL_STATUS_MIN = 400
+_ERROR_STATUS_MIN = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class OperationResponse:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
+    """An error status of an operation, and its error codes."""
+
     status: int
     codes: tuple[str, ...]
 
@@ -86,42 +89,42 @@ class Reference:
     headers: tuple[tuple[str, str], ...]
     subjects: tuple[ReferenceSubject, ...]
     schemas: tuple[Schema, ...]
-    # How a receiver verifies a webhook.
+    # Code that verifies the signature of a webhook.
     receivers: tuple[CodeSample, ...]
 
 
-def search_reference(whole: Reference, search_text: str) -> Reference:
+def search_reference(reference: Reference, search_text: str) -> Reference:
     """The operations and schemas that contain every search term in a name, a path, a text or a field."""
     terms = search_text.casefold().split()
 
-    def has(*texts: str) -> bool:
+    def matches(*texts: str) -> bool:
         text = " ".join(texts).casefold()
         return all(term in text for term in terms)
 
-    def operation_has(each: Operation) -> bool:
-        names = (field.name for _, field in each.parameters)
+    def operation_matches(each: Operation) -> bool:
+        parameters = (field.name for _, field in each.parameters)
         fields = (field.name for field in each.body_fields)
-        return has(each.method, each.path, each.summary, each.description, *names, *fields)
+        return matches(each.method, each.path, each.summary, each.description, *parameters, *fields)
 
     subjects = []
-    for subject in whole.subjects:
-        matching = tuple(each for each in subject.operations if operation_has(each))
-        if matching:
-            subjects.append(replace(subject, operations=matching))
-    schemas = (each for each in whole.schemas if has(each.name, each.description, *(one.name for one in each.fields)))
-    return replace(whole, subjects=tuple(subjects), schemas=tuple(schemas))
+    for subject in reference.subjects:
+        operations = tuple(each for each in subject.operations if operation_matches(each))
+        if operations:
+            subjects.append(replace(subject, operations=operations))
+    schemas = (one for one in reference.schemas if matches(one.name, one.description, *(f.name for f in one.fields)))
+    return replace(reference, subjects=tuple(subjects), schemas=tuple(schemas))
 
 
 def read_reference(document: Mapping[str, Any]) -> Reference:
     by_subject: dict[str, list[Operation]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            read_operation = _operation(document, path, method.upper(), operation)
-            by_subject.setdefault(operation["tags"][0], []).append(read_operation)
+            parsed = _read_operation(document, path, method.upper(), operation)
+            by_subject.setdefault(operation["tags"][0], []).append(parsed)
     descriptions = {tag["name"]: tag["description"] for tag in document["tags"]}
     return Reference(
         introduction=document["info"]["description"],
-        headers=tuple((name, one["description"]) for name, one in document["components"]["headers"].items()),
+        headers=tuple((name, header["description"]) for name, header in document["components"]["headers"].items()),
         subjects=tuple(
             ReferenceSubject(name.lower().replace(" ", "-"), name, descriptions[name], tuple(operations))
             for name, operations in by_subject.items()
@@ -130,16 +133,16 @@ def read_reference(document: Mapping[str, Any]) -> Reference:
             Schema(f"schema-{name}", name, schema.get("description", ""), type_of(schema), fields_of(schema))
             for name, schema in sorted(document["components"]["schemas"].items())
         ),
-        receivers=programs(VERIFY_WEBHOOK, address=document["servers"][0]["url"]),
+        receivers=load_samples(VERIFY_WEBHOOK, address=document["servers"][0]["url"]),
     )
 
 
-def _operation(document: Mapping[str, Any], path: str, method: str, operation: Mapping[str, Any]) -> Operation:
-    parameters = [_resolved(document, parameter) for parameter in operation.get("parameters", ())]
+def _read_operation(document: Mapping[str, Any], path: str, method: str, operation: Mapping[str, Any]) -> Operation:
+    parameters = [_resolve_ref(document, parameter) for parameter in operation.get("parameters", ())]
     body = operation.get("requestBody", {})
     media = body.get("content", {}).get("application/json", {})
     schema = media.get("schema", {})
-    examples = tuple(Example(name, _pretty(one["value"])) for name, one in media.get("examples", {}).items())
+    examples = tuple(Example(name, _to_json(example["value"])) for name, example in media.get("examples", {}).items())
     needs_key = operation.get("security", document["security"]) != []
     return Operation(
         anchor=operation["operationId"],
@@ -148,20 +151,20 @@ def _operation(document: Mapping[str, Any], path: str, method: str, operation: M
         summary=operation["summary"],
         description=operation.get("description", ""),
         needs_key=needs_key,
-        parameters=tuple((parameter["in"], _parameter(parameter)) for parameter in parameters),
+        parameters=tuple((parameter["in"], _read_parameter(parameter)) for parameter in parameters),
         body_note=" ".join(text for text in (schema.get("description", ""), body.get("description", "")) if text),
         body_type=type_of(schema) if schema else (),
-        body_fields=fields_of(_resolved(document, schema)),
+        body_fields=fields_of(_resolve_ref(document, schema)),
         examples=examples,
         curl=curl(
-            document["servers"][0]["url"] + _with_references(path),
+            document["servers"][0]["url"] + _fill_placeholders(path),
             method=method,
             body=textwrap.indent(examples[0].body, "  ").lstrip() if examples else None,
             needs_key=needs_key,
         ),
         samples=samples_of(operation["operationId"], address=document["servers"][0]["url"]),
-        responses=_responses(operation["responses"]),
-        refusals=_refusals(operation["responses"]),
+        responses=_read_responses(operation["responses"]),
+        refusals=_read_errors(operation["responses"]),
     )
 
 
@@ -171,61 +174,61 @@ def curl(url: str, *, method: str = "GET", body: str | None = None, needs_key: b
     if needs_key:
         lines.append('-H "x-api-key: $KEY"')
     if body is not None:
-        lines += ['-H "content-type: application/json"', f"-d {_quoted(body)}"]
+        lines += ['-H "content-type: application/json"', f"-d {_quote_for_shell(body)}"]
     return " \\\n  ".join(lines)
 
 
-def _quoted(text: str) -> str:
+def _quote_for_shell(text: str) -> str:
     escaped = text.replace("'", "'\\''")
     return f"'{escaped}'"
 
 
-def _pretty(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _with_references(path: str) -> str:
-    return _PLACEHOLDER.sub(lambda found: quote(EXAMPLE_REFERENCES.get(found[1], found[1]), safe=""), path)
+def _fill_placeholders(path: str) -> str:
+    return _PLACEHOLDER.sub(lambda match: quote(EXAMPLE_REFERENCES.get(match[1], match[1]), safe=""), path)
 
 
-def _parameter(parameter: Mapping[str, Any]) -> Field:
+def _read_parameter(parameter: Mapping[str, Any]) -> Field:
     schema = {**parameter["schema"], "description": parameter.get("description", "")}
     return field_of(parameter["name"], schema, is_required=parameter.get("required", False))
 
 
-def _responses(documented: Mapping[str, Any]) -> tuple[OperationResponse, ...]:
+def _read_responses(documented: Mapping[str, Any]) -> tuple[OperationResponse, ...]:
     responses = []
     for status, response in documented.items():
-        if int(status) >= _REFUSAL_STATUS_MIN:
+        if int(status) >= _ERROR_STATUS_MIN:
             continue
         schema = response.get("content", {}).get("application/json", {}).get("schema")
-        own_headers = {name: one for name, one in response.get("headers", {}).items() if "$ref" not in one}
+        own_headers = {name: header for name, header in response.get("headers", {}).items() if "$ref" not in header}
         responses.append(
             OperationResponse(
                 status=int(status),
                 description=response["description"],
                 type=type_of(schema) if schema is not None else (),
-                headers=tuple((name, one["description"]) for name, one in own_headers.items()),
+                headers=tuple((name, header["description"]) for name, header in own_headers.items()),
             )
         )
     return tuple(responses)
 
 
-def _refusals(responses: Mapping[str, Any]) -> tuple[Refusal, ...]:
+def _read_errors(responses: Mapping[str, Any]) -> tuple[Refusal, ...]:
     return tuple(
         Refusal(int(status), tuple(response["content"]["application/problem+json"]["examples"]))
         for status, response in responses.items()
-        if int(status) >= _REFUSAL_STATUS_MIN
+        if int(status) >= _ERROR_STATUS_MIN
     )
 
 
-def _resolved(document: Mapping[str, Any], part: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve_ref(document: Mapping[str, Any], part: Mapping[str, Any]) -> Mapping[str, Any]:
     """Resolve a `$ref` within the document."""
-    found: Any = part
-    while "$ref" in found:
-        steps = found["$ref"].removeprefix("#/").split("/")
-        found = document
+    target: Any = part
+    while "$ref" in target:
+        steps = target["$ref"].removeprefix("#/").split("/")
+        target = document
         for step in steps:
-            found = found[step]
-    resolved: Mapping[str, Any] = found
+            target = target[step]
+    resolved: Mapping[str, Any] = target
     return resolved

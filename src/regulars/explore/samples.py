@@ -1,4 +1,4 @@
-"""The programs of `docs/examples` for the API reference, with the address of this server."""
+"""Code samples for the API reference: the programs in `docs/examples`, with the address of this server."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -8,7 +8,7 @@ from regulars.explore.documents import FOLDER
 
 # The server address in the files, which is replaced.
 _ADDRESS: Final = "http://127.0.0.1:8080"
-# The folder and the ending of each language, and its name for readers.
+# The folder of each language, the suffix of its files, and its name on the page.
 _LANGUAGES: Final = {
     "python": (".py", "Python"),
     "typescript": (".mts", "TypeScript"),
@@ -18,6 +18,7 @@ _LANGUAGES: Final = {
     "csharp": (".cs", "C#"),
     "ruby": (".rb", "Ruby"),
 }
+# The operations that have samples, and the name of their files without suffix.
 _TASKS: Final[Mapping[str, str]] = {
     "upsertStore": "store",
     "upsertProfile": "profile",
@@ -35,17 +36,17 @@ class CodeSample(NamedTuple):
 
 
 def samples_of(operation_id: str, *, address: str) -> tuple[CodeSample, ...]:
-    """One program for each language; empty if the operation has no example."""
+    """One sample for each language; empty if the operation has none."""
     task = _TASKS.get(operation_id)
-    return () if task is None else programs(task, address=address)
+    return () if task is None else load_samples(task, address=address)
 
 
 @cache
-def programs(task: str, *, address: str) -> tuple[CodeSample, ...]:
+def load_samples(task: str, *, address: str) -> tuple[CodeSample, ...]:
     title = "".join(word.capitalize() for word in task.split("-"))
-    found = []
-    for folder, (ending, language) in _LANGUAGES.items():
-        names = (f"{task}{ending}", f"{title}{ending}", f"{task}/main{ending}")
+    samples = []
+    for folder, (suffix, language) in _LANGUAGES.items():
+        names = (f"{task}{suffix}", f"{title}{suffix}", f"{task}/main{suffix}")
         files = [path for name in names if (path := FOLDER / "examples" / folder / name).is_file()]
-        found += [CodeSample(language, path.read_text("utf-8").replace(_ADDRESS, address)) for path in files[:1]]
-    return tuple(found)
+        samples += [CodeSample(language, path.read_text("utf-8").replace(_ADDRESS, address)) for path in files[:1]]
+    return tuple(samples)

@@ -1,18 +1,18 @@
-"""Describe JSON Schemas for readers: types with links, limits, and the fields of an object."""
+"""Describe JSON Schemas for the API reference: types with links, limits, and the fields of an object."""
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-# Formats that are useful to readers.
+# The `format` values that the reference shows instead of "string".
 FORMAT_LABELS: Final = {"date-time": "timestamp", "date": "date", "uri": "address", "uri-reference": "address"}
 _NULL: Final = {"type": "null"}
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of the name of a type; the name of a schema links to it."""
+    """A part of a type's label, such as "list of"; a schema's name links to the schema at `anchor`."""
 
     text: str
     anchor: str = ""
@@ -37,11 +37,11 @@ def type_of(schema: Mapping[str, Any]) -> tuple[Piece, ...]:
         name = schema["$ref"].rpartition("/")[2]
         return (Piece(name, f"schema-{name}"),)
     if "anyOf" in schema:
-        return _joined(type_of(choice) for choice in schema["anyOf"])
+        return _join_alternatives(type_of(choice) for choice in schema["anyOf"])
     if "allOf" in schema:
         return type_of(schema["allOf"][0])
     if isinstance(schema.get("type"), list):
-        return _joined(type_of({**schema, "type": kind}) for kind in schema["type"])
+        return _join_alternatives(type_of({**schema, "type": kind}) for kind in schema["type"])
     return _simple_type(schema)
 
 
@@ -49,32 +49,32 @@ def _simple_type(schema: Mapping[str, Any]) -> tuple[Piece, ...]:
     kind = schema.get("type", "string" if "enum" in schema else "object" if "properties" in schema else "any value")
     if kind == "array":
         items = schema.get("items")
-        return (Piece("list of "), *_grouped(type_of(items))) if items else (Piece("list"),)
+        return (Piece("list of "), *_bracket_alternatives(type_of(items))) if items else (Piece("list"),)
     if kind == "object" and isinstance(schema.get("additionalProperties"), Mapping):
         values = schema["additionalProperties"]
-        return (Piece("map of "), *_grouped(type_of(values))) if values else (Piece("object"),)
+        return (Piece("map of "), *_bracket_alternatives(type_of(values))) if values else (Piece("object"),)
     if kind == "string":
         return (Piece(FORMAT_LABELS.get(schema.get("format", ""), "string")),)
     return (Piece(kind),)
 
 
-def _grouped(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+def _bracket_alternatives(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
     """Put alternatives inside another type in brackets: a map of (string or null)."""
     return (Piece("("), *pieces, Piece(")")) if _OR in pieces else pieces
 
 
-def _joined(types: Iterable[tuple[Piece, ...]]) -> tuple[Piece, ...]:
+def _join_alternatives(types: Iterable[tuple[Piece, ...]]) -> tuple[Piece, ...]:
     """Join alternatives, without repeating equal ones."""
     pieces: list[Piece] = []
-    for one in dict.fromkeys(types):
-        pieces += [_OR, *one] if pieces else one
+    for alternative in dict.fromkeys(types):
+        pieces += [_OR, *alternative] if pieces else alternative
     return tuple(pieces)
 
 
 def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
     required = frozenset(schema.get("required", ()))
     properties = schema.get("properties", {})
-    return tuple(field_of(name, one, is_required=name in required) for name, one in properties.items())
+    return tuple(field_of(name, member, is_required=name in required) for name, member in properties.items())
 
 
 def field_of(name: str, schema: Mapping[str, Any], *, is_required: bool) -> Field:
@@ -92,7 +92,7 @@ def field_of(name: str, schema: Mapping[str, Any], *, is_required: bool) -> Fiel
 
 
 def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An optional value is described by the alternative that is not null."""
+    """The schema of an optional value: the alternative that is not null."""
     choices = [choice for choice in schema.get("anyOf", ()) if choice != _NULL]
     return {**choices[0], **schema} if len(choices) == 1 else schema
 

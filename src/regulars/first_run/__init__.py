@@ -1,1 +1,2 @@
-"""First steps: from an empty organization to its first ticket, and the demo. Owns no table."""
+"""The pages "First steps" (from an empty organization to its first ticket) and "Demo". The module owns no database
+table."""

@@ -1,4 +1,5 @@
-"""The pages "First steps" and "Demo": from an empty organization to a first ticket, or to sample data."""
+"""The page "First steps", which leads from an empty organization to its first ticket, and the page "Demo", which shows
+the progress of loading sample data."""
 
 import contextlib
 from dataclasses import replace
@@ -38,7 +39,7 @@ def pages(*, public_url: str | None) -> tuple[Page, ...]:
     return (
         Page(path=PATH, needs=Action.READ, handle=first_steps.show),
         Form(path=f"{PATH}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key, needs_password=True),
-        Form(path=f"{PATH}/demo", needs=Action.MANAGE_ORGANIZATION, handle=_ask_for_demo),
+        Form(path=f"{PATH}/demo", needs=Action.MANAGE_ORGANIZATION, handle=_request_demo),
         Form(path=f"{PATH}/dismiss", needs=Action.MANAGE_ORGANIZATION, handle=_dismiss),
         Page(path=DEMO_PATH, needs=Action.READ, handle=_show_demo),
     )
@@ -81,10 +82,11 @@ async def _create_key(visit: Visit) -> Response:
     return redirect(visit, visit.url(PATH), reveal=secret)
 
 
-async def _ask_for_demo(visit: Visit) -> Response:
-    """Create a second organization for the demo, so that sample customers never mix with real ones."""
+async def _request_demo(visit: Visit) -> Response:
+    """Create a separate organization for the demo, so that sample customers never mix with real ones; a second click
+    opens the demo that is being loaded."""
     async with visit.database.transaction() as tx:
-        slug = await _running_demo(tx, visit)
+        slug = await _find_running_demo(tx, visit)
         if slug is None:
             organization = await _create_demo(tx)
             await mark_as_demo(tx.connection, organization.id)
@@ -101,8 +103,8 @@ async def _ask_for_demo(visit: Visit) -> Response:
             await record(
                 tx, organization.id, actor_of(visit), "demo.ask", organization.name, after={"tickets": TICKETS}
             )
-            found = await find_memberships(tx, visit.user.id)
-            slug = next(one.slug for one in found if one.organization_id == organization.id)
+            memberships = await find_memberships(tx, visit.user.id)
+            slug = next(it.slug for it in memberships if it.organization_id == organization.id)
     return redirect(visit, f"/o/{slug}{DEMO_PATH}")
 
 
@@ -111,7 +113,7 @@ async def _show_demo(visit: Visit) -> Response:
         run = await find_run(tx, visit.organization_id)
         counted_until = await behind_since(tx, visit.organization_id, at_least=timedelta(0))
         memberships = await find_memberships(tx, visit.user.id)
-    others = [it for it in memberships if it.organization_id != visit.organization_id]
+    other_memberships = [it for it in memberships if it.organization_id != visit.organization_id]
     if run is None:
         return render(visit, "first_run/no_demo.html")
     return render(
@@ -119,15 +121,15 @@ async def _show_demo(visit: Visit) -> Response:
         "first_run/demo.html",
         run=run,
         done=run.progress.get("tickets", 0),
-        # Waits only for the tickets that the demo loaded: its campaign sends texts all the time, so new events always
-        # wait to be counted.
+        # Waits only until the loaded tickets are counted. The demo's campaign keeps sending texts, so newer events
+        # always wait to be counted.
         is_counting=run.finished_at is not None and counted_until is not None and counted_until <= run.finished_at,
-        other_organization=others[0] if others else None,
+        other_organization=other_memberships[0] if other_memberships else None,
     )
 
 
-async def _running_demo(tx: Tx, visit: Visit) -> str | None:
-    """A second click opens the demo that the first one created."""
+async def _find_running_demo(tx: Tx, visit: Visit) -> str | None:
+    """The slug of a demo of this user that is still being loaded."""
     for membership in await find_memberships(tx, visit.user.id):
         run = await find_run(tx, membership.organization_id)
         if run is not None and run.finished_at is None and run.failed_at is None:
@@ -136,8 +138,8 @@ async def _running_demo(tx: Tx, visit: Visit) -> str | None:
 
 
 async def _create_demo(tx: Tx) -> Organization:
-    """Create the organization with the first free name: if two users click at the same time, each gets a demo."""
+    """Create the organization under the first free name of Demo, Demo 2, Demo 3 …"""
     for name in (DEMO_NAME, *(f"{DEMO_NAME} {number}" for number in range(2, DEMOS_MAX))):
         with contextlib.suppress(NameTaken):
             return await create_organization(tx.connection, name)
-    raise PageNotFound(f"There are {DEMOS_MAX} demos already; fill another with `regulars demo`.")
+    raise PageNotFound(f"There are {DEMOS_MAX} demos already; create another one with `regulars demo`.")

@@ -1,4 +1,4 @@
-"""The queries of the page "First steps" on tables of other modules."""
+"""SQL of the page "First steps": the first ticket of an organization, and whether it has a consent."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class FirstTicket(NamedTuple):
 
 
 async def find_first_ticket(tx: Tx, organization_id: UUID) -> FirstTicket | None:
-    """The ticket that arrived first."""
+    """The ticket that was received first."""
     rows = await tx.fetch(
         "SELECT e.id, e.external_id, e.created_at, e.currency, e.total_amount_cents, coalesce(s.name, s.external_id),"
         " p.external_id FROM sales_events e"

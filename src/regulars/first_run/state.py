@@ -1,4 +1,5 @@
-"""The progress of an organization through the first steps, read in one snapshot."""
+"""How many of the four first steps an organization has done (key, store, ticket, consent), and its last API
+requests."""
 
 import json
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ STEPS: Final = 4
 
 
 class Arrival(NamedTuple):
-    """A request with its response status and, if it was refused, the reason."""
+    """A request to the API and, if it was refused, the reason."""
 
     entry: RequestLogEntry
     reason: str
@@ -49,7 +50,7 @@ class FirstRunState:
 
 
 async def read_state(tx: Tx, organization_id: UUID) -> FirstRunState:
-    """`tx` reads one snapshot, so that no two parts of a page contradict each other."""
+    """Load the progress. `tx` must read one snapshot, so that no two parts of the page contradict each other."""
     keys = [key for key in await list_keys(tx.connection, organization_id) if key.revoked_at is None]
     stores = await list_stores(tx, organization_id, after=None, limit=1)
     return FirstRunState(
@@ -65,5 +66,5 @@ async def read_state(tx: Tx, organization_id: UUID) -> FirstRunState:
 
 
 def reason_of(entry: RequestLogEntry) -> str:
-    """The errors in the response; they name fields and never quote a value."""
+    """The error message of the response, which never contains a value that was sent."""
     return "" if entry.problem is None else str(json.loads(entry.problem).get("detail", ""))

@@ -1,6 +1,7 @@
-"""Convert the cells of retailers' files to values of the API: decimal amounts, local times, dates with the day first.
+"""Convert the text of a cell to a value of the API: decimal amounts to cents, and local times or dates such as
+31/12/2026 to timestamps.
 
-A cell that cannot be converted stays text, and the API's own rules refuse it.
+A cell that cannot be converted stays text, which the rules of the API then refuse.
 """
 
 import re
@@ -13,7 +14,7 @@ from regulars.kit.errors import ApiError, invalid
 
 Amounts = Literal["cents", "decimal"]
 
-# A number in JSON.
+# A number as JSON writes it.
 NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _SIGNED: Final = re.compile(r"(?P<sign>[-+\u2212]?)(?P<digits>[0-9][0-9.,'\u2019\u00a0\u202f ]*)")
 _GROUPS: Final = re.compile(r"[0-9]{1,3}(?:([.,'\u2019\u00a0\u202f ])[0-9]{3})(?:\1[0-9]{3})*")
@@ -32,7 +33,7 @@ class FileFormat:
     timezone: ZoneInfo | None = None
 
     def number(self, text: str) -> str:
-        """A quantity may have a decimal comma if amounts are decimal."""
+        """A quantity; if amounts are decimal, a decimal comma becomes a dot."""
         if self.amounts == "decimal" and re.fullmatch(r"-?[0-9]+,[0-9]+", text):
             text = text.replace(",", ".")
         return text
@@ -46,10 +47,10 @@ class FileFormat:
 
 def read_decimal(text: str, *, field: str) -> str | ApiError:
     """Convert `89,00`, `89.00`, `1 234,50` or `1.234,50` to cents; an ambiguous amount is refused."""
-    found = _SIGNED.fullmatch(text.strip())
-    if found is None:
+    match = _SIGNED.fullmatch(text.strip())
+    if match is None:
         return text
-    sign, digits = "-" if found["sign"] in {"-", "\u2212"} else "", found["digits"].strip()
+    sign, digits = "-" if match["sign"] in {"-", "\u2212"} else "", match["digits"].strip()
     whole, mark, decimals = _split(digits)
     if mark and len(decimals) > DECIMALS_MAX:
         if len(decimals) == GROUP_DIGITS and whole.isdigit():
@@ -57,13 +58,13 @@ def read_decimal(text: str, *, field: str) -> str | ApiError:
         return invalid(field, "FORMAT", f"'{text}' has more than two decimals.")
     if not (whole.isdigit() or _GROUPS.fullmatch(whole)):
         return text
-    plain = re.sub(r"[^0-9]", "", whole)
-    return sign + ((plain + decimals.ljust(DECIMALS_MAX, "0")).lstrip("0") or "0")
+    units = re.sub(r"[^0-9]", "", whole)
+    return sign + ((units + decimals.ljust(DECIMALS_MAX, "0")).lstrip("0") or "0")
 
 
 def _split(digits: str) -> tuple[str, str, str]:
-    """The digits before the decimal mark, the mark, and the digits after it; a mark that occurs twice separates
-    thousands."""
+    """The digits before the decimal mark, the mark (a dot or comma), and the digits after it. If the last dot or comma
+    occurs twice, it separates thousands, and there is no decimal mark."""
     last = max(digits.rfind("."), digits.rfind(","))
     if last < 0 or digits.count(digits[last]) > 1:
         return digits, "", ""
@@ -71,19 +72,19 @@ def _split(digits: str) -> tuple[str, str, str]:
 
 
 def read_local_time(text: str, timezone: ZoneInfo, *, field: str) -> str | ApiError:
-    """Add the zone's offset to a time without one; a date alone means midnight."""
-    found = _ISO.fullmatch(text.strip()) or _DAY_FIRST.fullmatch(text.strip())
-    if found is None:
+    """Add the UTC offset of the time zone to a local time; a date alone means midnight."""
+    day = _ISO.fullmatch(text.strip()) or _DAY_FIRST.fullmatch(text.strip())
+    if day is None:
         return text
-    clock = _TIME.fullmatch(found["t"] or "00:00")
+    clock = _TIME.fullmatch(day["t"] or "00:00")
     if clock is None:
         return text
     micros = (clock["f"] or "").ljust(6, "0")
     try:
         local = datetime(  # noqa: DTZ001  # the zone is set below, where its clock changes are handled
-            int(found["y"]),
-            int(found["m"]),
-            int(found["d"]),
+            int(day["y"]),
+            int(day["m"]),
+            int(day["d"]),
             int(clock["h"]),
             int(clock["min"]),
             int(clock["s"] or 0),
@@ -91,8 +92,8 @@ def read_local_time(text: str, timezone: ZoneInfo, *, field: str) -> str | ApiEr
         )
     except ValueError:
         return invalid(field, "FORMAT", f"'{text}' is not a date: the day comes before the month.")
-    # When the clock is set back, an hour occurs twice and the first one is used; when it is set forward, an hour is
-    # missing.
+    # When clocks are set back, an hour occurs twice, and its first occurrence is used. When they are set forward, the
+    # times of an hour do not exist.
     aware = local.replace(tzinfo=timezone)
     if aware.astimezone(UTC).astimezone(timezone).replace(tzinfo=None) != local:
         return invalid(field, "FORMAT", f"'{text}' does not exist in {timezone.key}: the clock was set forward.")

@@ -1,7 +1,7 @@
-"""The columns that a file may have, derived from the request types of the API: a row has the fields of a request.
+"""The columns that a file may have, derived from the request types of the API: one column for each field.
 
 A dot names a field of an inner object (`address.locality`, `line_items.quantity`). After the prefix of a map
-(`attributes.`), everything that follows in the column name is one key, dots included.
+(`attributes.`), the rest of the column name is one key, dots included.
 """
 
 import difflib
@@ -29,11 +29,12 @@ REQUESTS: Final[dict[ImportKind, tuple[type[msgspec.Struct], ...]]] = {
     ImportKind.CONSENTS: (OptInIn, OptOutIn),
 }
 SUGGESTED_MAX: Final = 1
+# How similar a known column must be to be suggested, from 0 to 1, as `difflib` computes it.
 LIKENESS_MIN: Final = 0.55
 
 
 class CellKind(Enum):
-    """How the text of a cell becomes JSON."""
+    """How the text of a cell is converted to JSON."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -44,6 +45,8 @@ class CellKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnSet:
+    """The columns for one kind of import; `cells` has the kind of the cells of each."""
+
     cells: dict[str, CellKind]
     # The prefixes of maps, such as `attributes.`.
     map_prefixes: tuple[str, ...]
@@ -58,8 +61,8 @@ class ColumnSet:
         """The known column with the most similar name, or with the most similar last part of its name."""
         normalized = column.strip().lower().replace(" ", "_").replace("-", "_")
         names = {name: name for name in self.cells} | {name.rpartition(".")[2]: name for name in reversed(self.cells)}
-        found = difflib.get_close_matches(normalized, names, n=SUGGESTED_MAX, cutoff=LIKENESS_MIN)
-        return names[found[0]] if found else None
+        matches = difflib.get_close_matches(normalized, names, n=SUGGESTED_MAX, cutoff=LIKENESS_MIN)
+        return names[matches[0]] if matches else None
 
 
 @cache
@@ -67,30 +70,30 @@ def columns_of(kind: ImportKind) -> ColumnSet:
     cells: dict[str, CellKind] = {}
     map_prefixes: list[str] = []
     for request in REQUESTS[kind]:
-        for path, field in _fields(inspect.type_info(request), ""):
+        for path, field in _list_fields(inspect.type_info(request), ""):
             kinds = list(_alternatives(field.type))
             if any(isinstance(each, inspect.DictType) for each in kinds):
                 map_prefixes.append(f"{path}.")
                 continue
-            cells.setdefault(path, _cell(path, kinds))
+            cells.setdefault(path, _kind_of(path, kinds))
     return ColumnSet(cells, tuple(map_prefixes))
 
 
-def _fields(info: inspect.Type, prefix: str) -> Iterator[tuple[str, inspect.Field]]:
-    """The fields that a cell can set, also those of inner objects and of list items."""
+def _list_fields(info: inspect.Type, prefix: str) -> Iterator[tuple[str, inspect.Field]]:
+    """The fields that a cell can set, with their paths, also those of inner objects and of list items."""
     if not isinstance(info, inspect.StructType):
         return
     for field in info.fields:
         path = f"{prefix}{field.encode_name}"
         inner = [each for each in _alternatives(field.type) if isinstance(each, inspect.StructType)]
         if inner:
-            yield from _fields(inner[0], f"{path}.")
+            yield from _list_fields(inner[0], f"{path}.")
         else:
             yield path, field
 
 
 def _alternatives(info: inspect.Type) -> Iterator[inspect.Type]:
-    """The alternatives of a type, without its metadata, unions and lists."""
+    """The plain types within a type that has metadata, is a union, or is a list."""
     if isinstance(info, inspect.Metadata):
         yield from _alternatives(info.type)
     elif isinstance(info, inspect.UnionType):
@@ -102,7 +105,7 @@ def _alternatives(info: inspect.Type) -> Iterator[inspect.Type]:
         yield info
 
 
-def _cell(path: str, kinds: Iterable[inspect.Type]) -> CellKind:
+def _kind_of(path: str, kinds: Iterable[inspect.Type]) -> CellKind:
     name = path.rpartition(".")[2]
     if name.endswith("_cents"):
         return CellKind.CENTS

@@ -1,4 +1,5 @@
-"""Read the rows of a file: detect its format, and hold one row in memory at a time (a spreadsheet as a whole)."""
+"""Detect the format of a file (NDJSON, CSV or spreadsheet) and read its rows one at a time; only a spreadsheet is held
+in memory as a whole."""
 
 import io
 from collections.abc import Iterator
@@ -6,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from regulars.imports import sources
-from regulars.imports.csv_rows import Header, group_lines, rows_of, too_large
+from regulars.imports.csv_rows import Header, group_tickets, read_rows, too_large
 from regulars.imports.mapping import FileMapping
 from regulars.imports.model import ROW_BYTES_MAX, FileError, FileRow, ImportKind
 
@@ -38,7 +39,7 @@ def guess_format(stream: io.BufferedReader) -> Format:
 def read_file(
     stream: io.BufferedReader, kind: ImportKind, file_format: Format | None, mapping: FileMapping = NO_MAPPING
 ) -> File:
-    """Raises FileError, before the first row, if the file or its header cannot be used."""
+    """Open the file. Raises FileError, before the first row is read, if the file or its header cannot be used."""
     stream = sources.decompress(stream)
     file_format = file_format or guess_format(stream)
     if file_format == "ndjson":
@@ -47,8 +48,8 @@ def read_file(
         return File(_read_ndjson(stream))
     table = sources.read_spreadsheet(stream, mapping.sheet) if file_format == "xlsx" else sources.read_csv(stream)
     header = Header.read(kind, table.header, mapping.columns)
-    records = rows_of(header, table.records, mapping.file_format, lines_before=table.lines_before)
-    rows = group_lines(records) if kind is ImportKind.SALES else (record.as_row() for record in records)
+    records = read_rows(header, table.records, mapping.file_format, lines_before=table.lines_before)
+    rows = group_tickets(records) if kind is ImportKind.SALES else (record.as_row() for record in records)
     return File(rows, table.remarks, header.ignored_columns)
 
 

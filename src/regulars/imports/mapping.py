@@ -1,5 +1,5 @@
-"""The mapping from a file's columns, amounts and times to ours, from the options of the command or from a saved
-file."""
+"""The mapping of a file: which column is which field, and how the file writes amounts and times. It comes from the
+options of the command, or from a saved mapping file."""
 
 import json
 import tomllib
@@ -13,12 +13,13 @@ from regulars.imports.cells import Amounts, FileFormat
 from regulars.imports.model import FileError
 
 AMOUNTS: Final = ("cents", "decimal")
+# The keys of a mapping file.
 NAMES: Final = ("amounts", "timezone", "sheet", "columns")
 
 
 @dataclass(frozen=True, slots=True)
 class FileMapping:
-    """`columns` maps a name in the file's header to ours, or to an empty string to ignore the column."""
+    """`columns` maps a name in the file's header to a field of the API, or to an empty string to ignore the column."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     file_format: FileFormat = field(default_factory=FileFormat)
@@ -29,8 +30,8 @@ def load_mapping(
     mapping_file: Path | None, pairs: Iterable[str], *, amounts: str | None, timezone: str | None, sheet: str | None
 ) -> FileMapping:
     """Read the mapping file; options of the command take precedence."""
-    values = _read(mapping_file) if mapping_file else {}
-    columns = {**values.get("columns", {}), **dict(_pair(each) for each in pairs)}
+    values = _read_mapping_file(mapping_file) if mapping_file else {}
+    columns = {**values.get("columns", {}), **dict(_parse_pair(each) for each in pairs)}
     amounts_text = amounts or values.get("amounts", "cents")
     if amounts_text not in AMOUNTS:
         raise FileError(f"Amounts are {' or '.join(AMOUNTS)}, not '{amounts_text}'.")
@@ -38,7 +39,7 @@ def load_mapping(
     zone = timezone or values.get("timezone")
     return FileMapping(
         columns=columns,
-        file_format=FileFormat(amounts=known_amounts, timezone=_zone(zone) if zone else None),
+        file_format=FileFormat(amounts=known_amounts, timezone=_find_zone(zone) if zone else None),
         sheet=sheet or values.get("sheet"),
     )
 
@@ -57,21 +58,21 @@ def write_mapping(path: Path, mapping: FileMapping) -> None:
         raise FileError(f"The mapping {path} cannot be written: {error.strerror}.") from error
 
 
-def _pair(text: str) -> tuple[str, str]:
-    name, mark, ours = text.rpartition("=")
-    if not mark or not name.strip():
+def _parse_pair(text: str) -> tuple[str, str]:
+    name, separator, field_name = text.rpartition("=")
+    if not separator or not name.strip():
         raise FileError(f"--map takes FILE COLUMN=OUR COLUMN, such as Ticket=external_id, not '{text}'.")
-    return name.strip(), ours.strip()
+    return name.strip(), field_name.strip()
 
 
-def _zone(name: str) -> ZoneInfo:
+def _find_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise FileError(f"'{name}' is not a time zone such as Europe/Paris.") from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_mapping_file(path: Path) -> dict[str, Any]:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -1,4 +1,4 @@
-"""A row of a file, its outcome, and the totals of the whole file."""
+"""A row of an imported file, its outcome, and the report about all rows."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from regulars.kit.errors import ApiError
 
+# One MiB.
 ROW_BYTES_MAX: Final = 1 << 20
 
 
@@ -35,7 +36,7 @@ class RowOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """One object of the file as JSON, its position (counted from 1), or the error if it could not be read."""
+    """One object of the file as JSON, the number of its line (from 1), and the error if it could not be read."""
 
     number: int
     body: bytes
@@ -45,7 +46,7 @@ class FileRow:
 @dataclass(slots=True)
 class ImportReport:
     counts: Counter[RowOutcome] = field(default_factory=Counter)
-    # Sales whose content differs from the ticket stored first: counted as duplicates, and stored as collisions.
+    # Sales whose id was stored before with other content: counted as duplicates, and stored as conflicting tickets.
     differing: int = 0
     # Unknown fields of the rows, each with the number of rows that have it.
     ignored: Counter[str] = field(default_factory=Counter)

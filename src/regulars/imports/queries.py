@@ -1,4 +1,4 @@
-"""The queries of imports on the consent tables; they write nothing."""
+"""Find consent requests that an earlier import of the same file has recorded."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -14,7 +14,7 @@ async def find_recorded_requests(
     number_hashes: Collection[bytes],
     profile_ids: Collection[UUID],
 ) -> set[str]:
-    """Which consent requests were recorded before, among the ledger entries of these phone numbers and profiles."""
+    """Those of the request ids that are in the consent ledger of these phone numbers and profiles."""
     rows = await tx.fetch(
         "SELECT p.payload ->> 'request_id' FROM consent_payloads p"
         " JOIN subscriptions s ON s.organization_id = p.organization_id AND s.id = p.subscription_id"

@@ -1,4 +1,5 @@
-"""Write a batch of rows: decode each like the API, then call the list use case once, in one transaction."""
+"""Write a batch of rows: decode each row like a request of the API, then write all of them with one call, such as
+`record_sales`, in one transaction."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -31,7 +32,8 @@ from regulars.stores.upsert import upsert_stores
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The organization that the rows belong to, and its settings that the use cases need."""
+    """The organization that gets the rows, and its settings that the write functions need. `tolerance` is how far in
+    the future a sale may be."""
 
     organization_id: UUID
     secret: bytes
@@ -42,6 +44,7 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class RowResult:
     outcome: RowOutcome
+    # A duplicate sale has other content than the stored one.
     differs: bool = False
 
 
@@ -57,7 +60,7 @@ CONSENT_OUTCOMES = {
 
 
 def decode_row(kind: ImportKind, row: FileRow, target: Target) -> Any:
-    """The command for the use case, or the error."""
+    """The decoded row, which `write_rows` takes, or the error."""
     if row.unreadable is not None:
         return row.unreadable
     try:
@@ -73,8 +76,8 @@ async def write_rows(tx: Tx, kind: ImportKind, commands: Sequence[Any], target: 
 def _decode_consent(body: bytes, target: Target) -> Consent | Withdrawal:
     """A row with `consented_at` is a consent, one with `unsubscribed_at` a withdrawal.
 
-    In the API a withdrawal without a time counts from now. In a file that would differ from run to run, and would end a
-    consent that was given after the file was written; so a file must have the time.
+    In the API a withdrawal without a time counts from now. In a file the time is required: otherwise each import would
+    record another time, and would end a consent that was given after the file was written.
     """
     origin = EventOrigin(request_id=f"import-{hashlib.sha256(body).hexdigest()[:32]}")
     try:
@@ -124,16 +127,14 @@ async def _write_stores(tx: Tx, upserts: Sequence[Any], target: Target) -> list[
 
 
 async def _write_consents(tx: Tx, commands: Sequence[Any], target: Target) -> list[RowResult | ApiError]:
-    """Consecutive consents, and consecutive withdrawals, are written together, so that the order of the file is
-    preserved.
+    """Write consents and withdrawals in the order of the file: each run of consecutive rows of one kind with one call.
 
-    The ledger appends every event, also a repeated one. So a row that an earlier import of the file has recorded is
-    skipped.
+    Rows that an earlier import of the file has recorded are skipped, because the ledger would append them again.
     """
-    known = await _find_recorded(tx, commands, target)
+    recorded_ids = await _find_recorded(tx, commands, target)
     outcomes: list[RowResult | ApiError] = [RowResult(RowOutcome.UNCHANGED)] * len(commands)
-    fresh = [position for position, command in enumerate(commands) if command.origin.request_id not in known]
-    for is_consent, grouped in groupby(fresh, key=lambda position: isinstance(commands[position], Consent)):
+    unrecorded = [position for position, it in enumerate(commands) if it.origin.request_id not in recorded_ids]
+    for is_consent, grouped in groupby(unrecorded, key=lambda position: isinstance(commands[position], Consent)):
         positions = list(grouped)
         group = [commands[position] for position in positions]
         organization_id, secret = target.organization_id, target.secret

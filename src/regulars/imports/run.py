@@ -1,4 +1,4 @@
-"""Import a file in batches, one transaction each; a refused row does not affect the others."""
+"""Import the rows of a file in batches, with one transaction each; a refused row does not affect the other rows."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from regulars.kit.db import Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
 
 BATCH_ROWS: Final = 250
-# A batch that meets a lock of a request is tried again after these waits; requests release their locks soon.
+# A batch that fails because a request holds a lock is retried after these waits.
 RETRY_WAITS_S: Final = (0.05, 0.2, 1.0, 3.0)
 # The SQLSTATE classes of errors that the data itself causes: data exceptions and violated constraints.
 _DATA_ERRORS: Final = ("22", "23")
@@ -39,10 +39,10 @@ async def run_import(
     on_rejected: OnRejected,
     on_progress: OnProgress,
 ) -> ImportReport:
-    """Import all rows. In a dry run each batch is executed and rolled back.
+    """Import all rows. A dry run executes each batch and rolls it back.
 
-    So a dry run reports the effect of each row on the current data and on the rows of its own batch, but not on the
-    rows of earlier batches, which were rolled back.
+    So a dry run checks each row against the current data and the rows of its own batch, but not against the rows of
+    earlier batches, which were rolled back.
     """
     report = ImportReport()
     for batch in _batches(rows):
@@ -71,16 +71,17 @@ def _batches(rows: Iterable[FileRow]) -> Iterator[list[FileRow]]:
 async def _write_batch(
     database: Database, kind: ImportKind, commands: Sequence[Any], target: Target, *, dry_run: bool
 ) -> list[RowResult | ApiError]:
-    """Bisect a batch that the database refuses because of its content, until only the faulty row is rejected."""
+    """Write a batch. If the database refuses it because of its content, bisect it, so that only the faulty rows are
+    rejected."""
 
     async def write_part(part: Sequence[Any]) -> list[RowResult | ApiError]:
         return await _write_with_retries(database, kind, part, target, dry_run=dry_run)
 
-    return await bisect_failures(commands, write_part, _refused)
+    return await bisect_failures(commands, write_part, _reject)
 
 
-def _refused(commands: Sequence[Any], error: Exception) -> list[RowResult | ApiError] | None:
-    """The error of a single row that the database refuses; None to bisect several rows."""
+def _reject(commands: Sequence[Any], error: Exception) -> list[RowResult | ApiError] | None:
+    """The error for a single row that the database refused; None for several rows, which are bisected."""
     if not isinstance(error, psycopg.Error) or error.sqlstate is None or error.sqlstate[:2] not in _DATA_ERRORS:
         raise error
     return [InternalError(f"The database refused the row ({error.sqlstate}).")] if len(commands) == 1 else None

@@ -1,4 +1,4 @@
-"""Read a file as a table of strings: compressed or not, in any common encoding, CSV or spreadsheet."""
+"""Read a CSV file (compressed or not, in any common encoding) or a spreadsheet as a table of strings."""
 
 import codecs
 import csv
@@ -13,23 +13,25 @@ import python_calamine
 
 from regulars.imports.model import ROW_BYTES_MAX, FileError
 
+# How much of a file is read ahead to detect its format and encoding.
 PEEK_BYTES: Final = 1 << 16
 GZIP: Final = b"\x1f\x8b"
 # The signatures of XLSX and ODS, and of the older XLS.
 SPREADSHEETS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-# Spreadsheets export with different delimiters; none of these occurs in a field name.
+# Delimiters that spreadsheet programs write; none of them occurs in a field name.
 DELIMITERS: Final = (",", ";", "\t")
+# Spreadsheet programs may write a first line that names the delimiter.
 SEPARATOR_LINE: Final = "sep="
-_MARKS: Final = (
+_BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-WESTERN: Final = "cp1252"
+FALLBACK_ENCODING: Final = "cp1252"
 
 
 class CsvReader(Protocol):
-    """The interface of a CSV reader that this module uses."""
+    """The part of the interface of `csv.reader` that imports use."""
 
     @property
     def line_num(self) -> int: ...
@@ -39,6 +41,8 @@ class CsvReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """A file as strings: the names of its columns, and its records."""
+
     header: list[str]
     records: CsvReader
     # Lines above the first record.
@@ -59,7 +63,7 @@ def is_spreadsheet(stream: io.BufferedReader) -> bool:
 
 
 def read_spreadsheet(stream: io.BufferedReader, sheet: str | None) -> Table:
-    """The sheet of that name, or the first one, with its cells as strings."""
+    """Read the sheet of that name, or the first one, with its cells as strings."""
     try:
         book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(stream.read()))
         names = book.sheet_names
@@ -71,13 +75,14 @@ def read_spreadsheet(stream: io.BufferedReader, sheet: str | None) -> Table:
     texts = [[_format_cell(cell) for cell in row] for row in rows]
     if not texts:
         raise FileError("The file has no header.")
-    return Table(texts[0], _Rows(texts[1:]), lines_before=1)
+    return Table(texts[0], _SpreadsheetRows(texts[1:]), lines_before=1)
 
 
 def read_csv(stream: io.BufferedReader) -> Table:
-    """Read CSV with the delimiter that gives the header most columns, unless the first line (`sep=;`) names it."""
-    encoding, remarks = _encoding(stream)
-    # Invalid bytes become lone surrogates, so that only their row is refused and not the file.
+    """Read CSV. The delimiter is the one in the first line (`sep=;`), else the one that gives the header most
+    columns."""
+    encoding, remarks = _detect_encoding(stream)
+    # Invalid bytes become lone surrogates, so that only their row is refused, and not the whole file.
     text = io.TextIOWrapper(stream, encoding=encoding, errors="surrogateescape", newline="")
     first, lines = text.readline(), 1
     delimiter = None
@@ -85,17 +90,17 @@ def read_csv(stream: io.BufferedReader) -> Table:
         delimiter = first[len(SEPARATOR_LINE) :].strip("\r\n")[:1] or None
         first, lines = text.readline(), 2
     csv.field_size_limit(ROW_BYTES_MAX)
-    delimiter = delimiter or max(DELIMITERS, key=lambda mark: len(_cells(first, mark)))
-    return Table(_cells(first, delimiter), _Lines(text, delimiter), lines_before=lines, remarks=remarks)
+    delimiter = delimiter or max(DELIMITERS, key=lambda mark: len(_split_line(first, mark)))
+    return Table(_split_line(first, delimiter), _CsvLines(text, delimiter), lines_before=lines, remarks=remarks)
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
+def _split_line(line: str, delimiter: str) -> list[str]:
     return next(csv.reader([line], delimiter=delimiter), [])
 
 
-def _encoding(stream: io.BufferedReader) -> tuple[str, tuple[str, ...]]:
+def _detect_encoding(stream: io.BufferedReader) -> tuple[str, tuple[str, ...]]:
     beginning = stream.peek(PEEK_BYTES)
-    for mark, encoding in _MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if beginning.startswith(mark):
             return encoding, ()
     if beginning[1:2] == b"\0" or beginning[:1] == b"\0":
@@ -103,12 +108,11 @@ def _encoding(stream: io.BufferedReader) -> tuple[str, tuple[str, ...]]:
         return ("utf-16-le" if is_little_endian else "utf-16-be"), ("The file was read as UTF-16.",)
     if _is_utf8(stream, beginning):
         return "utf-8", ()
-    return WESTERN, ("The file is not UTF-8; it was read as Windows-1252. Check a name with an accent.",)
+    return FALLBACK_ENCODING, ("The file is not UTF-8; it was read as Windows-1252. Check a name with an accent.",)
 
 
 def _is_utf8(stream: io.BufferedReader, beginning: bytes) -> bool:
-    """Check the whole file if it is seekable, else only the bytes that can be peeked, which may end inside a
-    character."""
+    """Check the whole file if it is seekable, else only its beginning, which may end inside a character."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         if not stream.seekable():
@@ -126,8 +130,9 @@ def _is_utf8(stream: io.BufferedReader, beginning: bytes) -> bool:
     return True
 
 
-class _Lines:
-    """A CSV reader that detaches the caller's file: the text wrapper would close it when it is garbage-collected."""
+class _CsvLines:
+    """A CSV reader that leaves the caller's file open: the text wrapper would close the file when it is
+    garbage-collected, so it is detached first."""
 
     def __init__(self, text: io.TextIOWrapper, delimiter: str) -> None:
         self._text = text
@@ -145,7 +150,9 @@ class _Lines:
             self._text.detach()
 
 
-class _Rows:
+class _SpreadsheetRows:
+    """The rows of a spreadsheet with the interface of a CSV reader."""
+
     def __init__(self, rows: list[list[str]]) -> None:
         self._rows: Iterator[list[str]] = iter(rows)
         self.line_num = 0
@@ -157,6 +164,7 @@ class _Rows:
 
 
 def _format_cell(cell: object) -> str:
+    """The value of a spreadsheet cell as a CSV file would have it."""
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, float):

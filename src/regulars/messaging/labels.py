@@ -76,10 +76,10 @@ MEANINGS: Final = {
 }
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 DECISIONS: Final = {
-    "withdrew": "Withdrew",
+    "withdrew": "Opted out",
     "revived": "Subscribed again",
     "answered": "Answered",
-    "not_stop": "Not a withdrawal",
+    "not_stop": "Not an opt-out",
     "ignored": "Changed nothing",
 }
 

@@ -1,5 +1,5 @@
 """A person's rights over their data: erasure, and the export of everything about one person.
 
-Owns the table `erasures`, and the work that must be done after a restore before requests are served. It goes through
-the personal data that the modules declare, in the order in which they lock their rows.
+Owns the table `erasures`, and the work after a restored backup, which must be done before requests are served. Each
+module declares its personal data; an erasure calls the modules in a fixed order (`personal.py`).
 """

@@ -1,4 +1,4 @@
-"""The JSON route that erases a person."""
+"""The API route that erases a person."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,7 +13,7 @@ from regulars.privacy.erase import ErasedProfile, erase_profiles
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.profiles.errors import ProfileNotFound
 
-# An erasure holds the lock of its profile while it searches a day of stored responses, for about a second.
+# An erasure holds the lock of its profile while it searches the stored responses of a day, for about a second.
 ERASURES_PER_BATCH_MAX = 1
 
 

@@ -1,4 +1,5 @@
-"""Erase people: personal data is deleted, sales stay without a customer, and a withdrawn consent stays withdrawn."""
+"""Erase people: delete their personal data, keep their sales without a customer, and keep their numbers on the
+do-not-contact list."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -21,10 +22,11 @@ from regulars.profiles.personal import lock_profiles_to_erase
 from regulars.work import outbox
 from regulars.work.personal import ErasedPeople
 
-# When the worker searches for rows that were written during the erasure: after twice the longest time that a statement
-# may run.
+# How long after an erasure the worker searches for rows that were written while it ran: twice the longest time that a
+# statement may run.
 STRAGGLERS_AFTER = timedelta(minutes=1)
-# Enough for about 500,000 stored responses a day. Other writers wait for the profiles meanwhile, for 1.5 s at most.
+# How long an erasure searches stored responses: enough for about 500,000. Other writers of the profile wait meanwhile,
+# but give up after 1.5 s.
 ERASE_RESPONSES_S_MAX = 1.0
 
 
@@ -37,19 +39,19 @@ class ErasedProfile(msgspec.Struct, frozen=True):
 async def erase_profiles(
     tx: Tx, organization_id: UUID, references: Sequence[Reference], *, secret: bytes, log: ErasureLog | None = None
 ) -> list[ErasedProfile | ProfileNotFound]:
-    """Erase the profiles in the order of the references; one that is named twice is not found the second time.
+    """Erase the profiles in the order of the references; a profile that is named twice is not found the second time.
 
     The erasures are appended to the log of this node, outside the database, as the last step before the commit.
 
     The profiles are locked before anything is searched: a transaction that wrote about one of them has committed by
-    then, and a later one no longer finds it. The stored responses of the last 24 hours are searched last and for about
-    a second, newest first; if there are more, the worker continues at once.
+    then, and a later one no longer finds it. The stored responses of the last 24 hours are searched last, newest first,
+    for about a second; the worker searches the rest.
     """
-    found = await lock_profiles_to_erase(tx, organization_id, references)
+    profiles = await lock_profiles_to_erase(tx, organization_id, references)
     outcomes: list[ErasedProfile | ProfileNotFound] = []
     erased: dict[UUID, Profile] = {}
     for reference in references:
-        profile = found.get(reference)
+        profile = profiles.get(reference)
         if profile is None or profile.id in erased:
             outcomes.append(ProfileNotFound("No profile has this id or external_id."))
         else:
@@ -73,17 +75,18 @@ async def erase_profiles(
 
 
 async def replay_erasure(tx: Tx, erasure: Erasure, *, secret: bytes) -> bool:
-    """Erase again a person whom a restored backup brought back, as of the time of the erasure.
+    """Erase again a person whom a restored backup brought back, with the time of the first erasure, so that a consent
+    given after it stays valid.
 
-    So consent that was given after the erasure stays valid. Returns False if the backup already has the erasure. The
-    backup may have the person's phone numbers without the profile.
+    Returns False if the backup already has the erasure. The backup may have the person's phone numbers without the
+    profile.
     """
     organization_id = erasure.organization_id
     if await queries.is_erased(tx, organization_id, erasure.profile_id):
         return False
     tx_at_erasure = replace(tx, now=erasure.erased_at)
-    found = await lock_profiles_to_erase(tx, organization_id, [ById(erasure.profile_id)])
-    people = _describe(list(found.values()), secret=secret)
+    profiles = await lock_profiles_to_erase(tx, organization_id, [ById(erasure.profile_id)])
+    people = _describe(list(profiles.values()), secret=secret)
     people.profile_ids = [erasure.profile_id]
     people.number_hashes = list(erasure.number_hashes)
     await _erase(tx_at_erasure, organization_id, people)
@@ -103,7 +106,8 @@ def _describe(profiles: Sequence[Profile], *, secret: bytes) -> ErasedPeople:
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Erase the people from all modules; `people` gets the numbers that must not be contacted any more."""
+    """Erase the people from all modules. The modules add to `people` the phone numbers that must not be contacted any
+    more."""
     for module in MODULES.values():
         if module.erase is not None:
             await module.erase(tx, organization_id, people)
@@ -115,13 +119,12 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 def search_keys_of(profile_ids: Collection[UUID], subscription_ids: Collection[UUID] = ()) -> list[bytes]:
-    """Bytes whose presence in a stored response shows that it is about one of these people.
+    """The ids to search for in stored responses: a response that contains one is about one of these people.
 
-    Each response that has a profile's external_id or fields also has its canonical id, and each one that has the number
-    of a consent also has the id of the subscription. The personal values themselves are not searched, for three
-    reasons: an external_id such as `"1"` would erase responses about a store or a line item, a phone number that two
-    profiles share would erase responses about the other one, and the values would have to be stored in the outbox for
-    the worker.
+    Each response with a profile's external_id or fields also has its canonical id, and each one with the number of a
+    consent also has the id of the subscription. The personal values themselves are not searched, for three reasons: an
+    external_id such as `"1"` would erase responses about a store or a line item, a phone number that two profiles share
+    would erase responses about the other profile, and the values would have to be stored in the outbox for the worker.
     """
     profiles = [PROFILE.encode(identifier).encode() for identifier in profile_ids]
     return profiles + [SUBSCRIPTION.encode(identifier).encode() for identifier in subscription_ids]
@@ -136,7 +139,7 @@ async def erase_responses(
     until: datetime | None = None,
     seconds_max: float,
 ) -> None:
-    """Erase the stored responses to requests about these people. If `seconds_max` is not enough, the worker
+    """Erase the stored responses (those kept for retried requests) about these people. After `seconds_max`, the worker
     continues."""
     keys = search_keys_of(profile_ids, subscription_ids)
     unread = await erase_bodies(tx, organization_id, keys, until=until, seconds_max=seconds_max)

@@ -1,12 +1,13 @@
-"""The log of erasures outside the database: a backup that is restored must not bring an erased person back.
+"""A log file of erasures, outside the database: a restored backup must not bring an erased person back.
 
-An erasure is appended and synced to disk before its commit, and the outcome of the transaction after it. So an erasure
-that was committed is always in the log. Lines have ids, keyed hashes and times, and nothing personal:
+An erasure is appended and synced to disk before its transaction commits, and the outcome of the transaction after it.
+So every committed erasure is in the log. A line has ids, keyed hashes and times, but no personal data:
 
     {"entry":"…","organization_id":"…","profile_id":"…","number_hashes":["…"],"erased_at":"…"}
     {"entry":"…","outcome":"committed"}      or "void", after a rollback
 
-An entry has no outcome if its process died before the outcome was known. It then counts as erased and is reported.
+An entry has no outcome if the process died before the outcome was known. The person then counts as erased, and the
+restore command reports it.
 """
 
 import asyncio
@@ -51,7 +52,7 @@ class ErasureLog:
         """Make the erasures of this transaction durable outside the database, before it commits."""
         entries = [_Entry.of(erasure) for erasure in erasures]
         # Registered before the entries are written: a write that fails or is cancelled may have written some of them,
-        # and the rollback then voids them. So the log may have an outcome before its entry, or without one.
+        # and the rollback then voids them. So the log may have an outcome before its entry, or without an entry.
         tx.end_callbacks.append(partial(self._append_outcome, entries))
         try:
             await asyncio.to_thread(self._write, entries, is_synced=True)
@@ -99,7 +100,7 @@ class ErasureLog:
 
 
 class LogContent(msgspec.Struct, frozen=True):
-    """The erasures of a log, without void ones, and the numbers of lines that cannot be read."""
+    """The erasures of a log except the void ones, and the numbers of the lines that cannot be read."""
 
     erasures: tuple[Erasure, ...]
     damaged_lines: tuple[int, ...]
@@ -124,16 +125,16 @@ def read_log(path: Path) -> LogContent:
                     entries[entry.entry] = entry
             except (msgspec.MsgspecError, ValueError):
                 damaged.append(number)
-    found = tuple(
+    erasures = tuple(
         entry.erasure(is_certain=outcomes.get(identifier) == COMMITTED)
         for identifier, entry in entries.items()
         if outcomes.get(identifier) != VOID
     )
-    return LogContent(found, tuple(damaged))
+    return LogContent(erasures, tuple(damaged))
 
 
 def merge(erasures: Iterable[Erasure]) -> list[Erasure]:
-    """One erasure for each person: a certain one is preferred to an uncertain one, and then the latest."""
+    """Keep one erasure for each person: a certain one rather than an uncertain one, then the latest."""
     by_person: dict[tuple[UUID, UUID], Erasure] = {}
     for erasure in erasures:
         key = (erasure.organization_id, erasure.profile_id)

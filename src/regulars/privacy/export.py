@@ -1,4 +1,4 @@
-"""Export everything that is stored about one person as one JSON document: their right of access."""
+"""Export everything that is stored about one person as one JSON document, for their right of access."""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -17,7 +17,7 @@ from regulars.work.personal import DataSubject
 async def export_person(
     database: Database, organization_id: UUID, profile: Profile, *, secret: bytes
 ) -> AsyncGenerator[bytes]:
-    """Streams the document, so that a person with many tickets takes the memory of one page of them."""
+    """Stream the document, so that only one page of a person's tickets is in memory."""
     person = DataSubject(organization_id=organization_id, profile_id=profile.id, secret=secret)
     async with database.reading() as tx:
         now = tx.now

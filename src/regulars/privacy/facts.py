@@ -1,5 +1,5 @@
-"""Facts (events recorded for listeners) that `privacy` publishes to itself. They are stored, so they hold ids only, no
-names or phone numbers."""
+"""Facts (stored events) with which an erasure leaves work to the worker. They have ids only, no names or phone
+numbers."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -9,7 +9,7 @@ from regulars.work.facts import Fact
 
 
 class ProfileErased(Fact, frozen=True):
-    """A profile was erased; rows about it that were being written during the erasure still have to be found."""
+    """A profile was erased; the worker still has to search rows that were being written during the erasure."""
 
     topic: ClassVar[str] = "privacy.profile_erased"
 
@@ -19,7 +19,7 @@ class ProfileErased(Fact, frozen=True):
 
 
 class StoredResponsesRemain(Fact, frozen=True):
-    """An erasure did not search all HTTP responses that are stored for idempotency: those up to `until` remain."""
+    """An erasure has not searched all HTTP responses that are stored for retries: those up to `until` remain."""
 
     topic: ClassVar[str] = "privacy.answers_unread"
 

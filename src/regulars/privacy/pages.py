@@ -1,4 +1,4 @@
-"""A person's rights as pages: their data as a file, and their erasure."""
+"""Pages for the rights of a customer: download their data, and erase them."""
 
 from functools import partial
 from typing import Any, Final
@@ -39,7 +39,7 @@ async def export_customer(visit: Visit) -> Response:
 async def ask_to_erase(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         profile = await _find_customer(tx, visit)
-        values = await _erasure(tx, visit, profile)
+        values = await _describe_erasure(tx, visit, profile)
     return render(visit, "privacy/erase.html", form=FormState(), **values)
 
 
@@ -49,21 +49,21 @@ async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
         profile = await _find_customer(tx, visit)
         if form.value("confirm").strip() != profile.external_id:
             form.refuse("confirm", f"Type {profile.external_id} exactly; nothing was erased.")
-            values = await _erasure(tx, visit, profile)
+            values = await _describe_erasure(tx, visit, profile)
             return refused(visit, "privacy/erase.html", form, **values)
     async with visit.database.transaction() as tx:
         [outcome] = await erase_profiles(
             tx, visit.organization_id, [ById(profile.id)], secret=visit.organization.secret, log=log
         )
         await record(tx, visit.organization_id, actor_of(visit), "customer.erase", PROFILE.encode(profile.id))
-    # An erasure withdraws consent: the response waits until no text is in flight to the customer.
+    # An erasure withdraws consent, so the response waits until no text to the customer is being sent.
     numbers = outcome.number_hashes if isinstance(outcome, ErasedProfile) else ()
     await wait_for_texts_in_flight(visit.database, visit.organization_id, numbers)
-    done = "The customer is erased. Their tickets stay, without a name, and their numbers are not to be contacted."
+    done = "The customer is erased. Their tickets stay without a name, and their numbers get no more texts."
     return redirect(visit, visit.url(PATH), done=done)
 
 
-async def _erasure(tx: Tx, visit: Visit, profile: Profile) -> dict[str, Any]:
+async def _describe_erasure(tx: Tx, visit: Visit, profile: Profile) -> dict[str, Any]:
     """The values of the confirmation page: what an erasure deletes, and what remains."""
     tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
     subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.organization.secret)

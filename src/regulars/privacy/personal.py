@@ -1,5 +1,5 @@
-"""What each module stores about people, in the order in which an erasure locks their rows; and what this module
-stores."""
+"""The personal data of all modules, in the order in which an erasure locks their rows; and the tables of this
+module."""
 
 from collections.abc import Mapping
 from typing import Final

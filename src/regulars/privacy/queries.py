@@ -1,4 +1,4 @@
-"""The SQL of erasures, and of the work after a backup is restored."""
+"""The SQL of erasures, and of replaying them after a backup is restored."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -52,6 +52,8 @@ async def delete_erasure_to_replay(tx: Tx, organization_id: UUID, profile_id: UU
 
 
 class RestoreMarker(NamedTuple):
+    """The row that exists while the work after a restore is not finished: which API keys must be revoked again."""
+
     revoked_keys: Sequence[UUID]
     revokes_all_keys: bool
 

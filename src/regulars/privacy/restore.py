@@ -1,7 +1,8 @@
-"""Finish a restore: end access, hold texts, pause campaigns and erase people that the backup brought back.
+"""Finish the restore of a backup: end sessions and keys, hold texts, pause campaigns, and erase again the people that
+the backup brought back.
 
-`regulars restore` writes a marker in the transaction of the backup itself, with the erasures that the backup may lack.
-No command serves or sends before all of this is done, even if a process is killed in between.
+`regulars restore` writes a marker in the same transaction as the backup, with the erasures that the backup may lack.
+No process serves requests or sends texts before all of this is done, even if one is killed in between.
 """
 
 from collections.abc import Collection
@@ -25,6 +26,7 @@ from regulars.privacy.erase import replay_erasure
 from regulars.privacy.erasure_log import Erasure
 
 HOLD_REASON = "A backup was restored."
+# Erasures that are read at a time.
 REPLAY_BATCH = 500
 
 
@@ -34,7 +36,8 @@ class ReplayReport(msgspec.Struct):
     replayed: int = 0
     # The erasure is in the backup already, or its organization is not in the backup.
     skipped: int = 0
-    # Replayed although the log does not show whether they were committed, each with the name of its organization.
+    # Erasures that were replayed although the log does not show whether they were committed, each with the name of its
+    # organization.
     uncertain: list[tuple[str, Erasure]] = []
 
 
@@ -67,7 +70,7 @@ async def finish_restore(database: Database) -> ReplayReport | None:
     report = ReplayReport(skipped=sum(in_backup))
     while True:
         async with database.transaction() as tx:
-            # One sort for a whole batch: a sort for each erasure would make the time grow quadratically.
+            # One sort for each batch; one for each erasure would take quadratic time.
             batch = await queries.list_erasures_to_replay(tx, limit=REPLAY_BATCH)
             if not batch:
                 await queries.delete_marker(tx)

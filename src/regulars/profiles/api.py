@@ -132,10 +132,10 @@ async def _find(
     tx: Tx, organization_id: UUID, requests: Sequence[Request], *, show: Callable[[Profile], msgspec.Struct]
 ) -> list[ApiResponse | ApiError]:
     references = [read_reference(PROFILE, request.references[0]) for request in requests]
-    found = await read_profiles(tx, organization_id, references)
+    profiles = await read_profiles(tx, organization_id, references)
     return [
-        ApiResponse(200, encode(show(found[reference])))
-        if reference in found
+        ApiResponse(200, encode(show(profiles[reference])))
+        if reference in profiles
         else ProfileNotFound("No profile has this id or external_id.")
         for reference in references
     ]
@@ -151,12 +151,12 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
         if not phone_number.strip() or len(phone_number) > STRING_CHARACTERS_MAX:
             raise invalid("phone_number", "LENGTH", f"It must have 1 to {STRING_CHARACTERS_MAX} characters.")
         # In a query string a plus means a space: a number that begins with a space was sent with a plus.
-        written = "+" + phone_number[1:] if phone_number.startswith(" ") else phone_number
-        phone_number = read_phone(written, default_country=caller.default_country).number
+        text = "+" + phone_number[1:] if phone_number.startswith(" ") else phone_number
+        phone_number = read_phone(text, default_country=caller.default_country).number
     organization_id, secret = caller.organization_id, caller.secret
     scope = scope_of_changes("profiles", query, external_id=external_id, phone_number=phone_number)
     start = await read_start(tx, query, secret=secret, scope=scope)
-    found = await list_profiles(
+    profiles = await list_profiles(
         tx,
         organization_id,
         external_id=external_id,
@@ -166,7 +166,7 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
         limit=limit + 1,
     )
     page, has_more, cursor = start.cut_page(
-        found, limit, secret=secret, scope=scope, position_of=lambda profile: (profile.updated_at, profile.id)
+        profiles, limit, secret=secret, scope=scope, position_of=lambda profile: (profile.updated_at, profile.id)
     )
     return ApiResponse(200, encode(ProfilePageOut([show_profile(profile) for profile in page], has_more, cursor)))
 
@@ -175,7 +175,7 @@ def _respond(outcome: UpsertedProfile | ApiError, caller: Caller) -> ApiResponse
     if isinstance(outcome, ApiError):
         return outcome
     profile, is_new = outcome.profile, outcome.change == "created"
-    # A key that may only ingest may see a new profile, because all its data came with the request.
+    # An ingest-only key gets the full response only for a new profile, because all its data came with the request.
     if caller.is_ingest_only and not is_new:
         return ApiResponse(200, encode(ProfileReceipt(PROFILE.encode(profile.id), profile.external_id)))
     return ApiResponse(201 if is_new else 200, encode(show_profile(profile)))
@@ -186,7 +186,7 @@ def _attributes_out(profile: Profile) -> AttributesOut:
 
 
 def _show_attributes(profile: Profile, write: Write) -> AttributesOut | AttributesReceipt:
-    """All attributes, or for a key that may only ingest the attributes it sent."""
+    """All attributes; for an ingest-only key, only those that the request sent."""
     if not write.request.caller.is_ingest_only:
         return _attributes_out(profile)
     sent: AttributeChanges = write.command

@@ -1,4 +1,4 @@
-"""The stored values of profile attributes, for the catalog, which counts them."""
+"""Count the stored values of profile attributes, for the pages of the attribute catalog."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""The errors of profiles."""
+"""The error of the API for an unknown profile."""
 
 from regulars.kit.errors import ApiError
 
@@ -17,5 +17,5 @@ class ProfileNotFound(ApiError):
 
 
 def person_erased() -> ProfileNotFound:
-    """Response to a retry whose stored response contained a person erased since then."""
+    """The error for a retried request whose stored response was about a person who has been erased since."""
     return ProfileNotFound("The person this answer spoke of was erased, and nothing ran again; stop sending them.")

@@ -1,4 +1,4 @@
-"""The facts of profiles: events that are recorded for listeners in the modules that import it."""
+"""The facts of profiles: events that are stored with the change, for listeners in other modules."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -18,8 +18,8 @@ Change = Literal["created", "updated", "deleted"]
 
 
 class ProfileChange(msgspec.Struct, frozen=True):
-    """One change of one profile, with the profile as the API showed it right after. A deleted profile has only its two
-    ids."""
+    """One change of one profile. `shown` is the profile as the API returned it right after; for a deleted profile, its
+    two ids."""
 
     id: UUID
     change: Change
@@ -30,6 +30,7 @@ class ProfilesChanged(Fact, frozen=True):
     """Profiles were created, updated or deleted; every change that the API would show is in exactly one fact."""
 
     topic: ClassVar[str] = "profiles.changed"
+    # Stored only for organizations in which a listener needs it.
     on_interest: ClassVar[bool] = True
 
     # The time of the transaction that changed them.
@@ -56,9 +57,9 @@ async def publish_changes(tx: Tx, organization_id: UUID, changes: Sequence[tuple
 
 
 async def publish_light_profiles(tx: Tx, organization_id: UUID, profiles: Iterable[ProfileRef]) -> None:
-    """Publish light profiles that this transaction created; the caller knows that it will not delete them again."""
-    made = [light_profile(profile.external_id, identifier=profile.id, now=tx.now) for profile in profiles]
-    await publish_changes(tx, organization_id, [(profile, "created") for profile in made])
+    """Publish light profiles that this transaction created. The caller must not delete them again."""
+    created = [light_profile(profile.external_id, identifier=profile.id, now=tx.now) for profile in profiles]
+    await publish_changes(tx, organization_id, [(profile, "created") for profile in created])
 
 
 def _write_light_profile() -> bytes:
@@ -68,6 +69,6 @@ def _write_light_profile() -> bytes:
     return tail.replace(format_timestamp(moment).encode(), b"{at}") + b"}"
 
 
-# The JSON of a light profile after its external_id, for the SQL statement that writes such a fact itself. It is the
-# same for all light profiles except for the times, which are the placeholder `{at}`.
+# The JSON of a light profile from after its external_id, with the placeholder `{at}` for its times. It is the same for
+# all light profiles; a SQL statement of `sales` uses it to write this fact.
 LIGHT_PROFILE_JSON = _write_light_profile()

@@ -1,4 +1,4 @@
-"""Find profiles by their ids or their number, and lock them."""
+"""Find profiles by their ids or phone numbers, list them, and lock them."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
@@ -15,25 +15,25 @@ async def find_profiles(
 ) -> dict[Reference, ProfileRef]:
     """The profiles that the references name; a reference without a profile is not in the result."""
     ids, external_ids = split_references(references)
-    found: dict[Reference, ProfileRef] = {}
+    profiles: dict[Reference, ProfileRef] = {}
     if ids:
         for profile in await queries.find_profile_refs_by_id(tx, organization_id, ids):
-            found[ById(profile.id)] = profile
+            profiles[ById(profile.id)] = profile
     if external_ids:
         for profile in await queries.find_profile_refs_by_external_id(tx, organization_id, external_ids):
-            found[ByExternalId(profile.external_id)] = profile
-    return found
+            profiles[ByExternalId(profile.external_id)] = profile
+    return profiles
 
 
 async def find_profiles_by_phone(
     tx: Tx, organization_id: UUID, numbers: Collection[str]
 ) -> dict[str, list[ProfileRef]]:
     """The profiles that have the E.164 numbers, oldest first; a number that no profile has is not in the result."""
-    found: dict[str, list[ProfileRef]] = {}
+    profiles: dict[str, list[ProfileRef]] = {}
     if numbers:
         for number, profile in await queries.find_profile_refs_by_phone(tx, organization_id, sorted(set(numbers))):
-            found.setdefault(number, []).append(profile)
-    return found
+            profiles.setdefault(number, []).append(profile)
+    return profiles
 
 
 async def lock_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> set[UUID]:
@@ -46,7 +46,7 @@ async def lock_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
 
 
 async def try_lock_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> set[UUID]:
-    """Lock against changes without waiting; returns the profiles that another transaction has locked."""
+    """Lock the profiles against changes without waiting; returns those that another transaction has locked."""
     existing = await queries.find_existing(tx, organization_id, sorted(set(ids)))
     return existing - await queries.lock_free_profiles(tx, organization_id, sorted(existing))
 
@@ -56,16 +56,16 @@ async def find_profile(tx: Tx, organization_id: UUID, reference: Reference) -> P
 
 
 async def read_profiles(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, Profile]:
-    """Like `find_profiles`, with all fields of the profiles."""
+    """Like `find_profiles`, but with all fields of the profiles."""
     ids, external_ids = split_references(references)
-    found: dict[Reference, Profile] = {}
+    profiles: dict[Reference, Profile] = {}
     if ids:
         for profile in await queries.find_profiles_by_id(tx, organization_id, ids):
-            found[ById(profile.id)] = profile
+            profiles[ById(profile.id)] = profile
     if external_ids:
         for profile in await queries.find_profiles_by_external_id(tx, organization_id, external_ids):
-            found[ByExternalId(profile.external_id)] = profile
-    return found
+            profiles[ByExternalId(profile.external_id)] = profile
+    return profiles
 
 
 async def list_profiles(
@@ -78,7 +78,8 @@ async def list_profiles(
     since: Since | None = None,
     limit: int,
 ) -> list[Profile]:
-    """Profiles in the order of their creation, starting after the id `after`, or in the order of their last change."""
+    """The profiles that follow the id `after`, in the order of their creation; with `since`, in the order of their last
+    change."""
     if "\0" in (external_id or "") or "\0" in (phone_number or ""):
         return []
     return await queries.list_profiles(
@@ -87,5 +88,5 @@ async def list_profiles(
 
 
 async def find_values_in_use(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Those of the (key, value) attributes that at least one profile has."""
+    """The attributes, as (key, value), that at least one profile has."""
     return await queries.find_values_in_use(tx, organization_id, values)

@@ -21,7 +21,7 @@ AttributeKey = Annotated[str, Meta(min_length=1, max_length=ATTRIBUTE_KEY_CHARAC
 
 
 class Phone(msgspec.Struct, frozen=True):
-    """A number in E.164 (`reachable`), or the text that was sent if it could not be parsed; that cannot be texted."""
+    """A phone number in E.164; or, if it is not `reachable`, the text as the caller sent it, which cannot be texted."""
 
     number: str
     reachable: bool
@@ -40,7 +40,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProfileRef(msgspec.Struct, frozen=True):
-    """A profile as other modules refer to it."""
+    """The two ids of a profile, for other modules."""
 
     id: UUID
     external_id: str
@@ -97,7 +97,7 @@ def new_profile(upsert: ProfileUpsert, *, identifier: UUID, now: datetime) -> Pr
 
 
 def light_profile(external_id: str, *, identifier: UUID, now: datetime) -> Profile:
-    """A profile of which only the caller's id is known, because a sale named it first."""
+    """A profile with only the caller's id, because a sale named the customer first."""
     return Profile(
         id=identifier,
         external_id=external_id,
@@ -130,8 +130,7 @@ def merge(attributes: dict[str, str], changes: Mapping[str, str | None]) -> dict
 def check_attributes(
     changes: Mapping[str, str | None] | Sequence[Any], *, field: str = "attributes"
 ) -> Mapping[str, str | None]:
-    """Refuse changes that exceed the limits of every profile, whatever attributes it has; an empty list is accepted as
-    an empty map."""
+    """Refuse changes with more attributes than any profile may have. An empty list is accepted as an empty map."""
     if not isinstance(changes, Mapping):
         return {}
     if sum(value is not None for value in changes.values()) > ATTRIBUTES_MAX:
@@ -144,22 +143,23 @@ def _too_many_attributes(field: str = "attributes") -> ValidationError:
 
 
 def read_phone(text: str, *, default_country: str | None) -> Phone:
-    """Parse a number to E.164, or store it exactly as sent: a phone number is never a reason to refuse a profile.
+    """Parse a phone number to E.164. A text that cannot be parsed is returned as it is, because a profile is never
+    refused for its phone number.
 
-    It can be parsed if it begins with a plus or `00`, or with the rules of the organization's default country.
+    A number that begins with neither a plus nor `00` is read by the rules of the default country, if there is one.
     """
     if is_e164(text):
         return Phone(text, reachable=True)
-    # Numbers may contain narrow or non-breaking spaces; each counts as a space.
-    written = " ".join(text.split())
-    if written.startswith("00"):
-        written = "+" + written[2:]
-    is_international = written.startswith("+")
-    # The library would read letters as the keys of a telephone, or as an extension, which cannot be texted.
-    if any(character.isalpha() for character in written) or not (is_international or default_country):
+    # `split` also splits at narrow and non-breaking spaces.
+    normalized = " ".join(text.split())
+    if normalized.startswith("00"):
+        normalized = "+" + normalized[2:]
+    is_international = normalized.startswith("+")
+    # The library would read letters as telephone keys, or as an extension, which cannot be texted.
+    if any(character.isalpha() for character in normalized) or not (is_international or default_country):
         return Phone(text, reachable=False)
     try:
-        number = phonenumbers.parse(written, None if is_international else default_country)
+        number = phonenumbers.parse(normalized, None if is_international else default_country)
     except phonenumbers.NumberParseException:
         return Phone(text, reachable=False)
     if number.extension or not phonenumbers.is_possible_number(number):

@@ -1,4 +1,4 @@
-"""The personal data of profiles, which is every field, and how a profile is erased."""
+"""Declare the personal data of profiles, which is every field, and erase profiles."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -18,17 +18,19 @@ from regulars.work.personal import ErasedPeople, PersonalData
 async def lock_profiles_to_erase(
     tx: Tx, organization_id: UUID, references: Collection[Reference]
 ) -> dict[Reference, Profile]:
-    """Lock the profiles that the references name: no transaction can begin to refer to them until this one ends."""
+    """Lock the profiles that the references name, so that no other transaction can refer to them until this one
+    ends."""
     ids, external_ids = split_references(references)
-    found: dict[Reference, Profile] = {}
+    profiles: dict[Reference, Profile] = {}
     for profile in await queries.lock_profiles_to_delete(tx, organization_id, ids=ids, external_ids=external_ids):
-        found[ById(profile.id)] = profile
-        found[ByExternalId(profile.external_id)] = profile
-    return {reference: found[reference] for reference in references if reference in found}
+        profiles[ById(profile.id)] = profile
+        profiles[ByExternalId(profile.external_id)] = profile
+    return {reference: profiles[reference] for reference in references if reference in profiles}
 
 
 async def delete_profiles(tx: Tx, organization_id: UUID, profiles: Sequence[Profile]) -> None:
-    """Delete the rows and the unpublished facts about them; publish their deletion, with their two ids only."""
+    """Delete the rows, and the facts (events for listeners) about them that wait; publish the deletion with the two ids
+    only."""
     ids = [profile.id for profile in profiles]
     await queries.delete_profiles(tx, organization_id, sorted(ids))
     await erase_waiting_changes(tx, organization_id, ids)
@@ -47,10 +49,11 @@ async def erase_waiting_changes(tx: Tx, organization_id: UUID, ids: Collection[U
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    found = await lock_profiles_to_erase(tx, organization_id, [ById(identifier) for identifier in people.profile_ids])
-    await delete_profiles(tx, organization_id, list(found.values()))
+    locked = await lock_profiles_to_erase(tx, organization_id, [ById(identifier) for identifier in people.profile_ids])
+    await delete_profiles(tx, organization_id, list(locked.values()))
 
 
+# Facts that other transactions recorded while the erasure ran.
 async def _erase_stragglers(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     await erase_waiting_changes(tx, organization_id, people.profile_ids)
 

@@ -1,7 +1,7 @@
 """The SQL of profiles.
 
-Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner expects few rows of
-an organization, and makes and caches a plan for `= ANY` that reads all rows of the organization.
+Several ids are looked up one by one, through LATERAL. With `= ANY`, the planner may read all rows of the organization:
+before the first ANALYZE it expects few rows, and it caches that plan.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from regulars.profiles.model import Profile, ProfileRef
 _BEFORE_ALL = UUID(int=0)
 _NAMES: Final = names_of(Profile)
 _LIST = fill("SELECT {names} FROM profiles WHERE organization_id = %(organization_id)s AND ", names=_NAMES)
-# Locks the named profiles in the order of their ids; the caller appends the lock mode and the closing bracket.
+# Locks profiles in the order of their ids. The functions below append the lock mode and the closing bracket.
 _LOCK = fill(
     """
 SELECT {locked}
@@ -31,13 +31,13 @@ FROM (
     ) AS id
     FROM unnest(%(external_ids)s::text[]) AS named (external_id)
     UNION
-    SELECT id FROM unnest(%(ids)s::uuid[]) AS given (id)
+    SELECT id FROM unnest(%(ids)s::uuid[]) AS requested_ids (id)
     ORDER BY id
-) AS wanted
+) AS requested
 CROSS JOIN LATERAL (
     SELECT {names}
     FROM profiles
-    WHERE organization_id = %(organization_id)s AND id = wanted.id
+    WHERE organization_id = %(organization_id)s AND id = requested.id
 """,
     names=_NAMES,
     locked=names_of(Profile, "locked"),
@@ -59,8 +59,8 @@ def profile_in(row: TupleRow) -> Profile:
 
 
 _EACH: LiteralString = """
-SELECT found.* FROM unnest(%s::{type}[]) AS wanted (key)
-CROSS JOIN LATERAL (SELECT {names} FROM profiles WHERE organization_id = %s AND {key} = wanted.key LIMIT 1) AS found
+SELECT found.* FROM unnest(%s::{type}[]) AS requested (key)
+CROSS JOIN LATERAL (SELECT {names} FROM profiles WHERE organization_id = %s AND {key} = requested.key LIMIT 1) AS found
 """
 _EACH_BY_ID: Final = fill(_EACH, type="uuid", key="id")
 _EACH_BY_EXTERNAL_ID: Final = fill(_EACH, type="text", key="external_id")
@@ -85,13 +85,13 @@ async def find_profile_refs_by_phone(
 ) -> list[tuple[str, ProfileRef]]:
     rows = await tx.fetch(
         """
-        SELECT wanted.number, found.id, found.external_id
-        FROM unnest(%s::text[]) AS wanted (number)
+        SELECT requested.number, found.id, found.external_id
+        FROM unnest(%s::text[]) AS requested (number)
         CROSS JOIN LATERAL (
             SELECT id, external_id
             FROM profiles
-            -- A number in E.164 is shorter than the indexed beginning. OFFSET keeps one look-up per number.
-            WHERE organization_id = %s AND left(phone_number, 64) = wanted.number AND phone_reachable
+            -- The index has the first 64 characters; a number in E.164 is shorter. OFFSET keeps one look-up per number.
+            WHERE organization_id = %s AND left(phone_number, 64) = requested.number AND phone_reachable
             OFFSET 0
         ) AS found
         ORDER BY found.id
@@ -149,13 +149,13 @@ async def list_profiles(
 
 
 async def lock_against_deletion(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
-    """Lock against deletion, in the order of the ids; other transactions may still change columns."""
+    """Lock profiles against deletion, in the order of the ids; other transactions may still change their fields."""
     rows = await tx.fetch(
         """
         SELECT locked.id
-        FROM (SELECT id FROM unnest(%s::uuid[]) AS given (id) ORDER BY id) AS wanted
+        FROM (SELECT id FROM unnest(%s::uuid[]) AS requested_ids (id) ORDER BY id) AS requested
         CROSS JOIN LATERAL (
-            SELECT id FROM profiles WHERE organization_id = %s AND id = wanted.id FOR KEY SHARE
+            SELECT id FROM profiles WHERE organization_id = %s AND id = requested.id FOR KEY SHARE
         ) AS locked
         """,
         (list(ids), organization_id),
@@ -166,15 +166,15 @@ async def lock_against_deletion(tx: Tx, organization_id: UUID, ids: Sequence[UUI
 async def lock_profiles_to_change(
     tx: Tx, organization_id: UUID, *, ids: Sequence[UUID], external_ids: Sequence[str]
 ) -> list[Profile]:
-    # NO KEY: a change never touches a key, so transactions that only refer to the profile need not wait.
-    rows = await tx.fetch(_LOCK + "FOR NO KEY UPDATE) AS locked", _wanted(organization_id, ids, external_ids))
+    # NO KEY UPDATE: the ids do not change, so transactions that only refer to the profile need not wait.
+    rows = await tx.fetch(_LOCK + "FOR NO KEY UPDATE) AS locked", _lock_parameters(organization_id, ids, external_ids))
     return [profile_in(row) for row in rows]
 
 
 async def lock_profiles_to_delete(
     tx: Tx, organization_id: UUID, *, ids: Sequence[UUID], external_ids: Sequence[str]
 ) -> list[Profile]:
-    rows = await tx.fetch(_LOCK + "FOR UPDATE) AS locked", _wanted(organization_id, ids, external_ids))
+    rows = await tx.fetch(_LOCK + "FOR UPDATE) AS locked", _lock_parameters(organization_id, ids, external_ids))
     return [profile_in(row) for row in rows]
 
 
@@ -186,6 +186,7 @@ async def find_existing(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> s
 
 
 async def lock_free_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
+    """Lock those profiles that no other transaction has locked; returns their ids."""
     rows = await tx.fetch(
         """
         SELECT id FROM profiles
@@ -198,7 +199,7 @@ async def lock_free_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID])
     return {row[0] for row in rows}
 
 
-def _wanted(organization_id: UUID, ids: Sequence[UUID], external_ids: Sequence[str]) -> dict[str, Any]:
+def _lock_parameters(organization_id: UUID, ids: Sequence[UUID], external_ids: Sequence[str]) -> dict[str, Any]:
     return {"organization_id": organization_id, "ids": list(ids), "external_ids": list(external_ids)}
 
 
@@ -244,7 +245,7 @@ def _records(profiles: Sequence[Profile]) -> str:
 
 
 async def find_values_in_use(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The (key, value) attributes that at least one profile has; the scan for a value ends at the first profile."""
+    """The attributes, as (key, value), that at least one profile has; the scan for each ends at the first profile."""
     rows = await tx.fetch(
         """
         SELECT it.key, it.value

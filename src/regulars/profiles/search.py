@@ -1,6 +1,6 @@
-"""Search for customers by the beginning of a name, by any id, or by a number; and list all of them.
+"""Search for customers by the beginning of a name, by id, or by phone number; and list all of them.
 
-Each statement reads a bounded range of an index, whatever the organization's size.
+Each statement reads a limited range of an index, however many customers the organization has.
 """
 
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from regulars.profiles.queries import find_profiles_by_id, profile_in
 
 # A phone number that more profiles share is probably a switchboard, and does not identify a person.
 SAME_NUMBER_MAX: Final = 50
-# The number of customers in a suggestion list.
+# The number of suggestions while a user types a customer's name or id.
 CANDIDATES_MAX: Final = 8
 
 
 class ProfileHit(NamedTuple):
-    """A customer in a list, and the position from which the list continues."""
+    """A customer in a list, and the position after which the next page begins."""
 
     profile: Profile
     position: Position
@@ -57,7 +57,7 @@ async def search_by_name(tx: Tx, organization_id: UUID, text: str, page: PageReq
 async def find_candidates(
     tx: Tx, organization_id: UUID, text: str, *, default_country: str | None, sees_personal: bool
 ) -> list[Profile]:
-    """Suggestions for a search text: customers with this id or phone number, else with a name that begins like this."""
+    """Suggest customers for a search text: those with this id or phone number, else those whose name begins with it."""
     if not text:
         return []
     found = await search_exactly(
@@ -171,11 +171,11 @@ async def _list_by_number(tx: Tx, organization_id: UUID, number: str, *, limit: 
     return [profile_in(row) for row in rows]
 
 
-async def count_profiles(tx: Tx, organization_id: UUID, *, most: int) -> int:
-    """The number of customers, counted up to `most`."""
+async def count_profiles(tx: Tx, organization_id: UUID, *, count_max: int) -> int:
+    """The number of customers, counted up to `count_max`."""
     # ORDER BY makes the planner use an index; otherwise it may scan the rows of other organizations.
     rows = await tx.fetch(
         "SELECT count(*) FROM (SELECT FROM profiles WHERE organization_id = %s ORDER BY id LIMIT %s) AS counted",
-        (organization_id, most),
+        (organization_id, count_max),
     )
     return int(rows[0][0])

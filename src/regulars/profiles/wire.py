@@ -89,8 +89,8 @@ def _upsert(sent: ProfileIn, ignored: tuple[str, ...], *, default_country: str |
 
 
 def decode_attributes(body: bytes, reference: Reference) -> AttributeChanges:
-    """The body may be the map itself, or an object with the field `attributes`, which has the map. If there is a field
-    `attributes`, it is always the second form."""
+    """Decode a body that is the map of attributes, or an object with the map in its field `attributes`. A body with a
+    field `attributes` is always read as the object."""
 
     def change(changes: Mapping[str, str | None] | list[Any], ignored: tuple[str, ...]) -> AttributeChanges:
         return AttributeChanges(reference, check_attributes(changes), ignored)

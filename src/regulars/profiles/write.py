@@ -1,6 +1,7 @@
-"""Write profiles: upsert them under the caller's own id, set attributes, and create light profiles for sales.
+"""Write profiles: upsert them under the caller's own id, set attributes, and create light profiles (with only an id)
+for sales.
 
-Each use case takes a list and returns a list in the same order.
+The functions for requests take a list and return one outcome for each item, in the same order.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -110,7 +111,7 @@ def _apply_all(
 
 
 def _first_values(applied: Iterable[tuple[ProfileUpsert, UpsertOutcome]]) -> dict[str, str]:
-    """The first value of each attribute key. Only upserts that changed something are read: the others have no new
+    """The first value of each attribute key. Upserts that changed nothing are skipped, because they have no new
     key."""
     values: dict[str, str] = {}
     for upsert, outcome in applied:
@@ -161,36 +162,37 @@ async def set_attributes(tx: Tx, organization_id: UUID, changes: Sequence[Attrib
     return outcomes
 
 
+# Attempts to create a light profile while other transactions create and erase the same one.
 RACES_MAX = 5
 
 
 async def create_light_profiles(tx: Tx, organization_id: UUID, external_ids: Collection[str]) -> dict[str, ProfileRef]:
-    """The profiles with these external ids, existing or created now (`is_new`), which a sale names.
+    """Find the profiles with these external ids, and create light profiles for the missing ones (`is_new`).
 
     Another transaction may insert one of them between our select and our insert. The insert then waits and returns
-    nothing, and the next select finds the other row, unless that was erased meanwhile. More than two attempts are rare.
+    nothing, and the next select finds that row, unless it was erased meanwhile. More than two attempts are rare.
     """
     missing = list(dict.fromkeys(external_ids))
-    known: dict[str, ProfileRef] = {}
+    refs: dict[str, ProfileRef] = {}
     for _ in range(RACES_MAX):
         for profile in await queries.find_profile_refs_by_external_id(tx, organization_id, missing) if missing else ():
-            known[profile.external_id] = profile
-        missing = [external_id for external_id in missing if external_id not in known]
+            refs[profile.external_id] = profile
+        missing = [external_id for external_id in missing if external_id not in refs]
         if not missing:
-            return known
-        fresh = [light_profile(external_id, identifier=new_uuid(), now=tx.now) for external_id in missing]
-        inserted = await queries.insert_profiles_if_new(tx, organization_id, fresh)
-        for created in fresh:
+            return refs
+        candidates = [light_profile(external_id, identifier=new_uuid(), now=tx.now) for external_id in missing]
+        inserted = await queries.insert_profiles_if_new(tx, organization_id, candidates)
+        for created in candidates:
             if created.id in inserted:
-                known[created.external_id] = ProfileRef(created.id, created.external_id, is_new=True)
-        missing = [external_id for external_id in missing if external_id not in known]
+                refs[created.external_id] = ProfileRef(created.id, created.external_id, is_new=True)
+        missing = [external_id for external_id in missing if external_id not in refs]
         if not missing:
-            return known
+            return refs
     raise Unavailable("The same profiles are being created and erased repeatedly; try again.")
 
 
 async def remove_light_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
-    """Delete light profiles that this transaction created and no sale uses. They are not committed, so no other
-    transaction can refer to them."""
+    """Delete light profiles that this transaction created and that no sale uses. No other transaction can refer to
+    them, because they are not committed."""
     if ids:
         await queries.delete_profiles(tx, organization_id, sorted(set(ids)))

@@ -68,9 +68,9 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
     limit = read_limit(request.query)
     scope = scope_of("stores", {})
     after = None if cursor is None else UUID(read_cursor(caller.secret, scope, cursor)[0])
-    found = await list_stores(tx, caller.organization_id, after=after, limit=limit + 1)
+    stores = await list_stores(tx, caller.organization_id, after=after, limit=limit + 1)
     page, following = cut_page(
-        found, limit, secret=caller.secret, scope=scope, position_of=lambda store: (str(store.id),)
+        stores, limit, secret=caller.secret, scope=scope, position_of=lambda store: (str(store.id),)
     )
     return ApiResponse(
         200, encode(StorePageOut([_store_out(store) for store in page], following is not None, following))

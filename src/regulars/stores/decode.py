@@ -1,4 +1,4 @@
-"""Decode the upsert of a store from the bytes of a request, or of a line of a file."""
+"""Decode a store to create or update, from the JSON body of a request or of a line of an imported file."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Find stores by their ids, and list them."""
+"""Find stores by their ids, search them by text, and list and count them."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -14,23 +14,23 @@ from regulars.kit.ids import STORE, ByExternalId, ById, Reference, split_referen
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.stores.model import Address, NamedStore, Store, StoreRef
 
+# Addresses that `find_addresses_in` reads at most.
 STORES_MAX: Final = 10_000
-
-# With a search text that matches few stores, one page scans at most this many rows.
+# Rows that one page of a search scans at most, for a text that few stores match.
 ROWS_SCANNED_MAX: Final = 5_000
 
 
 async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoreRef]:
     """The stores that the references name; a reference without a store is not in the result."""
     ids, external_ids = split_references(references)
-    found: dict[Reference, StoreRef] = {}
+    stores: dict[Reference, StoreRef] = {}
     if ids:
         for store in await find_store_refs_by_id(tx, organization_id, ids):
-            found[ById(store.id)] = store
+            stores[ById(store.id)] = store
     if external_ids:
         for store in await find_store_refs_by_external_id(tx, organization_id, external_ids):
-            found[ByExternalId(store.external_id)] = store
-    return found
+            stores[ByExternalId(store.external_id)] = store
+    return stores
 
 
 async def find_store(tx: Tx, organization_id: UUID, reference: Reference) -> Store | None:
@@ -122,7 +122,7 @@ async def find_store_by_external_id(tx: Tx, organization_id: UUID, external_id: 
 
 
 async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limit: int) -> list[Store]:
-    """Stores in the order of their creation, starting after the id `after`."""
+    """The stores that follow the id `after`, in the order of their creation."""
     rows = await tx.fetch(
         _FIND + "id > %s ORDER BY id LIMIT %s",
         (organization_id, after or _BEFORE_ALL, limit),
@@ -130,7 +130,7 @@ async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limi
     return [store_in(row) for row in rows]
 
 
-# The same expression as in the index.
+# The expression must be the same as in the index.
 _BY_NAME: Final = Keyset({'(left(lower(COALESCE(name, external_id)), 100)) COLLATE "C"': str, "id": UUID})
 _FILTERS: Final = {
     "text": """
@@ -141,7 +141,7 @@ _FILTERS: Final = {
 
 
 async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text: str = "") -> PageRows[NamedStore]:
-    """The stores whose name, town or code contains the text, from a limited number of scanned rows."""
+    """A page of the stores whose name, town or code contains the text, by name; it scans a limited number of rows."""
     return await _BY_NAME.scan(
         tx,
         SQL("""
@@ -167,10 +167,10 @@ async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text
     )
 
 
-async def count_stores(tx: Tx, organization_id: UUID, *, most: int) -> int:
-    """The number of stores, counted up to `most`."""
+async def count_stores(tx: Tx, organization_id: UUID, *, count_max: int) -> int:
+    """The number of stores, counted up to `count_max`."""
     rows = await tx.fetch(
         "SELECT count(*) FROM (SELECT FROM stores WHERE organization_id = %s LIMIT %s) AS counted",
-        (organization_id, most),
+        (organization_id, count_max),
     )
     return int(rows[0][0])

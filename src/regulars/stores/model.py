@@ -53,14 +53,15 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedStore(NamedTuple):
-    """A store and its sort key in a list. In a list by name the key is the name as the database compares it."""
+    """A store and its sort key (`position`) in a list. In a list by name, that is the name as the database compares
+    it."""
 
     store: Store
     position: tuple[str, ...]
 
 
 class StoreRef(msgspec.Struct, frozen=True):
-    """A store as other modules refer to it."""
+    """The two ids of a store, for other modules."""
 
     id: UUID
     external_id: str

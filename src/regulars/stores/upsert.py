@@ -1,4 +1,4 @@
-"""Upsert stores by their caller's code: a list in, a list out, in the same order."""
+"""Create or update stores under the caller's own store codes."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -24,7 +24,7 @@ class UpsertedStore(msgspec.Struct, frozen=True):
 
 
 async def upsert_stores(tx: Tx, organization_id: UUID, upserts: Sequence[StoreUpsert]) -> list[UpsertedStore]:
-    """Apply the upserts in their order; several may name the same store.
+    """Apply the upserts in their order and return one outcome for each; several may name the same store.
 
     Existing stores are locked, and written only if an upsert changes them. A store that does not exist is inserted in
     its state after all its upserts. If another transaction inserts it first, our insert waits and returns nothing, and
@@ -76,7 +76,7 @@ def _apply_all(store: Store | None, upserts: Sequence[StoreUpsert], *, now: date
 
 
 async def _lock_stores(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> list[Store]:
-    # NO KEY: an upsert never changes a key, so transactions that only refer to the store need not wait.
+    # NO KEY UPDATE: the ids do not change, so transactions that only refer to the store need not wait.
     rows = await tx.fetch(
         """
         SELECT locked.id, locked.external_id, locked.name, locked.address, locked.created_at, locked.updated_at
@@ -86,11 +86,11 @@ async def _lock_stores(tx: Tx, organization_id: UUID, external_ids: Sequence[str
             ) AS id
             FROM unnest(%(external_ids)s::text[]) AS named (external_id)
             ORDER BY id
-        ) AS wanted
+        ) AS requested
         CROSS JOIN LATERAL (
             SELECT id, external_id, name, address, created_at, updated_at
             FROM stores
-            WHERE organization_id = %(organization_id)s AND id = wanted.id
+            WHERE organization_id = %(organization_id)s AND id = requested.id
             FOR NO KEY UPDATE
         ) AS locked
         """,

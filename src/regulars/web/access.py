@@ -1,11 +1,11 @@
-"""Permissions: the roles, the actions, and the function that decides."""
+"""Permissions: the roles of members, the actions, and which role may do which action."""
 
 from enum import StrEnum
 from typing import Final
 
 
 class Role(StrEnum):
-    """Only an owner can grant or revoke the role of an owner."""
+    """The role of a member of an organization. Only an owner can grant or revoke the role `owner`."""
 
     OWNER = "owner"
     ADMIN = "admin"
@@ -15,30 +15,30 @@ class Role(StrEnum):
 
 
 class Action(StrEnum):
-    """A permission. Each route requires one; a page may check others to show or hide a part."""
+    """A permission. Each page requires one, and may check others to show or hide a part. Error pages show the value."""
 
     # All members have this permission. Without `SEE_PERSONAL`, personal data is masked.
     READ = "read"
     SEE_PERSONAL = "see personal data"
     ERASE_CUSTOMERS = "erase customers"
-    DECIDE_COLLISIONS = "decide about collisions"
+    DECIDE_COLLISIONS = "review conflicting tickets"
     EDIT_CATALOGS = "change catalogs"
     EDIT_JOURNEYS = "write, start and stop journeys and campaigns"
     READ_SEGMENTS = "see segments and their counts"
     EDIT_SEGMENTS = "build and export segments"
     MANAGE_INGEST_KEYS = "create and revoke ingest keys"
-    MANAGE_FULL_KEYS = "create and revoke keys of full permission"
+    MANAGE_FULL_KEYS = "create and revoke keys with full access"
     READ_REQUEST_LOG = "read the request log"
     READ_WEBHOOKS = "see webhook endpoints and deliveries"
     REPLAY_WEBHOOKS = "ping endpoints and replay deliveries"
     DRAFT_WEBHOOKS = "draft webhook endpoints, which an admin approves"
     MANAGE_WEBHOOKS = "create and change webhook endpoints"
-    WRITE_TEXTS = "send texts, and answer and decide about replies"
+    WRITE_TEXTS = "send texts, and answer replies"
     HOLD_TEXTS = "hold all texts"
     MANAGE_TEXTS = "release texts, choose their provider and change their rules"
     MANAGE_ORGANIZATION = "change the organization"
     MANAGE_TEAM = "invite people and change their roles"
-    MANAGE_OWNERS = "make and unmake owners"
+    MANAGE_OWNERS = "add and remove owners"
     READ_AUDIT_LOG = "read the audit log"
 
 

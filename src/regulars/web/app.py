@@ -1,5 +1,5 @@
-"""The pages as a plain ASGI application. A request is checked in this order: route, session, organization, role, form;
-then the handler runs."""
+"""The ASGI application that serves all pages. A request passes session, organization, route, role and form checks, in
+this order; then the page's handler runs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -37,15 +37,12 @@ _URLENCODED: Final = "application/x-www-form-urlencoded"
 
 _log = log.get(__name__)
 
-# Counts the items that wait for a user, by the path of their entry in the navigation.
-Waiting = Callable[[Tx, UUID], Awaitable[Mapping[str, int]]]
+# Counts the items that wait for a user (such as unread replies), by the path of their entry in the navigation.
+CountWaiting = Callable[[Tx, UUID], Awaitable[Mapping[str, int]]]
 
 
 class WebApp:
-    """`public_url` is the external address of the server, if it is set.
-
-    `waiting` counts the items that wait for a user, by the path of their entry in the navigation.
-    """
+    """`public_url` is the external address of the server, if the operator has set it."""
 
     def __init__(
         self,
@@ -54,7 +51,7 @@ class WebApp:
         database: Database,
         sessions: SessionStore,
         public_url: str | None = None,
-        waiting: Waiting | None = None,
+        waiting: CountWaiting | None = None,
     ) -> None:
         self.pages = (*pages, *confirm.pages(sessions))
         self._router = PageRouter(self.pages)
@@ -62,11 +59,11 @@ class WebApp:
         self._database = database
         self._sessions = sessions
         self._public_url = public_url
-        self._waiting = waiting
+        self._count_waiting = waiting
         self._metrics = {page: PROCESS.route(f"{page.method} {page.address}") for page in self.pages}
 
     def serves(self, raw_path: bytes) -> bool:
-        """All paths below `/o/` are served here, so that a 404 keeps the navigation."""
+        """Whether the path is a page or an asset. All paths below `/o/` are, so that a 404 shows the navigation."""
         return raw_path.startswith((b"/o/", ASSETS_PATH.encode())) or self._router.serves(raw_path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,7 +96,7 @@ class WebApp:
             return broken_page(exchange.visit)
 
     def _first_visit(self, exchange: "_Exchange") -> Visit:
-        """The visit before the session is looked up."""
+        """The visit before session, organization and form are known."""
         request = exchange.request
         setattr(request.state, NAVIGATION_STATE, self._navigation)
         client = request.client
@@ -120,16 +117,16 @@ class WebApp:
         visit = await self._identify(exchange, visit)
         raw_path: bytes = request.scope["raw_path"]
         if raw_path.startswith(b"/o/") and visit.visitor is not None:
-            other_page = await self._enter_organization(
+            redirection = await self._enter_organization(
                 exchange, visit.visitor, raw_path.split(b"/")[2].decode("latin-1")
             )
-            if other_page is not None:
-                return other_page
+            if redirection is not None:
+                return redirection
             visit = exchange.visit
         page, references = self._router.find(request.method, raw_path)
         exchange.page = page
         if page.needs is not Audience.OPEN and visit.visitor is None:
-            return _to_sign_in(visit)
+            return _redirect_to_sign_in(visit)
         if isinstance(page.needs, Action):
             references = references[1:]
             if not may(visit.organization.role, page.needs):
@@ -137,21 +134,21 @@ class WebApp:
         organization = visit.current_organization or await self._find_last_organization(visit, page)
         visit = replace(visit, references=references, current_organization=organization)
         if isinstance(page, Form):
-            visit = await self._with_form(visit, page)
-        elif visit.current_organization is not None and self._waiting is not None and not visit.is_htmx:
+            visit = await self._add_form(visit, page)
+        elif visit.current_organization is not None and self._count_waiting is not None and not visit.is_htmx:
             async with self._database.reading() as tx:
-                setattr(request.state, WAITING_STATE, await self._waiting(tx, visit.organization_id))
+                setattr(request.state, WAITING_STATE, await self._count_waiting(tx, visit.organization_id))
         if page.needs_password:
-            visit, question = await confirm.confirm(visit, page, self._sessions)
-            if question is not None:
-                return question
+            visit, password_page = await confirm.confirm(visit, page, self._sessions)
+            if password_page is not None:
+                return password_page
         response = await page.handle(visit)
         exchange.set_guest_cookie(response)
         _remember_organization(visit, page, response)
         return response
 
     async def _find_last_organization(self, visit: Visit, page: Page) -> VisitedOrganization | None:
-        """Account pages belong to no organization; they show the navigation of the one that was visited last."""
+        """The organization whose navigation an account page shows: the one that the user visited last."""
         slug = visit.request.cookies.get(cookies.LAST_ORGANIZATION)
         if page.needs is not Audience.SIGNED_IN or visit.visitor is None or not slug:
             return None
@@ -165,11 +162,12 @@ class WebApp:
             raise PageNotFound
         exchange.visit = visit = replace(exchange.visit, current_organization=organization)
         if organization.slug != slug:
-            return _moved(visit, slug, organization)
-        return _to_second_factor(visit, organization) if organization.lacks_second_factor else None
+            return _redirect_to_new_slug(visit, slug, organization)
+        return _redirect_to_second_factor(visit, organization) if organization.lacks_second_factor else None
 
     async def _identify(self, exchange: "_Exchange", visit: Visit) -> Visit:
-        """Look up the session cookie. A visitor without one gets a guest cookie, which their forms are bound to."""
+        """Look up the session cookie. A visitor without a session gets a guest cookie, which their form tokens depend
+        on."""
         token = visit.request.cookies.get(cookies.session_name(is_https=visit.is_https))
         user: User | None = await self._sessions.identify(token) if token else None
         if user is None or token is None:
@@ -182,7 +180,7 @@ class WebApp:
         exchange.visit = replace(visit, visitor=user, csrf=csrf.token_for(secret))
         return exchange.visit
 
-    async def _with_form(self, visit: Visit, page: Form) -> Visit:
+    async def _add_form(self, visit: Visit, page: Form) -> Visit:
         if csrf.is_cross_site(visit.request, public_url=self._public_url):
             raise ForeignForm
         fields = await _read_form(visit.request, page)
@@ -194,7 +192,8 @@ class WebApp:
 
 
 class _Exchange:
-    """A request in progress: an error page shows the user and organization that were found before the error."""
+    """A request in progress. `visit` grows with each check, so that an error page shows the user and the organization
+    found before the error."""
 
     __slots__ = ("new_guest_secret", "page", "request", "request_id", "visit")
 
@@ -218,7 +217,7 @@ def _remember_organization(visit: Visit, page: Page, response: Response) -> None
         cookies.set_cookie(response, cookies.LAST_ORGANIZATION, visit.organization.slug, is_https=visit.is_https)
 
 
-def _to_sign_in(visit: Visit) -> Response:
+def _redirect_to_sign_in(visit: Visit) -> Response:
     """Redirect to the sign-in page, and from there back to this page unless it is the target of a form."""
     if visit.is_htmx:
         # htmx would put the sign-in form into a part of the page.
@@ -232,15 +231,15 @@ def _to_sign_in(visit: Visit) -> Response:
     return RedirectResponse(target, 303, headers(visit))
 
 
-def _to_second_factor(visit: Visit, organization: VisitedOrganization) -> Response:
+def _redirect_to_second_factor(visit: Visit, organization: VisitedOrganization) -> Response:
     """Redirect to the page that sets up a second factor, because the organization requires one."""
     if visit.is_htmx:
         return Response(status_code=200, headers={**headers(visit), "HX-Redirect": SECOND_FACTOR_PATH})
-    done = f"{organization.name} requires a second factor from owners and admins. Turn it on, then open it again."
+    done = f"{organization.name} requires a second factor from owners and admins. Turn it on, then come back."
     return redirect(visit, SECOND_FACTOR_PATH, done=done)
 
 
-def _moved(visit: Visit, old: str, organization: VisitedOrganization) -> Response:
+def _redirect_to_new_slug(visit: Visit, old: str, organization: VisitedOrganization) -> Response:
     """Redirect to the organization's current slug. Status 308 preserves the method, so a form that was open can still
     be sent."""
     raw = visit.request.scope["raw_path"].decode("latin-1")
@@ -250,11 +249,11 @@ def _moved(visit: Visit, old: str, organization: VisitedOrganization) -> Respons
 
 
 def _read_query(request: Request) -> dict[str, str]:
-    """The query parameters; of a name that occurs several times the first value."""
+    """The query parameters; if a name occurs several times, its first value."""
     if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > URL_BYTES_MAX:
-        raise BadForm(f"An address may have {URL_BYTES_MAX} bytes.")
+        raise BadForm(f"An address may have at most {URL_BYTES_MAX} bytes.")
     query: dict[str, str] = {}
-    for name, value in _pairs(request.scope["query_string"]):
+    for name, value in _parse_pairs(request.scope["query_string"]):
         query.setdefault(name, value)
     return query
 
@@ -269,16 +268,16 @@ async def _read_form(request: Request, page: Form) -> dict[str, list[str]]:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > page.bytes_max:
-                    raise FormTooLarge(f"It may have {page.bytes_max} bytes.")
+                    raise FormTooLarge(f"It may have at most {page.bytes_max} bytes.")
     except TimeoutError:
         raise BadForm("It did not arrive in time; send it again.") from None
     fields: dict[str, list[str]] = {}
-    for name, value in _pairs(body, fields_max=page.fields_max):
+    for name, value in _parse_pairs(body, fields_max=page.fields_max):
         fields.setdefault(name, []).append(value)
     return fields
 
 
-def _pairs(encoded: bytes, *, fields_max: int = FORM_FIELDS_MAX) -> list[tuple[str, str]]:
+def _parse_pairs(encoded: bytes, *, fields_max: int = FORM_FIELDS_MAX) -> list[tuple[str, str]]:
     if not encoded:
         return []
     try:
@@ -286,5 +285,5 @@ def _pairs(encoded: bytes, *, fields_max: int = FORM_FIELDS_MAX) -> list[tuple[s
     except ValueError:
         raise BadForm("Its characters cannot be read; open the page again and repeat the step.") from None
     if any("\x00" in text for pair in pairs for text in pair):
-        raise BadForm("It holds a character that no text has (U+0000).")
+        raise BadForm("It contains a character that is not allowed (U+0000).")
     return pairs

@@ -1,4 +1,5 @@
-"""The geometry of charts: bars per day, a sparkline, hours of a store, consent over time, and an interval."""
+"""Compute the positions of chart elements for SVG: bars, a sparkline, tickets per hour, consent over time, and the
+confidence interval of an estimate."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,11 +8,12 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-# Horizontal positions are in per cent, so that the text is not scaled with the chart. Vertical positions are in pixels:
-# `TOP` is the highest value and `BOTTOM` the lowest.
+# Horizontal positions of bar charts are in per cent, so that labels are not stretched with the chart. Vertical
+# positions are in pixels: `TOP` for the highest value of the axis and `BOTTOM` for the lowest.
 WIDTH_PERCENT: Final = 100.0
 TOP: Final = 8.0
 BOTTOM: Final = 144.0
+# The top of an axis is one of these times a power of ten.
 STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 LABELS_MAX: Final = 6
 SPARKLINE_WIDTH: Final = 160.0
@@ -45,7 +47,8 @@ class AxisLabel(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A line of the compared period over one bar, and the line that joins it to the next one."""
+    """The value of the compared period: a horizontal line over one bar, from `x` to `end_x`, and the vertical line to
+    the next bar's value at `next_y`."""
 
     x: str
     end_x: str
@@ -54,7 +57,7 @@ class Step(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A pale column behind a bar, such as a public holiday, and its name."""
+    """A pale background behind a bar, and its label, such as the name of a public holiday."""
 
     x: str
     width: str
@@ -72,7 +75,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """The vertical axis, from `low`, which is 0 or less, to `top`."""
+    """The vertical axis of a bar chart, from `low`, which is 0 or less, to `top`."""
 
     low: float
     top: float
@@ -99,8 +102,8 @@ def bar_chart(
 ) -> Chart:
     """Bars from 0. A negative value is drawn below the axis in the colour of returns.
 
-    `compared` has the value of the compared period for each bar, and `marked` the names of the bars with a pale column
-    behind them.
+    `compared` has the value of an earlier period for each bar. `marked` has the labels of bars with a pale background,
+    by the number of the bar.
     """
     axis = _axis([*values, *(value for value in compared if value is not None)])
     slot = WIDTH_PERCENT / max(1, len(values))
@@ -162,8 +165,8 @@ def _steps(axis: _Axis, compared: Sequence[float | None], slot: float) -> list[S
 
 
 def nice_top(value: float) -> float:
-    """The next round number above the value, for the top of the axis. Half of it is a whole number where possible,
-    because the axis has a mark there."""
+    """The next round number above the value, for the top of the axis. Half of it is an integer if possible, because a
+    grid line is drawn there."""
     if value <= 0:
         return 1.0
     size = 10.0 ** math.floor(math.log10(value))
@@ -172,6 +175,7 @@ def nice_top(value: float) -> float:
 
 
 def shorten(value: float) -> str:
+    """A number for the axis, such as 1.5k or 2M."""
     if abs(value) >= _MILLION:
         text = f"{value / _MILLION:g}M"
     else:
@@ -193,7 +197,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 class HourColumn(NamedTuple):
-    """One hour of a store's day; its kind is a CSS class."""
+    """The bar of one hour in the small chart of a store's day; its kind is a CSS class."""
 
     x: int
     y: str
@@ -202,7 +206,7 @@ class HourColumn(NamedTuple):
 
 
 def hours(sent: Sequence[int], usual: Sequence[float]) -> list[HourColumn]:
-    """Tickets per hour of a store, and a thin mark for an hour that usually has tickets and has none."""
+    """Bars for the tickets of each hour; a thin line for an hour without tickets that usually has some."""
     top = max([*sent, *usual, 1])
     columns = []
     for n, (count, expected) in enumerate(zip(sent, usual, strict=True)):
@@ -229,6 +233,8 @@ class ConsentChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Strip:
+    """A horizontal strip with the consent states of a number over time, and the position of one marked time."""
+
     spans: list[Span]
     marked_x: str | None
     marked_anchor: str
@@ -237,11 +243,11 @@ class Strip:
 def consent_strip(
     changes: Sequence[ConsentChange], *, start: datetime, end: datetime, marked_at: datetime | None
 ) -> Strip:
-    """The consent of a number over time: none, given, withdrawn. `marked_at` gets a line."""
-    whole = max(1.0, (end - start).total_seconds())
+    """The periods without consent, with consent, and after an opt-out. `marked_at` gets a vertical line."""
+    length_s = max(1.0, (end - start).total_seconds())
 
     def x_of(moment: datetime) -> float:
-        return min(max((moment - start).total_seconds() / whole, 0.0), 1.0) * STRIP_WIDTH
+        return min(max((moment - start).total_seconds() / length_s, 0.0), 1.0) * STRIP_WIDTH
 
     spans = []
     edges = [start, *(change.at for change in changes), end]
@@ -258,7 +264,7 @@ def consent_strip(
 
 
 class Whisker(NamedTuple):
-    """An estimate and the ends of its interval on a common axis, on which zero is marked."""
+    """The positions of zero, of an estimate, and of both ends of its confidence interval, on the axis of all rows."""
 
     zero: str
     low: str
@@ -268,7 +274,8 @@ class Whisker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WhiskerAxis:
-    """The horizontal axis, from `low`, which is 0 or less, to `top`. The dots need a margin on both sides."""
+    """The horizontal axis of estimates, from `low`, which is 0 or less, to `top`; a margin on both sides has room for
+    the dots."""
 
     low: float
     top: float
@@ -281,7 +288,7 @@ class WhiskerAxis:
         return Whisker(*(_percent(self.x_of(value)) for value in (0.0, low, estimate, high)))
 
     def bar(self, value: float) -> tuple[str, str]:
-        """Where a bar from 0 to the value begins, and its width."""
+        """The left end and the width of a bar from 0 to the value."""
         ends = sorted((self.x_of(0.0), self.x_of(value)))
         return _percent(ends[0]), _percent(ends[1] - ends[0])
 
@@ -291,7 +298,7 @@ class WhiskerAxis:
 
 
 def whisker_axis(values: Sequence[float]) -> WhiskerAxis:
-    """An axis for all values, such as the ends of the intervals of a list."""
+    """An axis that has room for all values, such as both ends of each interval."""
     return WhiskerAxis(min([*values, 0.0]), _axis(values).top)
 
 

@@ -19,30 +19,30 @@ FIELD: Final = "password_again"
 # A hidden field with the user's email address, for password managers.
 OWNER_FIELD: Final = "password_again_of"
 _PASSWORD_FIELDS: Final = frozenset({FIELD, OWNER_FIELD})
-TOO_MANY: Final = 429
+TOO_MANY_REQUESTS: Final = 429
 
 
 async def confirm(visit: Visit, page: Page, sessions: SessionStore) -> tuple[Visit, Response | None]:
-    """The visit for the handler, or the page that asks for the password.
+    """The visit for the handler; and the page that asks for the password, if the user must enter it first.
 
-    If the request is a form, the page that asks for the password contains all its fields and posts to the same address
-    with the password added. Otherwise it posts to `/confirm`, which redirects to the requested page.
+    For a submitted form, that page has all submitted values as hidden fields, and posts them with the password to the
+    same address. For any other page it posts to `/confirm`, which redirects to the requested page.
     """
     if FIELD not in visit.form:
-        is_fresh = visit.now - visit.user.confirmed_at < CONFIRMED_FOR
-        return visit, None if is_fresh else _ask_for_password(visit, page, FormState())
+        is_confirmed = visit.now - visit.user.confirmed_at < CONFIRMED_FOR
+        return visit, None if is_confirmed else _ask_for_password(visit, page, FormState())
     form = FormState(visit.form)
     try:
         await sessions.confirm(visit.user, form.value(FIELD), address=visit.client_address)
     except NotConfirmed as refusal:
         return visit, _ask_for_password(visit, page, form, refusal)
-    first_values = {name: value for name, value in visit.form.items() if name not in _PASSWORD_FIELDS}
-    lists = {name: values for name, values in visit.form_lists.items() if name not in _PASSWORD_FIELDS}
-    return replace(visit, form=first_values, form_lists=lists), None
+    form_values = {name: value for name, value in visit.form.items() if name not in _PASSWORD_FIELDS}
+    form_lists = {name: values for name, values in visit.form_lists.items() if name not in _PASSWORD_FIELDS}
+    return replace(visit, form=form_values, form_lists=form_lists), None
 
 
 def pages(sessions: SessionStore) -> tuple[Page, ...]:
-    """The form that confirms the password for a page and redirects to it."""
+    """The target of the password form for pages: it checks the password and redirects to the page."""
 
     async def handle(visit: Visit) -> Response:
         form = FormState(visit.form)
@@ -50,7 +50,7 @@ def pages(sessions: SessionStore) -> tuple[Page, ...]:
         try:
             await sessions.confirm(visit.user, form.value(FIELD), address=visit.client_address)
         except NotConfirmed as refusal:
-            return _page(visit, form, refusal, action=PATH, hidden_fields=[("next", target)], back=target)
+            return _password_page(visit, form, refusal, action=PATH, hidden_fields=[("next", target)], back=target)
         return redirect(visit, target)
 
     return (Form(path=PATH, needs=Audience.SIGNED_IN, handle=handle),)
@@ -68,11 +68,11 @@ def _ask_for_password(visit: Visit, page: Page, form: FormState, refusal: NotCon
             for value in values
             if name not in _PASSWORD_FIELDS
         ]
-        return _page(visit, form, refusal, action=here, hidden_fields=hidden_fields, back=back)
-    return _page(visit, form, refusal, action=PATH, hidden_fields=[("next", here)], back=back)
+        return _password_page(visit, form, refusal, action=here, hidden_fields=hidden_fields, back=back)
+    return _password_page(visit, form, refusal, action=PATH, hidden_fields=[("next", here)], back=back)
 
 
-def _page(
+def _password_page(
     visit: Visit,
     form: FormState,
     refusal: NotConfirmed | None,
@@ -84,7 +84,7 @@ def _page(
     status = 200
     if refusal is not None:
         form.refuse(FIELD, str(refusal))
-        status = TOO_MANY if refusal.wait_s else 400
+        status = TOO_MANY_REQUESTS if refusal.wait_s else 400
     response = render(
         visit,
         "web/confirm.html",

@@ -1,4 +1,4 @@
-"""The names of the cookies, and how they are set."""
+"""The names of the cookies, and functions that set and delete them."""
 
 import ipaddress
 from typing import Final
@@ -7,14 +7,16 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-# The prefix `__Host-` makes the browser require HTTPS, this host and the path `/`. Browsers refuse such a cookie on
-# plain http, so http has a cookie of another name.
+# The prefix `__Host-` makes the browser require HTTPS, this host and the path `/`. Browsers refuse such a cookie over
+# plain http, so plain http uses another name.
 SESSION_HTTPS: Final = "__Host-regulars"
 SESSION_HTTP: Final = "regulars-session"
+# A random secret for visitors without a session; their form tokens are derived from it.
 GUEST: Final = "regulars-guest"
 THEME: Final = "regulars-theme"
 # The organization that was visited last: account pages show its navigation.
 LAST_ORGANIZATION: Final = "regulars-place"
+# A message, and a secret such as a new API key, that the next page shows once.
 FLASH: Final = "regulars-flash"
 REVEAL: Final = "regulars-reveal"
 THEMES: Final = ("light", "dark")
@@ -38,7 +40,8 @@ def drop_cookie(response: Response, name: str, *, is_https: bool) -> None:
 
 
 def is_https(request: Request, public_url: str | None) -> bool:
-    """Whether the browser uses https, by the server, a trusted proxy, or the public address."""
+    """Whether the browser uses https: the server or a trusted proxy says so, or the request is for the public address
+    and that is https."""
     if request.url.scheme == "https":
         return True
     public = urlsplit(public_url or "")
@@ -46,7 +49,7 @@ def is_https(request: Request, public_url: str | None) -> bool:
 
 
 def is_loopback(request: Request) -> bool:
-    """Whether the address is the browser's own machine, where plain http is safe."""
+    """Whether the server runs on the browser's own machine, so that plain http is safe."""
     host = request.url.hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback

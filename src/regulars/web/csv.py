@@ -1,4 +1,4 @@
-"""CSV downloads: streamed, and with no cell that a spreadsheet would run as a formula."""
+"""Stream CSV downloads; cells that a spreadsheet would run as a formula are escaped."""
 
 import csv
 import io
@@ -22,8 +22,8 @@ def csv_response(filename: str, header: Sequence[str], rows: AsyncGenerator[Sequ
 
 
 async def _chunks(header: Sequence[str], rows: AsyncGenerator[Sequence[str]]) -> AsyncGenerator[bytes]:
-    """The header comes at once, and the first row alone: a browser shows the download while rows are read, and a client
-    that disconnected is noticed before many are."""
+    """Yield the header at once, then the first row, then chunks of rows. So the browser shows the download early, and
+    the server notices a disconnected client before it has read many rows."""
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     writer.writerow(header)

@@ -1,4 +1,4 @@
-"""Responses that are streamed: files of any length, which need only the memory of one chunk."""
+"""Stream files of any length, with only one chunk in memory."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -11,8 +11,8 @@ from regulars.web.static import NO_STORE, SECURITY_HEADERS
 
 
 class Download(StreamingResponse):
-    """A file. When the client disconnects, it ends after the chunk that is being made: a statement that is cancelled
-    costs its connection, and the next request would open another."""
+    """A streamed file. When the client disconnects, the response ends after the current chunk and is not cancelled at
+    once: cancelling a running SQL statement would close its database connection."""
 
     def __init__(self, chunks: AsyncGenerator[bytes], *, filename: str, media_type: str) -> None:
         headers = {
@@ -32,7 +32,7 @@ class Download(StreamingResponse):
                     if disconnected.done():
                         return
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                    # The event loop writes the chunk, and other requests have a turn.
+                    # Lets the event loop send the chunk and handle other requests.
                     await asyncio.sleep(0)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:

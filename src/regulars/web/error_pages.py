@@ -1,4 +1,4 @@
-"""Error pages: with the navigation for members, without it for other visitors."""
+"""Error pages: pages of an organization show its navigation, other pages do not."""
 
 from starlette.responses import Response
 
@@ -17,7 +17,7 @@ def refusal_page(visit: Visit, refusal: PageRefusal) -> Response:
         names = [role.value for role in roles_that_may(refusal.action)]
         hint = f"Roles that may {refusal.action}: {', '.join(names)}. An owner or admin can change roles under Team."
     way_back = ("Show the list without filters", refusal.path) if isinstance(refusal, BadFilter) else None
-    page = _page(visit, refusal.status, refusal.title, refusal.text, hint, way_back=way_back)
+    page = _error_page(visit, refusal.status, refusal.title, refusal.text, hint, way_back=way_back)
     if isinstance(refusal, MethodRefused):
         page.headers["allow"] = refusal.allowed
     return page
@@ -25,23 +25,21 @@ def refusal_page(visit: Visit, refusal: PageRefusal) -> Response:
 
 def api_refusal_page(visit: Visit, error: ApiError) -> Response:
     """An error of a function that the API calls too; the page shows the same sentence."""
-    return _page(visit, error.status, error.title, error.detail, "")
+    return _error_page(visit, error.status, error.title, error.detail, "")
 
 
 def unavailable_page(visit: Visit) -> Response:
-    page = _page(
-        visit, 503, "The database does not answer", "Nothing is lost; this page works again as soon as it does.", ""
-    )
+    page = _error_page(visit, 503, "The database does not respond", "Nothing is lost. Try again in a moment.", "")
     page.headers["retry-after"] = "1"
     return page
 
 
 def broken_page(visit: Visit) -> Response:
     text = "This is a fault of the server. Its log has the details under this request's id."
-    return _page(visit, 500, "Something went wrong", text, "")
+    return _error_page(visit, 500, "Something went wrong", text, "")
 
 
-def _page(
+def _error_page(
     visit: Visit, status: int, title: str, text: str, more: str = "", *, way_back: tuple[str, str] | None = None
 ) -> Response:
     template = "web/refusal.html" if visit.current_organization is not None else "web/refusal_outside.html"

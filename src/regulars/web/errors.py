@@ -32,7 +32,8 @@ class NotAllowed(PageRefusal):
 
 
 class BadFilter(PageRefusal):
-    """A filter in the address cannot be read; showing the whole list would mislead. `path` is the unfiltered list."""
+    """A filter in the address is invalid. The list is refused, because without the filter it would mislead; `path` is
+    the address of the unfiltered list."""
 
     status, title = 400, "This filter cannot be read"
 
@@ -75,7 +76,7 @@ class TooMany(PageRefusal):
 
 
 class NotConfirmed(Exception):
-    """The password to confirm is wrong, or there were too many attempts; the sentence says which."""
+    """The user entered a wrong password to confirm an action, or made too many attempts; the text says which."""
 
     def __init__(self, text: str, *, wait_s: int = 0) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""Form fields: reading, checking, and showing a refused form again with all its errors."""
+"""Parse and check the fields of a form; a refused form is shown again with its values and all errors."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -13,7 +13,8 @@ _CLOCK: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditConflict:
-    """Another user changed the object after the form was rendered; `url` shows the new state. See `kit.etag`."""
+    """Another user (`by`) changed the object after the form was rendered: `now` describes its current state, and `url`
+    shows it. See `kit.etag`."""
 
     by: str
     at: str
@@ -68,7 +69,7 @@ class FormState:
         return value
 
     def whole(self, name: str, *, minimum: int, maximum: int) -> int:
-        """A whole number within the limits; returns `minimum` if the field is not a number."""
+        """An integer within the limits; returns `minimum` if the field is not a number."""
         text = self.value(name).strip()
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(maximum)) + 1):
@@ -80,14 +81,14 @@ class FormState:
         return number
 
     def clock(self, name: str) -> str:
-        """A time of day such as 10:00. It returns 10:00 also if the field is invalid."""
+        """A time of day; returns 10:00 if the field is invalid."""
         text = self.text(name)
         if text and _CLOCK.fullmatch(text) is None:
             self.refuse(name, "Enter a time such as 10:00.")
         return "10:00" if self.error(name) else text
 
     def moment(self, name: str, zone: ZoneInfo, *, required: bool = True) -> datetime | None:
-        """The value of a field for date and time, which are in this time zone."""
+        """The value of a field for date and time, read in this time zone."""
         text = self.value(name).strip()
         if not text and not required:
             return None

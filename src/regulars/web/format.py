@@ -17,13 +17,15 @@ from markupsafe import Markup
 
 from regulars.kit.clock import format_timestamp, in_zone
 
+# Shown where there is no value, and between two dates.
 NOTHING: Final = "\N{EN DASH}"
 MINUS: Final = "\N{MINUS SIGN}"
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
-# In overviews the cents of a sum this large are not relevant.
+# Overviews show amounts from this one on without cents.
 ROUND_FROM_CENTS: Final = 10_000_00
-# The cents of an estimate this large are not known.
+# Differences are estimates: from this one on they are shown without cents.
 WHOLE_FROM_CENTS: Final = 100_00
+# Lists show the weekday of dates in this many last days.
 WEEKDAY_DAYS: Final = 14
 LOCALES: Final = {
     "en-GB": "English (United Kingdom)",
@@ -60,7 +62,7 @@ def _zone(name: str) -> ZoneInfo:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Formatting for one user. "This year" and "ago" are relative to `now`, the time of the visit."""
+    """Formats values for one user. The current year, today and "ago" are relative to `now`, the time of the request."""
 
     locale_tag: str
     time_zone: str
@@ -78,17 +80,17 @@ class Format:
         exact = Decimal(str(value))
         return _signed(exact < 0, str(format_decimal(abs(exact), locale=self.locale)))
 
-    def count(self, number: int, one: str, many: str | None = None, *, most: int | None = None) -> str:
-        """A number with its noun, and with the verb where one follows: "1 reply needs", "2 replies need".
+    def count(self, number: int, singular: str, plural: str | None = None, *, most: int | None = None) -> str:
+        """A number with its noun, and with a verb if the noun has one: "1 reply", "2 replies", "1 text waits".
 
-        A number above `most` is written as "100+".
+        A number above `most` is written as "100+", because rows were counted only up to `most`.
         """
         digits = self.number(number) if most is None or number <= most else f"{self.number(most)}+"
-        return f"{digits} {one if number == 1 else many or f'{one}s'}"
+        return f"{digits} {singular if number == 1 else plural or f'{singular}s'}"
 
-    def change(self, number: int, one: str, many: str | None = None) -> str:
-        """Like `count` with a sign: "+2 opt-ins", "\N{MINUS SIGN}1 withdrawal"; zero has no sign."""
-        return f"{'+' if number > 0 else ''}{self.count(number, one, many)}"
+    def change(self, number: int, singular: str, plural: str | None = None) -> str:
+        """Like `count` with a sign: "+2 opt-ins", "\N{MINUS SIGN}1 opt-out"; zero has no sign."""
+        return f"{'+' if number > 0 else ''}{self.count(number, singular, plural)}"
 
     def money(self, cents: int, currency: str) -> str:
         """An amount with cents."""
@@ -112,7 +114,7 @@ class Format:
         return f"+{text}" if cents > 0 else text
 
     def price(self, amount: Decimal, currency: str) -> str:
-        """An amount with all its decimals, such as the price of one part of a text."""
+        """An amount with all its decimals, such as the price of one SMS part."""
         return self._money(amount, currency, is_negative=False, is_exact=True)
 
     def monies(self, sums: Iterable[tuple[str, int]]) -> list[str]:
@@ -122,7 +124,7 @@ class Format:
         ]
 
     def share(self, part: float, whole: float) -> str:
-        """A percentage. It is never rounded to 0 or 100 unless it is exactly that."""
+        """The part as a percentage of the whole. It is shown as 0 or 100 only if it is exactly that."""
         if not whole:
             return NOTHING
         exact = Decimal(part) / Decimal(whole)
@@ -134,13 +136,13 @@ class Format:
         return _signed(rounded < 0, self._percent(abs(rounded)))
 
     def aligned_share(self, part: float, whole: float) -> str:
-        """A percentage that always has one decimal, for a column of a table."""
+        """Like `share`, always with one decimal, so that a table column aligns."""
         shown = self.share(part, whole)
         decimal: str = self.locale.number_symbols["latn"]["decimal"]
         return shown if decimal in shown else re.sub(r"(\d)(?!.*\d)", rf"\1{decimal}0", shown)
 
     def aligned_number(self, value: float) -> str:
-        """A number that always has two decimals, for a column of a table."""
+        """A number always with two decimals, so that a table column aligns."""
         return _signed(value < 0, str(format_decimal(abs(value), format="#,##0.00", locale=self.locale)))
 
     def delta(self, now: float, before: float) -> str:
@@ -202,11 +204,11 @@ class Format:
         return f"{self.full_day(moment)}, {self.clock(moment, seconds=seconds)}"
 
     def since(self, moment: datetime) -> str:
-        """A time to be written after "since": the time of day, with the date unless it is today."""
+        """A time for the word "since" before it: the time of day, with the date unless it is today."""
         return self.clock(moment) if self._local_day(moment) == self.today else self.moment(moment)
 
     def ago(self, moment: datetime) -> str:
-        """How long ago, in the largest unit; always shown beside the exact time."""
+        """The time that has passed, in the largest unit, such as "3 h ago"; pages show the exact time beside it."""
         seconds = max(0, int((self.now - moment).total_seconds()))
         for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
             if seconds >= length:
@@ -227,7 +229,7 @@ class Format:
 
     def _money(self, amount: Decimal, currency: str, *, is_negative: bool, is_exact: bool = False) -> str:
         text = format_currency(amount, currency, locale=self.locale, decimal_quantization=not is_exact)
-        # Babel writes "CHF412.80" in English; a space is added after the currency code.
+        # In English, Babel writes "CHF412.80": add a space after the currency code.
         if text.startswith(currency) and text[len(currency)].isdigit():
             text = f"{currency}{NO_BREAK}{text[len(currency) :]}"
         return _signed(is_negative, text)
@@ -237,12 +239,12 @@ class Format:
 
 
 def short_id(identifier: str, *, head: int = 9, tail: int = 4) -> str:
-    """An id shortened in the middle. The copy button copies the whole id."""
+    """The id with "…" instead of its middle, if it is long. The copy button copies the full id."""
     return identifier if len(identifier) <= head + tail + 1 else f"{identifier[:head]}…{identifier[-tail:]}"
 
 
 def short_external_id(identifier: str) -> str:
-    """An external id in a list: its beginning is recognizable and its end distinguishes it."""
+    """The caller's id, shortened for a list: users recognize its beginning, and its end distinguishes it."""
     return short_id(identifier, head=20, tail=8)
 
 

@@ -1,7 +1,7 @@
-"""A line break in a template becomes nothing between two tags, and one space next to text.
+"""A Jinja extension that removes line breaks between two tags, and replaces a line break next to text by one space.
 
-So templates can be written in short lines without a change of the page: a button with an icon and a label renders the
-same from one line and from three. A space between two tags within a line is rendered.
+So breaking a long template line does not change the page: a button with an icon and a label renders the same from one
+line and from three. A space between two tags on one line is kept.
 """
 
 import re
@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 
-# Not \s: a no-break space is text.
+# Not \s, which would also match a no-break space.
 _BREAK = re.compile(r"(?<![ \t\r])[ \t\r]*\n[ \t\r\n]*")
 
 
 class LineBreaks(Extension):
-    """`{% … %}` and `{{ … }}` count as tags."""
+    """Joins the lines of the text between Jinja blocks; `{% … %}` and `{{ … }}` count as tags."""
 
     def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
         markup = _Markup()
@@ -38,16 +38,16 @@ def _begins_with_space(following: list[Token]) -> bool:
 
 
 class _Markup:
-    """Whether the position is inside a tag, where a break separates attributes."""
+    """Reads markup piece by piece, and tracks whether it is inside a tag, where a line break separates attributes."""
 
     def __init__(self) -> None:
         self.is_in_tag = False
         self._quote = ""
 
     def join_lines(self, data: str) -> str:
-        joined, *others = _BREAK.split(data)
+        joined, *following_lines = _BREAK.split(data)
         self._read(joined)
-        for text in others:
+        for text in following_lines:
             is_between_tags = (not joined or joined.endswith(">")) and (not text or text.startswith("<"))
             joined += text if is_between_tags and not self.is_in_tag else f" {text}"
             self._read(text)

@@ -1,7 +1,7 @@
-"""Lists with filters and keyset pagination. The filters, the sort order and the cursor are in the address.
+"""Lists with filters and keyset pagination; the address of the page holds filters, sort order and cursor.
 
-A handler reads a `ListView` from the query and fetches the rows of the view's `request`, which is one row more than a
-page. `make_page` adds the links to the previous and next page. An export reads the whole list (`walk`).
+A handler reads a `ListView` from the address (`read_view`), fetches the rows of `ListView.request`, and makes the page
+with the links to the previous and next page (`make_page`). An export reads all pages (`walk`).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -20,14 +20,17 @@ from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 PAGE_ROWS: Final = 50
+# Rows that an export reads at a time.
 EXPORT_ROWS: Final = 200
+# Rows of a list are counted up to this number; pages then show "10,000+".
 COUNT_MAX: Final = 10_000
 AFTER: Final = "after"
 BEFORE: Final = "before"
 SORT: Final = "sort"
 FILTER_CHARACTERS_MAX: Final = 255
-# Kinds of filters that are neither shown as chips nor in the filter menu.
+# Kinds of filters that are shown neither as removable chips nor in the filter menu.
 _NOT_CHIPS: Final = frozenset({"search", "hidden"})
+# Dates in filters; midnight of each can be converted to every time zone.
 DAY_MIN: Final = date(2000, 1, 1)
 DAY_MAX: Final = date(9000, 1, 1)
 
@@ -49,13 +52,13 @@ class Filter:
         return dict(self.choices).get(value, value)
 
     def fault(self, value: str) -> str | None:
-        """A sentence that says why the value is invalid, or None."""
+        """The error message for an invalid value, or None."""
         if len(value) > FILTER_CHARACTERS_MAX:
-            return f"“{self.label}” may have {FILTER_CHARACTERS_MAX} characters; this has {len(value)}."
+            return f"“{self.label}” may have at most {FILTER_CHARACTERS_MAX} characters; this has {len(value)}."
         if self.choices and value not in dict(self.choices):
             return f"“{self.label}” has no choice “{value}”."
         if self.kind == "date" and _read_day(value) is None:
-            return f"“{self.label}” is a day such as 2026-11-16; “{value}” is none."
+            return f"“{self.label}” needs a day such as 2026-11-16; “{value}” is not a day."
         return None
 
 
@@ -70,7 +73,7 @@ class Chip:
 
 @dataclass(frozen=True, kw_only=True)
 class ListView:
-    """The filters, the sort order and the page of a list, as in the page's address."""
+    """The filters, the sort order and the cursor in the address of a list."""
 
     path: str
     name: str
@@ -79,34 +82,34 @@ class ListView:
     sort: str
     sorts: tuple[str, ...]
     secret: bytes
-    # One row more than a page has, which shows whether there is a next page.
+    # Fetches one row more than a page shows, to know whether there is a next page.
     request: PageRequest = field(default=PageRequest(PAGE_ROWS + 1))
 
     @property
     def is_filtered(self) -> bool:
-        return any(one.name in self.values for one in self.filters if one.kind != "hidden")
+        return any(each.name in self.values for each in self.filters if each.kind != "hidden")
 
     @property
     def chips(self) -> list[Chip]:
         return [
-            Chip(one.label, one.label_of(self.values[one.name]), self.url(without=one.name))
-            for one in self.filters
-            if one.name in self.values and one.kind not in _NOT_CHIPS
+            Chip(each.label, each.label_of(self.values[each.name]), self.url(without=each.name))
+            for each in self.filters
+            if each.name in self.values and each.kind not in _NOT_CHIPS
         ]
 
     @property
     def search(self) -> Filter | None:
-        return next((one for one in self.filters if one.kind == "search"), None)
+        return next((each for each in self.filters if each.kind == "search"), None)
 
     @property
     def narrowing(self) -> list[Filter]:
         """The filters in the filter menu."""
-        return [one for one in self.filters if one.kind not in _NOT_CHIPS]
+        return [each for each in self.filters if each.kind not in _NOT_CHIPS]
 
     @property
     def hidden(self) -> list[Filter]:
-        """Filters that the address has and the form does not show."""
-        return [one for one in self.filters if one.kind == "hidden" and one.name in self.values]
+        """Filters in the address that the form sends as hidden fields."""
+        return [each for each in self.filters if each.kind == "hidden" and each.name in self.values]
 
     def value(self, name: str) -> str:
         return self.values.get(name, "")
@@ -121,7 +124,7 @@ class ListView:
         return None if day is None else datetime.combine(day + timedelta(days=days_later), time(), zone)
 
     def url(self, *, without: str = "", path: str | None = None, **changed: str) -> str:
-        """The address of the first page of the list with other filters."""
+        """The address of the first page of the list, without one filter and with changed ones."""
         query = {name: value for name, value in self.values.items() if name != without}
         if self.sort != self.sorts[0]:
             query[SORT] = self.sort
@@ -147,7 +150,7 @@ class ListPage(Generic[T]):
     rows: Sequence[T]
     previous_url: str | None = None
     next_url: str | None = None
-    # Continues a scan that reached its limit before the page was full.
+    # The address that continues a search which reached its limit of scanned rows before the page was full.
     further_url: str | None = None
 
 
@@ -157,8 +160,8 @@ class Count:
 
     number: int
 
-    def with_noun(self, formats: Format, one: str, many: str | None = None) -> str:
-        return formats.count(self.number, one, many, most=COUNT_MAX)
+    def with_noun(self, formats: Format, singular: str, plural: str | None = None) -> str:
+        return formats.count(self.number, singular, plural, most=COUNT_MAX)
 
     def formatted(self, formats: Format) -> str:
         return f"{formats.number(COUNT_MAX)}+" if self.number > COUNT_MAX else formats.number(self.number)
@@ -167,10 +170,10 @@ class Count:
 def read_view(
     visit: Visit, name: str, path: str, *, filters: Sequence[Filter] = (), sorts: Sequence[str] = ("newest",)
 ) -> ListView:
-    """Read the view from the address. A filter that cannot be read is refused: without it the list would show other
+    """Read the view from the address. Raises `BadFilter` for an invalid filter: without it the list would show other
     rows than the user requested."""
-    active = {one.name: (one, value) for one in filters if (value := visit.query.get(one.name, "").strip())}
-    faults = [fault for one, value in active.values() if (fault := one.fault(value)) is not None]
+    active = {each.name: (each, value) for each in filters if (value := visit.query.get(each.name, "").strip())}
+    faults = [fault for each, value in active.values() if (fault := each.fault(value)) is not None]
     if faults:
         raise BadFilter(" ".join(faults), path=visit.url(path))
     values = {name: value for name, (_, value) in active.items()}
@@ -196,7 +199,7 @@ def read_view(
 
 
 def _read_day(text: str) -> date | None:
-    """The day, if its year is valid in all time zones; else None."""
+    """The day, if it is between `DAY_MIN` and `DAY_MAX`; else None."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -210,15 +213,15 @@ def id_position(row: Any) -> Position:
 
 
 def make_page(
-    view: ListView, found: PageRows[Row], position_of: Callable[[Row], Position] = id_position
+    view: ListView, fetched: PageRows[Row], position_of: Callable[[Row], Position] = id_position
 ) -> ListPage[Row]:
-    """The page from the rows that were found for the view's request."""
+    """Make the page from the rows that were fetched for `view.request`."""
     is_backward, limit = view.request.is_backward, view.request.limit - 1
-    has_more = len(found) > limit
-    rows = found[:limit]
+    has_more = len(fetched) > limit
+    rows = fetched[:limit]
     if is_backward:
         rows.reverse()
-    further_url = None if found.ended_at is None else view.url_from(AFTER, found.ended_at)
+    further_url = None if fetched.ended_at is None else view.url_from(AFTER, fetched.ended_at)
     if not rows:
         return ListPage((), further_url=further_url)
     has_previous = has_more if is_backward else view.request.position is not None
@@ -237,16 +240,17 @@ async def walk(
     *,
     limit: int = EXPORT_ROWS,
 ) -> AsyncIterator[Row]:
-    """Read the whole list. Each page takes its own connection, so that a slow download does not hold one."""
+    """Read all rows of a list, page by page. Each page takes its own connection, so that a slow download does not hold
+    one."""
     request = PageRequest(limit)
     while True:
         async with connect() as tx:
-            found = await fetch(tx, request)
-        for row in found:
+            fetched = await fetch(tx, request)
+        for row in fetched:
             yield row
-        if len(found) == limit:
-            request = PageRequest(limit, position_of(found[-1]))
-        elif found.ended_at is not None:
-            request = PageRequest(limit, found.ended_at)
+        if len(fetched) == limit:
+            request = PageRequest(limit, position_of(fetched[-1]))
+        elif fetched.ended_at is not None:
+            request = PageRequest(limit, fetched.ended_at)
         else:
             return

@@ -1,4 +1,4 @@
-"""Mask personal data for users without the permission. All pages and exports use these functions."""
+"""Mask personal data for users who may not see it. All pages and exports use these functions."""
 
 from typing import Final, NamedTuple, Protocol
 
@@ -24,7 +24,7 @@ class MaskedPerson(Protocol):
 
 
 class CustomerMatch(NamedTuple):
-    """A search result: the reference that selects the customer, and a hint that distinguishes equal names."""
+    """A customer in search results: the reference that selects them, and a hint that distinguishes equal names."""
 
     reference: str
     name: str
@@ -65,7 +65,7 @@ def phone(visit: Visit, number: str | None) -> str | None:
 
 
 def phone_groups(number: str) -> str:
-    """In international format, `+33 6 39 98 41 07`; a text that is not a number is returned unchanged."""
+    """The number in international format, `+33 6 39 98 41 07`; a text that is not a number is returned unchanged."""
     try:
         parsed = phonenumbers.parse(number)
     except phonenumbers.NumberParseException:

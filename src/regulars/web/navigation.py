@@ -1,4 +1,5 @@
-"""The navigation. An entry is not shown if its page does not exist or the role may not open it."""
+"""The navigation of the application: its areas and entries. An entry is hidden if its page does not exist, or if the
+user's role may not open it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,6 @@ class Area:
 
 
 FIRST_STEPS: Final = "/first-steps"
-# An entry whose page does not exist is not shown.
 AREAS: Final = (
     Area("Home", "home", (Entry("Home", "/"),)),
     Area("First steps", "check", (Entry("First steps", FIRST_STEPS),)),
@@ -81,6 +81,7 @@ AREAS: Final = (
         ),
     ),
 )
+# The areas in the tab bar, which narrow screens show instead of the sidebar.
 TAB_AREAS: Final = ("Home", "Customers", "Sales", "Automate")
 
 
@@ -107,7 +108,7 @@ class NavigationArea:
 
 
 class Navigation:
-    """Knows the permission of every page; `build` makes the navigation of one visit."""
+    """Stores the permission of every page; `build` makes the navigation for one visit."""
 
     def __init__(self, pages: Iterable[Page]) -> None:
         self._needs = {
@@ -139,12 +140,12 @@ class Navigation:
         return isinstance(action, Action) and may(visit.organization.role, action)
 
 
-# The demo has no entry; it belongs to Home.
+# The demo page has no entry of its own; the navigation highlights Home.
 DEMO: Final = "/demo"
 
 
 def entry_of(path: str) -> str:
-    """The navigation entry of a page: the longest entry that the page's path begins with."""
+    """The path of the entry that a page belongs to: the longest one that the page's path begins with."""
     if path == DEMO:
         return "/"
     paths = [entry.path for area in AREAS for entry in area.entries]

@@ -1,4 +1,4 @@
-"""Render pages with Jinja. Templates are in the modules; all values are escaped, and an undefined name is an error."""
+"""Render pages with Jinja, from the templates of each module. All values are escaped; an undefined name is an error."""
 
 import importlib.metadata
 from collections.abc import Mapping
@@ -21,6 +21,7 @@ from regulars.web.static import NO_STORE, ONE_YEAR_HTTPS, SECURITY_HEADERS, asse
 from regulars.web.visit import Visit
 
 PACKAGE: Final = Path(__file__).parent.parent
+# Names of attributes of `request.state`, which `WebApp` sets and this module reads.
 SECRET_STATE: Final = "regulars_secret"  # noqa: S105  # the name of a field of the request's state
 NAVIGATION_STATE: Final = "regulars_navigation"
 WAITING_STATE: Final = "regulars_waiting"
@@ -53,11 +54,8 @@ def render_form(visit: Visit, template: str, form: FormState, **values: Any) -> 
 
 
 def redirect(visit: Visit, url: str, *, done: str | None = None, reveal: str | None = None) -> Response:
-    """Redirect after a form; the next page shows the message `done` once.
-
-    The next page shows the secret `reveal` once, as `revealed`: reloading it neither repeats the form nor shows the
-    secret again.
-    """
+    """Redirect after a form. The next page shows the message `done` and the secret `reveal` (in the template:
+    `revealed`) once; reloading it shows neither again."""
     response = RedirectResponse(url, 303, headers(visit))
     secret = getattr(visit.request.state, SECRET_STATE, None)
     for name, text in ((cookies.FLASH, done), (cookies.REVEAL, reveal)):
@@ -93,7 +91,7 @@ def installed_version() -> str:
 
 
 def segment(text: str) -> str:
-    """A reference as one path segment."""
+    """Escape a text to one segment of a path."""
     return quote(text, safe="")
 
 
@@ -145,8 +143,8 @@ def _context(visit: Visit) -> dict[str, Any]:
         "mask": _Masks(visit),
     }
     if visit.current_organization is not None and navigation is not None:
-        below = path.removeprefix(f"/o/{visit.current_organization.slug}") or "/"
-        context["areas"] = navigation.build(visit, entry_of(below), getattr(visit.request.state, WAITING_STATE, {}))
+        page_path = path.removeprefix(f"/o/{visit.current_organization.slug}") or "/"
+        context["areas"] = navigation.build(visit, entry_of(page_path), getattr(visit.request.state, WAITING_STATE, {}))
         context["has_search"] = navigation.has_search
     return context
 

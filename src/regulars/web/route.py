@@ -1,4 +1,4 @@
-"""A page: its address, its permission and its handler. `server.py` lists all pages."""
+"""How a module declares a page: its path, its permission and its handler. `server.py` lists all pages."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ FORM_FIELDS_MAX = 500
 
 
 class Audience(Enum):
-    """Who may open a page that belongs to no organization."""
+    """Who may open a page that is not part of an organization."""
 
     OPEN = "anyone"
     SIGNED_IN = "signed-in users"
@@ -27,7 +27,8 @@ class Audience(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """With an `Action` the path is below `/o/<slug>` and the role is checked; with an `Audience` it is absolute."""
+    """A page. If `needs` is an `Action`, the path is below `/o/<slug>` and the user's role is checked; if it is an
+    `Audience`, the path is absolute."""
 
     method: ClassVar[str] = "GET"
     # A placeholder in braces is one segment: `/customers/{customer}`.

@@ -1,4 +1,4 @@
-"""Find the page of a path."""
+"""Find the page whose path pattern matches the path of a request."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,8 @@ from regulars.web.route import Page
 
 
 class PageRouter:
-    """Literal path segments take precedence over placeholders; paths are compared from the left."""
+    """The pages by their path patterns. Where two patterns match, the one with a literal segment further left wins over
+    the one with a placeholder there."""
 
     def __init__(self, pages: Sequence[Page]) -> None:
         self._shapes: dict[PathPattern, dict[str, Page]] = {}
@@ -19,11 +20,12 @@ class PageRouter:
             methods[page.method] = page
 
     def serves(self, raw_path: bytes) -> bool:
+        """Whether a page has this path, for any method."""
         parts = raw_path.split(b"/")
         return any(match(shape, parts) is not None for shape in self._shapes)
 
     def find(self, method: str, raw_path: bytes) -> tuple[Page, tuple[str, ...]]:
-        """The page and its references; for a page of an organization the first is the slug."""
+        """The page, and the path segments at its placeholders; for a page of an organization the first is the slug."""
         parts = raw_path.split(b"/")
         served_method = "GET" if method == "HEAD" else method
         allowed: set[str] = set()

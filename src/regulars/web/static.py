@@ -1,6 +1,6 @@
-"""Static files, each under a name with its hash, so that browsers cache it forever.
+"""Serve static files, each under a name with its hash, so that browsers cache it forever.
 
-Also the security headers of every page: no foreign resources, no inline code, no frames, and no caching.
+Also defines the security headers of every page: no resources of other sites, no inline code, no frames.
 """
 
 import hashlib

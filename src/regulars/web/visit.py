@@ -1,4 +1,4 @@
-"""One request for a page: the user, the organization, the role and the form. It is the only argument of a handler."""
+"""A `Visit` is one request for a page, with its user, organization, role and form: the only argument of a handler."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class VisitedOrganization:
     time_zone: str
     locale: str
     default_country: str | None
-    # Signs the cursors of lists; it never reaches a template.
+    # The key that signs the cursors of lists. Templates never get it.
     secret: bytes = field(repr=False)
     role: Role
     # The organization requires a second factor from this role, and the visitor has none.
@@ -130,7 +130,8 @@ class Visit:
 
 
 def safe_next(target: str | None, *, otherwise: str) -> str:
-    """Accept only a path of this server: browsers read `//evil`, `/\\evil` and `/<tab>/evil` as another site."""
+    """The target of a redirect if it is a path of this server, else `otherwise`: browsers read `//evil`, `/\\evil` and
+    `/<tab>/evil` as another site."""
     if not target or not target.startswith("/") or target[1:2] in {"/", "\\"}:
         return otherwise
     if any(character <= " " or character == "\\" for character in target):

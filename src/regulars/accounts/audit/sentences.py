@@ -52,7 +52,7 @@ SENTENCES: Final = {
     "key.revoke": "revoked the API key {}",
     "member.invite": "invited {}",
     "member.join": "joined as {}",
-    "member.link_withdraw": "withdrew the link of {}",
+    "member.link_withdraw": "revoked the link of {}",
     "member.password_link": "created a password link for {}",
     "member.remove": "removed {}",
     "member.role": "changed the role of {}",

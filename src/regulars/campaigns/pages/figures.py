@@ -123,7 +123,7 @@ def audience_parts(estimate: Estimate) -> list[BarPart]:
         ("Holdout, get nothing", estimate.held_out, "c5", "is-5"),
         ("Global holdout, get nothing", estimate.global_holdout, "line", "is-line"),
         ("Out: never asked for consent", split.never_asked, "past", "is-past"),
-        ("Out: withdrawn", split.withdrawn, "c4", "is-4"),
+        ("Out: opted out", split.withdrawn, "c4", "is-4"),
         ("Out: do not contact", split.do_not_contact, "blocked", "is-blocked"),
     )
     audience, x, bar_parts = estimate.counts.total or 1, 0.0, []

@@ -69,7 +69,7 @@ REASON_LABELS: Final = {
 }
 LEFT_OUT_LABELS: Final = {
     "never_asked": "Never asked for consent",
-    "withdrawn": "Withdrawn",
+    "withdrawn": "Opted out",
     "do_not_contact": "Do not contact",
 }
 _DONE: Final = frozenset(RecipientOutcome) - GETS_NO_TEXT - {RecipientOutcome.WAITING, RecipientOutcome.QUEUED}

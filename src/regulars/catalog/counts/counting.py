@@ -1,4 +1,5 @@
-"""Count stored values: request a count, run it batch by batch in the worker, and read the result."""
+"""Count how many stored values fit a type: request a count, run it batch by batch in the worker, and read the
+result."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ PREVIEW_RETENTION: Final = timedelta(hours=24)
 
 
 class ValueSource(ABC):
-    """Where the values of a catalog are stored; a module above implements it for its table."""
+    """Reads the stored values of a catalog; `profiles` and `sales` implement it for their tables."""
 
     table: ClassVar[str]
 
@@ -64,7 +65,7 @@ class ValueSource(ABC):
 
 
 class CountQueue(RowQueue[CountJob]):
-    """Counts whose next batch is due. An organization runs one count at a time."""
+    """The queue of counts whose next batch is due; each pass runs one batch of one count."""
 
     name = "catalog.counts"
     due = Due(table="catalog_counts")
@@ -88,7 +89,7 @@ class CountQueue(RowQueue[CountJob]):
 
 
 async def count_every_key(tx: Tx, organization_id: UUID, catalog: Catalog) -> CountJob:
-    """Count the values of all keys, each by its declared type; returns the count that runs already, if one does."""
+    """Start a count of the values of all keys, each by its type; returns the running count if there is one."""
     for count in await queries.list_overviews(tx, organization_id, catalog):
         if count.state is JobState.RUNNING:
             return count
@@ -106,16 +107,16 @@ async def preview_type(
     declared: AttributeType,
     allowed_values: Sequence[str] = (),
 ) -> CountJob:
-    """Count the values of a key by a type that is proposed for it; earlier proposals for the key are deleted."""
+    """Start a count of one key's values by a proposed type; earlier previews of the key are deleted."""
     values = tuple(entries.check_allowed_values(declared, allowed_values))
     await delete_counts(tx, organization_id, await queries.list_previews(tx, organization_id, catalog, key))
     return await _start(tx, organization_id, catalog, key=key, declared=declared, allowed_values=values)
 
 
 async def confirm_preview(tx: Tx, organization_id: UUID, preview: CountJob) -> CatalogEntry | None:
-    """Give the key the type that the preview counted; None if the count is not a preview of a key, or not finished.
+    """Give the key the type that the preview counted; None if the count is not a finished preview.
 
-    The list then shows the result of the preview, until all keys are counted again.
+    Until all keys are counted again, the list shows the result of the preview for this key.
     """
     if preview.key is None or preview.type is None or preview.state is not JobState.DONE:
         return None
@@ -177,7 +178,7 @@ async def _start(
 
 
 class Overviews(NamedTuple):
-    """The last finished count of every key, and the one that runs or failed after it."""
+    """The last finished count of all keys, and a later one that is running or has failed."""
 
     done: CountJob | None
     current: CountJob | None
@@ -203,23 +204,23 @@ async def find_tallies(
 
 
 async def _count_batch(tx: Tx, organization_id: UUID, count: CountJob, source: ValueSource) -> None:
-    """Read a range of rows, add their values to the tallies and store the progress.
+    """Read a batch of rows, add their values to the tallies and store the progress.
 
-    The caller has locked the count's row and commits.
+    The queue has locked the row of the count, and commits.
     """
     if count.state is JobState.DONE:
-        # A finished preview that is due again has expired.
+        # A finished preview becomes due again when its retention ends.
         await delete_counts(tx, organization_id, [count.id])
         return
     total = count.rows_total
     if total is None:
         total = await source.count_rows(tx, organization_id)
     batch = await source.read_batch(tx, organization_id, after=count.walked_to, rows_max=BATCH_ROWS, key=count.key)
-    keys = sorted({found.key for found in batch.values})
+    keys = sorted({value.key for value in batch.values})
     if keys:
         if count.catalog is Catalog.PRODUCTS and count.key is None:
-            # The listener of new sales has registered these keys already, unless a worker of an older release, which
-            # does not have that listener, handled the sale.
+            # The listener of new sales has registered these keys, unless a worker of an older release without that
+            # listener handled the sale.
             await entries.register_product_keys(tx, organization_id, keys)
         tallies = await queries.find_tallies(tx, organization_id, count.id, keys=keys)
         types = await _find_types(tx, organization_id, count, keys)

@@ -1,4 +1,4 @@
-"""A count of values and its tallies, without I/O."""
+"""The data of a count of values, and its result for each key (`Tally`); no I/O."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,6 +13,7 @@ from regulars.catalog.model import AttributeType, Catalog, interpret, looks_like
 SAMPLES_MAX: Final = 12
 COMMON_MAX: Final = 200
 SAMPLE_CHARACTERS_MAX: Final = 200
+# Smaller than every id: a count begins after it.
 START: Final = UUID(int=0)
 
 
@@ -23,7 +24,7 @@ class JobState(StrEnum):
 
 
 class CountJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A count of the stored values: of every key, or of one key by the type that is proposed for it."""
+    """A count of the stored values: of every key by its type, or (a preview) of one key by a proposed type."""
 
     id: UUID
     catalog: Catalog
@@ -55,7 +56,7 @@ class ValueCount(NamedTuple):
 
 
 class ValueBatch(NamedTuple):
-    """A range of rows: how many there are, the id of the last one, and the values in them."""
+    """A batch of rows: how many there are, the id of the last one, and the values in them."""
 
     rows: int
     last: UUID | None
@@ -75,8 +76,7 @@ class Tally(msgspec.Struct, kw_only=True):
     readable: int = 0
     unreadable: int = 0
     leading_zeros: int = 0
-    # Some of the unreadable values, and the first distinct values whether readable or not, each with its number of
-    # occurrences.
+    # Some of the unreadable values, and the first distinct values of any kind, each with its number of occurrences.
     samples: dict[str, int] = {}
     common: dict[str, int] = {}
 
@@ -86,7 +86,7 @@ class Tally(msgspec.Struct, kw_only=True):
 
     @property
     def has_all_values(self) -> bool:
-        """Whether every distinct value is among the common ones."""
+        """Whether `common` has every distinct value."""
         return sum(self.common.values()) == self.values
 
     def add(self, declared: DeclaredType, value: str, times: int, *, stores_values: bool) -> None:
@@ -114,7 +114,7 @@ def _add_sample(samples: dict[str, int], value: str, times: int, *, samples_max:
 def add_values(
     tallies: dict[str, Tally], values: Iterable[ValueCount], types: dict[str, DeclaredType], *, stores_values: bool
 ) -> None:
-    """Add the values of a batch. A key without a declared type is read as text, as a new key would be."""
+    """Add the values of a batch to the tallies. A key without a declared type counts as text."""
     text = DeclaredType(AttributeType.TEXT)
     for key, value, times in values:
         if key not in tallies:

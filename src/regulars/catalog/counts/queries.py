@@ -1,4 +1,4 @@
-"""The SQL of the counts."""
+"""The SQL of counts of attribute and product values: the counts themselves, and their results (tallies) per key."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -77,7 +77,7 @@ async def find_count(tx: Tx, organization_id: UUID, count_id: UUID) -> CountJob 
 
 
 async def list_overviews(tx: Tx, organization_id: UUID, catalog: Catalog) -> list[CountJob]:
-    """The counts of every key, newest first: one that runs, and the last that was finished."""
+    """The counts of all keys, newest first: one that runs or has failed, and the last that was finished."""
     rows = await tx.fetch(
         _SELECT + "catalog = %s AND key IS NULL ORDER BY id DESC",
         (organization_id, catalog.value),
@@ -149,7 +149,7 @@ async def list_previews(tx: Tx, organization_id: UUID, catalog: Catalog, key: st
 async def find_tallies(
     tx: Tx, organization_id: UUID, count_id: UUID, *, keys: Sequence[str] | None = None
 ) -> dict[str, Tally]:
-    """The tallies of a count: of all keys, or of these."""
+    """The tallies of a count, of these keys or of all."""
     rows = await tx.fetch(
         """
         SELECT key, readable, unreadable, leading_zeros, samples::text, common::text FROM catalog_tallies
@@ -171,7 +171,7 @@ async def find_tallies(
 
 
 def _values(text: str) -> dict[str, int]:
-    """Stored as pairs, because a JSON object would lose their order."""
+    """Decode the values, which are stored as pairs because jsonb objects lose their order."""
     return dict(msgspec.json.decode(text, type=list[tuple[str, int]]))
 
 
@@ -199,7 +199,7 @@ async def upsert_tallies(tx: Tx, organization_id: UUID, count_id: UUID, tallies:
 
 
 async def erase_values(tx: Tx, organization_id: UUID) -> None:
-    """Erase the values themselves; the numbers stay."""
+    """Erase the sampled values; the numbers stay."""
     await tx.execute(
         """
         UPDATE catalog_tallies SET samples = '[]', common = '[]'

@@ -1,1 +1,1 @@
-"""Consent: the figures, the list, and the page and certificate of one number."""
+"""Pages about consent: statistics, the list of numbers, and the page and certificate of one number."""

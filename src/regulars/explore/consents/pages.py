@@ -1,5 +1,5 @@
-"""Pages about consent: the figures, the list of numbers, the page of one number, and its certificate as JSON and for
-print."""
+"""Pages about consent: statistics, the list of phone numbers, the page of one number, and its certificate of consent as
+JSON and for print."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -38,7 +38,7 @@ from regulars.web.visit import Visit
 
 PATH: Final = "/consent"
 NUMBERS: Final = "/consent/numbers"
-STATUSES: Final = (("SUBSCRIBED", "Subscribed"), ("UNSUBSCRIBED", "Withdrawn"), (DO_NOT_CONTACT, "Do not contact"))
+STATUSES: Final = (("SUBSCRIBED", "Subscribed"), ("UNSUBSCRIBED", "Opted out"), (DO_NOT_CONTACT, "Do not contact"))
 CSV_HEADER: Final = (
     "id", "phone_number", "status", "consent_source", "consented_at", "unsubscribed_at", "profile_id",
     "profile_external_id",
@@ -46,8 +46,8 @@ CSV_HEADER: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Weeks:
-    """Opt-ins and withdrawals by week, as a chart and as table rows."""
+class WeekTotals:
+    """Opt-ins by week as a chart; opt-ins and opt-outs by week as table rows."""
 
     chart: Chart
     rows: list[tuple[str, int, int]]
@@ -70,7 +70,7 @@ class StoreRow(NamedTuple):
 async def show_consent(visit: Visit) -> Response:
     zone = visit.format.zone
     counted = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
-    stores = [] if counted.figures is None else await _stores(visit, counted.figures)
+    stores = [] if counted.figures is None else await _rank_stores(visit, counted.figures)
     return render(
         visit,
         "explore/consent.html",
@@ -78,17 +78,17 @@ async def show_consent(visit: Visit) -> Response:
         sources=SOURCES,
         numbers_url=visit.url(NUMBERS),
         stores=stores,
-        weeks=None if counted.figures is None else _weeks(visit, counted),
+        weeks=None if counted.figures is None else _sum_weeks(visit, counted),
         month=None if counted.figures is None else counted.figures.since(_today(visit) - timedelta(days=29)),
     )
 
 
-async def _stores(visit: Visit, figures: ConsentFigures) -> list[StoreRow]:
+async def _rank_stores(visit: Visit, figures: ConsentFigures) -> list[StoreRow]:
     """The stores with tickets or consents, the highest opt-in rate first."""
     today = _today(visit)
     async with visit.database.reading() as tx:
         totals = await sum_stores(tx, visit.organization_id, first=today - timedelta(days=29), last=today)
-        consents_by_store = {one.store_id: one for one in figures.stores}
+        consents_by_store = {consents.store_id: consents for consents in figures.stores}
         names = await name_stores(tx, visit.organization_id, {*totals, *consents_by_store})
     rows = [
         StoreRow(
@@ -107,15 +107,15 @@ def _today(visit: Visit) -> Any:
     return visit.now.astimezone(visit.format.zone).date()
 
 
-def _weeks(visit: Visit, counted: FiguresSnapshot) -> Weeks:
-    """Weeks from Monday, the current one last."""
+def _sum_weeks(visit: Visit, counted: FiguresSnapshot) -> WeekTotals:
+    """Sum the daily changes of each week, which starts on Monday; the chart ends with the current week."""
     monday = _today(visit) - timedelta(days=_today(visit).weekday())
     starts = [monday - timedelta(weeks=n) for n in reversed(range(WEEKS - 1))]
     changes = [] if counted.figures is None else counted.figures.changes
     rows = []
     for start in starts:
-        of_week = [one for one in changes if start <= one.day < start + timedelta(weeks=1)]
-        rows.append((start, sum(one.opt_ins for one in of_week), sum(one.withdrawals for one in of_week)))
+        days = [change for change in changes if start <= change.day < start + timedelta(weeks=1)]
+        rows.append((start, sum(day.opt_ins for day in days), sum(day.withdrawals for day in days)))
     formats: Format = visit.format
     chart = bar_chart(
         [float(opt_ins) for _, opt_ins, _ in rows],
@@ -123,16 +123,16 @@ def _weeks(visit: Visit, counted: FiguresSnapshot) -> Weeks:
         labels=[formats.day(start) for start, _, _ in rows],
         is_last_open=True,
     )
-    return Weeks(chart, [(formats.day(start), opt_ins, withdrawals) for start, opt_ins, withdrawals in reversed(rows)])
+    return WeekTotals(chart, [(formats.day(start), opt_ins, opt_outs) for start, opt_ins, opt_outs in reversed(rows)])
 
 
 def filters(visit: Visit) -> list[Filter]:
-    placeholder = "A whole number, or sub_…" if visit.sees_personal else "sub_…"
+    placeholder = "A full phone number, or sub_…" if visit.sees_personal else "sub_…"
     return [
         Filter("q", "Find a number", kind="search", placeholder=placeholder),
         Filter("status", "State", STATUSES),
         Filter("source", "Source", tuple(SOURCES.items())),
-        Filter("proof", "Proof", (("weak", "Weak: no terms, no wording"),)),
+        Filter("proof", "Proof", (("weak", "Weak: neither terms nor wording"),)),
     ]
 
 
@@ -142,7 +142,7 @@ async def show_numbers(visit: Visit) -> Response:
     if text:
         return await _find_number(visit, view, text)
     async with visit.database.reading() as tx:
-        page = make_page(view, await _list(tx, visit, view, view.request))
+        page = make_page(view, await _list_numbers(tx, visit, view, view.request))
     return render(
         visit,
         "explore/numbers.html",
@@ -150,11 +150,11 @@ async def show_numbers(visit: Visit) -> Response:
         page=page,
         further=page.further_url,
         sources=SOURCES,
-        ids=_ids(page.rows),
+        ids=_encode_ids(page.rows),
     )
 
 
-def _ids(lines: Any) -> dict[UUID, tuple[str, str | None]]:
+def _encode_ids(lines: Any) -> dict[UUID, tuple[str, str | None]]:
     return {
         line.id: (SUBSCRIPTION.encode(line.id), None if line.profile_id is None else PROFILE.encode(line.profile_id))
         for line in lines
@@ -162,14 +162,14 @@ def _ids(lines: Any) -> dict[UUID, tuple[str, str | None]]:
 
 
 async def _find_number(visit: Visit, view: ListView, text: str) -> Response:
-    """Redirect from an exact phone number or id to its page; without a match, or for htmx, render the list page with
-    the link that was found, if any."""
+    """Redirect from an exact phone number or id to its page. Without a match the list page says so; an htmx request
+    cannot be redirected, so the list page links to the number."""
     async with visit.database.reading() as tx:
-        found = await search_subscription(
+        subscription = await search_subscription(
             tx, visit.organization_id, text, secret=visit.organization.secret, sees_personal=visit.sees_personal
         )
-    if found is not None and not visit.is_htmx:
-        return redirect(visit, visit.url(NUMBERS, SUBSCRIPTION.encode(found.id)))
+    if subscription is not None and not visit.is_htmx:
+        return redirect(visit, visit.url(NUMBERS, SUBSCRIPTION.encode(subscription.id)))
     return render(
         visit,
         "explore/numbers.html",
@@ -178,11 +178,11 @@ async def _find_number(visit: Visit, view: ListView, text: str) -> Response:
         further=None,
         sources=SOURCES,
         ids={},
-        found_url=None if found is None else visit.url(NUMBERS, SUBSCRIPTION.encode(found.id)),
+        found_url=None if subscription is None else visit.url(NUMBERS, SUBSCRIPTION.encode(subscription.id)),
     )
 
 
-async def _list(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[SubscriptionItem]:
+async def _list_numbers(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[SubscriptionItem]:
     return await list_newest(
         tx,
         visit.organization_id,
@@ -195,7 +195,7 @@ async def _list(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> Page
 
 async def export_numbers(visit: Visit) -> Response:
     view = read_view(visit, "subscriptions", NUMBERS, filters=filters(visit))
-    lines = walk(visit.database.reading, lambda tx, page: _list(tx, visit, view, page))
+    lines = walk(visit.database.reading, lambda tx, page: _list_numbers(tx, visit, view, page))
     rows = (_csv_row(visit, line) async for line in lines)
     return export_csv(visit, "consent.export", "consent.csv", CSV_HEADER, rows)
 
@@ -225,7 +225,7 @@ async def show_number(visit: Visit) -> Response:
         subscription = await find_subscription(tx, visit.organization_id, _subscription_id(visit))
         if subscription is None:
             raise PageNotFound("No number of this organization has this id.")
-        number = await read_number(tx, visit, subscription, asked_at=read_moment(visit, visit.query.get("at")))
+        number = await read_number(tx, visit, subscription, checked_at=read_moment(visit, visit.query.get("at")))
         customer = None
         if subscription.profile is not None:
             customer = await find_profile(tx, visit.organization_id, ById(subscription.profile.id))
@@ -241,7 +241,7 @@ async def show_number(visit: Visit) -> Response:
     )
 
 
-async def _certificate(tx: Tx, visit: Visit) -> Certificate:
+async def _make_certificate(tx: Tx, visit: Visit) -> Certificate:
     certificate = await make_certificate(
         tx, visit.organization_id, _subscription_id(visit), at=read_moment(visit, visit.query.get("at"))
     )
@@ -252,7 +252,7 @@ async def _certificate(tx: Tx, visit: Visit) -> Certificate:
 
 async def download_certificate(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
-        certificate = await _certificate(tx, visit)
+        certificate = await _make_certificate(tx, visit)
         name = SUBSCRIPTION.encode(certificate.subscription.id)
         await record(tx, visit.organization_id, actor_of(visit), "consent.certificate", name)
     headers = {
@@ -268,8 +268,8 @@ async def download_certificate(visit: Visit) -> Response:
 
 async def print_certificate(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
-        certificate = await _certificate(tx, visit)
-        keys = {API_KEY.encode(key.id): key.name for key in await list_keys(tx.connection, visit.organization_id)}
+        certificate = await _make_certificate(tx, visit)
+        key_names = {API_KEY.encode(key.id): key.name for key in await list_keys(tx.connection, visit.organization_id)}
         linked = certificate.subscription.profile
         profile = None if linked is None else await find_profile(tx, visit.organization_id, ById(linked.id))
     customer = None if profile is None else mask.name(visit, profile.first_name, profile.last_name)
@@ -283,19 +283,19 @@ async def print_certificate(visit: Visit) -> Response:
         "explore/certificate.html",
         certificate=certificate,
         customer=customer,
-        sentence=_sentence(visit, certificate.subscription.state, customer),
+        sentence=_summarize(visit, certificate.subscription.state, customer),
         document=certificate_as_json(certificate, organization_name=visit.organization.name),
-        entry_views=[describe(visit, entry, keys) for entry in certificate.entries],
+        entry_views=[describe(visit, entry, key_names) for entry in certificate.entries],
         answer_entries={
-            entry.sequence: describe(visit, entry, keys) for entry in deciding_entries if entry is not None
+            entry.sequence: describe(visit, entry, key_names) for entry in deciding_entries if entry is not None
         },
         labels=NumberLabels(visit.format),
         here=visit.url(NUMBERS, SUBSCRIPTION.encode(certificate.subscription.id)),
     )
 
 
-def _sentence(visit: Visit, state: SubscriptionState, customer: str | None) -> str:
-    """The first sentence of the certificate."""
+def _summarize(visit: Visit, state: SubscriptionState, customer: str | None) -> str:
+    """The first sentence of the certificate: who agreed or opted out, and when."""
     number = mask.phone(visit, state.phone_number) or "This number"
     who = f"{customer} ({number})" if customer else number
     brand, moment = visit.organization.name, visit.format.full_moment
@@ -305,8 +305,8 @@ def _sentence(visit: Visit, state: SubscriptionState, customer: str | None) -> s
         return f"{who} never agreed to be texted by {brand}."
     agreed = f"{who} agreed on {moment(state.consented_at)} to be texted by {brand}"
     if state.unsubscribed_at is not None:
-        return f"{agreed} and withdrew on {moment(state.unsubscribed_at)}."
-    return f"{agreed} and has not withdrawn."
+        return f"{agreed} and opted out on {moment(state.unsubscribed_at)}."
+    return f"{agreed} and has not opted out."
 
 
 PAGES: Final = (

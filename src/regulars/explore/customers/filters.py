@@ -1,5 +1,5 @@
-"""The filters and sort orders of the list of customers. Each filter is a condition, so that all filters together are a
-segment, which the analysis process evaluates and the user can save."""
+"""The filters and sort orders of the list of customers. Each filter becomes a segment condition, so that the analysis
+process can evaluate all filters together, and the user can save them as a segment."""
 
 import re
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from regulars.web.access import Action
 from regulars.web.listing import Filter, ListView
 from regulars.web.visit import Visit
 
-OFFERED_MAX: Final = 200
+STORES_OFFERED_MAX: Final = 200
 SORTS: Final[dict[str, Order]] = {"newest": "created", "last": "last_purchase", "spend": "spend"}
 NEVER: Final = "never"
-# The days of the filter: "90" is a last purchase in the last 90 days, "-90" one before them.
-LAST: Final = (
+# The choices of the filter "Last purchase": "90" is in the last 90 days, "-90" before the last 90 days.
+LAST_PURCHASE_CHOICES: Final = (
     ("30", "In the last 30 days"),
     ("90", "In the last 90 days"),
     ("365", "In the last 365 days"),
@@ -45,7 +45,7 @@ _AMOUNT: Final = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?\s*([A-Za-z]{3})
 
 @dataclass(frozen=True, slots=True)
 class CustomerSelection:
-    """The filters and sort order in the address; `fault` says which filter cannot be read."""
+    """The filters (`match`) and the sort order in the address; `fault` is the message about an invalid filter."""
 
     match: All
     order: Order
@@ -54,14 +54,15 @@ class CustomerSelection:
 
 
 async def offer_filters(tx: Tx, visit: Visit) -> list[Filter]:
+    """The filters that this user can choose: a filter by store or segment only if there is one."""
     placeholder = "Name, number, external id or prof_…" if visit.sees_personal else "prof_…"
-    stores = await list_stores(tx, visit.organization_id, after=None, limit=OFFERED_MAX)
+    stores = await list_stores(tx, visit.organization_id, after=None, limit=STORES_OFFERED_MAX)
     segments = await list_segments(tx, visit.organization_id) if visit.may(Action.READ_SEGMENTS) else []
     offered = [
         Filter("q", "Search customers", kind="search", placeholder=placeholder),
         Filter("texting", "Texting", tuple(STATES.items())),
         Filter("store", "Bought in", tuple((store.external_id, store.name or store.external_id) for store in stores)),
-        Filter("last", "Last purchase", LAST),
+        Filter("last", "Last purchase", LAST_PURCHASE_CHOICES),
         Filter("spend", "Net spend, at least", placeholder="500 or 500 CHF"),
         Filter("segment", "In segment", tuple((SEGMENT.encode(segment.id), segment.name) for segment in segments)),
         Filter("hide", "Columns left out", kind="hidden"),
@@ -70,15 +71,15 @@ async def offer_filters(tx: Tx, visit: Visit) -> list[Filter]:
 
 
 async def read_selection(tx: Tx, visit: Visit, view: ListView) -> CustomerSelection:
-    last: Currency | None = await find_last_currency(tx, visit.organization_id)
-    currency: Currency = last or "EUR"
+    last_currency: Currency | None = await find_last_currency(tx, visit.organization_id)
+    currency: Currency = last_currency or "EUR"
     conditions: list[Condition] = []
     if texting := view.value("texting"):
         conditions += [Consent(state=state) for state in get_args(ConsentState) if state == texting]
     if store := view.value("store"):
         conditions.append(Bought(stores=(store,)))
     if days := view.value("last"):
-        conditions.append(_last_purchase(days))
+        conditions.append(_last_purchase_condition(days))
     fault = None
     if spend := view.value("spend"):
         amount = read_amount(spend, currency)
@@ -93,16 +94,17 @@ async def read_selection(tx: Tx, visit: Visit, view: ListView) -> CustomerSelect
 
 
 def read_amount(text: str, currency: Currency) -> tuple[int, Currency] | None:
-    """Cents and currency; None if the text is not an amount, or the currency is not supported."""
-    matched = _AMOUNT.fullmatch(text.strip())
-    if matched is None:
+    """Parse an amount to cents and currency; `currency` applies if the text names none. None if the text is not an
+    amount, or the currency is not supported."""
+    match = _AMOUNT.fullmatch(text.strip())
+    if match is None:
         return None
-    whole, cents, code = matched.groups()
+    units, decimals, code = match.groups()
     supported = [each for each in get_args(Currency) if each == (code or currency).upper()]
-    return (int(Decimal(f"{whole}.{cents or 0}") * 100), supported[0]) if supported else None
+    return (int(Decimal(f"{units}.{decimals or 0}") * 100), supported[0]) if supported else None
 
 
-def _last_purchase(days: str) -> Condition:
+def _last_purchase_condition(days: str) -> Condition:
     if days == NEVER:
         return Bought(none=True)
     if days.startswith("-"):

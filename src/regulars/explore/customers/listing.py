@@ -1,5 +1,5 @@
-"""The list of customers: all, filtered, or found by name, id or phone number; with purchase months, sums and
-consent."""
+"""The page with the list of customers (all, filtered, or searched by name, id or phone number), and its CSV export. The
+analysis process selects filtered and sorted customers; SQL lists and searches all others."""
 
 from collections.abc import AsyncIterator
 from collections.abc import Set as AbstractSet
@@ -59,8 +59,9 @@ from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
 PATH: Final = "/customers"
-# How long the page waits for the analysis process. Without a result it then shows the progress and reloads by itself.
-AT_ONCE_S: Final = 0.5
+# How long an htmx request waits for the analysis process. Without a result the page shows the progress and reloads
+# itself.
+HTMX_WAIT_S: Final = 0.5
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
 
 
@@ -81,10 +82,10 @@ class ListedCustomer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilterResult:
-    """The response of the analysis process, one of four: a page of customers; the progress of preparing its data; that
-    the preparation was never started (`is_not_prepared`); or the reason why there is no response."""
+    """The response of the analysis process: a page of customers (`members`); the progress of preparing its data; that
+    the preparation was never started; or why it did not respond. All fields are empty if it was not called."""
 
-    found: Members | None = None
+    members: Members | None = None
     progress: BuildProgress | None = None
     is_not_prepared: bool = False
     unavailable_reason: str | None = None
@@ -97,9 +98,9 @@ class CustomerList:
     async def show(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             view = await _read_view(tx, visit)
-            count = Count(await count_profiles(tx, visit.organization_id, most=COUNT_MAX + 1))
+            count = Count(await count_profiles(tx, visit.organization_id, count_max=COUNT_MAX + 1))
             selection = await read_selection(tx, visit, view)
-            query = await _query(tx, visit, selection)
+            query = await _make_query(tx, visit, selection)
             progress = await lifecycle.find_progress(tx, visit.organization_id)
         result = FilterResult()
         if _needs_analysis(view) and selection.fault is None:
@@ -109,7 +110,7 @@ class CustomerList:
                 hits = await find(tx, visit, view, view.request)
                 page = make_page(view, hits, lambda hit: hit.position)
             else:
-                page = _page(view, await _hits(tx, visit, result.found), result.found, _offset(visit))
+                page = _result_page(view, await _load_hits(tx, visit, result.members), result.members, _offset(visit))
             rows = await load_rows(tx, visit, list(page.rows))
         hidden = COLUMNS.keys() & set(view.value("hide").split(","))
         return render(
@@ -121,7 +122,7 @@ class CustomerList:
             count=count,
             selection=selection,
             result=result,
-            is_asked=_needs_analysis(view),
+            needs_analysis=_needs_analysis(view),
             definition=msgspec.json.encode(selection.match).decode() if selection.match.of else "",
             shown=COLUMNS.keys() - hidden,
             columns=[(name, title, _toggle_url(view, hidden, name)) for name, title in COLUMNS.items()],
@@ -131,15 +132,15 @@ class CustomerList:
         async with visit.database.reading() as tx:
             view = await _read_view(tx, visit)
             selection = await read_selection(tx, visit, view)
-            query = await _query(tx, visit, selection)
+            query = await _make_query(tx, visit, selection)
         if not _needs_analysis(view):
-            return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, _rows_of_all(visit, view))
+            return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, _csv_rows_of_all(visit, view))
         try:
             first = await self._analysis.members(visit.organization_id, query, limit=EXPORT_ROWS)
         except (NotReady, AnalysisUnavailable):
             # The page shows the progress, or the error.
             return await self.show(visit)
-        rows = self._rows_of_members(visit, query, first)
+        rows = self._csv_rows_of_members(visit, query, first)
         return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, rows)
 
     async def prepare(self, visit: Visit) -> Response:
@@ -154,26 +155,26 @@ class CustomerList:
         if progress is None or progress.state == "building":
             return FilterResult(progress=progress, is_not_prepared=progress is None)
         try:
-            found = await self._analysis.members(
+            members = await self._analysis.members(
                 visit.organization_id,
                 query,
                 order=selection.order,
                 currency=selection.currency,
                 after=parse_cursor(visit.query.get("after", "")),
                 limit=PAGE_ROWS,
-                deadline_s=AT_ONCE_S if visit.is_htmx else DEADLINE_S,
+                deadline_s=HTMX_WAIT_S if visit.is_htmx else DEADLINE_S,
             )
         except NotReady as error:
             return FilterResult(progress=error.progress, is_not_prepared=error.progress is None)
         except (AnalysisUnavailable, CursorExpired) as error:
             return FilterResult(unavailable_reason=str(error))
-        return FilterResult(found)
+        return FilterResult(members)
 
-    async def _rows_of_members(self, visit: Visit, query: SegmentQuery, first: Members) -> AsyncIterator[list[str]]:
-        async for found in follow(self._analysis, visit.organization_id, query, first, limit=EXPORT_ROWS):
+    async def _csv_rows_of_members(self, visit: Visit, query: SegmentQuery, first: Members) -> AsyncIterator[list[str]]:
+        async for members in follow(self._analysis, visit.organization_id, query, first, limit=EXPORT_ROWS):
             async with visit.database.reading() as tx:
-                consents = await find_consent_statuses(tx, visit.organization_id, list(found.profile_ids))
-                for hit in await _hits(tx, visit, found):
+                consents = await find_consent_statuses(tx, visit.organization_id, list(members.profile_ids))
+                for hit in await _load_hits(tx, visit, members):
                     yield _csv_row(visit, hit.profile, consents.get(hit.profile.id))
 
 
@@ -181,15 +182,16 @@ async def _read_view(tx: Tx, visit: Visit) -> ListView:
     return read_view(visit, "customers", PATH, filters=await offer_filters(tx, visit), sorts=tuple(SORTS))
 
 
-async def _query(tx: Tx, visit: Visit, selection: CustomerSelection) -> SegmentQuery:
-    """The query for the analysis process. Without a filter it selects all customers, although a segment without
-    conditions is not valid."""
+async def _make_query(tx: Tx, visit: Visit, selection: CustomerSelection) -> SegmentQuery:
+    """The query for the analysis process. A list that is only sorted has no conditions; unlike a segment without
+    conditions, it is valid and selects all customers."""
     resolved = await resolve(tx, visit.organization_id, selection.match)
     return query_of(resolved, is_faulty=None if selection.match.of else False)
 
 
 def _needs_analysis(view: ListView) -> bool:
-    """Whether the analysis process selects the rows. A search by name or number uses an index instead."""
+    """Whether the list is filtered or sorted, so that the analysis process selects the rows. A search by name or number
+    uses an index instead."""
     is_sorted = view.sort != view.sorts[0]
     return not view.value("q") and (is_sorted or any(each.name in view.values for each in view.narrowing))
 
@@ -199,32 +201,32 @@ def _offset(visit: Visit) -> int:
     return 0 if cursor is None else cursor.number
 
 
-async def _hits(tx: Tx, visit: Visit, found: Members | None) -> list[ProfileHit]:
-    """The customers in the order of the result, without those that were deleted since."""
-    ids = () if found is None else found.profile_ids
+async def _load_hits(tx: Tx, visit: Visit, members: Members | None) -> list[ProfileHit]:
+    """The customers in the order of the result, without those deleted since it was computed."""
+    ids = () if members is None else members.profile_ids
     profiles = {profile.id: profile for profile in await find_by_ids(tx, visit.organization_id, ids)} if ids else {}
     return [ProfileHit(profiles[profile_id], (str(profile_id),)) for profile_id in ids if profile_id in profiles]
 
 
-def _page(view: ListView, hits: list[ProfileHit], found: Members | None, offset: int) -> ListPage[ProfileHit]:
-    if found is None:
+def _result_page(view: ListView, hits: list[ProfileHit], members: Members | None, offset: int) -> ListPage[ProfileHit]:
+    if members is None:
         return ListPage(())
-    epoch = None if found.next is None else found.next.epoch
+    epoch = None if members.next is None else members.next.epoch
     before = max(offset - PAGE_ROWS, 0)
     previous = None
     if offset:
         previous = view.url(after=str(MemberCursor(epoch, before))) if before and epoch is not None else view.url()
-    return ListPage(hits, previous, None if found.next is None else view.url(after=str(found.next)))
+    return ListPage(hits, previous, None if members.next is None else view.url(after=str(members.next)))
 
 
 def _toggle_url(view: ListView, hidden: AbstractSet[str], name: str) -> str:
-    """The address of the list with this column shown or hidden."""
+    """The address of the same list with this column hidden, or shown if it is hidden now."""
     return view.url(without="hide", hide=",".join(sorted(hidden ^ {name})))
 
 
 async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[ProfileHit]:
-    """The customers with this exact id or phone number, else those whose name begins with the text. A user who may not
-    see names cannot search by name."""
+    """The customers with the searched id or phone number, else those whose name begins with the text; without a text,
+    the newest. A user who may not see names cannot search by name."""
     text = view.value("q")
     if not text:
         return await list_newest(tx, visit.organization_id, page)
@@ -243,7 +245,7 @@ async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageR
 
 
 async def load_rows(tx: Tx, visit: Visit, hits: list[ProfileHit]) -> list[ListedCustomer]:
-    """The data that the list shows for each customer."""
+    """Load the data that the list shows for each customer."""
     ids = [hit.profile.id for hit in hits]
     tickets = await list_tickets_of_customers(tx, visit.organization_id, ids)
     consents = await find_consent_statuses(tx, visit.organization_id, ids)
@@ -252,14 +254,14 @@ async def load_rows(tx: Tx, visit: Visit, hits: list[ProfileHit]) -> list[Listed
         ListedCustomer(
             hit,
             read_history(tickets[hit.profile.id], now=visit.now, zone=zone, months=LIST_MONTHS),
-            status_of(hit.profile, _status(consents.get(hit.profile.id))),
+            status_of(hit.profile, _status_of_consent(consents.get(hit.profile.id))),
             number_of(hit.profile, consents.get(hit.profile.id)),
         )
         for hit in hits
     ]
 
 
-def _status(consent: ConsentStatus | None) -> str | None:
+def _status_of_consent(consent: ConsentStatus | None) -> str | None:
     return None if consent is None else consent.status
 
 
@@ -275,14 +277,14 @@ def status_of(profile: Profile, status: str | None) -> str | None:
     return status
 
 
-def _rows_of_all(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
+def _csv_rows_of_all(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
     async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[ProfileHit, ConsentStatus | None]]:
         hits = await find(tx, visit, view, page)
         consents = await find_consent_statuses(tx, visit.organization_id, [hit.profile.id for hit in hits])
         return PageRows((hit, consents.get(hit.profile.id)) for hit in hits)
 
-    found = walk(visit.database.reading, fetch, lambda one: one[0].position)
-    return (_csv_row(visit, hit.profile, consent) async for hit, consent in found)
+    customers = walk(visit.database.reading, fetch, lambda pair: pair[0].position)
+    return (_csv_row(visit, hit.profile, consent) async for hit, consent in customers)
 
 
 def _csv_row(visit: Visit, profile: Profile, consent: ConsentStatus | None) -> list[str]:
@@ -295,6 +297,6 @@ def _csv_row(visit: Visit, profile: Profile, consent: ConsentStatus | None) -> l
         mask.text(visit, profile.first_name) or "",
         mask.text(visit, profile.last_name) or "",
         phone or "",
-        _status(consent) or "NEVER_ASKED",
+        _status_of_consent(consent) or "NEVER_ASKED",
         format_timestamp(created),
     ]

@@ -1,4 +1,4 @@
-"""The page of one customer, with timeline, consent and attributes; and the addresses of the list of customers."""
+"""The page of one customer, with timeline, consent and attributes; and the table of all pages about customers."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -44,10 +44,10 @@ TEXTS_SHOWN_MAX: Final = 200
 RUNS_SHOWN_MAX: Final = 200
 RECIPIENTS_SHOWN_MAX: Final = 200
 NUMBERS_SEARCHED_MAX: Final = 5
-# The label and the badge for the state of a text.
+# The label of each state of a text, and the CSS class of its badge.
 TEXT_STATES: Final = {
-    "queued": ("Waits", "pending"),
-    "sending": ("Being sent", "pending"),
+    "queued": ("Queued", "pending"),
+    "sending": ("Sending", "pending"),
     "sent": ("Sent", "yes"),
     "delivered": ("Delivered", "yes"),
     "failed": ("Failed", "no"),
@@ -103,7 +103,7 @@ async def show_customer(visit: Visit) -> Response:
     kind = kind if kind in KINDS else "all"
     async with visit.database.reading() as tx:
         profile = await find_customer(tx, visit)
-        view = await _read(tx, visit, profile, kind=kind)
+        view = await _load_view(tx, visit, profile, kind=kind)
     return render(
         visit,
         "explore/customer.html",
@@ -114,7 +114,7 @@ async def show_customer(visit: Visit) -> Response:
         canonical=PROFILE.encode(profile.id),
         here=visit.url(PATH, PROFILE.encode(profile.id)),
         name=mask.name(visit, profile.first_name, profile.last_name),
-        number_ids={one.id: SUBSCRIPTION.encode(one.id) for one in view.subscriptions},
+        number_ids={number.id: SUBSCRIPTION.encode(number.id) for number in view.subscriptions},
         text_states=TEXT_STATES,
         text_reason=partial(_describe_reason, visit),
         journey_id=JOURNEY.encode,
@@ -124,20 +124,20 @@ async def show_customer(visit: Visit) -> Response:
 
 
 def _describe_reason(visit: Visit, reason: str) -> str:
-    """The label of a reason, and the provider's message, which may contain the number."""
+    """The label of a reason, and the provider's message, which is masked because it may contain the number."""
     label, detail = label_reason(reason), mask.text(visit, reason_detail(reason))
     return ": ".join(part for part in (label and label.name, detail) if part)
 
 
-async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> CustomerView:
+async def _load_view(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> CustomerView:
     tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
     subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
     chosen = _choose(subscriptions, visit.query.get("number"))
     number = None
     if chosen is not None:
-        number = await read_number(tx, visit, chosen, asked_at=read_moment(visit, visit.query.get("at")))
-    ledger_entries = await _ledger_entries(tx, visit, subscriptions, number)
-    other_entries = await _texts_and_runs(tx, visit, profile, subscriptions)
+        number = await read_number(tx, visit, chosen, checked_at=read_moment(visit, visit.query.get("at")))
+    ledger_entries = await _load_ledger_entries(tx, visit, subscriptions, number)
+    other_entries = await _load_other_entries(tx, visit, profile, subscriptions)
     timeline = merge(tickets, ledger_entries, other_entries, kind=kind, before=visit.query.get("before"))
     store_ids = {entry.ticket.store_id for entry in timeline.entries if entry.ticket is not None}
     status = None if chosen is None else chosen.state.status.value
@@ -148,10 +148,10 @@ async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Custome
         subscriptions=subscriptions,
         number=number,
         status=status_of(profile, status),
-        attributes=await _attributes(tx, visit, profile),
+        attributes=await _load_attributes(tx, visit, profile),
         stores=await name_stores(tx, visit.organization_id, store_ids),
         has_more_tickets=len(tickets) == CUSTOMER_TICKETS_MAX,
-        segments=await _segments(tx, visit, profile) if visit.may(Action.EDIT_SEGMENTS) else [],
+        segments=await _load_memberships(tx, visit, profile) if visit.may(Action.EDIT_SEGMENTS) else [],
         journeys=await name_journeys(
             tx, visit.organization_id, {entry.run.journey_id for entry in timeline.entries if entry.run is not None}
         ),
@@ -163,7 +163,7 @@ async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Custome
     )
 
 
-async def _texts_and_runs(
+async def _load_other_entries(
     tx: Tx, visit: Visit, profile: Profile, subscriptions: list[Subscription]
 ) -> list[TimelineEntry]:
     """The texts to the customer, their replies, and their journeys and campaigns: the newest of each."""
@@ -172,40 +172,40 @@ async def _texts_and_runs(
     )
     runs = await list_runs_of_customer(tx, visit.organization_id, profile.id, limit=RUNS_SHOWN_MAX)
     replies: list[ReplyRow] = []
-    for one in subscriptions[:NUMBERS_SEARCHED_MAX]:
-        if one.state.phone_number:
-            number_hash = hash_number(visit.organization.secret, one.state.phone_number)
+    for subscription in subscriptions[:NUMBERS_SEARCHED_MAX]:
+        if subscription.state.phone_number:
+            number_hash = hash_number(visit.organization.secret, subscription.state.phone_number)
             replies += await list_replies(tx, visit.organization_id, number_hash=number_hash, limit=TEXTS_SHOWN_MAX)
     recipients = await list_recipients_of_person(tx, visit.organization_id, profile.id, limit=RECIPIENTS_SHOWN_MAX)
     return entries_of(texts, replies, runs, recipients)
 
 
 def _choose(subscriptions: list[Subscription], requested_id: str | None) -> Subscription | None:
-    """The requested number; else the one that texts go to: subscribed, with the latest consent."""
+    """The subscription with the requested id; else the one that texts go to: subscribed, with the latest consent."""
     if not subscriptions:
         return None
     identifier = SUBSCRIPTION.decode(requested_id or "")
-    requested = [one for one in subscriptions if one.id == identifier]
+    requested = [subscription for subscription in subscriptions if subscription.id == identifier]
     return max(
         requested or subscriptions,
-        key=lambda one: (one.state.status is Status.SUBSCRIBED, one.state.consented_at or one.created_at),
+        key=lambda it: (it.state.status is Status.SUBSCRIBED, it.state.consented_at or it.created_at),
     )
 
 
-async def _ledger_entries(
+async def _load_ledger_entries(
     tx: Tx, visit: Visit, subscriptions: list[Subscription], number: NumberView | None
 ) -> list[LedgerEntry]:
     """The ledger entries of all numbers; those of the selected number are loaded already."""
     entries: list[LedgerEntry] = []
-    for one in subscriptions:
-        if number is not None and one.id == number.subscription.id:
+    for subscription in subscriptions:
+        if number is not None and subscription.id == number.subscription.id:
             entries += number.entries
         else:
-            entries += await list_last_entries(tx, visit.organization_id, one.id, limit=ENTRIES_SHOWN)
+            entries += await list_last_entries(tx, visit.organization_id, subscription.id, limit=ENTRIES_SHOWN)
     return [entry for entry in entries if entry.outcome != "already_subscribed"]
 
 
-async def _segments(tx: Tx, visit: Visit, profile: Profile) -> list[SegmentMembership]:
+async def _load_memberships(tx: Tx, visit: Visit, profile: Profile) -> list[SegmentMembership]:
     """All segments, with those that the customer is in first."""
     rows = await list_segments(tx, visit.organization_id)
     names = {SEGMENT.encode(row.id): row.name for row in rows}
@@ -216,7 +216,7 @@ async def _segments(tx: Tx, visit: Visit, profile: Profile) -> list[SegmentMembe
     return sorted(memberships, key=lambda membership: (not membership.is_in, membership.name))
 
 
-async def _attributes(tx: Tx, visit: Visit, profile: Profile) -> list[AttributeRow]:
+async def _load_attributes(tx: Tx, visit: Visit, profile: Profile) -> list[AttributeRow]:
     declared = await find_types(tx, visit.organization_id, Catalog.ATTRIBUTES, profile.attributes)
     rows = []
     for key, value in sorted(profile.attributes.items()):

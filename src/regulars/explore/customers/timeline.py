@@ -1,5 +1,5 @@
-"""The timeline of a customer: tickets, returns, consents, texts, replies, journeys and campaigns, newest first, in
-pages."""
+"""Build the timeline on the page of a customer: tickets, returns, consents, texts, replies, journeys and campaigns,
+newest first, in pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ KINDS: Final = {
     "texts": "Texts",
     "journeys": "Journeys",
 }
-# Labels for recipients of a campaign without a text, by reason or outcome.
+# Why a campaign sent the customer no text, by the recipient's reason or outcome.
 NO_TEXT: Final = {
     "held_out": "Held out: they get no text, so that its effect can be measured.",
     "global_holdout": "In the global holdout: they get no text of a campaign in this quarter.",
@@ -108,11 +108,12 @@ def merge(
     kind: str = "all",
     before: str | None = None,
 ) -> Timeline:
-    """Merge the events of one kind or of all, older than the last one of the previous page; an invalid position is
-    ignored."""
-    entries = [TimelineEntry(at=one.occurred_at, key=str(one.id), ticket=one) for one in tickets]
+    """Merge the events of one kind (or `all`) to the page that follows the position `before`, which is the last event
+    of the previous page; an invalid position is ignored."""
+    entries = [TimelineEntry(at=ticket.occurred_at, key=str(ticket.id), ticket=ticket) for ticket in tickets]
     entries += [
-        TimelineEntry(at=one.effective_at, key=f"{one.sequence:020}", ledger_entry=one) for one in ledger_entries
+        TimelineEntry(at=entry.effective_at, key=f"{entry.sequence:020}", ledger_entry=entry)
+        for entry in ledger_entries
     ]
     entries += other_entries
     matching = sorted(
@@ -120,7 +121,7 @@ def merge(
         key=lambda entry: (entry.at, entry.key),
         reverse=True,
     )
-    position = _read(before)
+    position = _parse_position(before)
     shown = [entry for entry in matching if position is None or (entry.at, entry.key) < position]
     page = shown[:PAGE_ENTRIES]
     older = f"{format_timestamp(page[-1].at)}~{page[-1].key}" if len(shown) > PAGE_ENTRIES else None
@@ -133,16 +134,16 @@ def entries_of(
     runs: Sequence[RunRow],
     recipients: Sequence[RecipientOfPerson],
 ) -> list[TimelineEntry]:
-    """Texts have the time of sending or of the decision not to send, runs the time of entry, and campaigns without a
-    text the time when their audience was stored."""
-    entries = [TimelineEntry(at=one.claimed_at or one.created_at, key=str(one.id), text=one) for one in texts]
-    entries += [TimelineEntry(at=one.received_at, key=str(one.id), reply=one) for one in replies]
-    entries += [TimelineEntry(at=one.entered_at, key=str(one.id), run=one) for one in runs]
-    texted = {entry.campaign_id for entry in entries}
+    """A text is listed at the time when it was sent or skipped, a journey when the customer entered it, and a campaign
+    without a text when its audience was stored."""
+    entries = [TimelineEntry(at=text.claimed_at or text.created_at, key=str(text.id), text=text) for text in texts]
+    entries += [TimelineEntry(at=reply.received_at, key=str(reply.id), reply=reply) for reply in replies]
+    entries += [TimelineEntry(at=run.entered_at, key=str(run.id), run=run) for run in runs]
+    campaigns_with_text = {entry.campaign_id for entry in entries}
     entries += [
-        TimelineEntry(at=one.created_at, key=str(one.campaign_id), recipient=one)
-        for one in recipients
-        if one.campaign_id not in texted and (one.reason or one.outcome) in NO_TEXT
+        TimelineEntry(at=recipient.created_at, key=str(recipient.campaign_id), recipient=recipient)
+        for recipient in recipients
+        if recipient.campaign_id not in campaigns_with_text and (recipient.reason or recipient.outcome) in NO_TEXT
     ]
     return entries
 
@@ -158,7 +159,7 @@ def by_day(entries: Sequence[TimelineEntry], formats: Format) -> list[tuple[str,
     return days
 
 
-def _read(before: str | None) -> tuple[datetime, str] | None:
+def _parse_position(before: str | None) -> tuple[datetime, str] | None:
     moment, _, key = (before or "").partition("~")
     try:
         return (parse_timestamp(moment), key) if key else None

@@ -1,1 +1,1 @@
-"""Search over customers, tickets and stores."""
+"""The search page."""

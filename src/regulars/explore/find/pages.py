@@ -1,5 +1,5 @@
-"""Search over customers, phone numbers, tickets, stores, segments, journeys and campaigns: an exact id redirects to its
-page, a name gives a list."""
+"""The search over customers, phone numbers, tickets, stores, segments, journeys and campaigns: an exact id redirects to
+the page of its object, any other text shows a list of matching names."""
 
 from typing import Final, NamedTuple
 
@@ -54,16 +54,16 @@ async def search(visit: Visit) -> Response:
         target = await find_exactly(tx, visit, text)
         if target is not None:
             return redirect(visit, target)
-        found = await _find_by_text(tx, visit, text)
-    return _show(visit, text, found)
+        results = await _find_by_text(tx, visit, text)
+    return _show(visit, text, results)
 
 
-def _show(visit: Visit, text: str, found: SearchResults | None) -> Response:
+def _show(visit: Visit, text: str, results: SearchResults | None) -> Response:
     return render(
         visit,
         "explore/search.html",
         text=text,
-        found=found,
+        found=results,
         customer_id=PROFILE.encode,
         segment_id=SEGMENT.encode,
         journey_id=JOURNEY.encode,
@@ -83,7 +83,7 @@ async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
     if len(customers) == 1:
         return visit.url("/customers", PROFILE.encode(customers[0].id))
     if customers:
-        # Several customers have the number: the list shows them.
+        # Several customers share the number: the page lists them.
         return None
     sale = await find_sale(tx, visit.organization_id, text)
     if sale is not None:
@@ -125,7 +125,7 @@ async def _find_by_text(tx: Tx, visit: Visit, text: str) -> SearchResults:
     return SearchResults(
         customers[:CUSTOMERS_SHOWN],
         len(customers) > CUSTOMERS_SHOWN,
-        [one.store for one in stores],
+        [named.store for named in stores],
         matching_segments[:SEGMENTS_SHOWN],
         matching_journeys[:JOURNEYS_SHOWN],
         [row for row in campaigns if search_text in row.name.casefold()][:CAMPAIGNS_SHOWN],

@@ -1,1 +1,1 @@
-"""The home page of an organization: recent figures, and what needs a user's attention."""
+"""The home page of an organization: recent sales and texts, and what needs a user's attention."""

@@ -1,4 +1,4 @@
-"""The home page of an organization."""
+"""The home page of an organization: recent sales, texts and consents, and a list of what needs attention."""
 
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from regulars.campaigns.attention import CampaignInNeed
 from regulars.consent.figures import FiguresSnapshot, read_figures
-from regulars.explore.home.figures import PERIODS, HomeOverview, JourneyNeedingAttention, StoreStatus, read_overview
+from regulars.explore.home.overview import PERIODS, HomeOverview, JourneyNeedingAttention, StoreStatus, read_overview
 from regulars.explore.home.sales_chart import BY_LABELS, draw_sales
 from regulars.journeys.program import FILTER
 from regulars.kit.ids import CAMPAIGN, JOURNEY, WEBHOOK
@@ -39,6 +39,8 @@ class MoneyStat(NamedTuple):
 
 
 class Attention(NamedTuple):
+    """One item of the list "Needs attention"; `kind` is the CSS class of its colour."""
+
     icon: str
     kind: str
     title: str
@@ -48,7 +50,7 @@ class Attention(NamedTuple):
 
 
 class IngestionRow(NamedTuple):
-    line: StoreStatus
+    status: StoreStatus
     columns: list[object]
 
 
@@ -58,7 +60,7 @@ async def show_home(visit: Visit) -> Response:
     by = visit.query.get("by", "")
     by = by if by in BY_LABELS else "week" if period == "12m" else "day"
     zone = visit.format.zone
-    # In a separate transaction, because it changes planner settings until the end of the transaction.
+    # A separate transaction, because this query changes planner settings until its transaction ends.
     async with visit.database.transaction() as tx:
         webhooks = await list_endpoints_needing_attention(tx, visit.organization_id)
     async with visit.database.snapshot() as tx:
@@ -76,7 +78,7 @@ async def show_home(visit: Visit) -> Response:
         return render(visit, "explore/home_empty.html")
     *_, today = overview.days
     first = today - timedelta(days=PERIODS[period] - 1)
-    currencies = _currencies(overview)
+    currencies = _list_currencies(overview)
     currency = visit.query.get("currency", "")
     currency = currency if currency in currencies else next(iter(currencies), "")
     return render(
@@ -88,28 +90,28 @@ async def show_home(visit: Visit) -> Response:
         overview=overview,
         first=first,
         today=today.isoformat(),
-        money=_money(visit, overview, first.isoformat()),
+        money=_sum_money(visit, overview, first.isoformat()),
         currencies=currencies,
         figure=draw_sales(visit.format, overview, currency, by) if currency else None,
         by=by,
         by_labels=BY_LABELS,
         tickets_url=visit.url("/tickets") + f"?from={first.isoformat()}",
-        attention=attention(visit, overview, consent),
+        attention=list_attention(visit, overview, consent),
         consent=consent,
         moved=None if consent.figures is None else consent.figures.since(first),
-        ingestion=[_ingestion(visit, line) for line in overview.stores[:STORES_SHOWN]],
+        ingestion=[_ingestion_row(visit, status) for status in overview.stores[:STORES_SHOWN]],
     )
 
 
-def _currencies(overview: HomeOverview) -> list[str]:
+def _list_currencies(overview: HomeOverview) -> list[str]:
     """The currencies of the period, the largest net sales first; then those that occur only on other days of the
     chart."""
-    drawn = {currency for total in overview.days.values() for currency in total.sums}
-    known = [currency for currency, _ in overview.total.by_size()]
-    return [*known, *sorted(drawn - set(known))]
+    of_chart = {currency for total in overview.days.values() for currency in total.sums}
+    of_period = [currency for currency, _ in overview.total.by_size()]
+    return [*of_period, *sorted(of_chart - set(of_period))]
 
 
-def _money(visit: Visit, overview: HomeOverview, first: str) -> list[MoneyStat]:
+def _sum_money(visit: Visit, overview: HomeOverview, first: str) -> list[MoneyStat]:
     stats = []
     for currency, sums in overview.total.by_size():
         gross = visit.format.money_rounded(sums.gross_cents, currency)
@@ -120,30 +122,30 @@ def _money(visit: Visit, overview: HomeOverview, first: str) -> list[MoneyStat]:
                 currency,
                 visit.format.money_rounded(sums.net_cents, currency),
                 f"{gross} gross, {returned} returned",
-                sparkline([0 if one is None else one.net_cents for one in days]),
+                sparkline([0 if day is None else day.net_cents for day in days]),
                 visit.url("/tickets") + f"?from={first}&currency={currency}",
             )
         )
     return stats
 
 
-def attention(visit: Visit, overview: HomeOverview, consent: FiguresSnapshot) -> list[Attention]:
-    """What needs a user's attention, most urgent first."""
-    found = [_webhook(visit, status) for status in overview.webhooks]
+def list_attention(visit: Visit, overview: HomeOverview, consent: FiguresSnapshot) -> list[Attention]:
+    """The items that need a user's attention, most urgent first."""
+    items = [_webhook_item(visit, status) for status in overview.webhooks]
     if overview.held is not None:
-        found.append(_held(visit, overview.held))
-    found += [_silent(visit, line) for line in overview.silent]
-    found += [_journey(visit, line) for line in overview.journeys]
-    found += [_campaign(visit, line) for line in overview.campaigns]
+        items.append(_held_item(visit, overview.held))
+    items += [_silent_store_item(visit, status) for status in overview.silent]
+    items += [_journey_item(visit, journey) for journey in overview.journeys]
+    items += [_campaign_item(visit, campaign) for campaign in overview.campaigns]
     if overview.undecided_replies:
-        found.append(_replies(visit, overview.undecided_replies))
+        items.append(_replies_item(visit, overview.undecided_replies))
     if overview.open_collisions:
-        found.append(
+        items.append(
             Attention(
                 "ticket",
                 "warn",
                 visit.format.count(overview.open_collisions, "conflicting ticket"),
-                "Same ticket number, other content. The first one is stored.",
+                "Same ticket number, different content. The first ticket counts.",
                 "",
                 visit.url("/collisions"),
             )
@@ -152,9 +154,9 @@ def attention(visit: Visit, overview: HomeOverview, consent: FiguresSnapshot) ->
         title = visit.format.count(overview.answers.refusals, "rejected request")
         share = visit.format.share(overview.answers.refusals, overview.answers.answers)
         url = visit.url("/requests") + "?kind=refused" if visit.may(Action.READ_REQUEST_LOG) else ""
-        found.append(Attention("plug", "warn", title, f"{share} of those in 24 hours.", "24 h", url))
+        items.append(Attention("plug", "warn", title, f"{share} of the API requests in 24 hours.", "24 h", url))
     if consent.figures is not None and consent.figures.weak_proofs:
-        found.append(
+        items.append(
             Attention(
                 "consent",
                 "",
@@ -166,10 +168,10 @@ def attention(visit: Visit, overview: HomeOverview, consent: FiguresSnapshot) ->
                 visit.url("/consent/numbers") + "?proof=weak",
             )
         )
-    return found
+    return items
 
 
-def _webhook(visit: Visit, status: EndpointStatus) -> Attention:
+def _webhook_item(visit: Visit, status: EndpointStatus) -> Attention:
     host = status.endpoint.url.partition("://")[2]
     url = visit.url("/webhooks", WEBHOOK.encode(status.endpoint.id)) if visit.may(Action.READ_WEBHOOKS) else ""
     since = status.endpoint.health.failing_since or status.endpoint.disabled_at
@@ -185,7 +187,7 @@ def _webhook(visit: Visit, status: EndpointStatus) -> Attention:
     return Attention("alert", "no", f"Webhook to {host} fails", f"{text} if nothing changes.", when, url)
 
 
-def _held(visit: Visit, texting: Texting) -> Attention:
+def _held_item(visit: Visit, texting: Texting) -> Attention:
     since = texting.held_since
     when = "" if since is None else visit.format.ago(since).removesuffix(" ago")
     return Attention(
@@ -193,33 +195,33 @@ def _held(visit: Visit, texting: Texting) -> Attention:
     )
 
 
-def _replies(visit: Visit, undecided: int) -> Attention:
-    title = visit.format.count(undecided, "reply needs a person", "replies need a person")
+def _replies_item(visit: Visit, undecided: int) -> Attention:
+    title = visit.format.count(undecided, "reply to read", "replies to read")
     text = "No keyword matched. Possible opt-outs apply after 5 business days."
     return Attention("message", "warn", title, text, "", visit.url("/messages/inbox"))
 
 
-def _silent(visit: Visit, line: StoreStatus) -> Attention:
-    activity = line.activity
+def _silent_store_item(visit: Visit, status: StoreStatus) -> Attention:
+    activity = status.activity
     last = activity.last_received_at
     since = "No ticket yet" if last is None else f"No ticket since {visit.format.moment(last)}"
     return Attention(
         "store",
         "no",
-        f"{line.name} is silent",
+        f"{status.name} is silent",
         f"{since}. It usually sends {visit.format.number(activity.usual_rate)} an hour at this time of the week.",
         "" if last is None else visit.format.ago(last).removesuffix(" ago"),
-        visit.url("/stores", line.store.external_id),
+        visit.url("/stores", status.store.external_id),
     )
 
 
-def _journey(visit: Visit, line: JourneyNeedingAttention) -> Attention:
+def _journey_item(visit: Visit, line: JourneyNeedingAttention) -> Attention:
     url = visit.url("/journeys", JOURNEY.encode(line.row.id))
     if line.unjudgeable or line.at_fault:
-        return _unjudgeable(visit, line, url)
+        return _unjudgeable_item(visit, line, url)
     if line.parked:
-        title = f"{line.row.name}: {visit.format.count(line.parked, 'run needs', 'runs need')} a person"
-        return Attention("automate", "no", title, "They failed after all retries.", "", f"{url}/runs?state=parked")
+        title = f"{line.row.name}: {visit.format.count(line.parked, 'run', 'runs')} failed"
+        return Attention("automate", "no", title, "Their retries failed too.", "", f"{url}/runs?state=parked")
     paused = line.row.paused_at
     waiting = visit.format.count(line.inside, "customer waits", "customers wait")
     since = "" if paused is None else visit.format.ago(paused).removesuffix(" ago")
@@ -228,7 +230,7 @@ def _journey(visit: Visit, line: JourneyNeedingAttention) -> Attention:
     )
 
 
-def _unjudgeable(visit: Visit, line: JourneyNeedingAttention, url: str) -> Attention:
+def _unjudgeable_item(visit: Visit, line: JourneyNeedingAttention, url: str) -> Attention:
     sentences = ["No customer enters."] if FILTER in line.unjudgeable else []
     if line.at_fault:
         sentences.append(f"{visit.format.count(line.at_fault, 'customer waits', 'customers wait')} at a branch.")
@@ -237,7 +239,7 @@ def _unjudgeable(visit: Visit, line: JourneyNeedingAttention, url: str) -> Atten
     return Attention("automate", "no", title, " ".join(sentences), "", url)
 
 
-def _campaign(visit: Visit, line: CampaignInNeed) -> Attention:
+def _campaign_item(visit: Visit, line: CampaignInNeed) -> Attention:
     url = visit.url("/campaigns", CAMPAIGN.encode(line.row.id))
     waiting = visit.format.count(line.unsent, "recipient waits", "recipients wait")
     if line.stalled_since is None:
@@ -252,13 +254,14 @@ def _campaign(visit: Visit, line: CampaignInNeed) -> Attention:
     return Attention("message", "no", title, f"{waiting} for the text.", when, url)
 
 
-def _ingestion(visit: Visit, line: StoreStatus) -> IngestionRow:
+def _ingestion_row(visit: Visit, status: StoreStatus) -> IngestionRow:
+    """The tickets of a store per hour, from 9:00 or the first hour with tickets, until now."""
     now = visit.now.astimezone(visit.format.zone).hour
-    begin = min([*line.activity.usual, *line.activity.today, 9])
-    span = range(begin, max(now + 1, begin + 1))
-    sent = [line.activity.today.get(hour, 0) for hour in span]
-    usual = [line.activity.usual.get(hour, 0.0) for hour in span]
-    return IngestionRow(line, list(hours(sent, usual)))
+    begin = min([*status.activity.usual, *status.activity.today, 9])
+    hour_range = range(begin, max(now + 1, begin + 1))
+    sent = [status.activity.today.get(hour, 0) for hour in hour_range]
+    usual = [status.activity.usual.get(hour, 0.0) for hour in hour_range]
+    return IngestionRow(status, list(hours(sent, usual)))
 
 
 PAGES: Final = (Page(path="/", needs=Action.READ, handle=show_home),)

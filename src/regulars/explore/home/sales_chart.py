@@ -1,17 +1,17 @@
-"""The chart of net sales on the first page, by day, week or store, and its rows as a table."""
+"""The chart of net sales on the home page, by day, week or store, and the same numbers as a table."""
 
 from collections.abc import Mapping
 from datetime import date
 from typing import Final, NamedTuple
 
 from regulars.analytics.period import Period, parts_of
-from regulars.explore.home.figures import HomeOverview
+from regulars.explore.home.overview import HomeOverview
 from regulars.sales.totals.model import PerCurrency, Sums, add_totals
 from regulars.web.charts import Chart, bar_chart
 from regulars.web.format import Format
 
 BY_LABELS: Final = {"day": "Day", "week": "Week", "store": "Store"}
-# With more bars, each would be too thin to point at; the table has all stores.
+# With more bars, a bar would be too thin to point at; the table has all stores.
 STORES_DRAWN_MAX: Final = 40
 # Characters of a store's name on the axis: more would overlap the next name on a phone.
 LABEL_CHARACTERS_MAX: Final = 9
@@ -23,6 +23,7 @@ class SalesChart(NamedTuple):
     chart: Chart
     # The columns are name, gross, returned and net.
     rows: list[tuple[str, str, str, str]]
+    # The number of stores that are in the table only.
     left_out: int
 
 
@@ -37,11 +38,11 @@ def draw_sales(formats: Format, overview: HomeOverview, currency: str, by: str) 
     bars = [
         _Bar(name, label, total.sums.get(currency, Sums()))
         for name, label, total in (
-            _stores(overview.by_store, currency)
+            _bars_of_stores(overview.by_store, currency)
             if by == "store"
-            else _weeks(formats, overview.days)
+            else _bars_of_weeks(formats, overview.days)
             if by == "week"
-            else _days(formats, overview.days)
+            else _bars_of_days(formats, overview.days)
         )
     ]
     drawn = bars[:STORES_DRAWN_MAX] if by == "store" else bars
@@ -63,11 +64,11 @@ def draw_sales(formats: Format, overview: HomeOverview, currency: str, by: str) 
     return SalesChart(by, currency, chart, rows, len(bars) - len(drawn))
 
 
-def _days(formats: Format, days: Mapping[date, PerCurrency]) -> list[tuple[str, str, PerCurrency]]:
+def _bars_of_days(formats: Format, days: Mapping[date, PerCurrency]) -> list[tuple[str, str, PerCurrency]]:
     return [(formats.list_day(day), formats.day(day), total) for day, total in days.items()]
 
 
-def _weeks(formats: Format, days: Mapping[date, PerCurrency]) -> list[tuple[str, str, PerCurrency]]:
+def _bars_of_weeks(formats: Format, days: Mapping[date, PerCurrency]) -> list[tuple[str, str, PerCurrency]]:
     """Weeks from Monday; the first one may be incomplete."""
     weeks = parts_of(Period(min(days), max(days)), "week")
     names = [formats.day(week.first) for week in weeks]
@@ -75,8 +76,8 @@ def _weeks(formats: Format, days: Mapping[date, PerCurrency]) -> list[tuple[str,
     return [(f"Week of {name}", name, total) for name, total in zip(names, totals, strict=True)]
 
 
-def _stores(by_store: Mapping[str, PerCurrency], currency: str) -> list[tuple[str, str, PerCurrency]]:
+def _bars_of_stores(by_store: Mapping[str, PerCurrency], currency: str) -> list[tuple[str, str, PerCurrency]]:
     """The stores with sales in the currency, the largest first."""
-    sold = [(name, total) for name, total in by_store.items() if currency in total.sums]
-    ranked = sorted(sold, key=lambda one: (-one[1].sums[currency].net_cents, one[0].casefold()))
+    selling = [(name, total) for name, total in by_store.items() if currency in total.sums]
+    ranked = sorted(selling, key=lambda store: (-store[1].sums[currency].net_cents, store[0].casefold()))
     return [(name, name.partition(" ")[0][:LABEL_CHARACTERS_MAX], total) for name, total in ranked]

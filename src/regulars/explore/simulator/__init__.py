@@ -1,1 +1,1 @@
-"""The simulator: a phone that shows what was sent to a number, and can reply."""
+"""The SMS simulator: a phone on a page that shows the texts sent to a number, and can reply."""

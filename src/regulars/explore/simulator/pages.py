@@ -1,4 +1,5 @@
-"""The simulator's phones."""
+"""Pages of the SMS simulator: a phone with the texts that were sent to a number, a form to reply as its owner, and the
+effects of the last reply."""
 
 from typing import Any, Final, NamedTuple
 
@@ -38,7 +39,7 @@ QUICK_REPLIES: Final = ("STOP", "START", "HELP", "Arrêtez de m'écrire", "À qu
 
 
 class SimulatedPhone(NamedTuple):
-    """One number's phone; `reference` names it in addresses."""
+    """One number's phone; `reference` is its path segment in the page's address."""
 
     reference: str
     number_hash: bytes
@@ -67,7 +68,7 @@ class SimulatedPhone(NamedTuple):
 
 
 async def show_simulator(visit: Visit) -> Response:
-    """The phone with the most recent message; `q` opens another."""
+    """The phone with the most recent message; with `q` in the address, the phone of that number."""
     search_text = visit.query.get("q", "").strip()
     form = FormState({"q": search_text})
     if search_text:
@@ -79,7 +80,7 @@ async def show_simulator(visit: Visit) -> Response:
 
 def _find_target(visit: Visit, search_text: str, form: FormState) -> str | None:
     if not visit.sees_personal:
-        form.refuse("q", "Your role finds no numbers; choose one of the list.")
+        form.refuse("q", "Your role cannot search for numbers; choose one from the list.")
         return None
     try:
         return visit.url(PATH, read_consent_number(search_text))
@@ -96,10 +97,10 @@ async def _show(visit: Visit, reference: str | None, form: FormState) -> Respons
     async with visit.database.transaction() as tx:
         phones = await list_simulated_phones(tx, visit.organization_id, limit=PHONES_SHOWN)
     async with visit.database.reading() as tx:
-        texting = await _texting(tx, visit)
+        texting = await _load_texting(tx, visit)
         if reference is None and phones:
             reference = phones[0].number_hash.hex()
-        phone = None if reference is None else await _open(tx, visit, reference, texting)
+        phone = None if reference is None else await _load_phone(tx, visit, reference, texting)
     values: dict[str, Any] = {
         "texting": texting,
         "phones": phones,
@@ -110,11 +111,11 @@ async def _show(visit: Visit, reference: str | None, form: FormState) -> Respons
     return render_form(visit, TEMPLATE, form, **values)
 
 
-async def _open(tx: Tx, visit: Visit, reference: str, texting: Texting) -> SimulatedPhone:
-    number, number_hash = await _number(tx, visit, reference, texting)
+async def _load_phone(tx: Tx, visit: Visit, reference: str, texting: Texting) -> SimulatedPhone:
+    number, number_hash = await _find_number(tx, visit, reference, texting)
     lines = await read_conversation(tx, visit.organization_id, number_hash, limit=LINES_SHOWN)
     subscription = await find_by_hash(tx, visit.organization_id, number_hash)
-    last = next((line.reply for line in reversed(lines) if line.reply is not None), None)
+    last_reply = next((line.reply for line in reversed(lines) if line.reply is not None), None)
     customer = None
     if subscription is not None and subscription.profile is not None:
         customer = await find_profile(tx, visit.organization_id, ById(subscription.profile.id))
@@ -126,11 +127,11 @@ async def _open(tx: Tx, visit: Visit, reference: str, texting: Texting) -> Simul
         subscription,
         bool(await find_suppressed(tx, visit.organization_id, [number_hash])),
         customer,
-        [] if last is None else await read_steps(tx, visit, last, subscription),
+        [] if last_reply is None else await read_steps(tx, visit, last_reply, subscription),
     )
 
 
-async def _number(tx: Tx, visit: Visit, reference: str, texting: Texting) -> tuple[str, bytes]:
+async def _find_number(tx: Tx, visit: Visit, reference: str, texting: Texting) -> tuple[str, bytes]:
     """Find a phone number by its hash or, for a user who may see numbers, by the number itself. An unknown number may
     send replies too."""
     if visit.sees_personal and reference.startswith("+"):
@@ -139,7 +140,7 @@ async def _number(tx: Tx, visit: Visit, reference: str, texting: Texting) -> tup
         except InvalidPhoneNumber as error:
             raise PageNotFound(error.detail) from None
         return number, hash_number(texting.secret, number)
-    number_hash = _hash(reference)
+    number_hash = _parse_hash(reference)
     lines = [] if number_hash is None else await read_conversation(tx, visit.organization_id, number_hash, limit=1)
     for line in lines:
         message = line.text or line.reply
@@ -147,33 +148,33 @@ async def _number(tx: Tx, visit: Visit, reference: str, texting: Texting) -> tup
             return message.phone_number, number_hash
     subscription = None if number_hash is None else await find_by_hash(tx, visit.organization_id, number_hash)
     if subscription is None or subscription.state.phone_number is None or number_hash is None:
-        raise PageNotFound("The simulator knows no such number.")
+        raise PageNotFound("The simulator has no phone with this number.")
     return subscription.state.phone_number, number_hash
 
 
-def _hash(reference: str) -> bytes | None:
+def _parse_hash(reference: str) -> bytes | None:
     try:
-        found = bytes.fromhex(reference)
+        number_hash = bytes.fromhex(reference)
     except ValueError:
         return None
-    return found if len(found) == HASH_BYTES else None
+    return number_hash if len(number_hash) == HASH_BYTES else None
 
 
 async def reply(visit: Visit) -> Response:
-    """Receive a reply as if it came from a provider; only if no real provider is connected."""
+    """Process a reply as if an SMS provider had delivered it; refused while a real provider is connected."""
     form = FormState(visit.form)
     body = form.value("text").strip()
     if not body:
-        form.refuse("text", "Write something.")
+        form.refuse("text", "Write a reply.")
     elif len(body) > BODY_CHARACTERS_MAX:
         form.refuse("text", f"At most {BODY_CHARACTERS_MAX} characters; this has {len(body)}.")
     if form.is_refused:
         return await _show(visit, visit.references[0], form)
     async with visit.database.transaction() as tx:
-        texting = await _texting(tx, visit)
+        texting = await _load_texting(tx, visit)
         if texting.provider != "simulator":
             raise Conflict("Texts are sent through a real provider now, so the simulator accepts no replies.")
-        number, number_hash = await _number(tx, visit, visit.references[0], texting)
+        number, number_hash = await _find_number(tx, visit, visit.references[0], texting)
         incoming = IncomingMessage(provider="simulator", provider_id=str(new_uuid()), phone_number=number, body=body)
         received = await receive(tx, visit.organization_id, incoming, texting=texting)
         after = {"meaning": received.meaning.value}
@@ -184,7 +185,7 @@ async def reply(visit: Visit) -> Response:
     return redirect(visit, visit.url(PATH, number_hash.hex()) + "#talk")
 
 
-async def _texting(tx: Tx, visit: Visit) -> Texting:
+async def _load_texting(tx: Tx, visit: Visit) -> Texting:
     texting = await load_texting(tx, visit.organization_id)
     if texting is None:
         raise PageNotFound

@@ -1,4 +1,5 @@
-"""The effects of a reply: ledger entries, ended journeys, the confirmation, webhooks."""
+"""List the effects of a customer's reply for the simulator: consent ledger entries, ended journeys, the confirmation
+text, webhooks."""
 
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -27,7 +28,7 @@ EVENTS_SHOWN: Final = 5
 # Only the newest runs are searched for those that the reply ended.
 RUNS_SEARCHED: Final = 20
 _SECOND: Final = timedelta(seconds=1)
-_HASH_SHOWN: Final = 10
+_HASH_CHARACTERS: Final = 10
 
 
 class TraceStep(NamedTuple):
@@ -40,29 +41,29 @@ class TraceStep(NamedTuple):
 
 
 async def read_steps(tx: Tx, visit: Visit, reply: ReplyRow, subscription: Subscription | None) -> list[TraceStep]:
-    """The effects in order; those that the worker causes appear when it has done its work."""
-    steps = [_received(visit, reply)]
+    """The effects of the reply, in order. The worker causes some of them, so a later call may return more."""
+    steps = [_received_step(visit, reply)]
     if subscription is not None:
         entries = await list_last_entries(tx, visit.organization_id, subscription.id, limit=ENTRIES_SEARCHED)
         message_id = f"reply:{reply.id}"
-        steps += [_entry(visit, subscription, one, reply) for one in entries if _message_of(one) == message_id]
+        steps += [_entry_step(visit, subscription, it, reply) for it in entries if _message_of(it) == message_id]
     if reply.profile_id is not None and reply.decided == "withdrew":
         runs = await list_runs_of_customer(tx, visit.organization_id, reply.profile_id, limit=RUNS_SEARCHED)
         ended = [run for run in runs if run.ended_at is not None and run.ended_at >= reply.received_at]
         names = await name_journeys(tx, visit.organization_id, {run.journey_id for run in ended})
-        steps += [_run(visit, run, names.get(run.journey_id, "a journey"), reply) for run in reversed(ended)]
-    steps += [_answer(visit, text, reply) for text in await list_responses(tx, visit.organization_id, reply.id)]
+        steps += [_run_step(visit, run, names.get(run.journey_id, "a journey"), reply) for run in reversed(ended)]
+    steps += [_response_step(visit, text, reply) for text in await list_responses(tx, visit.organization_id, reply.id)]
     if reply.decided is None:
-        steps.append(_waits(visit, reply))
+        steps.append(_inbox_step(visit, reply))
     if subscription is not None:
         posted = await list_posted(
             tx, visit.organization_id, subscription.id, since=reply.received_at, limit=EVENTS_SHOWN
         )
-        steps += [_event(visit, one, reply) for one in posted]
+        steps += [_event_step(visit, event, reply) for event in posted]
     return steps
 
 
-def _received(visit: Visit, reply: ReplyRow) -> TraceStep:
+def _received_step(visit: Visit, reply: ReplyRow) -> TraceStep:
     body = mask.text(visit, reply.body) or "nothing"
     return TraceStep(
         "message",
@@ -75,25 +76,26 @@ def _received(visit: Visit, reply: ReplyRow) -> TraceStep:
 
 
 def _message_of(entry: LedgerEntry) -> str | None:
+    """The id of the message that caused the ledger entry."""
     if entry.payload is None:
         return None
     payload: dict[str, object] = msgspec.json.decode(entry.payload)
     return str(payload.get("message_id"))
 
 
-def _entry(visit: Visit, subscription: Subscription, entry: LedgerEntry, reply: ReplyRow) -> TraceStep:
+def _entry_step(visit: Visit, subscription: Subscription, entry: LedgerEntry, reply: ReplyRow) -> TraceStep:
     kind = "yes" if entry.kind == "OPT_IN" else "no"
     return TraceStep(
         "consent",
         kind,
         f"{title_of(entry)}: ledger entry {entry.sequence}",
-        f"hash {entry.hash.hex()[:_HASH_SHOWN]}",
+        f"hash {entry.hash.hex()[:_HASH_CHARACTERS]}",
         visit.url("/consent/numbers", SUBSCRIPTION.encode(subscription.id)) + f"#ledger-{entry.sequence}",
         _time_after(entry.received_at, reply),
     )
 
 
-def _run(visit: Visit, run: RunRow, name: str, reply: ReplyRow) -> TraceStep:
+def _run_step(visit: Visit, run: RunRow, name: str, reply: ReplyRow) -> TraceStep:
     url = visit.url("/journeys", JOURNEY.encode(run.journey_id), "runs", RUN.encode(run.id))
     outcome = f"{(run.outcome or 'ended').capitalize()}."
     return TraceStep(
@@ -101,10 +103,10 @@ def _run(visit: Visit, run: RunRow, name: str, reply: ReplyRow) -> TraceStep:
     )
 
 
-def _answer(visit: Visit, text: TextRow, reply: ReplyRow) -> TraceStep:
-    kind = {"stop": "Confirmation", "help": "Answer to HELP"}.get(text.origin_kind, "Answer of a person")
+def _response_step(visit: Visit, text: TextRow, reply: ReplyRow) -> TraceStep:
+    kind = {"stop": "Confirmation", "help": "Response to HELP"}.get(text.origin_kind, "Reply from your team")
     state = label_reason(text.reason) or label_state(text.state)
-    sentence = "The one text a withdrawal allows." if text.origin_kind == "stop" else state.sentence
+    sentence = "The only text that may follow an opt-out." if text.origin_kind == "stop" else state.sentence
     return TraceStep(
         "message",
         "",
@@ -115,38 +117,38 @@ def _answer(visit: Visit, text: TextRow, reply: ReplyRow) -> TraceStep:
     )
 
 
-def _waits(visit: Visit, reply: ReplyRow) -> TraceStep:
+def _inbox_step(visit: Visit, reply: ReplyRow) -> TraceStep:
     sentence = (
-        "The number gets nothing until then." if reply.meaning == "perhaps_stop" else "It changes nothing by itself."
+        "The number gets no texts until then." if reply.meaning == "perhaps_stop" else "Its consent does not change."
     )
     return TraceStep(
         "clock",
         "",
-        "Waits in the inbox for a person",
+        "Waits in the inbox for your team",
         sentence,
         visit.url("/messages/inbox", REPLY.encode(reply.id)),
         "",
     )
 
 
-def _event(visit: Visit, posted: PostedEvent, reply: ReplyRow) -> TraceStep:
+def _event_step(visit: Visit, posted: PostedEvent, reply: ReplyRow) -> TraceStep:
     webhooks = visit.format.count(posted.deliveries, "webhook")
     url = ""
     if posted.delivery_id is not None and visit.may(Action.READ_WEBHOOKS):
         url = visit.url("/webhooks/deliveries", WEBHOOK_DELIVERY.encode(posted.delivery_id))
     return TraceStep(
-        "plug", "", f"{webhooks}: {posted.type}", _arrived(posted), url, _time_after(posted.created_at, reply)
+        "plug", "", f"{webhooks}: {posted.type}", _describe_delivery(posted), url, _time_after(posted.created_at, reply)
     )
 
 
-def _arrived(posted: PostedEvent) -> str:
+def _describe_delivery(posted: PostedEvent) -> str:
     if posted.delivered == posted.deliveries:
         return "Delivered."
     return f"{posted.delivered} of {posted.deliveries} delivered so far."
 
 
 def _time_after(moment: datetime, reply: ReplyRow) -> str:
-    """How long after the reply."""
+    """The time since the reply, such as "+120 ms"; empty if the moment is before it."""
     passed = moment - reply.received_at
     if passed < timedelta(0):
         return ""

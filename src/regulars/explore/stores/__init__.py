@@ -1,1 +1,1 @@
-"""Pages about stores: the list, ranked by sales, and the page of one store."""
+"""Pages about stores: the list, by sales or by name, and the page of one store."""

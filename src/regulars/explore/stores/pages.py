@@ -1,4 +1,4 @@
-"""Pages about stores: the list, by sales or by name, and the page of one store."""
+"""Pages about stores: the list, by sales or by name, its CSV export, and the page of one store."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
@@ -10,14 +10,14 @@ from starlette.responses import Response
 from regulars.accounts.audit.exports import export_csv
 from regulars.analytics.sales_figures import By, read_sales
 from regulars.consent.figures import read_figures
-from regulars.explore.stores.figures import (
+from regulars.explore.stores.store_sales import (
     DAYS,
     RANKED_MAX,
-    StoreFigures,
+    StoreSales,
     first_day,
+    load_store_sales,
+    load_totals,
     rank_stores,
-    read_lines,
-    read_totals,
 )
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, read_reference
@@ -39,7 +39,9 @@ from regulars.web.visit import Visit
 PATH: Final = "/stores"
 FILTERS: Final = (Filter("q", "Find a store", kind="search", placeholder="Name, place or code"),)
 SORTS: Final = ("sales", "name")
+# Sorting by sales needs the totals of all stores, so it is not offered for more than `RANKED_MAX`.
 SORTS_OF_MANY: Final = ("name",)
+# Stores that the export reads at a time.
 CSV_STORES: Final = 500
 LAST_TICKETS: Final = 10
 CSV_HEADER: Final = (
@@ -51,24 +53,24 @@ CSV_HEADER: Final = (
 async def show_stores(visit: Visit) -> Response:
     zone = visit.format.zone
     async with visit.database.reading() as tx:
-        store_count = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
+        store_count = await count_stores(tx, visit.organization_id, count_max=RANKED_MAX + 1)
         view = _view(visit, store_count)
-        found = await _find_stores(tx, visit, view, view.request)
-        page = make_page(view, found.stores, _position)
-        lines = await _lines(tx, visit, page.rows, found.totals)
-        filling = await filled_until(tx, visit.organization_id)
+        stores, totals = await _find_stores(tx, visit, view, view.request)
+        page = make_page(view, stores, _position_of)
+        rows = await _load_rows(tx, visit, page.rows, totals)
+        totals_until = await filled_until(tx, visit.organization_id)
     consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
     return render(
         visit,
         "explore/stores.html",
         view=view,
         page=page,
-        lines=lines,
+        rows=rows,
         store_count=store_count,
         ranked_max=RANKED_MAX,
         further=page.further_url,
         first=first_day(visit.now, zone),
-        filled_until=filling,
+        filled_until=totals_until,
         consent=consent.figures,
     )
 
@@ -81,7 +83,7 @@ def _view(visit: Visit, store_count: int) -> ListView:
 
 class _FoundStores(NamedTuple):
     stores: PageRows[NamedStore]
-    # The totals of these stores; other stores may be included.
+    # The totals of at least these stores.
     totals: Mapping[UUID, PerCurrency]
 
 
@@ -90,48 +92,49 @@ async def _find_stores(tx: Tx, visit: Visit, view: ListView, page: PageRequest) 
     zone = visit.format.zone
     if view.sort == "name":
         named = await list_by_name(tx, visit.organization_id, page, text=text)
-        ids = [one.store.id for one in named]
+        ids = [named_store.store.id for named_store in named]
         return _FoundStores(
-            named, await read_totals(tx, visit.organization_id, now=visit.now, zone=zone, store_ids=ids)
+            named, await load_totals(tx, visit.organization_id, now=visit.now, zone=zone, store_ids=ids)
         )
-    totals = await read_totals(tx, visit.organization_id, now=visit.now, zone=zone)
+    totals = await load_totals(tx, visit.organization_id, now=visit.now, zone=zone)
     ranked = await rank_stores(tx, visit.organization_id, text=text, totals=totals)
-    return _FoundStores(page_of([NamedStore(store, (str(store.id),)) for store in ranked], page, _position), totals)
+    return _FoundStores(page_of([NamedStore(store, (str(store.id),)) for store in ranked], page, _position_of), totals)
 
 
-def _position(one: NamedStore) -> Position:
-    return one.position
+def _position_of(named: NamedStore) -> Position:
+    return named.position
 
 
-async def _lines(
+async def _load_rows(
     tx: Tx, visit: Visit, stores: Sequence[NamedStore], totals: Mapping[UUID, PerCurrency]
-) -> list[StoreFigures]:
-    found = [one.store for one in stores]
-    return await read_lines(tx, visit.organization_id, found, totals=totals, now=visit.now, zone=visit.format.zone)
+) -> list[StoreSales]:
+    zone, plain = visit.format.zone, [named.store for named in stores]
+    return await load_store_sales(tx, visit.organization_id, plain, totals=totals, now=visit.now, zone=zone)
 
 
 async def export_stores(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        store_count = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
+        store_count = await count_stores(tx, visit.organization_id, count_max=RANKED_MAX + 1)
     view = _view(visit, store_count)
 
-    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[NamedStore, StoreFigures]]:
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[NamedStore, StoreSales]]:
         stores, totals = await _find_stores(tx, visit, view, page)
-        lines = PageRows(zip(stores, await _lines(tx, visit, stores, totals), strict=True))
-        lines.ended_at = stores.ended_at
-        return lines
+        rows = PageRows(zip(stores, await _load_rows(tx, visit, stores, totals), strict=True))
+        rows.ended_at = stores.ended_at
+        return rows
 
-    found = walk(visit.database.reading, fetch, lambda one: one[0].position, limit=CSV_STORES)
-    rows = (row async for _, line in found for row in _csv_rows_of(line))
-    return export_csv(visit, "stores.export", "stores.csv", CSV_HEADER, rows)
+    all_stores = walk(visit.database.reading, fetch, lambda pair: pair[0].position, limit=CSV_STORES)
+    csv_rows = (row async for _, sales in all_stores for row in _csv_rows_of(sales))
+    return export_csv(visit, "stores.export", "stores.csv", CSV_HEADER, csv_rows)
 
 
-def _csv_rows_of(line: StoreFigures) -> Iterator[list[str]]:
-    start = [STORE.encode(line.store.id), line.store.external_id, line.store.name or ""]
-    for currency, sums in line.total.by_size():
-        figures = (sums.net_cents, sums.gross_cents, sums.returned_cents, sums.tickets, sums.returns)
-        yield [*start, currency, *map(str, figures), str(sums.identified)]
-    if not line.total.sums:
+def _csv_rows_of(sales: StoreSales) -> Iterator[list[str]]:
+    """One row for each currency."""
+    start = [STORE.encode(sales.store.id), sales.store.external_id, sales.store.name or ""]
+    for currency, sums in sales.total.by_size():
+        numbers = (sums.net_cents, sums.gross_cents, sums.returned_cents, sums.tickets, sums.returns, sums.identified)
+        yield [*start, currency, *map(str, numbers)]
+    if not sales.total.sums:
         yield [*start, "", *["0"] * 6]
 
 
@@ -145,11 +148,12 @@ async def show_store(visit: Visit) -> Response:
             raise PageNotFound("No store of this organization has this id.")
         sales = await read_sales(tx, visit.organization_id, first=first, last=today, by=By.DAY, store_ids=[store.id])
         activities = await read_store_activity(tx, visit.organization_id, [store.id], now=visit.now, zone=zone)
-        last = await list_tickets(
+        last_tickets = await list_tickets(
             tx, visit.organization_id, TicketFilters(store_id=store.id), PageRequest(LAST_TICKETS)
         )
     activity = activities[store.id]
-    span = range(min([*activity.usual, *activity.today, 9]), 24)
+    # The chart begins at 9:00, or at the first hour with tickets if that is earlier.
+    hour_range = range(min([*activity.usual, *activity.today, 9]), 24)
     return render(
         visit,
         "explore/store.html",
@@ -158,17 +162,17 @@ async def show_store(visit: Visit) -> Response:
         total=sales.total,
         first=first,
         activity=activity,
-        columns=hours([activity.today.get(h, 0) for h in span], [activity.usual.get(h, 0.0) for h in span]),
+        columns=hours([activity.today.get(h, 0) for h in hour_range], [activity.usual.get(h, 0.0) for h in hour_range]),
         charts=[(currency, _chart(visit.format, sales.rows, currency)) for currency, _ in sales.total.by_size()],
-        tickets=last,
+        tickets=last_tickets,
         tickets_url=visit.url("/tickets") + f"?store={STORE.encode(store.id)}",
         filled_until=sales.progress.filled_until,
     )
 
 
 def _chart(formats: Format, days: Mapping[date, PerCurrency], currency: str) -> object:
-    sums = [total.sums.get(currency) for total in days.values()]
-    net = [0 if one is None else one.net_cents for one in sums]
+    sums_by_day = [total.sums.get(currency) for total in days.values()]
+    net = [0 if sums is None else sums.net_cents for sums in sums_by_day]
     titles = [
         f"{formats.day(day)}: {formats.money_rounded(cents, currency)}" for day, cents in zip(days, net, strict=True)
     ]

@@ -1,1 +1,1 @@
-"""The pages of the area Integrate."""
+"""The pages of the navigation area "Integrate"."""

@@ -1,4 +1,4 @@
-"""Pages about API keys: the list, creating a key, which is shown once, and revoking one."""
+"""Pages about API keys: list them, create a key (its secret is shown once), and revoke a key."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _NO_COUNTS: Final = Counts()
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """A key with its responses of the last 24 hours."""
+    """An API key, with the number of its requests and errors in the last 24 hours."""
 
     key: ApiKey
     identifier: str
@@ -64,20 +64,20 @@ class _KeyPages:
 
     async def list(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
-            shown = await self._keys(tx, visit)
-        live = [one for one in shown if one.key.revoked_at is None]
-        revoked = [one for one in shown if one.key.revoked_at is not None]
+            views = await self._load_keys(tx, visit)
+        live = [view for view in views if view.key.revoked_at is None]
+        revoked = [view for view in views if view.key.revoked_at is not None]
         return render(visit, "integrate/keys.html", keys=[*live, *revoked], live=len(live))
 
     async def new(self, visit: Visit) -> Response:
         return render(
-            visit, "integrate/new_key.html", form=FormState({"permission": "ingest"}), choices=_choices(visit)
+            visit, "integrate/new_key.html", form=FormState({"permission": "ingest"}), choices=_list_permissions(visit)
         )
 
     async def create(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
-        choices = _choices(visit)
+        choices = _list_permissions(visit)
         permission = form.choice("permission", [value for value, _, _ in choices])
         if form.is_refused:
             return refused(visit, "integrate/new_key.html", form, choices=choices)
@@ -87,7 +87,7 @@ class _KeyPages:
             )
             subject, after = API_KEY.encode(key.id), {"name": name, "permission": permission}
             await record(tx, visit.organization_id, actor_of(visit), "key.create", subject, after=after)
-        # The next page shows the new key once. The redirect carries it together with its id, so that no other page
+        # The next page shows the new key once. The cookie has the key with its id, so that only the page of this key
         # shows it.
         identifier = API_KEY.encode(key.id)
         return redirect(visit, visit.url(PATH, identifier), reveal=f"{identifier} {secret}")
@@ -103,13 +103,13 @@ class _KeyPages:
 
     async def ask_to_revoke(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
-            shown = await self._revocable(tx, visit)
+            shown = await self._find_revocable_key(tx, visit)
         return render(visit, "integrate/revoke_key.html", shown=shown, form=FormState())
 
     async def revoke(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         async with visit.database.reading() as tx:
-            shown = await self._revocable(tx, visit)
+            shown = await self._find_revocable_key(tx, visit)
         if shown.state == "live" and not form.is_checked("sure"):
             form.refuse("sure", "Tick this if nothing uses the key any more.")
             return refused(visit, "integrate/revoke_key.html", form, shown=shown)
@@ -117,22 +117,22 @@ class _KeyPages:
             await manage.revoke_key(tx.connection, shown.key.id)
             before = {"name": shown.key.name}
             await record(tx, visit.organization_id, actor_of(visit), "key.revoke", shown.identifier, before=before)
-        return redirect(visit, visit.url(PATH), done=f"{shown.key.name} is revoked; within a second it is refused.")
+        return redirect(visit, visit.url(PATH), done=f"{shown.key.name} is revoked and stops working within a second.")
 
-    async def _keys(self, tx: Tx, visit: Visit) -> Sequence[KeyView]:
+    async def _load_keys(self, tx: Tx, visit: Visit) -> Sequence[KeyView]:
         counts = await count_answers(tx, visit.organization_id)
         keys = await manage.list_keys(tx.connection, visit.organization_id)
-        return [_shown(visit, key, counts.get(key.id, _NO_COUNTS)) for key in reversed(keys)]
+        return [_make_view(visit, key, counts.get(key.id, _NO_COUNTS)) for key in reversed(keys)]
 
     async def _find_key_of_address(self, tx: Tx, visit: Visit) -> KeyView:
         """The key whose id is in the page's address, if it belongs to this organization."""
         identifier: UUID | None = API_KEY.decode(visit.references[0])
-        for shown in await self._keys(tx, visit):
+        for shown in await self._load_keys(tx, visit):
             if shown.key.id == identifier:
                 return shown
         raise PageNotFound("This organization has no such key.")
 
-    async def _revocable(self, tx: Tx, visit: Visit) -> KeyView:
+    async def _find_revocable_key(self, tx: Tx, visit: Visit) -> KeyView:
         shown = await self._find_key_of_address(tx, visit)
         if shown.key.permission is Permission.FULL:
             visit.require(Action.MANAGE_FULL_KEYS)
@@ -141,19 +141,19 @@ class _KeyPages:
         return shown
 
 
-def _shown(visit: Visit, key: ApiKey, counts: Counts) -> KeyView:
+def _make_view(visit: Visit, key: ApiKey, counts: Counts) -> KeyView:
     may_revoke = key.revoked_at is None and (key.permission is Permission.INGEST or visit.may(Action.MANAGE_FULL_KEYS))
     return KeyView(key, API_KEY.encode(key.id), counts, may_revoke)
 
 
-def _choices(visit: Visit) -> list[tuple[str, str, str]]:
+def _list_permissions(visit: Visit) -> list[tuple[str, str, str]]:
     choices = [
         (
             "ingest",
             "Ingest only",
             (
-                "For tills, which may lose it: it writes and reads stores. Outcomes tell it whether a number is"
-                " subscribed and whether a customer or ticket is known, and nothing else that was stored before."
+                "For tills, where a key may leak. It sends all data, but reads only stores. Responses reveal whether a"
+                " number is subscribed and whether a customer or ticket is known, and nothing else."
             ),
         )
     ]

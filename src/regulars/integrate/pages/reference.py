@@ -1,4 +1,4 @@
-"""The API reference, in the frame of the application."""
+"""The API reference for signed-in users, with the navigation of the application; one page for each subject."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -19,8 +19,8 @@ from regulars.webhooks.event_reference import EVENTS
 
 PATH = "/reference"
 SCHEMAS = "schemas"
-# Placeholder in the curl commands for the address that the user's browser uses.
-ANY_ADDRESS = "http://server.invalid"
+# Stands for the server's address in the parsed reference; each page replaces it by the address that the browser uses.
+DUMMY_URL = "http://server.invalid"
 
 
 def pages(api_routes: Sequence[Route], *, public_url: str | None) -> tuple[Page, ...]:
@@ -32,7 +32,7 @@ def pages(api_routes: Sequence[Route], *, public_url: str | None) -> tuple[Page,
 
 
 class _ReferencePages:
-    """The pages of the reference. The OpenAPI document is parsed once; a page shows one subject of it."""
+    """The table of contents, and a page for each subject. The OpenAPI document is parsed once."""
 
     def __init__(self, api_routes: Sequence[Route], public_url: str | None) -> None:
         self._api_routes = api_routes
@@ -40,14 +40,14 @@ class _ReferencePages:
 
     @cached_property
     def _reference(self) -> reference.Reference:
-        return reference.read_reference(openapi.build(self._api_routes, server_url=ANY_ADDRESS, events=EVENTS))
+        return reference.read_reference(openapi.build(self._api_routes, server_url=DUMMY_URL, events=EVENTS))
 
     async def contents(self, visit: Visit) -> Response:
         return self._page(visit, None)
 
     async def subject(self, visit: Visit) -> Response:
         anchor = visit.references[0]
-        if anchor != SCHEMAS and _subject(self._reference, anchor) is None:
+        if anchor != SCHEMAS and _find_subject(self._reference, anchor) is None:
             raise PageNotFound("The API has no such subject.")
         return self._page(visit, anchor)
 
@@ -59,21 +59,21 @@ class _ReferencePages:
             visit,
             "integrate/reference.html",
             reference=self._reference,
-            subject=_subject(self._reference, anchor),
+            subject=_find_subject(self._reference, anchor),
             anchor=anchor,
             address=address,
-            any_address=ANY_ADDRESS,
-            in_languages=lambda operation: _in_languages(operation, address),
+            any_address=DUMMY_URL,
+            in_languages=lambda operation: _list_samples(operation, address),
             inline=inline,
             paragraphs=paragraphs,
         )
 
 
-def _subject(document: reference.Reference, anchor: str | None) -> reference.ReferenceSubject | None:
+def _find_subject(document: reference.Reference, anchor: str | None) -> reference.ReferenceSubject | None:
     return next((subject for subject in document.subjects if subject.anchor == anchor), None)
 
 
-def _in_languages(operation: reference.Operation, address: str) -> list[CodeSample]:
-    """The call with curl and as a program in each language, with the address that the user's browser uses."""
+def _list_samples(operation: reference.Operation, address: str) -> list[CodeSample]:
+    """The call as a curl command and as a program in each language, with the address that the browser uses."""
     samples = [CodeSample("curl", operation.curl), *operation.samples]
-    return [CodeSample(language, text.replace(ANY_ADDRESS, address)) for language, text in samples]
+    return [CodeSample(language, text.replace(DUMMY_URL, address)) for language, text in samples]

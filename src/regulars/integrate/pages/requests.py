@@ -1,4 +1,5 @@
-"""Pages about the request log: the last responses of the API, newest first, and one of them with its body."""
+"""Pages about the request log: the last requests to the API, newest first, and the page of one request with its error
+response."""
 
 import json
 from dataclasses import dataclass
@@ -27,12 +28,12 @@ from regulars.web.visit import Visit
 
 PATH: Final = "/requests"
 # Fields whose keys the caller chooses, so that the keys may be personal data.
-_OPEN_MAPS: Final = ("attributes.", "properties.")
+_MAPS_OF_CALLER: Final = ("attributes.", "properties.")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """The limits of the log, which a sentence on the page names."""
+class LogLimits:
+    """The limits of the log that the page states."""
 
     days: int = RETENTION.days
     per_key: int = ENTRIES_PER_KEY_MAX
@@ -41,12 +42,12 @@ class Bounds:
 
 def pages() -> tuple[Page, ...]:
     return (
-        Page(path=PATH, needs=Action.READ_REQUEST_LOG, handle=_list),
-        Page(path=f"{PATH}/{{entry}}", needs=Action.READ_REQUEST_LOG, handle=_show),
+        Page(path=PATH, needs=Action.READ_REQUEST_LOG, handle=_list_requests),
+        Page(path=f"{PATH}/{{entry}}", needs=Action.READ_REQUEST_LOG, handle=_show_request),
     )
 
 
-async def _list(visit: Visit) -> Response:
+async def _list_requests(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         keys = {key.id: key for key in await manage.list_keys(tx.connection, visit.organization_id)}
         view = read_view(
@@ -56,24 +57,24 @@ async def _list(visit: Visit) -> Response:
             filters=(
                 Filter(
                     "kind",
-                    "Answers",
+                    "Response",
                     ((ResponseFilter.REFUSED, "Refused"), (ResponseFilter.FAILED, "Failed on our side")),
                 ),
                 Filter("key", "Key", tuple((API_KEY.encode(key.id), key.name) for key in keys.values())),
             ),
         )
-        found = await list_answers(
+        requests = await list_answers(
             tx,
             visit.organization_id,
             view.request,
             kind=ResponseFilter(view.value("kind") or ResponseFilter.ALL),
             api_key_id=API_KEY.decode(view.value("key")),
         )
-    page = make_page(view, found)
-    return render(visit, "integrate/requests.html", view=view, page=page, keys=keys, bounds=Bounds())
+    page = make_page(view, requests)
+    return render(visit, "integrate/requests.html", view=view, page=page, keys=keys, bounds=LogLimits())
 
 
-async def _show(visit: Visit) -> Response:
+async def _show_request(visit: Visit) -> Response:
     try:
         identifier = UUID(visit.references[0])
     except ValueError:
@@ -82,35 +83,38 @@ async def _show(visit: Visit) -> Response:
         entry = await find_answer(tx, visit.organization_id, identifier)
         keys = {key.id: key for key in await manage.list_keys(tx.connection, visit.organization_id)}
     if entry is None:
-        raise PageNotFound("This answer is no longer in the log, which keeps the last of each key for seven days.")
+        raise PageNotFound("This request is no longer in the log, which has the last requests of seven days.")
     return render(
         visit,
         "integrate/request.html",
         entry=entry,
         key=keys.get(entry.api_key_id),
         key_id=API_KEY.encode(entry.api_key_id),
-        problem=_problem(visit, entry),
-        bounds=Bounds(),
+        problem=_format_problem(visit, entry),
+        bounds=LogLimits(),
     )
 
 
-def _problem(visit: Visit, entry: RequestLogEntry) -> str | None:
-    """The body of the refusal. It never quotes a value; the names of a customer's attributes are masked too."""
+def _format_problem(visit: Visit, entry: RequestLogEntry) -> str | None:
+    """The body of the error response as JSON. It never contains a value that was sent; attribute names, which may be
+    personal data too, are masked for users who may not see them."""
     if entry.problem is None:
         return None
     problem: dict[str, Any] = json.loads(entry.problem)
     if not visit.sees_personal:
-        problem = masked_problem(problem)
+        problem = mask_problem(problem)
     return json.dumps(problem, indent=2, ensure_ascii=False)
 
 
-def masked_problem(problem: dict[str, Any]) -> dict[str, Any]:
-    names = [str(error.get("field", "")) for error in problem.get("errors", ())]
-    shown = json.dumps(problem, ensure_ascii=False)
-    for name in sorted(names, key=len, reverse=True):
-        for prefix in _OPEN_MAPS:
-            before, found, member = name.partition(prefix)
-            if found and member:
-                shown = shown.replace(json.dumps(name, ensure_ascii=False)[1:-1], before + prefix + HIDDEN)
-    masked: dict[str, Any] = json.loads(shown)
+def mask_problem(problem: dict[str, Any]) -> dict[str, Any]:
+    """Replace attribute and property names in the fields that the errors name."""
+    fields = [str(error.get("field", "")) for error in problem.get("errors", ())]
+    text = json.dumps(problem, ensure_ascii=False)
+    # A field may be the beginning of another one, so the longest is replaced first.
+    for field in sorted(fields, key=len, reverse=True):
+        for prefix in _MAPS_OF_CALLER:
+            before, separator, key = field.partition(prefix)
+            if separator and key:
+                text = text.replace(json.dumps(field, ensure_ascii=False)[1:-1], before + prefix + HIDDEN)
+    masked: dict[str, Any] = json.loads(text)
     return masked

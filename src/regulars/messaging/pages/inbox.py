@@ -81,7 +81,7 @@ async def ask_to_withdraw(visit: Visit) -> Response:
 async def withdraw(finders: OriginFinders, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         number_hash = (await _find_reply_in_path(tx, visit)).number_hash
-    response = await _decide(finders, visit, is_stop=True, done="Withdrawn; nothing more is sent to this number.")
+    response = await _decide(finders, visit, is_stop=True, done="Opted out. This number gets no more texts.")
     # As for every withdrawal, the response waits until no text to the number is in flight.
     await wait_for_texts_in_flight(visit.database, visit.organization_id, [number_hash])
     return response

@@ -54,7 +54,7 @@ def filters(visit: Visit) -> tuple[Filter, ...]:
     return (
         Filter("q", "Find a number or a message", kind="search", placeholder=placeholder),
         Filter("direction", "Direction", (("sent", "Sent"), ("received", "Received"))),
-        Filter("state", "State", (*states, (UNDECIDED, "Waits for a person"))),
+        Filter("state", "State", (*states, (UNDECIDED, "Waits for your team"))),
         Filter("reason", "Reason", tuple((reason.value, label.name) for reason, label in REASONS.items())),
         Filter("from", "From", kind="date"),
         Filter("to", "To", kind="date"),

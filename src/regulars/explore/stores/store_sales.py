@@ -1,7 +1,7 @@
-"""The sales of each store in recent days, for the list.
+"""Load the sales of each store in the last 30 days, for the list of stores.
 
-Up to a thousand stores can be ranked by sales. More stores are listed by name: a ranking needs the totals of all
-stores, a page of names only those of the page.
+The list can be ranked by sales only for up to a thousand stores, because a ranking needs the totals of all stores. More
+stores are listed by name, which needs only the totals of the stores on the page.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ RANKED_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFigures:
+class StoreSales:
     store: Store
     total: PerCurrency
     activity: StoreActivity
@@ -39,10 +39,10 @@ def first_day(now: datetime, zone: ZoneInfo) -> date:
     return now.astimezone(zone).date() - timedelta(days=DAYS - 1)
 
 
-async def read_totals(
+async def load_totals(
     tx: Tx, organization_id: UUID, *, now: datetime, zone: ZoneInfo, store_ids: Sequence[UUID] | None = None
 ) -> Mapping[UUID, PerCurrency]:
-    """The recent sales of these stores, or of all."""
+    """The sales of these stores in the last 30 days; of all stores if `store_ids` is None."""
     today = now.astimezone(zone).date()
     sales = await read_sales(
         tx, organization_id, first=first_day(now, zone), last=today, by=By.STORE, store_ids=store_ids
@@ -50,7 +50,7 @@ async def read_totals(
     return sales.rows
 
 
-async def read_lines(
+async def load_store_sales(
     tx: Tx,
     organization_id: UUID,
     stores: Sequence[Store],
@@ -58,12 +58,12 @@ async def read_lines(
     totals: Mapping[UUID, PerCurrency],
     now: datetime,
     zone: ZoneInfo,
-) -> list[StoreFigures]:
-    """The figures of these stores, in the order given."""
+) -> list[StoreSales]:
+    """The totals and the activity of these stores, in their order."""
     ids = [store.id for store in stores]
     activities = await read_store_activity(tx, organization_id, ids, now=now, zone=zone)
     return [
-        StoreFigures(store=store, total=totals.get(store.id, PerCurrency()), activity=activities[store.id])
+        StoreSales(store=store, total=totals.get(store.id, PerCurrency()), activity=activities[store.id])
         for store in stores
     ]
 
@@ -71,15 +71,15 @@ async def read_lines(
 async def rank_stores(tx: Tx, organization_id: UUID, *, text: str, totals: Mapping[UUID, PerCurrency]) -> list[Store]:
     """The stores with the text in their name, town or code, ranked by sales."""
     stores = await list_stores(tx, organization_id, after=None, limit=RANKED_MAX)
-    sold = {store.id: _largest(totals.get(store.id, PerCurrency())) for store in stores}
-    # Amounts of different currencies cannot be compared: the currency of most stores comes first, and within a currency
-    # the larger sum.
-    stores_of = Counter(currency for currency, _ in sold.values())
-    matching = [store for store in stores if text.casefold() in _searchable(store)]
+    sales = {store.id: _find_main_currency(totals.get(store.id, PerCurrency())) for store in stores}
+    # Amounts in different currencies cannot be compared. So stores are grouped by currency, the currency of most stores
+    # first, and ranked by amount within a currency.
+    stores_per_currency = Counter(currency for currency, _ in sales.values())
+    matching = [store for store in stores if text.casefold() in _search_text_of(store)]
 
     def rank(store: Store) -> tuple[bool, int, str, int, str]:
-        currency, net_cents = sold[store.id]
-        return not currency, -stores_of[currency], currency, -net_cents, name_of(store)
+        currency, net_cents = sales[store.id]
+        return not currency, -stores_per_currency[currency], currency, -net_cents, name_of(store)
 
     return sorted(matching, key=rank)
 
@@ -88,12 +88,12 @@ def name_of(store: Store) -> str:
     return store.name or store.external_id
 
 
-def _largest(total: PerCurrency) -> tuple[str, int]:
-    """The currency with most sales of a store, and the amount; a store without tickets sorts last."""
+def _find_main_currency(total: PerCurrency) -> tuple[str, int]:
+    """The currency with the store's largest net sales, and the amount; no currency for a store without tickets."""
     return next(((currency, sums.net_cents) for currency, sums in total.by_size()), ("", 0))
 
 
-def _searchable(store: Store) -> str:
+def _search_text_of(store: Store) -> str:
     address = store.address
-    place = "" if address is None else f"{address.locality} {address.postal_code}"
-    return f"{store.name or ''} {store.external_id} {STORE.encode(store.id)} {place}".casefold()
+    town = "" if address is None else f"{address.locality} {address.postal_code}"
+    return f"{store.name or ''} {store.external_id} {STORE.encode(store.id)} {town}".casefold()

@@ -1,5 +1,5 @@
-"""The figures of the home page: a period, the period before it, the usual tickets of each store, and what needs
-attention."""
+"""Load the data of the home page: the sales of a period and of the period before it, the activity of each store, and
+what needs attention."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ from regulars.stores.model import Store
 from regulars.webhooks.model import EndpointStatus
 from regulars.work.outbox import BEHIND_MIN, behind_since
 
+# The days of each period.
 PERIODS: Final = {"today": 1, "7d": 7, "30d": 30, "12m": 365}
 STORES_MAX: Final = 500
 # Collisions and undecided replies are counted up to this number each.
@@ -40,8 +41,9 @@ class JourneyNeedingAttention(NamedTuple):
     parked: int
     # Customers who are in the journey now.
     inside: int
-    # Runs that wait at a branch whose condition cannot be evaluated; and the reasons by branch, or by `filter`.
+    # Customers who wait at a branch whose condition cannot be evaluated.
     at_fault: int
+    # Why a condition cannot be evaluated, by its branch, or by `filter` for the entry filter.
     unjudgeable: Mapping[str, str]
 
 
@@ -57,10 +59,11 @@ class StoreStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeOverview:
-    # All days of the chart, also those without a ticket.
+    # The sales of each day of the chart, also of days without a ticket.
     days: Mapping[date, PerCurrency]
-    # The same days by the name of the store, if the chart shows stores.
+    # The sales of these days by the name of the store; empty unless the chart shows stores.
     by_store: Mapping[str, PerCurrency]
+    # The sales of the period, and of the period of the same length before it.
     total: PerCurrency
     before: PerCurrency
     today: PerCurrency
@@ -74,18 +77,19 @@ class HomeOverview:
     # The SMS settings while all texts are on hold.
     held: Texting | None
     webhooks: list[EndpointStatus]
+    # The number of today's texts by their state.
     texts: dict[str, int]
-    # Those that need attention.
+    # Journeys and campaigns that need attention.
     journeys: list[JourneyNeedingAttention]
     campaigns: list[CampaignInNeed]
-    # While the totals of earlier tickets are still being computed: how far that has come.
+    # Set while the totals of older tickets are still being computed: tickets up to this time are included.
     filled_until: datetime | None
-    # While tickets wait to be counted: those received up to then are in the figures.
+    # Set while new tickets wait to be counted: tickets received up to this time are included.
     counted_until: datetime | None
 
     @property
     def silent(self) -> list[StoreStatus]:
-        return [line for line in self.stores if line.activity.is_silent]
+        return [status for status in self.stores if status.activity.is_silent]
 
 
 async def read_overview(
@@ -100,7 +104,7 @@ async def read_overview(
 ) -> HomeOverview:
     today = now.astimezone(zone).date()
     length = PERIODS[period]
-    # For a single day the chart shows thirty days; the figures above it are still those of the day.
+    # For a short period the chart still shows thirty days; the totals above it are those of the period.
     days_shown = max(length, 30)
     oldest = today - timedelta(days=max(days_shown, 2 * length) - 1)
     sales = await read_sales(tx, organization_id, first=oldest, last=today, by=By.DAY)
@@ -109,20 +113,20 @@ async def read_overview(
     activities = await read_store_activity(
         tx, organization_id, [store.id for store in stores[:STORES_MAX]], now=now, zone=zone
     )
-    lines = [StoreStatus(store=store, activity=activities[store.id]) for store in stores[:STORES_MAX]]
+    statuses = [StoreStatus(store=store, activity=activities[store.id]) for store in stores[:STORES_MAX]]
     texting = await load_texting(tx, organization_id)
     counts = (await count_answers(tx, organization_id)).values()
     has_tickets = any(total.sums for total in days.values())
     return HomeOverview(
         days=days,
-        by_store=await _sum_stores(tx, organization_id, first=min(days), last=today) if with_stores else {},
-        total=_sum(sales.rows, today - timedelta(days=length - 1), today),
-        before=_sum(sales.rows, today - timedelta(days=2 * length - 1), today - timedelta(days=length)),
-        today=_sum(sales.rows, today, today),
+        by_store=await _sum_by_store(tx, organization_id, first=min(days), last=today) if with_stores else {},
+        total=_sum_days(sales.rows, today - timedelta(days=length - 1), today),
+        before=_sum_days(sales.rows, today - timedelta(days=2 * length - 1), today - timedelta(days=length)),
+        today=_sum_days(sales.rows, today, today),
         # Silent stores first, then by name.
-        stores=sorted(lines, key=lambda line: (not line.activity.is_silent, line.name.casefold())),
+        stores=sorted(statuses, key=lambda status: (not status.activity.is_silent, status.name.casefold())),
         has_more_stores=len(stores) > STORES_MAX,
-        answers=Counts(sum(one.answers for one in counts), sum(one.refusals for one in counts)),
+        answers=Counts(sum(of_key.answers for of_key in counts), sum(of_key.refusals for of_key in counts)),
         texts=await count_texts_by_state(tx, organization_id, today),
         journeys=await find_journeys_needing_attention(tx, organization_id),
         campaigns=await find_in_need(tx, organization_id, is_held=texting is not None and texting.is_held),
@@ -149,20 +153,20 @@ async def find_journeys_needing_attention(tx: Tx, organization_id: UUID) -> list
         for row in journeys
         if row.state == "paused" or row.id in parked or row.id in at_fault or row.id in unjudgeable
     ]
-    sums = await load_total_stats(tx, organization_id, [row.id for row in rows])
-    lines = [
+    stats = await load_total_stats(tx, organization_id, [row.id for row in rows])
+    summaries = [
         JourneyNeedingAttention(
-            row, parked.get(row.id, 0), sums[row.id].active_runs, at_fault.get(row.id, 0), unjudgeable.get(row.id, {})
+            row, parked.get(row.id, 0), stats[row.id].active_runs, at_fault.get(row.id, 0), unjudgeable.get(row.id, {})
         )
         for row in rows
     ]
-    return [line for line in lines if line.parked or line.inside or line.unjudgeable]
+    return [journey for journey in summaries if journey.parked or journey.inside or journey.unjudgeable]
 
 
-async def _sum_stores(tx: Tx, organization_id: UUID, *, first: date, last: date) -> dict[str, PerCurrency]:
+async def _sum_by_store(tx: Tx, organization_id: UUID, *, first: date, last: date) -> dict[str, PerCurrency]:
     sales = await read_sales(tx, organization_id, first=first, last=last, by=By.STORE)
     names = await name_stores(tx, organization_id, sales.rows)
-    # Two stores may have the same name.
+    # Stores with the same name are added up.
     by_name: dict[str, PerCurrency] = {}
     for store_id, total in sales.rows.items():
         name = names[store_id]
@@ -170,5 +174,5 @@ async def _sum_stores(tx: Tx, organization_id: UUID, *, first: date, last: date)
     return by_name
 
 
-def _sum(days: Mapping[date, PerCurrency], first: date, last: date) -> PerCurrency:
+def _sum_days(days: Mapping[date, PerCurrency], first: date, last: date) -> PerCurrency:
     return add_totals(total for day, total in days.items() if first <= day <= last)

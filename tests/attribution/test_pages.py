@@ -67,13 +67,13 @@ def test_each_result_has_one_state_in_words(shop, analyst):
         "Unclear": "No effect shown",
         "Small": "Too few",
         "Running": "Window open",
-        "Just over": "Window open",
+        "Just over": "Being computed",
         "Whole audience": "No holdout",
     }
     words = text_of(page)
     assert "9 buyers in the smaller group, 100 needed" in words
     assert "result on" in words
-    assert "the result is being computed" in words
+    assert "Being computed the window has closed" in words
     assert rows["Small"]["extra_net_cents"] == ""
     assert int(rows["Measured"]["extra_low_cents"]) > 0 > int(rows["Unclear"]["extra_low_cents"])
     final = text_of(analyst.get(PATH, state="final").text)

@@ -18,6 +18,7 @@ DEFINITIONS: Final = (
     ("Provisional", "Returns can still change it."),
     ("Final", "30 days after the window closed. It does not change any more."),
     ("Window open", "Sales are still counted. No result yet."),
+    ("Being computed", "The window has closed. The result follows shortly."),
     (
         "Too few",
         f"Under {BUYERS_MIN} buyers are expected in the smaller group, so a few baskets would decide the result.",

@@ -16,6 +16,7 @@ _BADGES: Final = {
     "provisional": ("Provisional", "pending", "pending"),
     "unclear": ("No effect shown", "none", "none"),
     "open": ("Window open", "info", "clock"),
+    "computing": ("Being computed", "info", "pending"),
     "too_few": ("Too few", "warn", "alert"),
     "no_holdout": ("No holdout", "none", "blocked"),
 }
@@ -87,23 +88,23 @@ def view_lifts(formats: Format, lifts: Sequence[Lift], currency: str) -> LiftVie
 def view_verdict(formats: Format, verdict: Verdict, currency: str) -> LiftView:
     if verdict.estimate is not None:
         return _view_estimate(formats, verdict, verdict.estimate, currency)
-    note = "extra net unknown"
+    badge, note = verdict.state, "extra net unknown"
     if verdict.state == "open":
-        note = _describe_wait(formats, verdict.lifts)
+        badge, note = _describe_wait(formats, verdict.lifts)
     elif verdict.state == "too_few":
         expected = max((it.expected_buyers for it in verdict.lifts if it.currency == currency), default=0.0)
         note = f"{formats.number(int(expected))} buyers in the smaller group, {BUYERS_MIN} needed"
-    return LiftView(verdict.state, *_BADGES[verdict.state], note, _PLACEHOLDERS[verdict.state])
+    return LiftView(verdict.state, *_BADGES[badge], note, _PLACEHOLDERS[verdict.state])
 
 
-def _describe_wait(formats: Format, lifts: Sequence[Lift]) -> str:
-    """When the first result is expected: shortly after the first window closes."""
+def _describe_wait(formats: Format, lifts: Sequence[Lift]) -> tuple[str, str]:
+    """The badge, and when the first result is expected: shortly after the first window closes."""
     last_day = min((it.last_day for it in lifts if it.last_day is not None), default=None)
     if last_day is None:
-        return "sales are still counted"
+        return "open", "sales are still counted"
     if last_day < formats.today:
-        return "the result is being computed"
-    return f"result on {formats.day(last_day + timedelta(days=1))}"
+        return "computing", "the window has closed"
+    return "open", f"result on {formats.day(last_day + timedelta(days=1))}"
 
 
 def _view_estimate(formats: Format, verdict: Verdict, extra: EffectEstimate, currency: str) -> LiftView:

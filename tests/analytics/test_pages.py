@@ -61,7 +61,7 @@ def test_today_is_compared_up_to_the_last_full_hour(shop, analyst):
     shop.count()
     page = text_of(analyst.get("/analyse/sales", period="7d").text)
     assert "Net sales, EUR €460.00 +84% on €250.00" in page
-    assert re.search(r"Today is compared up to \d\d:00", page)
+    assert re.search(r"Changes compare today up to \d\d:00", page)
     assert "on €250.00" not in text_of(analyst.get("/analyse/sales", period="7d", compare="none").text)
     stores = text_of(analyst.get("/analyse/stores", period="7d").text)
     assert "€460.00 +84% 1 store" in stores

@@ -40,7 +40,6 @@ class SalesTable:
     total: FigureRow
     chart: Chart
     # The time up to which today is compared, such as 14:00.
-    until: str = ""
     has_opt_ins: bool = False
     # Holidays that fell on another day in the compared period.
     moved_holidays: Sequence[str] = ()
@@ -99,7 +98,6 @@ class SalesPages(FigurePages[SalesTable]):
             rows=sort_rows(list(reversed(rows)), view.value("sort")),
             total=total_row(visit, view, figures, currency, visit.format.count(len(parts), unit)),
             chart=chart,
-            until=f"{visit.format.clock(visit.now)[:2]}:00" if figures.is_until_hour else "",
             moved_holidays=_moved_holidays(visit.format, view, holidays),
         )
 

@@ -168,7 +168,7 @@ async def build_columns(database: Database, organization_id: UUID) -> None:
             await asyncio.sleep(0.05)
         await compact(database, organization_id)
         async with database.transaction() as tx:
-            progress = await lifecycle.find_progress(tx, organization_id)
+            progress = await lifecycle.find_build_progress(tx, organization_id)
         if progress is not None and progress.state == "ready":
             break
     while await compact(database, organization_id):

@@ -98,7 +98,7 @@ def wait_until_built(url: str, organization_ids: Sequence[UUID]) -> None:
     """Until the worker has built the columns of all segments."""
 
     async def are_ready(tx: Tx) -> bool:
-        found = [await lifecycle.find_progress(tx, organization_id) for organization_id in organization_ids]
+        found = [await lifecycle.find_build_progress(tx, organization_id) for organization_id in organization_ids]
         return all(it is not None and it.state == "ready" for it in found)
 
     until = time.monotonic() + BUILT_S_MAX

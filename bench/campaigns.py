@@ -239,7 +239,7 @@ async def _measure_exact(
 async def _freeze(analysis: Analysis, organization_id: UUID, query: SegmentQuery) -> AudienceCounts:
     """Read all pieces, as a worker does."""
     found, counts = 0, None
-    async for piece in analysis.freeze(organization_id, query, deadline_s=DEADLINE_S):
+    async for piece in analysis.stream_audience(organization_id, query, deadline_s=DEADLINE_S):
         found += len(piece.profile_ids) // 16
         counts = counts or piece.counts
     if counts is None or found != counts.total:

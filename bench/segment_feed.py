@@ -79,7 +79,7 @@ def _own_cpu_s() -> float:
 
 async def _is_ready(database: Database, organization_id: UUID) -> bool:
     async with database.transaction() as tx:
-        progress = await lifecycle.find_progress(tx, organization_id)
+        progress = await lifecycle.find_build_progress(tx, organization_id)
     return progress is not None and progress.state == "ready"
 
 

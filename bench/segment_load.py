@@ -129,7 +129,7 @@ async def _begin(url: str, organization_id: UUID) -> None:
             while await run_batch(database, organization_id):
                 pass
             async with database.transaction() as tx:
-                progress = await lifecycle.find_progress(tx, organization_id)
+                progress = await lifecycle.find_build_progress(tx, organization_id)
             if progress is not None and progress.state == "ready":
                 return
             await asyncio.sleep(ASK_AGAIN_S)

@@ -11,8 +11,8 @@ LATER = "UPDATE campaign_recipients SET fed_at = now() - interval '11 minutes' W
 IDLE = "UPDATE campaigns SET due_at = now() - interval '11 minutes' WHERE organization_id = %s"
 
 
-def in_need(desk: Desk, *, is_held: bool = False) -> list[CampaignInNeed]:
-    return desk.do(lambda tx: find_in_need(tx, desk.organization_id, is_held=is_held))
+def in_need(desk: Desk, *, is_on_hold: bool = False) -> list[CampaignInNeed]:
+    return desk.do(lambda tx: find_in_need(tx, desk.organization_id, is_on_hold=is_on_hold))
 
 
 def questions(desk: Desk) -> int:
@@ -28,7 +28,7 @@ def test_a_campaign_whose_queued_texts_no_worker_takes_has_sent_nothing_for_ten_
     [found] = in_need(desk)
     assert (found.row.id, found.unsent, found.stalled_since is not None) == (campaign, 3, True)
     # A hold of all texts is named by itself.
-    assert in_need(desk, is_held=True) == []
+    assert in_need(desk, is_on_hold=True) == []
     # Texts that wait for the end of quiet hours are not late.
     desk.alter("UPDATE texts SET due_at = now() + interval '9 hours' WHERE organization_id = %s")
     assert in_need(desk) == []

@@ -8,7 +8,7 @@ import pytest
 from tests.messaging.desk import ALWAYS
 
 from regulars.campaigns import estimate
-from regulars.campaigns.text_sizes import TextKey, apportion
+from regulars.campaigns.text_sizes import TextGroup, apportion
 from regulars.messaging.settings.model import Price, SmsSettings
 from regulars.segments.analysis.protocol import SpendPerHead
 from regulars.segments.audience import AudienceRefused
@@ -137,7 +137,7 @@ def test_an_audience_that_cannot_be_evaluated_is_refused_with_a_sentence(desk):
 
 
 def test_scaled_numbers_are_whole_and_add_up():
-    one, two, three = (TextKey(1, country, 1, is_unicode=False, reason="") for country in ("FR", "CH", "GB"))
+    one, two, three = (TextGroup(1, country, 1, is_unicode=False, reason="") for country in ("FR", "CH", "GB"))
     assert sorted(apportion({one: 1.0, two: 1.0, three: 1.0}, 10).values()) == [3, 3, 4]
     assert apportion({one: 0.4, two: 99.6}, 1_000) == Counter({one: 4, two: 996})
     assert apportion({}, 5) == Counter()

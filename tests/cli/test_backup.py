@@ -169,7 +169,7 @@ def wait_for_users(database_url: str, *, count: int) -> None:
 
 
 def test_a_server_that_loses_the_lock_takes_it_again(database_url):
-    with in_use.shared(database_url):
+    with in_use.shared_lock(database_url):
         wait_for_users(database_url, count=1)
         with psycopg.connect(database_url, autocommit=True) as connection:
             connection.execute(

@@ -90,8 +90,8 @@ def test_sealing_is_refused_without_a_key_and_beside_an_older_release(regulars, 
             complaint = regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).complains(code=1)
             assert f"does not have the key {Vault(KEY).fingerprint}" in complaint
     assert stored(database_url)["Shop"][1] is not None
-    with in_use.shared(database_url) as presence:
-        presence.publish_key(Vault(KEY).fingerprint)
+    with in_use.shared_lock(database_url) as presence:
+        presence.publish_key_fingerprint(Vault(KEY).fingerprint)
         with psycopg.connect(database_url, autocommit=True) as connection:
             until(lambda: in_use.list_processes(connection) == [(releases.KNOWN, Vault(KEY).fingerprint)])
         assert regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).code == 0

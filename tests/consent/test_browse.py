@@ -123,11 +123,11 @@ def test_a_rare_filter_looks_at_a_bounded_stretch_and_says_where_it_ended(desk, 
         return desk.do(lambda tx: list_newest(tx, desk.organization_id, PageRequest(10, beyond), source="EVENT"))
 
     first = look(None)
-    assert (first, first.ended_at) == ([], (str(others[2].id),))
-    second = look(first.ended_at)
-    assert (second, second.ended_at) == ([], (str(others[0].id),))
-    third = look(second.ended_at)
-    assert ([line.id for line in third], third.ended_at) == ([rare.id], None)
+    assert (first, first.end_position) == ([], (str(others[2].id),))
+    second = look(first.end_position)
+    assert (second, second.end_position) == ([], (str(others[0].id),))
+    third = look(second.end_position)
+    assert ([line.id for line in third], third.end_position) == ([rare.id], None)
 
 
 def test_a_number_or_an_id_means_one_subscription(desk):

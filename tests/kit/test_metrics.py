@@ -68,8 +68,8 @@ def test_a_gauge_without_a_label_has_one_value():
 
 def test_one_process_shows_the_numbers_of_its_siblings(tmp_path):
     first, second = Metrics(), Metrics()
-    first.share(tmp_path, worker="0")
-    second.share(tmp_path, worker="1")
+    first.share(tmp_path, process_name="0")
+    second.share(tmp_path, process_name="1")
     first.route("GET /x").observe(200, 0.1)
     second.route("GET /x").observe(200, 0.1)
     second.route("GET /x").observe(200, 0.1)
@@ -83,8 +83,8 @@ def test_one_process_shows_the_numbers_of_its_siblings(tmp_path):
 
 def test_a_sibling_that_is_gone_is_forgotten(tmp_path):
     first, second = Metrics(), Metrics()
-    first.share(tmp_path, worker="0")
-    second.share(tmp_path, worker="1")
+    first.share(tmp_path, process_name="0")
+    second.share(tmp_path, process_name="1")
     second.route("GET /x").observe(200, 0.1)
     second.publish()
     long_ago = time.time() - 60
@@ -94,7 +94,7 @@ def test_a_sibling_that_is_gone_is_forgotten(tmp_path):
 
 def test_a_damaged_file_does_not_break_the_page(tmp_path):
     metrics = Metrics()
-    metrics.share(tmp_path, worker="0")
+    metrics.share(tmp_path, process_name="0")
     (tmp_path / "1.json").write_text("{")
     metrics.route("GET /x").observe(200, 0.1)
     assert b"regulars_requests_total" in metrics.render()

@@ -40,7 +40,7 @@ class Campaign:
             origin_id=self.id,
             step=str(new_uuid()),
             profile_id=profile_id,
-            links_of=(self.id, arm),
+            link_origin=(self.id, arm),
             has_personal_links=is_personal,
         )
         change = "UPDATE texts SET claimed_at = %s WHERE organization_id = %s AND id = %s"

@@ -196,7 +196,7 @@ def test_nothing_leaves_while_texts_are_held_and_what_is_still_fresh_leaves_afte
     desk.turn()
     assert desk.texts() == [("queued", None)]
     held = desk.texting
-    assert held.is_held
+    assert held.is_on_hold
     desk.do(lambda tx: release(tx, desk.organization_id, held))
     desk.turn()
     assert desk.texts() == [("sent", None)]
@@ -280,7 +280,7 @@ def test_an_account_that_the_provider_refuses_puts_texts_on_hold_and_fails_none(
     desk.gateway.answer = refuse
     desk.turn()
     held = desk.texting
-    assert (held.is_held, held.held_reason) == (True, "Twilio refused the account: 20003 Authenticate.")
+    assert (held.is_on_hold, held.held_reason) == (True, "Twilio refused the account: 20003 Authenticate.")
     assert desk.texts() == [("queued", None)] * 2
     tried = len(desk.gateway.sent)
     desk.turn()
@@ -306,7 +306,7 @@ def test_a_refusal_of_credentials_that_were_changed_since_holds_nothing(desk):
     desk.gateway.answer = refuse
     desk.turn()
     desk.turn()
-    assert not desk.texting.is_held
+    assert not desk.texting.is_on_hold
     assert desk.texts() == [("sent", None)]
 
 

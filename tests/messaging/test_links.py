@@ -114,7 +114,7 @@ def test_recipients_of_one_step_share_a_link_and_other_steps_have_their_own(desk
     desk.subscribe()
     campaign = new_uuid()
     for step in ("1", "1", "2"):
-        desk.order(words(LINK), origin_kind=OriginKind.CAMPAIGN, origin_id=campaign, step=str(new_uuid()), links_of=(campaign, step))  # fmt: skip
+        desk.order(words(LINK), origin_kind=OriginKind.CAMPAIGN, origin_id=campaign, step=str(new_uuid()), link_origin=(campaign, step))  # fmt: skip
     bodies = desk.sql("SELECT body, parts FROM texts WHERE organization_id = %s ORDER BY id")
     first, second, other = [body.split()[2] for body, _ in bodies]
     assert first == second != other

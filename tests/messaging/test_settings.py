@@ -38,7 +38,7 @@ def test_an_organization_with_made_up_customers_refuses_a_real_provider(desk):
 
 
 def test_the_demo_does_not_fill_an_organization_that_texts_people(desk):
-    assert set_twilio(desk).is_held
+    assert set_twilio(desk).is_on_hold
     with pytest.raises(RealProviderError):
         desk.runner.run(mark_organization(desk.database, desk.organization_id))
     assert not desk.texting.is_demo
@@ -61,7 +61,7 @@ def test_a_hold_is_answered_after_the_claims_before_it_and_seen_by_all_after_it(
             await asyncio.sleep(0.3)
             assert not holding.done(), "it would be answered while a claim that saw no hold is still open"
         await holding
-        assert not seen.is_held
+        assert not seen.is_on_hold
 
     desk.runner.run(play())
     desk.turn()
@@ -102,7 +102,7 @@ def test_a_change_of_settings_that_runs_beside_a_hold_does_not_undo_it(desk):
 
     desk.runner.run(play())
     texting = desk.texting
-    assert (texting.brand, texting.is_held) == ("Other", True)
+    assert (texting.brand, texting.is_on_hold) == ("Other", True)
     assert replace(texting, settings=SmsSettings(brand="Other", rules=OPEN)) == texting
 
 
@@ -224,7 +224,7 @@ def test_costs_are_estimated_per_currency_and_name_countries_without_a_price():
 
 
 def test_every_change_of_provider_begins_on_hold_and_nothing_else_does(desk):
-    assert set_twilio(desk).is_held
+    assert set_twilio(desk).is_on_hold
 
     async def back(tx):
         texting = replace(await lock_texting(tx, desk.organization_id), held_since=None)
@@ -233,5 +233,5 @@ def test_every_change_of_provider_begins_on_hold_and_nothing_else_does(desk):
         )
 
     # What is queued for people must not end in the simulator by mistake.
-    assert desk.do(back).is_held
-    assert not desk.do(back).is_held
+    assert desk.do(back).is_on_hold
+    assert not desk.do(back).is_on_hold

@@ -16,7 +16,7 @@ from tests.support.visitor import Visitor
 from regulars.catalog.entries import retype
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.db import Database, Tx
-from regulars.segments.columns.lifecycle import find_progress
+from regulars.segments.columns.lifecycle import find_build_progress
 
 T = TypeVar("T")
 LINEN = {"external_id": "LIN-1", "name": "Chemise", "properties": {"collection": "Lin lavé"}}
@@ -38,7 +38,7 @@ class SegmentShop:
         """Work until the columns are built, which waits for every transaction that is open anywhere."""
         deadline = time.monotonic() + FIGURES_SECONDS_MAX
         self.work()
-        while (progress := self.act(lambda tx: find_progress(tx, self.organization_id))) is None or (
+        while (progress := self.act(lambda tx: find_build_progress(tx, self.organization_id))) is None or (
             progress.state != "ready"
         ):
             assert time.monotonic() < deadline, progress

@@ -170,7 +170,7 @@ async def _build_columns(database: Database, organization_id: UUID) -> None:
     while monotonic() < deadline:
         await run_batch(database, organization_id)
         async with database.reading() as tx:
-            if (progress := await lifecycle.find_progress(tx, organization_id)) and progress.state == "ready":
+            if (progress := await lifecycle.find_build_progress(tx, organization_id)) and progress.state == "ready":
                 return
     raise AssertionError("the columns were not built")
 

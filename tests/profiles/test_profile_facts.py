@@ -7,7 +7,7 @@ import pytest
 
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import PROFILE, ByExternalId
-from regulars.profiles.facts import LIGHT_PROFILE_JSON, ProfilesChanged, publish_light_profiles
+from regulars.profiles.facts import LIGHT_PROFILE_JSON_END, ProfilesChanged, publish_light_profiles
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import AttributeChanges, ProfileRef, ProfileUpsert
 from regulars.profiles.wire import show_profile
@@ -99,7 +99,7 @@ async def test_a_statement_can_publish_light_profiles_with_the_same_text(databas
         rows = await tx.fetch("SELECT to_json('quote \" and é'::text)::text", ())
     written = (
         f'{{"id":"{PROFILE.encode(identifier)}","external_id":{rows[0][0]}'.encode()
-        + LIGHT_PROFILE_JSON.replace(b"{at}", time)[:-1]
+        + LIGHT_PROFILE_JSON_END.replace(b"{at}", time)[:-1]
     )
     assert msgspec.json.decode(written) == (await published_changes(database, organization_id))[0][1]
     assert time.decode() == msgspec.json.decode(written)["created_at"]

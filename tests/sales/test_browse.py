@@ -88,11 +88,11 @@ async def test_a_rare_filter_looks_at_a_bounded_stretch_and_goes_on_from_its_end
     monkeypatch.setattr(tickets, "ROWS_SCANNED_MAX", 2)
     [(store_id,)] = await filled.rows("SELECT id FROM stores WHERE organization_id = %s AND external_id = 'PARIS-01'")
     filters = TicketFilters(type="PURCHASE", store_id=store_id if by_store else None)
-    pages, ended_at = [], None
+    pages, end_position = [], None
     async with filled.database.reading() as tx:
-        while ended_at is not None or not pages:
-            found = await list_tickets(tx, filled.organization_id, filters, PageRequest(5, ended_at))
-            ended_at = found.ended_at
+        while end_position is not None or not pages:
+            found = await list_tickets(tx, filled.organization_id, filters, PageRequest(5, end_position))
+            end_position = found.end_position
             pages.append([line.external_id for line in found])
     assert pages == expected
 

@@ -63,7 +63,7 @@ class Desk(JourneyDesk):
 
     async def _is_ready(self) -> bool:
         async with self.database.transaction() as tx:
-            progress = await lifecycle.find_progress(tx, self.organization_id)
+            progress = await lifecycle.find_build_progress(tx, self.organization_id)
         return progress is not None and progress.state == "ready"
 
     def declare(self, key: str, declared: AttributeType, *values: str) -> None:

@@ -235,7 +235,7 @@ class FedShop:
     async def is_building(self) -> bool:
         """What waits for older transactions, of other tests too, is due again in a moment."""
         async with self.database.transaction() as tx:
-            progress = await lifecycle.find_progress(tx, self.organization_id)
+            progress = await lifecycle.find_build_progress(tx, self.organization_id)
         if progress is not None and progress.state == "building":
             await asyncio.sleep(0.05)
             return True

@@ -65,10 +65,10 @@ class Crowd:
         shop = self.shop
         return shop.do(lambda tx: resolve_audience(tx, shop.organization_id, include=include, exclude=exclude, **given))
 
-    def freeze(self, query, tmp_path) -> list[AudiencePiece]:
+    def read_audience(self, query, tmp_path) -> list[AudiencePiece]:
         async def read() -> list[AudiencePiece]:
             async with answering(self.shop, tmp_path / "s") as analysis:
-                return [piece async for piece in analysis.freeze(self.shop.organization_id, query)]
+                return [piece async for piece in analysis.stream_audience(self.shop.organization_id, query)]
 
         return self.shop.runner.run(read())
 
@@ -95,7 +95,7 @@ def crowd(shop) -> Crowd:
 
 def test_an_audience_has_everyone_once_with_their_consent_state(crowd, tmp_path, monkeypatch):
     monkeypatch.setattr(frozen, "PIECE_PROFILES", 1)
-    pieces = crowd.freeze(crowd.query([crowd.gold, crowd.tiered]), tmp_path)
+    pieces = crowd.read_audience(crowd.query([crowd.gold, crowd.tiered]), tmp_path)
     assert crowd.by_state(pieces) == {
         "may_be_texted": {"a", "b"},
         "withdrawn": {"c"},
@@ -118,7 +118,7 @@ def test_an_audience_has_everyone_once_with_their_consent_state(crowd, tmp_path,
 def test_customers_of_an_excluded_segment_are_not_in_it(crowd, tmp_path):
     crowd.shop.sale("a")
     crowd.shop.drain()
-    pieces = crowd.freeze(crowd.query([crowd.gold, crowd.buyers], [crowd.buyers]), tmp_path)
+    pieces = crowd.read_audience(crowd.query([crowd.gold, crowd.buyers], [crowd.buyers]), tmp_path)
     assert crowd.by_state(pieces) == {"may_be_texted": {"b"}, "withdrawn": {"c"}}
 
 
@@ -127,12 +127,12 @@ def test_customers_who_received_a_campaign_are_not_in_it(crowd, tmp_path):
     crowd.shop.text("a", ago=timedelta(hours=1), campaign=campaign, state="unknown")
     crowd.shop.text("b", ago=timedelta(hours=1), campaign=campaign, state="failed")
     crowd.shop.drain()
-    pieces = crowd.freeze(crowd.query([crowd.gold], exclude_received=[campaign]), tmp_path)
+    pieces = crowd.read_audience(crowd.query([crowd.gold], exclude_received=[campaign]), tmp_path)
     assert crowd.by_state(pieces) == {"may_be_texted": {"b"}, "withdrawn": {"c"}}
 
 
 def test_an_audience_without_a_customer_says_so(crowd, tmp_path):
-    pieces = crowd.freeze(crowd.query([crowd.gold], [crowd.tiered]), tmp_path)
+    pieces = crowd.read_audience(crowd.query([crowd.gold], [crowd.tiered]), tmp_path)
     assert crowd.by_state(pieces) == {}
     assert pieces[0].counts is not None
     assert (pieces[0].counts.total, pieces[-1].is_last) == (0, True)
@@ -177,7 +177,7 @@ def test_an_audience_that_breaks_off_is_an_error(crowd, tmp_path):
     async def read() -> None:
         async with await asyncio.start_unix_server(serve, path=tmp_path / "s"):
             analysis = Analysis(Settings(), path=tmp_path / "s")
-            pieces = analysis.freeze(crowd.shop.organization_id, query)
+            pieces = analysis.stream_audience(crowd.shop.organization_id, query)
             assert len((await anext(pieces)).ids) == 1
             with pytest.raises(AnalysisUnavailable):
                 await anext(pieces)
@@ -196,7 +196,7 @@ def test_a_process_that_sends_no_piece_is_not_waited_for_longer_than_the_deadlin
         async with await asyncio.start_unix_server(serve, path=tmp_path / "s"):
             analysis = Analysis(Settings(), path=tmp_path / "s")
             with pytest.raises(AnalysisUnavailable, match="did not answer in time"):
-                await anext(analysis.freeze(crowd.shop.organization_id, query, deadline_s=-0.9))
+                await anext(analysis.stream_audience(crowd.shop.organization_id, query, deadline_s=-0.9))
             is_over.set()
 
     crowd.shop.runner.run(read())

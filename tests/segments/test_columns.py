@@ -322,7 +322,7 @@ def test_a_rebuild_starts_from_the_rows(fed):
     fed.sql("UPDATE segment_columns SET next_number = next_number WHERE organization_id = %s")
     fed.sql("DELETE FROM segment_blobs WHERE organization_id = %s")
     assert fed.do(lambda tx: lifecycle.rebuild(tx, fed.organization_id))
-    progress = fed.do(lambda tx: lifecycle.find_progress(tx, fed.organization_id))
+    progress = fed.do(lambda tx: lifecycle.find_build_progress(tx, fed.organization_id))
     assert (progress.state, progress.phase) == ("building", "waiting")
     fed.sale("cat", amount=50)
     fed.drain()

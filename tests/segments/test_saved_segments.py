@@ -91,12 +91,12 @@ def test_a_used_segment_is_not_deleted(desk):
     with pytest.raises(InUse, match="segment"):
         delete(desk, first)
     user = new_uuid()
-    desk.do(lambda tx: register_uses(tx, desk.organization_id, [second], kind="journey", user_id=user))
+    desk.do(lambda tx: register_uses(tx, desk.organization_id, [second], kind="journey", used_by_id=user))
     [use] = desk.do(lambda tx: find_uses(tx, desk.organization_id, [second]))
     assert (use.kind, use.id) == ("journey", user)
     with pytest.raises(InUse, match="journey"):
         delete(desk, second)
-    desk.do(lambda tx: register_uses(tx, desk.organization_id, [], kind="journey", user_id=user))
+    desk.do(lambda tx: register_uses(tx, desk.organization_id, [], kind="journey", used_by_id=user))
     delete(desk, second)
     delete(desk, first)
     assert desk.sql("SELECT 1 FROM segment_versions WHERE organization_id = %s") == []

@@ -27,7 +27,7 @@ def has_columns(desk) -> bool:
     """After the worker looked."""
     if desk.organization_id in desk.do(lambda tx: find_due_organizations(tx, SEGMENT_COLUMNS, after=None)):
         desk.runner.run(end_unneeded(desk.database, desk.organization_id))
-    return desk.do(lambda tx: lifecycle.find_progress(tx, desk.organization_id)) is not None
+    return desk.do(lambda tx: lifecycle.find_build_progress(tx, desk.organization_id)) is not None
 
 
 def test_a_user_who_writes_the_first_segment_has_a_day_for_it(prepared):
@@ -83,7 +83,7 @@ def test_columns_that_analyse_uses_stay_until_it_is_unused_for_thirty_days(desk)
 
 def test_the_progress_of_a_build_has_an_estimate_of_the_time_left(prepared):
     def left_s() -> int | None:
-        return prepared.do(lambda tx: lifecycle.find_progress(tx, prepared.organization_id)).left_s
+        return prepared.do(lambda tx: lifecycle.find_build_progress(tx, prepared.organization_id)).left_s
 
     assert left_s() is None
     prepared.do(lambda tx: lifecycle.rebuild(tx, prepared.organization_id))

@@ -130,7 +130,7 @@ async def test_an_export_walks_the_whole_list_also_past_the_end_of_a_bounded_sca
         scanned = page_of(numbers, PageRequest(5, page.position), lambda number: (str(number),))
         found = PageRows([number for number in scanned if number % 2 == 0][: page.limit])
         if len(found) < page.limit and len(scanned) == 5:
-            found.ended_at = (str(scanned[-1]),)
+            found.end_position = (str(scanned[-1]),)
         return found
 
     seen = [number async for number in walk(nullcontext, fetch, lambda number: (str(number),), limit=2)]

@@ -14,6 +14,7 @@ _SELECT_PERSON = (
     "SELECT id, email, name, locale, created_at, disabled_at, password_hash IS NOT NULL, totp_enabled_at IS NOT NULL"
     " FROM users"
 )
+# `confirmed_at` is when the user last entered the password again.
 _SELECT_SESSION = (
     "SELECT id, user_id, created_at, last_seen_at, idle_s, ends_at, coalesce(confirmed_at, created_at), address, agent"
     " FROM sessions"
@@ -77,7 +78,8 @@ async def list_members(tx: Tx, organization_id: UUID, *, user_id: UUID | None = 
 
 
 class OrganizationAccess(NamedTuple):
-    """An organization that a user opens by its slug, the name in page addresses, and the user's role in it."""
+    """An organization that a user opens by its slug, the name in page addresses, and the user's role in it.
+    `sealed_secret` is the secret encrypted with a key outside the database; `secret` is None once all are encrypted."""
 
     organization_id: UUID
     current_slug: str
@@ -143,7 +145,7 @@ async def list_sessions(tx: Tx, user_id: UUID) -> list[Session]:
     return [_to_session(row) for row in rows]
 
 
-async def confirm_session(tx: Tx, session_id: UUID) -> None:
+async def record_password_confirmation(tx: Tx, session_id: UUID) -> None:
     await tx.execute("UPDATE sessions SET confirmed_at = %s WHERE id = %s", (tx.now, session_id))
 
 

@@ -103,7 +103,7 @@ class SessionStore:
         if not is_right:
             raise NotConfirmed("Wrong password.")
         async with self._database.transaction() as tx:
-            await queries.confirm_session(tx, user.session_id)
+            await queries.record_password_confirmation(tx, user.session_id)
 
 
 _BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))

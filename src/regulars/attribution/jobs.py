@@ -90,7 +90,7 @@ class RecomputeQueue(RowQueue[Recompute]):
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[Recompute]) -> None:
         for row in rows:
             await recompute.process_page(tx, organization_id, row)
-        tx.touched.add((CustomerQueue.name, organization_id))
+        tx.queues_to_wake.add((CustomerQueue.name, organization_id))
 
     async def postpone(
         self,

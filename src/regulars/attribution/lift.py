@@ -220,7 +220,7 @@ async def read_lifts(
 
 async def refresh_lifts(tx: Tx, organization_id: UUID) -> int:
     """Make all provisional lifts due now and return how many. Other lifts are final, or their window is open."""
-    tx.touched.add((QUEUE, organization_id))
+    tx.queues_to_wake.add((QUEUE, organization_id))
     return await queries.make_provisional_due(tx, organization_id)
 
 
@@ -242,7 +242,7 @@ async def schedule_lift(
     first_day, last_day = days or (None, None)
     row = LiftRow(*source, "open", held_out_share, window_days, first_day, last_day, first_day, None, None, None)
     await queries.insert_lift_if_new(tx, organization_id, row, due_at=due_at or tx.now)
-    tx.touched.add((QUEUE, organization_id))
+    tx.queues_to_wake.add((QUEUE, organization_id))
 
 
 def lifts_of(row: LiftRow) -> list[Lift]:

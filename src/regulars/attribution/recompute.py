@@ -49,7 +49,7 @@ async def request_recompute(tx: Tx, organization_id: UUID, *, by: str | None) ->
             "by": by,
         },
     )
-    tx.touched.add((RECOMPUTE_QUEUE, organization_id))
+    tx.queues_to_wake.add((RECOMPUTE_QUEUE, organization_id))
 
 
 async def find_recompute(tx: Tx, organization_id: UUID) -> Recompute | None:

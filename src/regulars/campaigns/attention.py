@@ -30,10 +30,10 @@ class SendingProgress(NamedTuple):
     last_fed_at: datetime | None
 
 
-async def find_in_need(tx: Tx, organization_id: UUID, *, is_held: bool) -> list[CampaignInNeed]:
+async def find_in_need(tx: Tx, organization_id: UUID, *, is_on_hold: bool) -> list[CampaignInNeed]:
     """Campaigns that need attention. While all texts are on hold, no campaign is expected to send."""
     rows = await list_campaigns(tx, organization_id, limit=CAMPAIGNS_EXAMINED_MAX)
-    sending = [row.id for row in rows if row.state == CampaignState.SENDING and not is_held]
+    sending = [row.id for row in rows if row.state == CampaignState.SENDING and not is_on_hold]
     progress = await _find_progress(tx, organization_id, sending) if sending else {}
     since = {row.id: _stalled_since(row, progress.get(row.id), tx.now) for row in rows}
     in_need = [row for row in rows if row.state == CampaignState.PAUSED or since[row.id] is not None]

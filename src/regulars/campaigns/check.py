@@ -23,8 +23,8 @@ from regulars.messaging.template import (
     Variable,
     fields_of,
     find_text_faults,
-    list_texts,
     parse_template,
+    texts_by_value,
 )
 
 FAULTS_MAX: Final = 50
@@ -94,7 +94,7 @@ def _faults_of_text(path: str, content: str | TextVariants, context: CheckContex
     yield from syntax_faults
     for name in sorted(fields_of(content) & _TICKET_VARIABLES):
         yield Fault(path, f"The text uses {name}, but a campaign has no ticket.")
-    for text in [] if syntax_faults else list_texts(content).values():
+    for text in [] if syntax_faults else texts_by_value(content).values():
         shortest = _without_values(parse_template(text))
         parts = compose(shortest, brand=context.texting.brand, notice=None).measured.parts
         if parts > PARTS_MAX:

@@ -19,11 +19,11 @@ from regulars.campaigns.definition import PERCENT, Definition, Variant
 from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.model import split_holdout
 from regulars.campaigns.rendering import load_values
-from regulars.campaigns.text_sizes import AudienceSize, CountrySize, TextKey, add_up, apportion, size_text
+from regulars.campaigns.text_sizes import AudienceSize, CountrySize, TextGroup, add_up, apportion, size_text
 from regulars.consent.numbers import find_text_numbers
 from regulars.kit.db import Database, Tx
 from regulars.messaging.gate import forecast_texts
-from regulars.messaging.holdout.groups import find_drawn
+from regulars.messaging.holdout.groups import find_holdout_draw
 from regulars.messaging.number_location import find_country, locate_number
 from regulars.messaging.rates import find_rate
 from regulars.messaging.settings.store import Texting, load_texting
@@ -57,10 +57,11 @@ class Estimate:
     held_out: int
     # Customers in the organization's global holdout, who are in neither number above; scaled from the sample.
     global_holdout: int
+    # The SMS parts and cost of the texts.
     size: AudienceSize
-    # The number of customers for whom texts were rendered; if it is below the number of recipients, the size is scaled.
+    # The number of customers for whom texts were rendered; if it is below `recipients`, parts and cost are scaled.
     sampled: int
-    # Recipients who have already got as many texts as the frequency cap allows; scaled like the size.
+    # Recipients who have already got as many texts as the frequency cap allows; scaled like parts and cost.
     capped: int
     # The number of parts if characters that need Unicode were replaced; None if no character can be replaced.
     parts_if_replaced: int | None
@@ -101,12 +102,12 @@ async def _estimate_holdout(tx: Tx, organization_id: UUID, counts: AudienceCount
     """How many customers of the audience are in the global holdout. Exact if the sample contains all customers.
     Otherwise scaled from the share of sampled customers who existed when this quarter's holdout was selected, because
     the percentage of these customers who are held out is known."""
-    percent, candidates = await find_drawn(tx, organization_id, counts.sample, at=tx.now)
-    if not candidates:
+    percent, is_held_out_by_id = await find_holdout_draw(tx, organization_id, counts.sample, at=tx.now)
+    if not is_held_out_by_id:
         return 0
     if len(counts.sample) == counts.split.may_be_texted:
-        return sum(candidates.values())
-    return round(counts.split.may_be_texted * len(candidates) / len(counts.sample) * percent / PERCENT)
+        return sum(is_held_out_by_id.values())
+    return round(counts.split.may_be_texted * len(is_held_out_by_id) / len(counts.sample) * percent / PERCENT)
 
 
 class _Person(NamedTuple):
@@ -194,7 +195,7 @@ def _size(
     recipients: int,
     texting: Texting,
 ) -> AudienceSize:
-    weights: dict[TextKey, float] = defaultdict(float)
+    weights: dict[TextGroup, float] = defaultdict(float)
     for arm, variant in enumerate(variants, start=1):
         for person, country, weight in weighted:
             weights[size_text(arm, variant.text, person.values, country, texting)] += weight * variant.share

@@ -22,7 +22,7 @@ from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.manage import load_campaign
 from regulars.campaigns.model import HELD_OUT_ARM, assign_arm
 from regulars.campaigns.rendering import RecipientValues, load_values
-from regulars.campaigns.text_sizes import AudienceSize, TextKey, add_up, size_text
+from regulars.campaigns.text_sizes import AudienceSize, TextGroup, add_up, size_text
 from regulars.conditions.tree import All, Consent
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Database, Tx
@@ -54,13 +54,13 @@ _RETRY: Final = timedelta(seconds=5)
 
 
 # The size of a text by the variant, the country and the values of variables.
-_SizeCache = dict[tuple[str | int | None, ...], TextKey]
+_SizeCache = dict[tuple[str | int | None, ...], TextGroup]
 
 
 class _Counts(msgspec.Struct, frozen=True):
     held_out: int = 0
     global_holdout: int = 0
-    texts: tuple[tuple[TextKey, int], ...] = ()
+    texts: tuple[tuple[TextGroup, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ async def request_exact_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -
     if campaign.faults:
         raise DefinitionRefused("A campaign with faults cannot be counted.")
     await queries.upsert_request(tx, organization_id, campaign_id, revision=campaign.row.revision)
-    tx.touched.add((QUEUE, organization_id))
+    tx.queues_to_wake.add((QUEUE, organization_id))
 
 
 async def find_exact_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -> ExactCost | None:
@@ -221,7 +221,7 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
                 await queries.save_cost(tx, organization_id, counted._replace(completed_at=tx.now), due_at=None)
             else:
                 await queries.save_cost(tx, organization_id, counted, due_at=tx.now)
-            tx.touched.add((QUEUE, organization_id))
+            tx.queues_to_wake.add((QUEUE, organization_id))
 
 
 async def _count_page(claim: CostClaim, row: CostRow, page: _Page, cache: _SizeCache) -> CostRow:
@@ -239,12 +239,12 @@ async def _count_page(claim: CostClaim, row: CostRow, page: _Page, cache: _SizeC
     )
 
 
-async def _size_texts(claim: CostClaim, page: _Page, cache: _SizeCache) -> tuple[int, Counter[TextKey]]:
+async def _size_texts(claim: CostClaim, page: _Page, cache: _SizeCache) -> tuple[int, Counter[TextGroup]]:
     """How many customers of the page the campaign holds out, and how many texts have each size. Equal values give equal
     texts, so each different text is rendered only once."""
     campaign_id, variants = claim.row.campaign_id, claim.definition.variants
     fields = [sorted(fields_of(variant.text)) for variant in variants]
-    sizes, held_out = Counter[TextKey](), 0
+    sizes, held_out = Counter[TextGroup](), 0
     for index, profile_id in enumerate(page.profile_ids):
         if index % _YIELD_AFTER_TEXTS == 0:
             await asyncio.sleep(0)
@@ -257,7 +257,7 @@ async def _size_texts(claim: CostClaim, page: _Page, cache: _SizeCache) -> tuple
         if arm == HELD_OUT_ARM:
             held_out += 1
         elif person is None or number is None:
-            sizes[TextKey(arm, "", 0, is_unicode=False, reason=SkipReason.NO_CONSENT.value)] += 1
+            sizes[TextGroup(arm, "", 0, is_unicode=False, reason=SkipReason.NO_CONSENT.value)] += 1
         else:
             country = locate_number(number.phone_number).country
             cache_key = (arm, country, *(person.values.get(field) for field in fields[arm - 1]))

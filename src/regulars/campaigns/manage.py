@@ -167,7 +167,7 @@ async def schedule(
     context = await _load_check_context(tx, organization_id, definition)
     if faults := find_faults(definition, context):
         raise DefinitionRefused(f"It cannot be sent: {describe_faults(faults)}")
-    if is_now and context.texting.is_held:
+    if is_now and context.texting.is_on_hold:
         raise NotPossible("All texts of the organization are on hold; release them before you send a campaign.")
     await require_approval(tx, organization_id, row, recipients=confirmed_recipients, cost=confirmed_cost, by=by)
     if is_now:
@@ -259,7 +259,7 @@ async def cancel(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | 
     cancelled = row._replace(
         state=CampaignState.CANCELLED.value, resumes_to=None, reason=None, ended_at=tx.now, updated_by=by
     )
-    await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign_id)
+    await register_uses(tx, organization_id, [], kind=KIND, used_by_id=campaign_id)
     await unqueue_texts(tx, organization_id, campaign_id, CampaignState.CANCELLED)
     await close_waiting_totals(tx, organization_id, campaign_id, CampaignState.CANCELLED)
     return await _save(tx, organization_id, cancelled)
@@ -270,7 +270,7 @@ async def archive(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str |
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state in STOPPABLE:
         raise NotPossible(f"A campaign that is {row.state} cannot be archived; cancel it first.")
-    await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign_id)
+    await register_uses(tx, organization_id, [], kind=KIND, used_by_id=campaign_id)
     return await _save(tx, organization_id, row._replace(is_archived=True, updated_by=by))
 
 
@@ -313,7 +313,7 @@ async def _lock_to_stop(tx: Tx, organization_id: UUID, campaign_id: UUID) -> Cam
 
 async def _save(tx: Tx, organization_id: UUID, row: CampaignRow) -> CampaignRow:
     await queries.update_state(tx, organization_id, row)
-    tx.touched.update({("campaigns.start", organization_id), ("campaigns", organization_id)})
+    tx.queues_to_wake.update({("campaigns.start", organization_id), ("campaigns", organization_id)})
     return row._replace(question=None, updated_at=tx.now)
 
 
@@ -348,4 +348,4 @@ async def _load_check_context(tx: Tx, organization_id: UUID, definition: Definit
 async def _register_uses(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> None:
     """Register the segments as used, so that they cannot be deleted until the campaign has ended."""
     ids = decode_ids(SEGMENT, list({*definition.include, *definition.exclude}))
-    await register_uses(tx, organization_id, ids, kind=KIND, user_id=row.id)
+    await register_uses(tx, organization_id, ids, kind=KIND, used_by_id=row.id)

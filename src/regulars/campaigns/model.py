@@ -61,8 +61,8 @@ class RecipientOutcome(StrEnum):
 
 GETS_NO_TEXT: Final = frozenset({RecipientOutcome.HELD_OUT, RecipientOutcome.GLOBAL_HOLDOUT})
 RECEIVED: Final = frozenset({RecipientOutcome.SENT, RecipientOutcome.DELIVERED, RecipientOutcome.UNKNOWN})
-# The outcome in totals for customers of the segments who are not recipients; the reason says why.
-LEFT_OUT: Final = "left_out"
+# The outcome in totals for customers of the segments who may not be texted, so are no recipients; the reason says why.
+WITHOUT_CONSENT: Final = "left_out"
 
 
 class CampaignRow(NamedTuple):
@@ -85,6 +85,7 @@ class CampaignRow(NamedTuple):
     approved_by: str | None
     # A `Question` as JSON, if the campaign was paused at its start because it exceeds the confirmed numbers.
     question: str | None
+    # When all recipients were stored; then sending begins.
     frozen_at: datetime | None
     recipients: int | None
     ended_at: datetime | None
@@ -193,6 +194,6 @@ def add_up(totals: Sequence[TotalRow]) -> Mapping[str, int]:
     """The number of recipients by outcome; outcomes without recipients have 0."""
     numbers = dict.fromkeys((outcome.value for outcome in RecipientOutcome), 0)
     for row in totals:
-        if row.outcome != LEFT_OUT:
+        if row.outcome != WITHOUT_CONSENT:
             numbers[row.outcome] += row.recipients
     return numbers

@@ -14,14 +14,14 @@ from regulars.messaging.request import compose
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.sms_encoding import Encoding, UnicodeCharacter, measure
-from regulars.messaging.template import MissingValue, TemplateError, TextVariants, list_texts, render_text
+from regulars.messaging.template import MissingValue, TemplateError, TextVariants, render_text, texts_by_value
 
 # The skip reason of a text whose template has an error.
 FAULT = "fault"
 
 
-class TextKey(NamedTuple):
-    """The key by which texts are counted; `arm` is the variant's number. A skipped text has a reason and no parts."""
+class TextGroup(NamedTuple):
+    """A group of texts counted together; `arm` is the variant's number. A skipped text has a reason and no parts."""
 
     arm: int
     country: str
@@ -74,11 +74,11 @@ class AudienceSize:
 
 def size_text(
     arm: int, content: str | TextVariants, values: Mapping[str, str | None], country: str | None, texting: Texting
-) -> TextKey:
+) -> TextGroup:
     """The size of the text for a customer with these values and a number of this country."""
 
-    def skip(reason: str) -> TextKey:
-        return TextKey(arm, country or "", 0, is_unicode=False, reason=reason)
+    def skip(reason: str) -> TextGroup:
+        return TextGroup(arm, country or "", 0, is_unicode=False, reason=reason)
 
     if country is None:
         return skip(SkipReason.NO_COUNTRY.value)
@@ -97,10 +97,10 @@ def size_text(
     if composed.is_too_long:
         return skip(SkipReason.TOO_LONG.value)
     measured = composed.measured
-    return TextKey(arm, country, measured.parts, is_unicode=measured.encoding is Encoding.UCS_2, reason="")
+    return TextGroup(arm, country, measured.parts, is_unicode=measured.encoding is Encoding.UCS_2, reason="")
 
 
-def apportion(weights: Mapping[TextKey, float], total: int) -> Counter[TextKey]:
+def apportion(weights: Mapping[TextGroup, float], total: int) -> Counter[TextGroup]:
     """Distribute the total over the keys in proportion to the weights, by the method of the largest remainder."""
     total_weight = sum(weights.values())
     if not total_weight:
@@ -112,9 +112,9 @@ def apportion(weights: Mapping[TextKey, float], total: int) -> Counter[TextKey]:
     return counts
 
 
-def add_up(counts: Mapping[TextKey, int], variants: Sequence[Variant], prices: Mapping[str, Price]) -> AudienceSize:
+def add_up(counts: Mapping[TextGroup, int], variants: Sequence[Variant], prices: Mapping[str, Price]) -> AudienceSize:
     recipients, parts, skipped = Counter[str](), Counter[str](), Counter[str]()
-    counts_by_arm: dict[int, dict[TextKey, int]] = defaultdict(dict)
+    counts_by_arm: dict[int, dict[TextGroup, int]] = defaultdict(dict)
     for key, number in counts.items():
         recipients[key.country] += number
         parts[key.country] += number * key.parts
@@ -131,14 +131,14 @@ def add_up(counts: Mapping[TextKey, int], variants: Sequence[Variant], prices: M
     )
 
 
-def _size_variant(variant: Variant, counts: Mapping[TextKey, int]) -> VariantSize:
+def _size_variant(variant: Variant, counts: Mapping[TextGroup, int]) -> VariantSize:
     spread = Counter[int]()
     for key, number in counts.items():
         if not key.reason:
             spread[key.parts] += number
     forcing = {
         character.character: character
-        for text in list_texts(variant.text).values()
+        for text in texts_by_value(variant.text).values()
         for character in measure(text).forcing
     }
     return VariantSize(

@@ -23,9 +23,9 @@ def analysis(
     log.configure(settings)
     # Imported here, so that no other command, and above all not the server, loads NumPy and Polars.
     engine = importlib.import_module("regulars.segments.analysis.engine.server")
-    with database.opened(settings) as url, in_use.shared(url) as registration:
+    with database.opened(settings) as url, in_use.shared_lock(url) as registration:
         database.check_schema(url, ProcessRole.SERVER)
-        registration.publish_key(vault.of(vault.with_key(settings, may_make=False)).fingerprint)
+        registration.publish_key_fingerprint(vault.of(vault.with_key(settings, may_make=False)).fingerprint)
         try:
             engine.run(settings, url, path=socket or socket_path(settings), lifeline=lifeline)
         except PermissionError as error:

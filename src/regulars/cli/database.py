@@ -117,7 +117,7 @@ def check_version(connection: psycopg.Connection[Any]) -> None:
         )
 
 
-def check_durable(url: str) -> None:
+def check_fsync_settings(url: str) -> None:
     with connected(url) as connection:
         db_checks.assert_durable(connection)
 

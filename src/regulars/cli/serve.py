@@ -71,17 +71,17 @@ def serve(
     with (
         serve_lock.held(settings),
         database.opened(settings, may_create=True) as url,
-        in_use.shared(url) as registration,
+        in_use.shared_lock(url) as registration,
         _listening_socket(settings) as listening,
     ):
         _prepare_schema(settings, url, with_worker=not no_worker)
         embedded_folder = settings.data_dir if settings.is_embedded else None
         settings = database.with_secret_key(settings, url)
-        registration.publish_key(vault.of(settings).fingerprint)
+        registration.publish_key_fingerprint(vault.of(settings).fingerprint)
         database.finish_restore(url)
         _check_erasure_log(settings)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
-        metrics.PROCESS.share(server_process.metrics_folder(settings), worker="0")
+        metrics.PROCESS.share(server_process.metrics_folder(settings), process_name="0")
         is_started = _run(_serve_all(settings, listening, with_worker=not no_worker, embedded_folder=embedded_folder))
     if not is_started:
         raise CommandError("The server could not start; the log above says why.")
@@ -101,7 +101,7 @@ def serve_process(
     log.configure(settings)
     with database.opened(settings) as url:
         database.check_schema(url, ProcessRole.SERVER)
-        metrics.PROCESS.share(server_process.metrics_folder(settings), worker=str(slot))
+        metrics.PROCESS.share(server_process.metrics_folder(settings), process_name=str(slot))
         settings = dataclasses.replace(database.with_secret_key(settings, url), database_url=url)
 
         async def run() -> bool:
@@ -126,7 +126,8 @@ async def _serve_all(
 ) -> bool:
     """Start and supervise the child processes; if one server process is enough, serve in this process.
 
-    `embedded_folder` is the folder of the embedded database, which is restarted after a crash.
+    `settings.workers` is the number of server processes; the worker runs background jobs. `embedded_folder` is the
+    folder of the embedded database, which is restarted after a crash.
     """
     stop, started = asyncio.Event(), asyncio.Event()
     on_stop_signals(stop.set)
@@ -229,7 +230,7 @@ async def _first_owner_token(settings: Settings) -> str | None:
 
 
 def _prepare_schema(settings: Settings, url: str, *, with_worker: bool) -> None:
-    database.check_durable(url)
+    database.check_fsync_settings(url)
     applied = migrate.migrate(url) if settings.is_embedded else []
     if applied:
         _log.info("database.migrated", migrations=applied)

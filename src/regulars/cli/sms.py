@@ -129,7 +129,7 @@ def set_provider(
         return after
 
     texting = run(organization, work, needs_vault=True)
-    err.print(f"Texts are sent by {texting.provider}." + (" They are on hold." if texting.is_held else ""))
+    err.print(f"Texts are sent by {texting.provider}." + (" They are on hold." if texting.is_on_hold else ""))
     if texting.provider == "twilio":
         base_url = kit_settings.load().base_url
         err.print(f"Enter this address at Twilio for incoming messages: {inbound_url(base_url, texting)}")

@@ -77,6 +77,8 @@ class Customer:
 
 
 class ObservedValue(NamedTuple):
+    """The value of an attribute; `is_readable` means that it fits the attribute's type."""
+
     value: str | None
     is_readable: bool = True
 

@@ -181,7 +181,7 @@ class Labels:
             return ""
         return f" from {self._day(window.from_)} to {self._day(window.to)}"
 
-    def among(self, condition: tree.OfSales) -> str:
+    def sales_filter(self, condition: tree.OfSales) -> str:
         """Describe the filter of sales by store and product."""
         parts = []
         if condition.products:
@@ -194,7 +194,7 @@ class Labels:
         return "".join(parts)
 
     def _sales(self, condition: tree.OfSales) -> str:
-        among = self.among(condition)
+        among = self.sales_filter(condition)
         match condition:
             case tree.FirstPurchase(when=when) | tree.LastPurchase(when=when):
                 ordinal = "First" if isinstance(condition, tree.FirstPurchase) else "Last"

@@ -116,7 +116,7 @@ async def request_recount(tx: Tx, organization_id: UUID) -> None:
     """Request a new count if there was a count before; otherwise the first page that needs a count requests it."""
     await tx.execute("UPDATE consent_figures SET due_at = %s WHERE organization_id = %s", (tx.now, organization_id))
     # After the commit, the process wakes a worker for this queue.
-    tx.touched.add((ConsentFiguresQueue.name, organization_id))
+    tx.queues_to_wake.add((ConsentFiguresQueue.name, organization_id))
 
 
 def _is_stale(stored: _StoredFigures, now: datetime) -> bool:

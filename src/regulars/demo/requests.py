@@ -93,7 +93,7 @@ async def request_demo(tx: Tx, organization_id: UUID, *, tickets: int = TICKETS)
     """Request a demo; returns False if the organization has one already."""
     is_new = await insert_run_if_new(tx, organization_id, tickets=tickets)
     if is_new:
-        tx.touched.add((QUEUE, organization_id))
+        tx.queues_to_wake.add((QUEUE, organization_id))
     return is_new
 
 

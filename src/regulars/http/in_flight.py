@@ -31,10 +31,10 @@ _log = log.get(__name__)
 
 
 class WriteOutcome(msgspec.Struct, frozen=True):
-    """A response, and whether it is stored for its idempotency key, so that other requests with the key may get it."""
+    """A response, and whether it may be stored for its idempotency key, for other requests with the key."""
 
     response: ApiResponse
-    stored: bool = False
+    is_storable: bool = False
 
 
 class Pending:
@@ -103,7 +103,7 @@ class InFlight:
             outcome = await earlier.wait(max(0.0, deadline - monotonic()))
             if outcome is None:
                 raise in_progress()
-            if outcome.stored:
+            if outcome.is_storable:
                 return earlier
         return None
 
@@ -149,18 +149,18 @@ class InFlight:
 
 def make_outcome(write: Write, result: ApiResponse | ApiError) -> WriteOutcome:
     """Make the outcome from the result of the route; it is stored if the write has a key and its status allows it."""
-    return _wrap_outcome(write, result, stored=write.key is not None and is_stored(result.status))
+    return _wrap_outcome(write, result, is_storable=write.key is not None and is_stored(result.status))
 
 
 def make_refusal(write: Write, error: ApiError) -> WriteOutcome:
     """Make a refusal that is not stored, because the same request may be accepted later."""
-    return _wrap_outcome(write, error, stored=False)
+    return _wrap_outcome(write, error, is_storable=False)
 
 
-def _wrap_outcome(write: Write, result: ApiResponse | ApiError, *, stored: bool) -> WriteOutcome:
+def _wrap_outcome(write: Write, result: ApiResponse | ApiError, *, is_storable: bool) -> WriteOutcome:
     if isinstance(result, ApiResponse):
-        return WriteOutcome(with_ignored_fields(write, result), stored)
-    return WriteOutcome(problem_response(result, write.request, note=STORED_NOTE if stored else ""), stored)
+        return WriteOutcome(with_ignored_fields(write, result), is_storable)
+    return WriteOutcome(problem_response(result, write.request, note=STORED_NOTE if is_storable else ""), is_storable)
 
 
 def with_ignored_fields(write: Write, response: ApiResponse) -> ApiResponse:

@@ -35,7 +35,7 @@ async def store_new(
         Record(write.key, write.fingerprint, response.status, response.body, tx.now, response.headers)
         for write, outcome in zip(writes, outcomes, strict=True)
         for response in [outcome.response]
-        if outcome.stored and write.key is not None and write.key not in stored
+        if outcome.is_storable and write.key is not None and write.key not in stored
     ]
     try:
         await store(tx, organization_id, records)
@@ -58,11 +58,11 @@ def stored_outcome(write: Write, records: Mapping[str, Record], *, erased: ApiEr
     body = record.body
     if body.startswith(BATCH_BEGINNING):
         body = change_results(body, lambda item: encode_result(erased, write.request) if item == ERASED else item)
-    return WriteOutcome(_as_replay(ApiResponse(record.status, body, record.headers)), stored=True)
+    return WriteOutcome(_as_replay(ApiResponse(record.status, body, record.headers)), is_storable=True)
 
 
 def replay_response(write: Write, earlier: Pending) -> ApiResponse:
-    """Return the response of an earlier write with the same key; raise if that was another request."""
+    """Return the response of an earlier, completed write with the same key; raise if that was another request."""
     if earlier.outcome is None or earlier.write.fingerprint != write.fingerprint:
         raise _conflict()
     return _as_replay(earlier.outcome.response)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from regulars.journeys import labels
 from regulars.journeys.definition import Definition, SendText, Step
 from regulars.journeys.program import Fork
-from regulars.messaging.template import list_texts
+from regulars.messaging.template import texts_by_value
 
 
 class DiffLine(NamedTuple):
@@ -60,6 +60,6 @@ def _describe_steps(steps: tuple[Step, ...], depth: int) -> Iterator[tuple[int, 
 def _detail(step: Step, name: str) -> str:
     if not isinstance(step, SendText):
         return name
-    texts = list_texts(step.text).items()
+    texts = texts_by_value(step.text).items()
     links = " (links of their own)" if step.personal_links else ""
     return "; ".join(f"{f'{value}: ' if value else ''}“{text}”" for value, text in texts) + links

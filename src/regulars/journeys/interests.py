@@ -28,7 +28,7 @@ async def require_facts(tx: Tx, organization_id: UUID) -> None:
         await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
 
 
-async def withdraw_if_unneeded(database: Database, organization_id: UUID) -> None:
+async def withdraw_unneeded_interest(database: Database, organization_id: UUID) -> None:
     """Withdraw the interest if no journey is live and no run is open, unless another transaction is registering it."""
     async with database.reading() as tx:
         if await _is_needed(tx, organization_id):

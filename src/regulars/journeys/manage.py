@@ -104,7 +104,7 @@ async def pause(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
     await pause_all_runs(tx, organization_id, journey_id)
     paused = row._replace(state="paused", live_version=None, paused_at=tx.now)
     await queries.update_journey(tx, organization_id, paused)
-    tx.touched.add(("journey_runs", organization_id))
+    tx.queues_to_wake.add(("journey_runs", organization_id))
     return paused
 
 
@@ -115,8 +115,8 @@ async def archive(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow
     await end_all_runs(tx, organization_id, journey_id, outcome="archived")
     archived = row._replace(state="archived", live_version=None, paused_at=None)
     await queries.update_journey(tx, organization_id, archived)
-    await register_uses(tx, organization_id, [], kind=KIND, user_id=journey_id)
-    tx.touched.add(("journey_runs", organization_id))
+    await register_uses(tx, organization_id, [], kind=KIND, used_by_id=journey_id)
+    tx.queues_to_wake.add(("journey_runs", organization_id))
     return archived
 
 
@@ -154,7 +154,7 @@ async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definit
     for document in documents:
         segments |= references_of(read_definition(document.encode())).segments
     ids = [identifier for it in segments if (identifier := SEGMENT.decode(it)) is not None]
-    await register_uses(tx, organization_id, ids, kind=KIND, user_id=row.id)
+    await register_uses(tx, organization_id, ids, kind=KIND, used_by_id=row.id)
 
 
 async def _journey(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: int | None = None) -> Journey:
@@ -199,8 +199,9 @@ async def find_unevaluable_journeys(
 
 PATH: Final = "/journeys"
 LISTED_MAX: Final = 200
+# The effect of a new version of a segment on a journey that uses the segment, by the journey's state.
 EFFECTS: Final = {
-    "live": "It uses the new version from the next decision on; customers in it stay until a branch checks it.",
+    "live": "It uses the new version from the next decision on; its customers stay until a branch checks the segment.",
     "paused": "It uses the new version when it is resumed.",
     "draft": "It is not live; it will use the version that is saved then.",
 }

@@ -57,7 +57,7 @@ class Start(NamedTuple):
 
 
 async def read_start(tx: Tx, query: Mapping[str, str], *, secret: bytes, scope: str) -> Start:
-    """Read the start of the page from the query; `scope` contains the value of `updated_from`, if there is one."""
+    """Read from the query where the page starts. A cursor is valid only for its `scope`: the list and its filters."""
     position = read_cursor(secret, scope, query["cursor"]) if "cursor" in query else ()
     if PARAMETER not in query:
         return Start(after=UUID(position[0]) if position else None)

@@ -60,7 +60,7 @@ class Tx:
     connection: Connection
     now: datetime
     # The work queues to which this transaction adds rows, each with its organization, for `Database.after_commit`.
-    touched: set[tuple[str, UUID]] = field(default_factory=set)
+    queues_to_wake: set[tuple[str, UUID]] = field(default_factory=set)
     # Called with True after the commit and with False after a rollback; not called if the connection was lost during
     # the commit, because then the outcome is unknown.
     end_callbacks: list[Callable[[bool], None]] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Database:
     ) -> None:
         """`checkout_s_max` is how long a caller may use a connection before it is closed."""
         self.url = url
-        # Called after a commit for each queue in `Tx.touched`; set by a process that notifies the workers.
+        # Called after a commit for each queue in `Tx.queues_to_wake`; set by a process that notifies the workers.
         self.after_commit: Callable[[str, UUID], None] | None = None
         self.clock = DatabaseClock()
         # Whether the database is a Citus cluster; known once the first connection for recording is open.
@@ -216,12 +216,12 @@ class Database:
                 tx.end(is_committed=False)
                 raise InFailedSqlTransaction("a statement of the transaction had failed; nothing was written")
         tx.end(is_committed=True)
-        self.notify_committed(tx.touched)
+        self.notify_committed(tx.queues_to_wake)
 
-    def notify_committed(self, touched: Iterable[tuple[str, UUID]]) -> None:
+    def notify_committed(self, queues: Iterable[tuple[str, UUID]]) -> None:
         """Call `after_commit` for these queues; for a caller that commits without a `Tx`."""
         if self.after_commit is not None:
-            for queue, organization_id in touched:
+            for queue, organization_id in queues:
                 self.after_commit(queue, organization_id)
 
     @asynccontextmanager

@@ -37,7 +37,7 @@ class PageRows(list[T]):
     """The rows of one page, in the direction of the request."""
 
     # The position where a scan reached its limit of rows before the page was full.
-    ended_at: Position | None = None
+    end_position: Position | None = None
 
 
 class Keyset:
@@ -96,7 +96,7 @@ class Keyset:
             **placeholders,
         )
         if is_filtered and len(rows) < page.limit and not page.is_backward:
-            rows.ended_at = await self._find_scan_end(
+            rows.end_position = await self._find_scan_end(
                 tx, SQL(table), page, values, and_indexed=and_indexed, rows_max=rows_max
             )
         return rows

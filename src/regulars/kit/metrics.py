@@ -98,11 +98,11 @@ class Metrics:
         self._batches: dict[str, Histogram] = {}
         self._gauges: dict[str, Gauge] = {}
 
-    def share(self, folder: Path, *, worker: str) -> None:
-        """Publish to a folder that all server processes share, under this worker's name."""
+    def share(self, folder: Path, *, process_name: str) -> None:
+        """Publish to a folder that all server processes share, under this process's name."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
-        self.worker = worker
+        self.worker = process_name
 
     def route(self, name: str) -> RouteMetrics:
         """Return the counters of a route, named by its pattern (`GET /v1/stores/{store_id}`), never by a path."""

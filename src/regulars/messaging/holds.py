@@ -14,7 +14,7 @@ from regulars.messaging.settings.store import Texting, save_texting
 
 async def hold(tx: Tx, organization_id: UUID, texting: Texting, *, reason: str) -> Texting:
     """Hold all texts of the organization: after the commit none is sent, except texts that a worker claimed before."""
-    if texting.is_held:
+    if texting.is_on_hold:
         return texting
     held = replace(texting, held_since=tx.now, held_reason=reason)
     await save_texting(tx, organization_id, held)
@@ -27,7 +27,7 @@ async def release(tx: Tx, organization_id: UUID, texting: Texting) -> Texting:
     await save_texting(tx, organization_id, released)
     await claims.make_due(tx, organization_id, not_after=tx.now + HOLD_POSTPONES_BY + timedelta(minutes=1))
     # Wakes the queue of texts after the commit.
-    tx.touched.add(("texts", organization_id))
+    tx.queues_to_wake.add(("texts", organization_id))
     return released
 
 
@@ -53,7 +53,7 @@ async def resume_texts(tx: Tx, organization_id: UUID, kind: OriginKind, steps: M
     await skip_texts(tx, organization_id, expired, SkipReason.EXPIRED)
     await skip_texts(tx, organization_id, outdated, SkipReason.LEFT)
     if len(paused) > len(expired) + len(outdated):
-        tx.touched.add(("texts", organization_id))
+        tx.queues_to_wake.add(("texts", organization_id))
 
 
 async def cancel_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]) -> None:

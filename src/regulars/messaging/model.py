@@ -126,7 +126,8 @@ def moves_forward(before: TextState, after: TextState) -> bool:
 
 
 class ReplyToOrigin(NamedTuple):
-    """A reply from a number that an origin had texted, and the step of that text."""
+    """A reply from a number that an origin had texted, and the step of that text. `decided` is None until a user or a
+    keyword has decided what happens with the reply."""
 
     id: UUID
     meaning: str

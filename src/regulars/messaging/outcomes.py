@@ -29,7 +29,7 @@ async def end_texts(
     erased = [row.id for row in changed if row.phone_number is None]
     if erased:
         await texts.delete_texts(tx, organization_id, erased)
-        await texts.delete_simulated(tx, organization_id, erased)
+        await texts.delete_simulator_texts(tx, organization_id, erased)
     published = [row if row.phone_number is not None else row._replace(reason=None) for row in changed]
     await publish_text_changes(tx, organization_id, published, previous_state=previous_state)
 

@@ -71,7 +71,7 @@ class TextOrder:
     skipped_for: SkipReason | None = None
     # Where clicks on its links are counted: a campaign and its variant, or a journey and its step. None means at the
     # origin and step of the text.
-    links_of: tuple[UUID, str] | None = None
+    link_origin: tuple[UUID, str] | None = None
     # Whether its links have personal codes, so that a click can be assigned to the recipient.
     has_personal_links: bool = False
 
@@ -111,7 +111,7 @@ async def request_texts(
         await discard_links(tx, organization_id, [text.id for text in texts if text.id not in inserted])
     if any(text.id in inserted and text.due_at is not None for text in texts):
         # Wakes the queue of texts after the commit.
-        tx.touched.add(("texts", organization_id))
+        tx.queues_to_wake.add(("texts", organization_id))
     skipped = [text for text in texts if text.id in inserted and text.state == TextState.SKIPPED]
     await publish_text_changes(tx, organization_id, skipped, previous_state=TextState.QUEUED.value)
     return [PlacedOrder(text.id, text.id in inserted) for text in texts]
@@ -130,7 +130,7 @@ async def _shorten(tx: Tx, organization_id: UUID, ids: Sequence[UUID], orders: S
             text_id,
             order.profile_id,
             order.rendered,
-            LinkOrigin(order.origin_kind.value, *(order.links_of or (order.origin_id, order.step))),
+            LinkOrigin(order.origin_kind.value, *(order.link_origin or (order.origin_id, order.step))),
             order.has_personal_links,
         )
         for text_id, order in zip(ids, orders, strict=True)
@@ -237,4 +237,4 @@ async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
     await queries.requeue_text(tx, organization_id, text_id, expires_at=expires_at)
     requeued = row._replace(state=TextState.QUEUED.value, reason=None)
     await publish_queue_changes(tx, organization_id, [requeued], previous_state=row.state)
-    tx.touched.add(("texts", organization_id))
+    tx.queues_to_wake.add(("texts", organization_id))

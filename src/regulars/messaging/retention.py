@@ -22,7 +22,7 @@ async def sweep_texts(database: Database, organization_id: UUID) -> None:
     while deleted == _BATCH_ROWS:
         async with database.transaction() as tx:
             ids = await texts.delete_old_texts(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
-            await texts.delete_simulated(tx, organization_id, ids)
+            await texts.delete_simulator_texts(tx, organization_id, ids)
         deleted = len(ids)
 
 
@@ -52,8 +52,8 @@ async def erase_from_facts(
 async def erase_messages(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes] = ()
 ) -> None:
-    """Delete the texts and replies of erased people, whose numbers the caller has locked. A text that is being sent is
-    emptied now, and deleted when its outcome is stored."""
+    """Delete the texts and replies of erased people, whose numbers the caller has locked, and their numbers for test
+    texts (team numbers). A text that is being sent is emptied now, and deleted when its outcome is stored."""
     text_ids = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
     await forget_people(tx, organization_id, profile_ids, text_ids)
     locked = await texts.lock_texts(tx, organization_id, text_ids) if text_ids else []
@@ -61,7 +61,7 @@ async def erase_messages(
     if sending:
         await texts.blank_texts(tx, organization_id, sending)
     await texts.delete_texts(tx, organization_id, [text_id for text_id, state in locked if state != TextState.SENDING])
-    await texts.delete_simulated(tx, organization_id, [text_id for text_id, _ in locked])
+    await texts.delete_simulator_texts(tx, organization_id, [text_id for text_id, _ in locked])
     await delete_team_numbers(tx, organization_id, number_hashes)
     texting = await load_texting(tx, organization_id)
     if texting is not None:

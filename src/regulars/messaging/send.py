@@ -75,7 +75,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         rows, consents = await _lock_due_texts(tx, organization_id, limit=limit, lowest=lowest, rates=rates)
         await self._end_lapsed(tx, organization_id, [row for row in rows if row.state == TextState.SENDING])
         queued = [row for row in rows if row.state == TextState.QUEUED]
-        if texting is None or rates is None or texting.is_held:
+        if texting is None or rates is None or texting.is_on_hold:
             await self._postpone_held(tx, organization_id, queued)
             return []
         ended_ids = await end_stopped_texts(tx, organization_id, queued, previous=TextState.QUEUED)
@@ -93,7 +93,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             await claims.postpone_texts(tx, organization_id, postponed)
         if len(rows) == limit:
             # More texts may be due: wake this queue again after the commit.
-            tx.touched.add((self.name, organization_id))
+            tx.queues_to_wake.add((self.name, organization_id))
         await end_texts(tx, organization_id, skipped, previous_state=TextState.QUEUED.value)
         return claimed
 

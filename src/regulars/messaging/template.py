@@ -100,7 +100,7 @@ class TextVariants(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 TextContent = TemplateText | TextVariants
 
 
-def list_texts(content: str | TextVariants) -> dict[str, str]:
+def texts_by_value(content: str | TextVariants) -> dict[str, str]:
     """All texts by the attribute value that chooses them; the default is first and has an empty value."""
     return {"": content} if isinstance(content, str) else {"": content.default, **content.texts}
 
@@ -121,7 +121,7 @@ def render_text(content: str | TextVariants, values: Mapping[str, str | None]) -
 def fields_of(content: str | TextVariants) -> frozenset[str]:
     """All fields that the texts use, and the field that chooses between the texts; a text with a mistake has none."""
     fields = set() if isinstance(content, str) else {ATTRIBUTE_PREFIX + content.attribute}
-    for text in list_texts(content).values():
+    for text in texts_by_value(content).values():
         try:
             fields |= parse_template(text).fields
         except TemplateError:
@@ -137,7 +137,7 @@ def find_text_faults(content: str | TextVariants, *, attribute_keys: Collection[
         values = [_normalize(value) for value in content.texts]
         duplicates = [value for index, value in enumerate(content.texts) if values[index] in values[:index]]
         yield from (f"Two texts are for {value}." for value in duplicates)
-    for value, text in list_texts(content).items():
+    for value, text in texts_by_value(content).items():
         try:
             check_fields(parse_template(text), attribute_keys=attribute_keys)
         except TemplateError as error:

@@ -75,7 +75,7 @@ def run(
 def _find_or_create_account() -> pwd.struct_passwd:
     """Find or create the account that owns the data when root starts the database.
 
-    It is a separate account, because other processes of `postgres` or of the unprivileged account could read the data.
+    It is a separate account: other services may run as `postgres` or as uid 65534, and could read the data.
     """
     try:
         return pwd.getpwnam(DEDICATED_ACCOUNT)

@@ -51,7 +51,8 @@ class Registration:
         # Set when there is something to do before the next check.
         self.wake = threading.Event()
 
-    def publish_key(self, fingerprint: str | None) -> None:
+    def publish_key_fingerprint(self, fingerprint: str | None) -> None:
+        """Let `regulars vault seal` check that all connected processes have the same encryption key."""
         self.name = f"{APPLICATION_NAME} {KNOWN:04} {fingerprint or NO_KEY}"
         self.wake.set()
 
@@ -61,7 +62,7 @@ class Registration:
 
 
 @contextlib.contextmanager
-def shared(url: str) -> Iterator[Registration]:
+def shared_lock(url: str) -> Iterator[Registration]:
     """Hold the lock together with all other servers and workers; raises InUseError while a restore runs."""
     registration = Registration()
     connection = _connect(url, registration.name)

@@ -71,4 +71,4 @@ def _write_light_profile() -> bytes:
 
 # The JSON of a light profile from after its external_id, with the placeholder `{at}` for its times. It is the same for
 # all light profiles; a SQL statement of `sales` uses it to write this fact.
-LIGHT_PROFILE_JSON = _write_light_profile()
+LIGHT_PROFILE_JSON_END = _write_light_profile()

@@ -1,9 +1,9 @@
 """Decode a sale (a ticket) from the JSON of a request, or of a line of an imported file.
 
-There are two readers, and one function that turns the result of either into a `Sale`. The *plain* reader accepts only
-ordinary tickets, and msgspec alone does nearly all its checks. A ticket that it refuses is read again by the *full*
-reader, which accepts everything that is allowed and reports all errors. A test checks that both readers give the same
-result for a ticket that both accept.
+There are two readers, and one function that turns the result of either into a `Sale`. The *plain* reader is fast: it
+accepts only ordinary tickets, and msgspec alone does nearly all its checks. A ticket that it refuses is read again by
+the *full* reader, which accepts everything that is allowed and reports all errors. A test checks that both readers give
+the same result for a ticket that both accept.
 """
 
 import re
@@ -200,7 +200,7 @@ def decode_plainly(body: bytes) -> Sale | None:
 
 
 def decode_plain_batch(body: bytes) -> list[Sale] | None:
-    """Return the sales of a batch request if the plain reader accepts all; None if the full reader must read them."""
+    """Return a batch request's sales if the plain (fast) reader accepts all; None if the full reader must read them."""
     # If `items` occurs twice, the decoder returns only the last one, and the first one would not be checked.
     if b"\\" in body or body.find(_ITEMS) != body.rfind(_ITEMS):
         return None

@@ -162,7 +162,8 @@ class Sale(msgspec.Struct, frozen=True, gc=False):
     line_items: bytes
     # The keys of all product properties on the lines.
     property_keys: frozenset[str] = frozenset()
-    # Computed from the lines for the totals of stores and days; None if the database computes them.
+    # The quantity of all lines in millionths, and their number, for the totals of stores and days; None if the database
+    # computes them.
     unit_millionths: int | None = None
     line_count: int | None = None
     # The unknown fields of the request body.

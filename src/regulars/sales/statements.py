@@ -33,12 +33,12 @@ from regulars.kit.columns import Columns
 from regulars.kit.connection import Connection, Prepared
 from regulars.kit.errors import Headers
 from regulars.kit.ids import PROFILE, new_uuids
-from regulars.profiles.facts import LIGHT_PROFILE_JSON, ProfilesChanged
+from regulars.profiles.facts import LIGHT_PROFILE_JSON_END, ProfilesChanged
 from regulars.sales.encode import SplitResponse
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
 
-# The columns that have the same name as a field of `Sale`.
+# The columns that have the same name as a field of `Sale`. `unit_millionths` is the quantity of all lines together.
 SALE_COLUMNS: Final = Columns(
     external_id=Texts, type=Labels, occurred_at=Timestamps, currency=Labels, total_amount_cents=Bigints,
     total_discount_cents=Bigints, total_tax_cents=Bigints, source=Labels, payments=Jsons, loyalty=Jsons,
@@ -82,6 +82,9 @@ CROSS JOIN LATERAL (
 # row about new sales has the id of the first sale. The outbox row about new profiles has an id of its own, because no
 # row may contain the id of a person who is erased.
 #
+# `now` is the caller's estimate of the database's time. If it is wrong by more than a second, no sale is inserted; the
+# caller corrects its clock with the time in the result and takes the fallback path.
+#
 # `ORG` and `ROWS` are placeholders for the organization of a row and for the sales: `compose` replaces both.
 _INSERT: Final[LiteralString] = (
     """
@@ -124,7 +127,7 @@ _CREATE_PROFILES: Final[LiteralString] = """, new_profiles AS (
     SELECT n.organization_id, f.id, %(profiles_topic)s::text,
         concat('[{"at":"', %(at)s::text, '","changes":[', string_agg(concat(
             '{"id":"', n.id, '","change":"created","shown":{"id":"', canonical_id(%(profile_prefix)s::text, n.id),
-            '","external_id":', to_json(n.external_id), replace(%(light_profile)s::text, '{at}', %(at)s)
+            '","external_id":', to_json(n.external_id), replace(%(profile_json_end)s::text, '{at}', %(at)s)
         ), ','), ']}]')::json, %(now)s, %(now)s
     FROM new_profiles n
     JOIN unnest(%(fact_organizations)s::uuid[], %(fact_ids)s::uuid[]) AS f (organization_id, id)
@@ -358,7 +361,7 @@ def _make_parameters(form: StatementForm, new: NewRows, *, status: int) -> dict[
             "candidate_external_ids": Texts([candidate.external_id for candidate in candidates]).payload,
             "profiles_topic": _PROFILES_TOPIC,
             "at": format_timestamp(new.now).encode(),
-            "light_profile": LIGHT_PROFILE_JSON,
+            "profile_json_end": LIGHT_PROFILE_JSON_END,
             "fact_organizations": Uuids(organizations).payload,
             "fact_ids": Uuids(new_uuids(len(organizations))).payload,
         }

@@ -136,9 +136,9 @@ async def list_tickets(
         filters={name: text for name, text in _CONDITIONS.items() if name not in indexed},
         rows_max=ROWS_SCANNED_MAX,
     )
-    if tickets.ended_at is not None and not filters.is_by_time:
+    if tickets.end_position is not None and not filters.is_by_time:
         # A position always has a time and an id; in the order of recording the time is ignored.
-        tickets.ended_at = (format_timestamp(tx.now), *tickets.ended_at)
+        tickets.end_position = (format_timestamp(tx.now), *tickets.end_position)
     return tickets
 
 

@@ -1,7 +1,7 @@
 """Builds the query for the audience of a campaign: customers of the included segments who are in no excluded segment.
 
 `resolve_audience` reads the definitions in a transaction. Afterwards, without a transaction, the caller sends the query
-to the analysis process, with `Analysis.count_audience` or `Analysis.freeze`.
+to the analysis process, with `Analysis.count_audience`, or with `Analysis.stream_audience` to store the recipients.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ async def resolve_audience(
     """Build the query for customers who are in an included segment, are in no excluded segment and received none of
     these campaigns.
 
-    A segment with a fault matches no customer (decision 44). As an excluded segment it would exclude no customer, and
+    A segment with a fault matches no customer. As an excluded segment it would exclude no customer, and
     as an included segment it would leave the audience empty without a reason. So it is refused here.
     """
     if not include:

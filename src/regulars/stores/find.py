@@ -12,7 +12,7 @@ from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, ByExternalId, ById, Reference, split_references
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.stores.model import Address, NamedStore, Store, StoreRef
+from regulars.stores.model import Address, ListedStore, Store, StoreRef
 
 # Addresses that `find_addresses_in` reads at most.
 STORES_MAX: Final = 10_000
@@ -140,7 +140,7 @@ _FILTERS: Final = {
 }
 
 
-async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text: str = "") -> PageRows[NamedStore]:
+async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text: str = "") -> PageRows[ListedStore]:
     """A page of the stores whose name, town or code contains the text, by name; it scans a limited number of rows."""
     return await _BY_NAME.scan(
         tx,
@@ -160,7 +160,7 @@ async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text
         """),
         page,
         {"organization_id": organization_id, "text": text.lower() or None, "identifier": STORE.decode(text)},
-        make=lambda name, *row: NamedStore(store_in(row), (name, str(row[0]))),
+        make=lambda name, *row: ListedStore(store_in(row), (name, str(row[0]))),
         table="stores",
         filters=_FILTERS,
         rows_max=ROWS_SCANNED_MAX,

@@ -52,7 +52,7 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
-class NamedStore(NamedTuple):
+class ListedStore(NamedTuple):
     """A store and its sort key (`position`) in a list. In a list by name, that is the name as the database compares
     it."""
 

@@ -205,11 +205,11 @@ class HourColumn(NamedTuple):
     kind: str
 
 
-def hours(sent: Sequence[int], usual: Sequence[float]) -> list[HourColumn]:
+def hours(tickets: Sequence[int], usual: Sequence[float]) -> list[HourColumn]:
     """Bars for the tickets of each hour; a thin line for an hour without tickets that usually has some."""
-    top = max([*sent, *usual, 1])
+    top = max([*tickets, *usual, 1])
     columns = []
-    for n, (count, expected) in enumerate(zip(sent, usual, strict=True)):
+    for n, (count, expected) in enumerate(zip(tickets, usual, strict=True)):
         if count:
             height = max(1.0, count / top * 18)
             columns.append(HourColumn(7 * n, _coordinate(18 - height), _coordinate(height), "c1"))

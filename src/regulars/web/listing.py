@@ -221,7 +221,7 @@ def make_page(
     rows = fetched[:limit]
     if is_backward:
         rows.reverse()
-    further_url = None if fetched.ended_at is None else view.url_from(AFTER, fetched.ended_at)
+    further_url = None if fetched.end_position is None else view.url_from(AFTER, fetched.end_position)
     if not rows:
         return ListPage((), further_url=further_url)
     has_previous = has_more if is_backward else view.request.position is not None
@@ -250,7 +250,7 @@ async def walk(
             yield row
         if len(fetched) == limit:
             request = PageRequest(limit, position_of(fetched[-1]))
-        elif fetched.ended_at is not None:
-            request = PageRequest(limit, fetched.ended_at)
+        elif fetched.end_position is not None:
+            request = PageRequest(limit, fetched.end_position)
         else:
             return

@@ -60,7 +60,7 @@ async def _insert_all(
     await insert_messages(tx, organization_id, messages)
     await insert_deliveries(tx, organization_id, deliveries)
     # Wakes the worker after the commit.
-    tx.touched.add((DeliveryQueue.name, organization_id))
+    tx.queues_to_wake.add((DeliveryQueue.name, organization_id))
 
 
 def _make_message(event: WebhookEvent, *, now: datetime) -> Message:

@@ -39,9 +39,9 @@ async def list_newest_deliveries(
     while True:
         page = await list_deliveries(tx, organization_id, filters, request)
         newest += page
-        if len(newest) >= limit or page.ended_at is None:
+        if len(newest) >= limit or page.end_position is None:
             return newest[:limit]
-        request = PageRequest(limit, page.ended_at)
+        request = PageRequest(limit, page.end_position)
 
 
 async def list_deliveries(

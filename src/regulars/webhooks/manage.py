@@ -112,7 +112,7 @@ async def enable_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | Non
     enabled = endpoint._replace(state="enabled", disabled_by=None, disabled_at=None, updated_at=tx.now, health=Health())
     await register_interests(tx, organization_id, endpoint.id, enabled.events)
     # Wakes the worker after the commit.
-    tx.touched.add((DeliveryQueue.name, organization_id))
+    tx.queues_to_wake.add((DeliveryQueue.name, organization_id))
     return enabled
 
 

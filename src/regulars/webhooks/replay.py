@@ -82,4 +82,4 @@ async def _find_message_ids(
 async def _insert_deliveries(tx: Tx, organization_id: UUID, deliveries: list[tuple[UUID, UUID, UUID]]) -> None:
     await queries.insert_deliveries(tx, organization_id, deliveries, is_replay=True)
     # Wakes the worker after the commit.
-    tx.touched.add((DeliveryQueue.name, organization_id))
+    tx.queues_to_wake.add((DeliveryQueue.name, organization_id))

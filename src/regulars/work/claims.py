@@ -274,6 +274,6 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
                 # The organization may have more due rows, and now waits behind the other organizations.
                 self._waiting_for_slots.setdefault(organization_id, len(self.reserved_slots))
             else:
-                tx.touched.add((self.name, organization_id))
+                tx.queues_to_wake.add((self.name, organization_id))
         # The calls have ended, so their slots are free.
         self._wake_waiting(database)

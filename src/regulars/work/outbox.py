@@ -56,7 +56,7 @@ async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at
         for kind, facts_of_kind in by_type.items()
     ]
     if rows and await queries.insert_outbox_rows(tx, organization_id, rows, due_at=due_at):
-        tx.touched.add((OutboxQueue.name, organization_id))
+        tx.queues_to_wake.add((OutboxQueue.name, organization_id))
 
 
 async def has_interest(tx: Tx, organization_id: UUID, fact: type[Fact]) -> bool:
@@ -227,7 +227,7 @@ class OutboxQueue(queue.Queue):
         due_at = RETRIES.due_at(tx.now, attempts=attempts) if attempts else tx.now
         ids_of_rows = [row.id for row in rows]
         await queries.insert_retries(tx, organization_id, ids_of_rows, listener=name, attempts=attempts, due_at=due_at)
-        tx.touched.add((RETRY_QUEUE, organization_id))
+        tx.queues_to_wake.add((RETRY_QUEUE, organization_id))
 
     def _limit_batch(self, due_rows: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
         """Return the first rows, up to a total size: one row may be about one sale, and another about a thousand.

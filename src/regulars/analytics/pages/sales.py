@@ -39,7 +39,6 @@ class SalesTable:
     rows: Sequence[FigureRow]
     total: FigureRow
     chart: Chart
-    # The time up to which today is compared, such as 14:00.
     has_opt_ins: bool = False
     # Holidays that fell on another day in the compared period.
     moved_holidays: Sequence[str] = ()

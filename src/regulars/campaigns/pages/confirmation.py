@@ -54,7 +54,7 @@ class Confirmation:
             row=row,
             states=STATES,
             here=campaign_url(visit, row),
-            was=etag_of(row.revision),
+            shown_etag=etag_of(row.revision),
             definition=definition,
             audience=audience,
             schedule=describe_schedule(visit.format, definition),

@@ -171,7 +171,7 @@ class Editor:
             "states": STATES,
             "form": form,
             "lead": lead,
-            "was": etag if etag is not None and form.conflict is None else etag_of(row.revision),
+            "shown_etag": etag if etag is not None and form.conflict is None else etag_of(row.revision),
             "here": campaign_url(visit, row),
             "edit": campaign_url(visit, row, "edit"),
             "lists": [

@@ -1,4 +1,4 @@
-"""The page of a campaign: its progress and the outcomes of its recipients, all from one query of the totals."""
+"""The page of a campaign: its progress, the outcomes of its recipients, which come from its totals, and the replies."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ from regulars.campaigns.manage import list_choices
 from regulars.campaigns.model import (
     GETS_NO_TEXT,
     HELD_OUT_ARM,
-    LEFT_OUT,
     NO_ARM,
     RECEIVED,
     STOPPABLE,
+    WITHOUT_CONSENT,
     CampaignRow,
     CampaignState,
     RecipientOutcome,
@@ -27,10 +27,9 @@ from regulars.campaigns.model import (
 from regulars.campaigns.pages.common import STATES, campaign_url, describe_cost, find_campaign
 from regulars.campaigns.pages.listing import list_segment_choices
 from regulars.campaigns.recipients import find_arms
-from regulars.campaigns.run.recipient_queries import next_open_at as find_next_open_at
+from regulars.campaigns.run.recipient_queries import find_next_send_at
 from regulars.campaigns.totals import list_totals
 from regulars.kit.db import Tx
-from regulars.kit.etag import etag_of
 from regulars.kit.ids import CAMPAIGN, REPLY
 from regulars.messaging.cost import estimate as cost_of
 from regulars.messaging.find import list_replies_to_origin
@@ -38,7 +37,7 @@ from regulars.messaging.labels import MEANINGS, REASONS
 from regulars.messaging.model import OriginKind, ReplyToOrigin, SkipReason
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
-from regulars.messaging.template import describe_template, list_texts
+from regulars.messaging.template import describe_template, texts_by_value
 from regulars.web.format import Format
 from regulars.web.render import render
 from regulars.web.visit import Visit
@@ -67,7 +66,7 @@ REASON_LABELS: Final = {
     **{reason.value: label.name for reason, label in REASONS.items()},
     "same_number": "Another recipient has this number",
 }
-LEFT_OUT_LABELS: Final = {
+WITHOUT_CONSENT_LABELS: Final = {
     "never_asked": "Never asked for consent",
     "withdrawn": "Opted out",
     "do_not_contact": "Do not contact",
@@ -124,9 +123,9 @@ async def show_campaign(visit: Visit) -> Response:
         totals = await list_totals(tx, visit.organization_id, row.id)
         texting = await load_texting(tx, visit.organization_id)
         replies = await _find_replies(tx, visit, row)
-        next_open_at = None
+        next_send_at = None
         if row.state == CampaignState.SENDING:
-            next_open_at = await find_next_open_at(tx, visit.organization_id, row.id)
+            next_send_at = await find_next_send_at(tx, visit.organization_id, row.id)
         rule = await load_rule(tx, visit.organization_id)
         audience = await describe_audience(tx, visit, campaign.definition)
     outcomes = add_up(totals)
@@ -140,7 +139,6 @@ async def show_campaign(visit: Visit) -> Response:
         states=STATES,
         here=campaign_url(visit, row),
         canonical=CAMPAIGN.encode(row.id),
-        was=etag_of(row.revision),
         is_live=row.state in LIVE,
         is_stoppable=row.state in STOPPABLE,
         outcomes=outcomes,
@@ -148,14 +146,14 @@ async def show_campaign(visit: Visit) -> Response:
         recipients=sum(outcomes.values()) - sum(outcomes[outcome] for outcome in GETS_NO_TEXT),
         done=sum(outcomes[outcome] for outcome in _DONE),
         lines=outcome_lines(totals),
-        left_out=_left_out(totals),
-        lead=_describe_state(visit.format, row, campaign.definition, outcomes, next_open_at),
+        without_consent=_without_consent(totals),
+        lead=_describe_state(visit.format, row, campaign.definition, outcomes, next_send_at),
         countries=_by_country(visit.format, totals, prices),
         cost=describe_cost(visit.format, cost_of(_charged_parts(totals), prices)),
         variants=_by_variant(campaign.definition, totals, replies.stops),
         replies=replies,
         replies_max=REPLIES_MAX,
-        is_held=texting is not None and texting.is_held,
+        is_on_hold=texting is not None and texting.is_on_hold,
         has_rule=rule != ApprovalRule(),
         rule_sentence=_describe_rule(visit.format, rule),
         is_approved=row.approved_revision == row.revision,
@@ -165,7 +163,7 @@ async def show_campaign(visit: Visit) -> Response:
             (
                 letter,
                 variant.share,
-                [(value, describe_template(text)) for value, text in list_texts(variant.text).items()],
+                [(value, describe_template(text)) for value, text in texts_by_value(variant.text).items()],
             )
             for letter, variant in zip(VARIANT_LETTERS, campaign.definition.variants, strict=False)
         ],
@@ -183,7 +181,7 @@ def outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
     """The outcomes that occur, with their reasons; the numbers add up to the audience."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for total in totals:
-        if total.outcome != LEFT_OUT:
+        if total.outcome != WITHOUT_CONSENT:
             counted[total.outcome][total.reason] += total.recipients
     audience = sum(sum(by_reason.values()) for by_reason in counted.values()) or 1
     lines, x = [], 0.0
@@ -237,11 +235,11 @@ async def describe_audience(tx: Tx, visit: Visit, definition: Definition) -> lis
     return [(label, names) for label, names in lists if names]
 
 
-def _left_out(totals: Sequence[TotalRow]) -> list[tuple[str, int]]:
+def _without_consent(totals: Sequence[TotalRow]) -> list[tuple[str, int]]:
     return [
-        (LEFT_OUT_LABELS.get(total.reason, total.reason), total.recipients)
+        (WITHOUT_CONSENT_LABELS.get(total.reason, total.reason), total.recipients)
         for total in totals
-        if total.outcome == LEFT_OUT and total.recipients
+        if total.outcome == WITHOUT_CONSENT and total.recipients
     ]
 
 
@@ -250,7 +248,7 @@ def _describe_state(
     row: CampaignRow,
     definition: Definition,
     outcomes: Mapping[str, int],
-    next_open_at: datetime | None,
+    next_send_at: datetime | None,
 ) -> str:
     """The campaign's state in one sentence."""
     match CampaignState(row.state):
@@ -259,8 +257,8 @@ def _describe_state(
         case CampaignState.PREPARING:
             return "The recipients are being stored; the first text leaves when all are"
         case CampaignState.SENDING:
-            if next_open_at is not None and next_open_at > formats.now:
-                return f"The next texts leave at {formats.moment(next_open_at)}"
+            if next_send_at is not None and next_send_at > formats.now:
+                return f"The next texts leave at {formats.moment(next_send_at)}"
             ends_at = estimate_end(row, definition, outcomes, now=formats.now)
             return "Sending" if ends_at is None else f"Ends at about {formats.moment(ends_at)}"
         case CampaignState.PAUSED:
@@ -276,7 +274,8 @@ def _describe_state(
 def estimate_end(
     row: CampaignRow, definition: Definition, outcomes: Mapping[str, int], *, now: datetime
 ) -> datetime | None:
-    """When the campaign will probably end, by its rate limit or its speed so far; at the latest `not_after`."""
+    """When the campaign will probably end, by its rate limit or its speed since the recipients were stored
+    (`frozen_at`); at the latest `not_after`."""
     unsent = outcomes[RecipientOutcome.WAITING] + outcomes[RecipientOutcome.QUEUED]
     if row.frozen_at is None or row.not_after is None or not unsent:
         return None
@@ -326,7 +325,7 @@ def _by_variant(definition: Definition, totals: Sequence[TotalRow], stops: Mappi
             VariantLine(
                 arm,
                 VARIANT_LETTERS[arm - 1],
-                describe_template(list_texts(variant.text)[""]),
+                describe_template(texts_by_value(variant.text)[""]),  # the default text
                 sum(total.recipients for total in of_arm),
                 sum(total.recipients for total in of_arm if total.outcome in RECEIVED),
                 sum(total.recipients for total in of_arm if total.outcome == RecipientOutcome.DELIVERED),
@@ -348,6 +347,7 @@ async def _find_replies(tx: Tx, visit: Visit, row: CampaignRow) -> Replies:
         until=(row.ended_at or visit.now) + REPLIES_WITHIN,
         limit=REPLIES_MAX,
     )
+    # The step of a campaign's text is the id of the profile.
     stopped = [UUID(reply.step) for reply in replies if reply.meaning == "stop"]
     arms = await find_arms(tx, visit.organization_id, row.id, stopped) if stopped else {}
     stops: dict[int, int] = defaultdict(int)

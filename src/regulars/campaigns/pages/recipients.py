@@ -9,7 +9,7 @@ from starlette.responses import Response
 from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.manage import PATH, Campaign
-from regulars.campaigns.model import HELD_OUT_ARM, LEFT_OUT
+from regulars.campaigns.model import HELD_OUT_ARM, WITHOUT_CONSENT
 from regulars.campaigns.pages.common import STATES, campaign_url, find_campaign
 from regulars.campaigns.pages.progress import OUTCOMES, REASON_LABELS, VARIANT_LETTERS
 from regulars.campaigns.proof import write_proof
@@ -96,7 +96,7 @@ async def _read_list_view(tx: Tx, visit: Visit, campaign: Campaign) -> ListView:
     totals = [
         total
         for total in await list_totals(tx, visit.organization_id, campaign.row.id)
-        if total.outcome != LEFT_OUT and total.recipients
+        if total.outcome != WITHOUT_CONSENT and total.recipients
     ]
     occurring, query = {total.outcome for total in totals}, visit.query
     outcomes = [

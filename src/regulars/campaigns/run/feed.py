@@ -77,7 +77,7 @@ async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
         await end_campaign(tx, organization_id, campaign)
         return
     texting = await load_texting(tx, organization_id)
-    if texting is None or texting.is_held:
+    if texting is None or texting.is_on_hold:
         # Texts that are queued during a hold would all be sent at once when the hold is released.
         await _set_due(tx, organization_id, campaign, tx.now + _HELD_RETRY)
         return
@@ -104,7 +104,7 @@ async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
 
 async def _wait_or_end(tx: Tx, organization_id: UUID, campaign: DueCampaign, queued: int) -> None:
     """No recipient is due: wait until the next recipient is, or end the campaign if no recipient waits."""
-    next_at = await recipient_queries.next_open_at(tx, organization_id, campaign.id)
+    next_at = await recipient_queries.find_next_send_at(tx, organization_id, campaign.id)
     if next_at is None and not queued:
         await end_campaign(tx, organization_id, campaign)
     else:
@@ -174,7 +174,7 @@ class _Batch:
                 ),
                 profile_id=it.profile_id,
                 expires_at=self.campaign.not_after,
-                links_of=(self.campaign.id, str(it.arm)),
+                link_origin=(self.campaign.id, str(it.arm)),
                 has_personal_links=self.definition.personal_links,
             )
             for it in recipients

@@ -27,7 +27,7 @@ async def end_campaign(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> 
     """End a campaign, because all texts were sent or its end time has passed."""
     await queries.end_campaign(tx, organization_id, campaign.id)
     await close_waiting_totals(tx, organization_id, campaign.id, CampaignState.ENDED)
-    await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign.id)
+    await register_uses(tx, organization_id, [], kind=KIND, used_by_id=campaign.id)
     failpoint.hit("campaign.ended", tx.connection.drop_connection)
 
 

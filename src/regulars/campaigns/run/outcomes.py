@@ -41,7 +41,7 @@ async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[Message
     await update_outcomes(tx, organization_id, recipient_keys)
     ids = {campaign_id for campaign_id, _ in recipient_keys}
     if await queries.wake_unlimited(tx, organization_id, ids, queued_max=_FEW_QUEUED):
-        tx.touched.add(("campaigns", organization_id))
+        tx.queues_to_wake.add(("campaigns", organization_id))
 
 
 async def update_outcomes(tx: Tx, organization_id: UUID, recipient_keys: Collection[tuple[UUID, UUID]]) -> None:

@@ -84,7 +84,7 @@ async def take_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID, *, l
     return [Recipient(*row) for row in rows]
 
 
-async def next_open_at(tx: Tx, organization_id: UUID, campaign_id: UUID) -> datetime | None:
+async def find_next_send_at(tx: Tx, organization_id: UUID, campaign_id: UUID) -> datetime | None:
     """When the text of the next waiting recipient may be queued; None if no recipient waits."""
     rows = await tx.fetch(
         """

@@ -13,7 +13,7 @@ import msgspec
 from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.definition import read_definition
 from regulars.campaigns.estimate import estimate_counts
-from regulars.campaigns.model import LEFT_OUT, NO_ARM, CampaignState, Question, exceeds, read_cost
+from regulars.campaigns.model import NO_ARM, WITHOUT_CONSENT, CampaignState, Question, exceeds, read_cost
 from regulars.campaigns.run import queries
 from regulars.campaigns.run.finish import end_campaign
 from regulars.campaigns.run.queries import DueCampaign
@@ -108,7 +108,7 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
         counts: AudienceCounts | None = None
         profile_ids = bytearray()
         try:
-            async for piece in self._analysis.freeze(organization_id, claim.query, sample=COST_SAMPLE):
+            async for piece in self._analysis.stream_audience(organization_id, claim.query, sample=COST_SAMPLE):
                 counts = piece.counts or counts
                 if piece.state == MAY_BE_TEXTED:
                     profile_ids += piece.profile_ids
@@ -177,9 +177,9 @@ async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience:
         ("never_asked", split.never_asked),
         ("do_not_contact", split.do_not_contact),
     ):
-        differences.add(TotalKey(campaign.id, NO_ARM, LEFT_OUT, reason), customers)
+        differences.add(TotalKey(campaign.id, NO_ARM, WITHOUT_CONSENT, reason), customers)
     await differences.write(tx, organization_id)
-    tx.touched.add(("campaigns", organization_id))
+    tx.queues_to_wake.add(("campaigns", organization_id))
     failpoint.hit("campaign.frozen", tx.connection.drop_connection)
 
 

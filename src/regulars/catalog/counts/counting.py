@@ -114,7 +114,8 @@ async def preview_type(
 
 
 async def confirm_preview(tx: Tx, organization_id: UUID, preview: CountJob) -> CatalogEntry | None:
-    """Give the key the type that the preview counted; None if the count is not a finished preview.
+    """Give the key the proposed type, for which the preview counted the values; None if the count is not a finished
+    preview.
 
     Until all keys are counted again, the list shows the result of the preview for this key.
     """
@@ -173,7 +174,7 @@ async def _start(
         due_at=tx.now,
     )
     await queries.insert_count(tx, organization_id, count)
-    tx.touched.add((CountQueue.name, organization_id))
+    tx.queues_to_wake.add((CountQueue.name, organization_id))
     return count
 
 

@@ -90,8 +90,8 @@ class Tally(msgspec.Struct, kw_only=True):
         return sum(self.common.values()) == self.values
 
     def add(self, declared: DeclaredType, value: str, times: int, *, stores_values: bool) -> None:
-        is_readable = interpret(declared.type, value, allowed_values=declared.allowed_values) is not None
-        if is_readable:
+        is_parsable = interpret(declared.type, value, allowed_values=declared.allowed_values) is not None
+        if is_parsable:
             self.readable += times
         else:
             self.unreadable += times
@@ -100,7 +100,7 @@ class Tally(msgspec.Struct, kw_only=True):
         if stores_values:
             sample = value[:SAMPLE_CHARACTERS_MAX]
             _add_sample(self.common, sample, times, samples_max=COMMON_MAX)
-            if not is_readable:
+            if not is_parsable:
                 _add_sample(self.samples, sample, times, samples_max=SAMPLES_MAX)
 
 

@@ -64,21 +64,21 @@ def build(root: Node) -> BuiltDefinition:
     return built
 
 
-def _build_group(node: Node, path: Path, built_path: Path, built: BuiltDefinition) -> Group:
-    """`path` is the path of the node in the draft, `built_path` the path of its group in the definition."""
-    built.paths[built_path] = path
+def _build_group(node: Node, path: Path, definition_path: Path, built: BuiltDefinition) -> Group:
+    """`path` is the node's path in the draft, `definition_path` that of the group built from it in the definition."""
+    built.paths[definition_path] = path
     inner: list[Condition] = []
     for number, inner_node in enumerate(node.inner):
         child_path = (*path, number)
         if inner_node.is_group:
-            inner.append(_build_group(inner_node, child_path, (*built_path, len(inner)), built))
+            inner.append(_build_group(inner_node, child_path, (*definition_path, len(inner)), built))
             continue
         try:
             condition = condition_of(inner_node)
         except Incomplete as error:
             built.incomplete[child_path] = str(error)
             continue
-        built.paths[(*built_path, len(inner))] = child_path
+        built.paths[(*definition_path, len(inner))] = child_path
         inner.append(condition)
     return _GROUPS[node.kind](of=tuple(inner))
 

@@ -101,7 +101,7 @@ class CustomerList:
             count = Count(await count_profiles(tx, visit.organization_id, count_max=COUNT_MAX + 1))
             selection = await read_selection(tx, visit, view)
             query = await _make_query(tx, visit, selection)
-            progress = await lifecycle.find_progress(tx, visit.organization_id)
+            progress = await lifecycle.find_build_progress(tx, visit.organization_id)
         result = FilterResult()
         if _needs_analysis(view) and selection.fault is None:
             result = await self._query_analysis(visit, query, selection, progress)

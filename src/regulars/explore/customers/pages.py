@@ -1,4 +1,4 @@
-"""The page of one customer, with timeline, consent and attributes; and the table of all pages about customers."""
+"""The page of one customer, with timeline, consent and attributes; and the routes of all pages about customers."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -60,7 +60,7 @@ class AttributeRow(NamedTuple):
     key: str
     type: str
     value: str
-    is_readable: bool
+    is_parsable: bool
 
 
 class SegmentMembership(NamedTuple):
@@ -221,11 +221,11 @@ async def _load_attributes(tx: Tx, visit: Visit, profile: Profile) -> list[Attri
     rows = []
     for key, value in sorted(profile.attributes.items()):
         kind, allowed_values = declared.get(key, (AttributeType.TEXT, ()))
-        is_readable = interpret(kind, value, allowed_values=allowed_values) is not None
+        is_parsable = interpret(kind, value, allowed_values=allowed_values) is not None
         # A valid boolean or enum value does not identify a person.
-        is_plain = is_readable and kind in {AttributeType.BOOLEAN, AttributeType.ENUM}
+        is_plain = is_parsable and kind in {AttributeType.BOOLEAN, AttributeType.ENUM}
         shown = value if is_plain else mask.text(visit, value) or ""
-        rows.append(AttributeRow(key, kind.value, shown, is_readable))
+        rows.append(AttributeRow(key, kind.value, shown, is_parsable))
     return rows
 
 

@@ -129,10 +129,10 @@ async def read_overview(
         answers=Counts(sum(of_key.answers for of_key in counts), sum(of_key.refusals for of_key in counts)),
         texts=await count_texts_by_state(tx, organization_id, today),
         journeys=await find_journeys_needing_attention(tx, organization_id),
-        campaigns=await find_in_need(tx, organization_id, is_held=texting is not None and texting.is_held),
+        campaigns=await find_in_need(tx, organization_id, is_on_hold=texting is not None and texting.is_on_hold),
         open_collisions=await count_open_collisions(tx, organization_id, count_max=WAITING_COUNTED_MAX + 1),
         undecided_replies=await count_undecided(tx, organization_id, limit=WAITING_COUNTED_MAX + 1),
-        held=texting if texting is not None and texting.is_held else None,
+        held=texting if texting is not None and texting.is_on_hold else None,
         webhooks=webhooks,
         filled_until=sales.progress.filled_until,
         # If no ticket is counted yet, show that tickets wait to be counted even if they have waited only briefly;

@@ -26,7 +26,7 @@ from regulars.sales.tickets import TicketFilters, list_tickets
 from regulars.sales.totals.model import PerCurrency
 from regulars.sales.totals.reports import filled_until, read_store_activity
 from regulars.stores.find import count_stores, find_store, list_by_name
-from regulars.stores.model import NamedStore
+from regulars.stores.model import ListedStore
 from regulars.web.access import Action
 from regulars.web.charts import bar_chart, hours
 from regulars.web.errors import PageNotFound
@@ -58,6 +58,7 @@ async def show_stores(visit: Visit) -> Response:
         stores, totals = await _find_stores(tx, visit, view, view.request)
         page = make_page(view, stores, _position_of)
         rows = await _load_rows(tx, visit, page.rows, totals)
+        # The time up to which older sales are in the totals; None once all are.
         totals_until = await filled_until(tx, visit.organization_id)
     consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
     return render(
@@ -82,7 +83,7 @@ def _view(visit: Visit, store_count: int) -> ListView:
 
 
 class _FoundStores(NamedTuple):
-    stores: PageRows[NamedStore]
+    stores: PageRows[ListedStore]
     # The totals of at least these stores.
     totals: Mapping[UUID, PerCurrency]
 
@@ -98,15 +99,15 @@ async def _find_stores(tx: Tx, visit: Visit, view: ListView, page: PageRequest) 
         )
     totals = await load_totals(tx, visit.organization_id, now=visit.now, zone=zone)
     ranked = await rank_stores(tx, visit.organization_id, text=text, totals=totals)
-    return _FoundStores(page_of([NamedStore(store, (str(store.id),)) for store in ranked], page, _position_of), totals)
+    return _FoundStores(page_of([ListedStore(store, (str(store.id),)) for store in ranked], page, _position_of), totals)
 
 
-def _position_of(named: NamedStore) -> Position:
+def _position_of(named: ListedStore) -> Position:
     return named.position
 
 
 async def _load_rows(
-    tx: Tx, visit: Visit, stores: Sequence[NamedStore], totals: Mapping[UUID, PerCurrency]
+    tx: Tx, visit: Visit, stores: Sequence[ListedStore], totals: Mapping[UUID, PerCurrency]
 ) -> list[StoreSales]:
     zone, plain = visit.format.zone, [named.store for named in stores]
     return await load_store_sales(tx, visit.organization_id, plain, totals=totals, now=visit.now, zone=zone)
@@ -117,10 +118,10 @@ async def export_stores(visit: Visit) -> Response:
         store_count = await count_stores(tx, visit.organization_id, count_max=RANKED_MAX + 1)
     view = _view(visit, store_count)
 
-    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[NamedStore, StoreSales]]:
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[ListedStore, StoreSales]]:
         stores, totals = await _find_stores(tx, visit, view, page)
         rows = PageRows(zip(stores, await _load_rows(tx, visit, stores, totals), strict=True))
-        rows.ended_at = stores.ended_at
+        rows.end_position = stores.end_position
         return rows
 
     all_stores = walk(visit.database.reading, fetch, lambda pair: pair[0].position, limit=CSV_STORES)

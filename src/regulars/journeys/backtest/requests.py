@@ -72,7 +72,7 @@ async def request_backtest(
             "now": tx.now,
         },
     )
-    tx.touched.add((QUEUE, organization_id))
+    tx.queues_to_wake.add((QUEUE, organization_id))
 
 
 async def find_backtest(tx: Tx, organization_id: UUID, journey_id: UUID) -> BacktestRow | None:

@@ -190,7 +190,7 @@ async def _start_runs(
         await trace.add_totals(tx, organization_id, Counter((journey_id, run.version, "", "entered") for run in new))
         if journey.state != "live":
             await require_facts(tx, organization_id)
-        tx.touched.add(("journey_runs", organization_id))
+        tx.queues_to_wake.add(("journey_runs", organization_id))
 
 
 def _entry_detail(

@@ -51,7 +51,7 @@ async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecor
     if waiting:
         await queries.wake_runs(tx, organization_id, waiting, waits_for="purchase")
     if leaving or waiting:
-        tx.touched.add(("journey_runs", organization_id))
+        tx.queues_to_wake.add(("journey_runs", organization_id))
 
 
 async def handle_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
@@ -66,7 +66,7 @@ async def handle_consents(tx: Tx, organization_id: UUID, facts: Sequence[Subscri
         runs = await queries.lock_open_runs_of(tx, organization_id, withdrawn)
         await end_runs(tx, organization_id, runs, outcome=WITHDRAWN)
         if runs:
-            tx.touched.add(("journey_runs", organization_id))
+            tx.queues_to_wake.add(("journey_runs", organization_id))
 
 
 async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
@@ -84,7 +84,7 @@ async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[Message
     runs = {run.id: run for run in await queries.find_runs(tx, organization_id, {it.run_id for it in ended})}
     await count_events(tx, organization_id, [(runs[it.run_id], it.step, it.event) for it in ended if it.run_id in runs])
     if await queries.wake_texted_runs(tx, organization_id, [(it.run_id, it.step) for it in ended]):
-        tx.touched.add(("journey_runs", organization_id))
+        tx.queues_to_wake.add(("journey_runs", organization_id))
 
 
 class _TextOutcome(NamedTuple):

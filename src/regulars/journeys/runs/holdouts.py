@@ -29,7 +29,7 @@ class HoldoutPassRow(NamedTuple):
     is_held_out: bool
 
 
-def first_day_of(today: date, trigger_day: date | None) -> date:
+def first_counted_day(today: date, trigger_day: date | None) -> date:
     """The first day on which purchases count for a customer who passes the split today: tomorrow, if the purchase that
     started the run was today, because that purchase would make every customer a buyer."""
     return today + timedelta(days=1) if trigger_day == today else today

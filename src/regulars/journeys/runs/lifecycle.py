@@ -44,7 +44,7 @@ async def pause_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> Non
 async def release_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
     """Release paused runs, and the texts for which runs still wait."""
     if await queries.release_runs(tx, organization_id, journey_id):
-        tx.touched.add(("journey_runs", organization_id))
+        tx.queues_to_wake.add(("journey_runs", organization_id))
     async for steps in _batches_with_text(tx, organization_id, journey_id):
         await resume_texts(tx, organization_id, OriginKind.JOURNEY, steps)
 
@@ -67,4 +67,4 @@ async def resume_run(tx: Tx, organization_id: UUID, run_id: UUID) -> None:
     await queries.save_runs(tx, organization_id, [resumed])
     await trace.insert_trace(tx, organization_id, [TraceEntry(run_id, run.step, "resumed", {})])
     await require_facts(tx, organization_id)
-    tx.touched.add(("journey_runs", organization_id))
+    tx.queues_to_wake.add(("journey_runs", organization_id))

@@ -9,12 +9,12 @@ from regulars.catalog.model import day_of
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.journeys.definition import Definition
 from regulars.journeys.facts import HoldoutMonthBegun
-from regulars.journeys.interests import withdraw_if_unneeded
+from regulars.journeys.interests import withdraw_unneeded_interest
 from regulars.journeys.model import RecordedRow, RunRow, TraceEntry
 from regulars.journeys.program import holdouts_of, sets_attributes
 from regulars.journeys.runs import decide, queries, trace
 from regulars.journeys.runs.definition_cache import Version, load_definitions, load_versions
-from regulars.journeys.runs.holdouts import HoldoutPassRow, first_day_of, record_passes
+from regulars.journeys.runs.holdouts import HoldoutPassRow, first_counted_day, record_passes
 from regulars.journeys.snapshot import DecisionSubject, JourneySnapshot, find_sales_since, load_snapshot
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ById
@@ -38,7 +38,7 @@ class RunQueue(RowQueue[RunRow]):
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         is_more = await super().run_pass(database, organization_id)
         if not is_more:
-            await withdraw_if_unneeded(database, organization_id)
+            await withdraw_unneeded_interest(database, organization_id)
         return is_more
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[RunRow]:
@@ -131,6 +131,7 @@ class _Batch:
         )
 
     def advance(self, row: RunRow) -> None:
+        # `salts_splits`: each split hashes customers with its own salt; `fact_kind`: a sale or consent started the run.
         definition, salts_splits = self.versions[row.journey_id, row.version]
         context = self._context(row, definition)
         if context is None:
@@ -187,7 +188,7 @@ class _Batch:
                     step=progress.text.step,
                     rendered=progress.text.rendered,
                     profile_id=row.profile_id,
-                    links_of=(row.journey_id, progress.text.step),
+                    link_origin=(row.journey_id, progress.text.step),
                     has_personal_links=progress.text.has_personal_links,
                 )
             )
@@ -199,18 +200,22 @@ class _Batch:
         self.counts += [(row, event.step or "", event.event) for event in progress.events]
 
     def _record_holdout(self, row: RunRow, passed: decide.HoldoutPass) -> None:
+        """Record that the customer passed a split that holds customers out. `attribution` compares the purchases of the
+        two groups by month, and schedules that when it gets `HoldoutMonthBegun`."""
         zone = self.snapshot.evaluator.context.zone
         sale = None if row.sale_id is None else self.snapshot.sales.get(row.sale_id)
-        first_day = first_day_of(day_of(self.tx.now, zone), None if sale is None else day_of(sale.occurred_at, zone))
-        month = first_day.replace(day=1)
+        trigger_day = None if sale is None else day_of(sale.occurred_at, zone)
+        counted_from = first_counted_day(day_of(self.tx.now, zone), trigger_day)
+        month = counted_from.replace(day=1)
         self.holdouts.append(
             HoldoutPassRow(
-                row.journey_id, passed.step, month, row.profile_id, first_day, passed.percent, passed.is_held_out
+                row.journey_id, passed.step, month, row.profile_id, counted_from, passed.percent, passed.is_held_out
             )
         )
         [split] = [
             it for it in holdouts_of(self.versions[row.journey_id, row.version].definition) if it.id == passed.step
         ]
+        # `days` drops a part of a day, so a day is added.
         self.holdout_months.add(
             HoldoutMonthBegun(row.journey_id, passed.step, month, passed.percent, split.texts_within.days + 1)
         )

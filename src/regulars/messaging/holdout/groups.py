@@ -10,7 +10,7 @@ from regulars.messaging.holdout import queries
 
 async def find_held_out(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, at: datetime) -> set[UUID]:
     """The customers who get no text of a campaign whose recipients were fixed at this time."""
-    _, drawn = await find_drawn(tx, organization_id, profile_ids, at=at)
+    _, drawn = await find_holdout_draw(tx, organization_id, profile_ids, at=at)
     return {profile_id for profile_id, is_held_out in drawn.items() if is_held_out}
 
 
@@ -22,7 +22,7 @@ async def find_held_out_of_journeys(tx: Tx, organization_id: UUID, profile_ids: 
     return await find_held_out(tx, organization_id, profile_ids, at=tx.now)
 
 
-async def find_drawn(
+async def find_holdout_draw(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, at: datetime
 ) -> tuple[int, dict[UUID, bool]]:
     """The percentage of held-out customers in the draw that is in effect at a time, and whether each customer is held

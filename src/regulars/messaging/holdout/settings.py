@@ -53,7 +53,7 @@ async def change_holdout(
     if not percent:
         await _end_quarter(tx, organization_id)
     # Wakes the queue after the commit.
-    tx.touched.add((QUEUE, organization_id))
+    tx.queues_to_wake.add((QUEUE, organization_id))
     return await load_holdout(tx, organization_id)
 
 

@@ -124,7 +124,7 @@ class SettingsPages:
         except (SettingRefused, VaultError) as error:
             form.refuse("provider", str(error))
             return self._show_form(visit, texting, form)
-        done = "Saved; texts are on hold until a user releases them." if changed.is_held else "Saved."
+        done = "Saved; texts are on hold until a user releases them." if changed.is_on_hold else "Saved."
         return redirect(visit, visit.url(PATH), done=done)
 
     async def test(self, visit: Visit) -> Response:

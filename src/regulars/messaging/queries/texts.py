@@ -289,7 +289,7 @@ async def insert_simulated(tx: Tx, organization_id: UUID, sent: Sequence[Simulat
     await tx.execute(_INSERT_SIMULATED, {"organization_id": organization_id, **_SIMULATED_COLUMNS.of(sent)})
 
 
-async def delete_simulated(tx: Tx, organization_id: UUID, text_ids: list[UUID]) -> None:
+async def delete_simulator_texts(tx: Tx, organization_id: UUID, text_ids: list[UUID]) -> None:
     await tx.execute(
         "DELETE FROM simulated_texts WHERE organization_id = %s AND text_id = ANY (%s::uuid[])",
         (organization_id, text_ids),

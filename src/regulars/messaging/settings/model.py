@@ -169,7 +169,7 @@ class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys((*default_senders, *self.senders.values())))
 
     def why_not_sent(self, country: str) -> str | None:
-        """Why no text can be sent to a country with its sender and its notice; None if texts can be sent."""
+        """Why no text can be sent to a country with its sender and its opt-out notice; None if texts can be sent."""
         sender = self.sender_of(country)
         refused = None if sender is None else senders.why_refused(country, sender)
         notice = self.notices.get(country)

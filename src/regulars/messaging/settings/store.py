@@ -38,7 +38,7 @@ class Texting:
     is_demo: bool = False
 
     @property
-    def is_held(self) -> bool:
+    def is_on_hold(self) -> bool:
         return self.held_since is not None
 
     @property
@@ -130,7 +130,7 @@ async def change_provider(
 async def hold_for_account(tx: Tx, organization_id: UUID, used_texting: Texting, *, reason: str) -> None:
     """Hold the texts because the provider refused the used account, unless another account was set meanwhile."""
     texting = await lock_texting(tx, organization_id)
-    if texting is None or texting.is_held:
+    if texting is None or texting.is_on_hold:
         return
     if (texting.provider, texting.settings.twilio, texting.sealed) == (
         used_texting.provider,

@@ -98,7 +98,7 @@ async def recount(tx: Tx, organization_id: UUID) -> None:
         due_at=tx.now,
         time_zone=await progress.find_time_zone(tx, organization_id),
     )
-    tx.touched.add((TotalsFill.name, organization_id))
+    tx.queues_to_wake.add((TotalsFill.name, organization_id))
 
 
 async def _lock_totals(tx: Tx) -> None:

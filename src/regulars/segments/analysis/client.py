@@ -170,7 +170,7 @@ class Analysis:
             raise AnalysisUnavailable("The analysis process gave no answer.")
         return cast("AnswerType", response.answer)
 
-    async def freeze(
+    async def stream_audience(
         self,
         organization_id: UUID,
         query: SegmentQuery,

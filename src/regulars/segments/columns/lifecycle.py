@@ -37,7 +37,7 @@ async def begin(tx: Tx, organization_id: UUID) -> None:
             if state.state == "ended":
                 await begin_epoch(tx, organization_id, state)
             return
-    tx.touched.add((BUILD_QUEUE, organization_id))
+    tx.queues_to_wake.add((BUILD_QUEUE, organization_id))
 
 
 async def need_columns(tx: Tx, organization_id: UUID) -> None:
@@ -65,7 +65,7 @@ async def end(tx: Tx, organization_id: UUID) -> None:
         return
     state.state, state.is_littered, state.build_at, state.tidy_at = "ended", True, tx.now, None
     await queries.update_state(tx, organization_id, state)
-    tx.touched.add((BUILD_QUEUE, organization_id))
+    tx.queues_to_wake.add((BUILD_QUEUE, organization_id))
 
 
 async def rebuild(tx: Tx, organization_id: UUID) -> bool:
@@ -78,7 +78,7 @@ async def rebuild(tx: Tx, organization_id: UUID) -> bool:
     return True
 
 
-async def find_progress(tx: Tx, organization_id: UUID) -> BuildProgress | None:
+async def find_build_progress(tx: Tx, organization_id: UUID) -> BuildProgress | None:
     state = await queries.find_state(tx, organization_id)
     if state is None or state.state == "ended":
         return None
@@ -100,4 +100,4 @@ async def begin_epoch(tx: Tx, organization_id: UUID, state: State) -> None:
     state.erased_since = state.tidy_at = None
     state.is_littered, state.build_at = True, tx.now
     await queries.update_state(tx, organization_id, state)
-    tx.touched.add((BUILD_QUEUE, organization_id))
+    tx.queues_to_wake.add((BUILD_QUEUE, organization_id))

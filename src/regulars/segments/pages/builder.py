@@ -312,7 +312,7 @@ class Builder:
             difference=None
             if segment is None
             else await build_difference_queries(tx, visit.organization_id, draft=resolved, saved=segment),
-            progress=await lifecycle.find_progress(tx, visit.organization_id),
+            progress=await lifecycle.find_build_progress(tx, visit.organization_id),
         )
 
     async def _store_and_list_sizes(

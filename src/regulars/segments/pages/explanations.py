@@ -62,7 +62,7 @@ class ExplanationWriter:
                 if value is None:
                     return f"{condition.key} has no value"
                 return f"{condition.key} is “{value}”" + (
-                    "" if observation.is_readable else ", which its type cannot read"
+                    "" if observation.is_readable else ", which does not fit its type"
                 )
             case customers.ObservedConsent(consent=consent):
                 return self._describe_consent(consent)
@@ -94,7 +94,7 @@ class ExplanationWriter:
     def _describe_sales(
         self, explanation: customers.ConditionExplanation, condition: tree.OfSales
     ) -> tuple[str, customers.CustomerSale | None]:
-        formats, among = self.labels.format, self.labels.among(condition)
+        formats, among = self.labels.format, self.labels.sales_filter(condition)
         window = (
             ""
             if isinstance(condition, tree.FirstPurchase | tree.LastPurchase)

@@ -49,7 +49,7 @@ class Listing:
             uses = await list_uses(tx, visit.organization_id, ids, self._describe)
             all_segments = All(of=tuple(InSegment(id=SEGMENT.encode(segment_id)) for segment_id in ids))
             resolved = (await load_context(tx, visit.organization_id, [all_segments])).segments
-            progress = await lifecycle.find_progress(tx, visit.organization_id)
+            progress = await lifecycle.find_build_progress(tx, visit.organization_id)
             suggestions = await find_suggestions(tx, visit.organization_id) if visit.may(Action.EDIT_SEGMENTS) else ()
         rows = []
         for row in segments:
@@ -78,7 +78,7 @@ class Listing:
         async with visit.database.reading() as tx:
             segment = await manage.load_segment(tx, visit.organization_id, row.id)
             resolved = await resolve(tx, visit.organization_id, segment.definition.match)
-            progress = await lifecycle.find_progress(tx, visit.organization_id)
+            progress = await lifecycle.find_build_progress(tx, visit.organization_id)
         counted = await count(self._analysis, visit.organization_id, query_of(resolved), progress=progress)
         if counted.figures is None:
             return False

@@ -16,7 +16,7 @@ from regulars.web.visit import Visit
 
 
 class MemberRow(NamedTuple):
-    """A customer in a list of members; `state` is the consent state."""
+    """A customer in a list of members; `state` is the consent state, `canonical` the API's id, with a prefix."""
 
     profile: Profile
     state: ConsentState

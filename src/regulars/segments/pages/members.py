@@ -1,4 +1,4 @@
-"""The members of a segment as a page and as a CSV file, and a page with only counts for users without personal data."""
+"""The members of a segment as a page and as a CSV file, and a page of counts for users who may not edit segments."""
 
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
@@ -65,7 +65,7 @@ class MemberPages:
         """The page for users who may not edit segments: counts, and where the segment is used."""
         segment, query = await self._load_query(visit)
         async with visit.database.reading() as tx:
-            progress = await lifecycle.find_progress(tx, visit.organization_id)
+            progress = await lifecycle.find_build_progress(tx, visit.organization_id)
         counted = await count(self._analysis, visit.organization_id, query, progress=progress, deadline_s=PAGE_WAIT_S)
         async with visit.database.reading() as tx:
             sizes = await list_sizes(tx, visit.organization_id, segment.row.id)
@@ -129,9 +129,9 @@ class MemberPages:
                 unreadable=None,
                 base=visit.url(PATH, segment.id),
             )
-        rows, after = self._csv_rows(visit, query, first_page), {"version": segment.row.version}
+        rows, audited = self._csv_rows(visit, query, first_page), {"version": segment.row.version}
         return export_csv(
-            visit, "segment.export", f"{segment.id}.csv", CSV_HEADER, rows, subject=segment.id, after=after
+            visit, "segment.export", f"{segment.id}.csv", CSV_HEADER, rows, subject=segment.id, after=audited
         )
 
     async def _csv_rows(self, visit: Visit, query: SegmentQuery, first_page: Members) -> AsyncIterator[list[str]]:

@@ -32,17 +32,17 @@ DescribeUses = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, Us
 
 
 async def register_uses(
-    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], *, kind: str, user_id: UUID
+    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], *, kind: str, used_by_id: UUID
 ) -> None:
-    """Record that the journey or campaign `user_id` uses exactly these segments.
+    """Record that the journey or campaign `used_by_id` uses exactly these segments.
 
     The lock prevents that a segment is deleted between the check and the insert.
     """
     await queries.lock_segments(tx, organization_id)
-    await queries.delete_uses(tx, organization_id, kind=kind, user_id=user_id)
+    await queries.delete_uses(tx, organization_id, kind=kind, user_id=used_by_id)
     existing = [row[0] for row in await queries.find_current(tx, organization_id, segment_ids)] if segment_ids else []
     if existing:
-        await queries.insert_uses(tx, organization_id, existing, kind=kind, user_id=user_id)
+        await queries.insert_uses(tx, organization_id, existing, kind=kind, user_id=used_by_id)
 
 
 async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[UseRow]:

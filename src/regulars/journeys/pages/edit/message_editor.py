@@ -23,9 +23,9 @@ from regulars.messaging.template import (
     TemplateError,
     TextVariants,
     fill_defaults,
-    list_texts,
     parse_template,
     render_text,
+    texts_by_value,
 )
 from regulars.profiles.model import Profile
 from regulars.profiles.search import find_candidates
@@ -80,7 +80,7 @@ async def measure_text(
     tx: Tx, visit: Visit, definition: Definition, content: str | TextVariants, *, search: str = ""
 ) -> TextMeasure:
     texting = await load_texting(tx, visit.organization_id)
-    texts = list_texts(content)
+    texts = texts_by_value(content)
     if texting is None or not texts[""].strip():
         return TextMeasure(measured=measure(texts[""]))
     forcing = {it.character: it for text in texts.values() for it in measure(text).forcing}

@@ -50,7 +50,7 @@ def choose(members: Array, request: AnalysisRequest) -> list[int]:
     return [int(numbers[index]) for index in selection]
 
 
-def freeze(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: datetime) -> AudienceCopy:
+def copy_audience(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: datetime) -> AudienceCopy:
     """Count the audience; copy its ids, unless the request is only for the counts."""
     evaluation = Evaluation(cached, request.query, zone)
     members = evaluation.members()

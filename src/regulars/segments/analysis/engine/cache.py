@@ -27,7 +27,7 @@ LARGE_RUN_DIVISOR: Final = 16
 
 class Result(NamedTuple):
     """Masks of customers: those for whom the condition holds, for whom its result is unknown, and whose value cannot be
-    parsed."""
+    parsed. The cached result of an answer is an array in `holds`."""
 
     holds: Array
     unknown: Array | None = None
@@ -156,7 +156,7 @@ class CachedColumns:
         self.sales = {run_id: run for run_id, run in self.sales.items() if run_id in live}
 
     def apply_patches(self) -> None:
-        """Apply new patches to the cached columns."""
+        """Apply the patches (changed customers) that are not applied yet to the cached columns."""
         new = [run for run in self.runs("patch") if run.ordinal > self.applied_to]
         if self.columns:
             states = last_of_each(self.patches[run.id] for run in new)

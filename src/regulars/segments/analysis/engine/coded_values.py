@@ -66,7 +66,7 @@ class ParsedValues:
                 case AttributeType.NUMBER | AttributeType.CURRENCY:
                     self._read_numbers(values, progress)
                     holds = _test_or_compare(condition, len(values), lambda: self._numbers.hold(condition, test))
-                    return np.where(self._numbers.is_readable, holds, UNREADABLE)
+                    return np.where(self._numbers.is_parsable, holds, UNREADABLE)
                 case AttributeType.TEXT:
                     return _test_or_compare(condition, len(values), lambda: self._compare_texts(condition, values))
                 case _:
@@ -83,7 +83,7 @@ class ParsedValues:
         return day_of(parsed, self._zone).toordinal() - EPOCH_ORDINAL if isinstance(parsed, date) else NO_DAY
 
     def _read_numbers(self, values: Sequence[str], progress: LoadProgress) -> None:
-        for chunk in _unparsed(values, self._numbers.is_readable.size, progress):
+        for chunk in _unparsed(values, self._numbers.is_parsable.size, progress):
             self._numbers.add(chunk, lambda value: interpret(AttributeType.NUMBER, value) is not None)
 
     def _compare_texts(self, condition: ValueComparison, values: Sequence[str]) -> Array:

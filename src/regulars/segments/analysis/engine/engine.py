@@ -14,13 +14,13 @@ import numpy as np
 from regulars.kit.db import Database, Tx
 from regulars.segments.analysis.engine import queries
 from regulars.segments.analysis.engine.answers.answer import add_required, find_answer, respond_to
-from regulars.segments.analysis.engine.audience import AudienceCopy, choose, freeze
+from regulars.segments.analysis.engine.audience import AudienceCopy, choose, copy_audience
 from regulars.segments.analysis.engine.cache import CachedColumns, ColumnCache
 from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.evaluation import Evaluation
 from regulars.segments.analysis.engine.loading import RunGoneError, load, required_parts_of
 from regulars.segments.analysis.protocol import AnalysisRequest, AnalysisResponse, MemberCursor, Members, SegmentCounts
-from regulars.segments.columns.lifecycle import find_progress, rebuild
+from regulars.segments.columns.lifecycle import find_build_progress, rebuild
 from regulars.segments.columns.model import FORMAT
 
 # A limit because each request occupies a database connection and the memory for its columns.
@@ -74,7 +74,7 @@ class Engine:
             # Written by an older release: the first request starts a rebuild.
             await rebuild(tx, request.organization_id)
         if snapshot is None or snapshot.state != "ready" or snapshot.format != FORMAT:
-            return AnalysisResponse(is_ready=False, progress=await find_progress(tx, request.organization_id))
+            return AnalysisResponse(is_ready=False, progress=await find_build_progress(tx, request.organization_id))
         if request.after is not None and request.after.epoch != snapshot.epoch:
             return AnalysisResponse(is_renumbered=True)
         cached = self.cache.find(request.organization_id, snapshot)
@@ -94,7 +94,7 @@ class Engine:
         elif request.question is not None:
             response = await respond_to(tx, request, request.question, cached, zone)
         elif request.want in {"audience", "freeze"}:
-            audience = await asyncio.to_thread(freeze, cached, request, zone, tx.now)
+            audience = await asyncio.to_thread(copy_audience, cached, request, zone, tx.now)
             response = audience if request.want == "freeze" else AnalysisResponse(audience=audience.counts)
         else:
             numbers, next_number, total = await asyncio.to_thread(_list_members, cached, request, zone)

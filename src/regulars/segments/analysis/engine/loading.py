@@ -148,7 +148,7 @@ async def load(tx: Tx, organization_id: UUID, cached: CachedColumns, required: R
 def _count_missing(cached: CachedColumns, required: RequiredParts, zone: Zone) -> int:
     """Estimate how many values of sales have to be loaded; a part of lines counts like a part of sales."""
     runs = [cached.sales.get(run.id, SalesRun(run)) for run in cached.runs(*required.kinds)] if required.sales else []
-    return sum(run.run.rows * len(_missing(run, required.sales, zone)) for run in runs)
+    return sum(run.meta.rows * len(_missing(run, required.sales, zone)) for run in runs)
 
 
 async def load_patches(tx: Tx, organization_id: UUID, cached: CachedColumns) -> None:

@@ -128,13 +128,13 @@ class Numbers:
     def __init__(self) -> None:
         self._whole = np.zeros(0, np.int64)
         self._fraction = np.zeros(0, np.int64)
-        self.is_readable = np.zeros(0, bool)
+        self.is_parsable = np.zeros(0, bool)
         # Decimals with more than 18 digits before or after the point: index and text.
         self._long: dict[int, str] = {}
 
     @property
     def nbytes(self) -> int:
-        return self._whole.nbytes + self._fraction.nbytes + self.is_readable.nbytes + 200 * len(self._long)
+        return self._whole.nbytes + self._fraction.nbytes + self.is_parsable.nbytes + 200 * len(self._long)
 
     def add(self, values: Sequence[str], is_number: Callable[[str], bool]) -> None:
         """Parse and append the values; `is_number` decides whether a value with more digits or spaces is a number."""
@@ -147,7 +147,7 @@ class Numbers:
             remainder=pl.col("remainder").fill_null("").str.pad_end(DIGITS, "0").cast(pl.Int64),
         )
         usual = parts["whole"].is_not_null().to_numpy()
-        old_size = self.is_readable.size
+        old_size = self.is_parsable.size
         unusual = np.flatnonzero(~usual).tolist()
         self._long |= {old_size + index: values[index] for index in unusual if is_number(values[index])}
         sign = parts["sign"].to_numpy()
@@ -156,8 +156,8 @@ class Numbers:
         )
         self._whole = np.concatenate((self._whole, whole))
         self._fraction = np.concatenate((self._fraction, remainder))
-        self.is_readable = np.concatenate((self.is_readable, usual))
-        self.is_readable[[index for index in self._long if index >= old_size]] = True
+        self.is_parsable = np.concatenate((self.is_parsable, usual))
+        self.is_parsable[[index for index in self._long if index >= old_size]] = True
 
     def hold(self, condition: ValueComparison, test: Callable[[str], bool | None]) -> Array:
         """For each number whether the comparison is true; `test` decides for decimals with too many digits."""

@@ -128,7 +128,7 @@ class SalesConditions:
             for selection in self._select(condition, None, ALL_DAYS):
                 days = selection.run.days(self._zone).astype(np.int64)
                 np.maximum.at(
-                    last, selection.of("customer"), days if selection.picked is None else days[selection.picked]
+                    last, selection.of("customer"), days if selection.row_filter is None else days[selection.row_filter]
                 )
             return last
 

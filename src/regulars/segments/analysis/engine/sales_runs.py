@@ -104,7 +104,7 @@ class SalesRun:
     needs, are in the parts `other_sale`, `other_units` and `other_total`.
     """
 
-    run: Run
+    meta: Run
     parts: dict[str, Array] = field(default_factory=dict)
     # Whether the days ascend, so that a window is a slice of the run.
     is_in_order: bool = False
@@ -198,31 +198,31 @@ class SalesSelection(NamedTuple):
     first: int
     last: int
     # A mask or the indexes of the selected sales of the slice; None selects the whole slice.
-    picked: Array | None = None
+    row_filter: Array | None = None
 
     def all_of(self, part: str) -> Array:
         return self.run.parts[part][self.first : self.last]
 
     def of(self, part: str) -> Array:
-        return self.all_of(part) if self.picked is None else self.all_of(part)[self.picked]
+        return self.all_of(part) if self.row_filter is None else self.all_of(part)[self.row_filter]
 
     def days(self, zone: Zone) -> Array:
         days = self.run.days(zone)[self.first : self.last]
-        return days if self.picked is None else days[self.picked]
+        return days if self.row_filter is None else days[self.row_filter]
 
     def where(self, mask: Array) -> "SalesSelection":
-        return self._replace(picked=mask if self.picked is None else self.picked & mask)
+        return self._replace(row_filter=mask if self.row_filter is None else self.row_filter & mask)
 
     def has(self, sales: Array) -> Array:
         """Which of these sale indexes are in the selection."""
         is_selected: Array = (sales >= self.first) & (sales < self.last)
-        if self.picked is not None:
-            is_selected[is_selected] = self.picked[sales[is_selected] - self.first]
+        if self.row_filter is not None:
+            is_selected[is_selected] = self.row_filter[sales[is_selected] - self.first]
         return is_selected
 
     @property
     def is_whole(self) -> bool:
-        return self.picked is None and self.last - self.first == self.run.size
+        return self.row_filter is None and self.last - self.first == self.run.size
 
 
 def select_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> SalesSelection:

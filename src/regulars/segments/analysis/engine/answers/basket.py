@@ -28,7 +28,7 @@ def answer_basket(tickets: Tickets, question: BasketQuestion, as_of: datetime) -
     sales_of_runs: dict[int, np.ndarray] = {}
     for lines in reader.read(window_of(question.period), ProductKey()):
         sales = lines.sale[~lines.is_return]
-        sales_of_runs.setdefault(lines.run.run.id, np.zeros(lines.run.size, bool))[sales] = True
+        sales_of_runs.setdefault(lines.run.meta.id, np.zeros(lines.run.size, bool))[sales] = True
     for run_id, has_line in sales_of_runs.items():
         run = tickets.cached.sales[run_id]
         ticket_count += int(np.count_nonzero(has_line))

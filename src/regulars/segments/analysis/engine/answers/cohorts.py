@@ -105,12 +105,12 @@ def _find_cohorts(tickets: Tickets, months: _Months, pairs: PurchaseDays) -> Arr
     is_in_window = (firsts >= window[0]) & (firsts <= window[1])
     month = months.buckets.index(firsts[is_in_window])
     # There are at most 60 cohorts, and narrow numbers are looked up faster.
-    first_month = np.full(tickets.size, _NO_COHORT, np.int8)
+    first_month = np.full(tickets.customer_count, _NO_COHORT, np.int8)
     first_month[is_in_window] = np.where(month < months.cohorts, month, _NO_COHORT)
     if tickets.stores is None:
         return first_month
     is_first = first_month[pairs.customer] == pairs.day
-    cohort = np.full(tickets.size, _NO_COHORT, np.int8)
+    cohort = np.full(tickets.customer_count, _NO_COHORT, np.int8)
     cohort[pairs.customer[is_first]] = pairs.day[is_first]
     return cohort
 

@@ -120,7 +120,7 @@ def _nets(tickets: Tickets, buckets: Buckets, firsts: Array) -> Array:
     size = shape[0] * shape[1] * shape[2]
     # Constants in the type of the indexes, so that numpy does not convert the arrays.
     three, currencies = np.array([3, shape[2]], np.int16 if size <= np.iinfo(np.int16).max else np.int32)
-    first_bucket = np.full(tickets.size, -1, narrow_dtype)
+    first_bucket = np.full(tickets.customer_count, -1, narrow_dtype)
     first_bucket[is_new] = buckets.index(firsts[is_new])
     values = []
     for selection in tickets.select(window, of_customers=True):
@@ -139,9 +139,9 @@ def _count_tickets(tickets: Tickets, window: Window) -> tuple[int, int]:
     """Count all tickets, and the tickets with a customer, even if the customer was erased."""
     count = identified = 0
     for selection in tickets.select(window):
-        size = selection.last - selection.first if selection.picked is None else selection.picked.size
+        size = selection.last - selection.first if selection.row_filter is None else selection.row_filter.size
         count += size
-        is_identified = selection.run.run.kind == IDENTIFIED_SALES
+        is_identified = selection.run.meta.kind == IDENTIFIED_SALES
         identified += size if is_identified else int(np.count_nonzero(selection.of("customer") != NO_CUSTOMER))
     return count, identified
 

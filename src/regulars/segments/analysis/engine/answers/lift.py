@@ -70,7 +70,7 @@ class ComparedGroups:
         self._zone = ZoneInfo(tickets.zone.name)
         self._window = window_of(question.window)
         self._own_days = question.own_days
-        self._arm = np.full(tickets.size, _NO_ARM, np.int8)
+        self._arm = np.full(tickets.customer_count, _NO_ARM, np.int8)
         # The first day of each customer's separate window, by customer index; None if all customers have the same
         # window.
         self._first_days: Array | None = None
@@ -104,7 +104,7 @@ class ComparedGroups:
         )
         self._arm[indexes[are_found]] = arms[are_found]
         if days:
-            self._first_days = np.full(self._tickets.size, self._window[0], np.int32)
+            self._first_days = np.full(self._tickets.customer_count, self._window[0], np.int32)
             self._first_days[indexes[are_found]] = np.frombuffer(days, "<i4")[are_found]
 
     def _select(self, window: Window, *, days_after_first: tuple[int, int]) -> Iterator[_Sales]:
@@ -124,7 +124,7 @@ class ComparedGroups:
             yield _filter_sales(_Sales(customer, selection.of("kind"), selection.of("amount")), mask)
 
     def _mask(self, sales: Iterator[_Sales] | Sequence[_Sales]) -> Array:
-        mask = np.zeros(self._tickets.size, bool)
+        mask = np.zeros(self._tickets.customer_count, bool)
         for batch in sales:
             mask[batch.customer] = True
         return mask
@@ -153,7 +153,7 @@ class ComparedGroups:
 
     def add_up(self) -> Iterator[LiftSums]:
         """The sums for each currency in which customers bought in the window."""
-        size = self._tickets.size
+        size = self._tickets.customer_count
         for code, currency in enumerate(self._tickets.currencies):
             bought = [_filter_sales(sales, sales.kind == 2 * code) for sales in self._bought]
             spend = sum_groups([Summands(sales.customer, sales.amount) for sales in bought], size)

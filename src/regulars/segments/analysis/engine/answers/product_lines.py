@@ -119,8 +119,8 @@ class LineReader:
         kind, in_window = selection.all_of("kind"), sales[selection.first : selection.last]
         is_purchase, is_return = (kind == self._kinds[0]).view(np.int8), (kind == self._kinds[1]).view(np.int8)
         in_window -= is_purchase * np.int8(_NOT_COUNTED - _PURCHASE) + is_return * np.int8(_NOT_COUNTED - _RETURN)
-        if selection.picked is not None:
-            in_window[~selection.picked] = _NOT_COUNTED
+        if selection.row_filter is not None:
+            in_window[~selection.row_filter] = _NOT_COUNTED
         for code in self._stores:
             in_window[selection.all_of("store") != code] = _NOT_COUNTED
         return sales

@@ -64,7 +64,7 @@ def answer_products(tickets: Tickets, question: ProductsQuestion, as_of: datetim
     counts = _count(tickets, lines, ranks)
     figures = _figures(ranks, counts, weekly_nets, sums, compared_sums)
     # The name of a product that was sold only in the comparison period may be in any run.
-    run_ids = {batch.run.run.id for batch in lines} if compared_sums is None else {run.id for run in tickets.runs()}
+    run_ids = {batch.run.meta.id for batch in lines} if compared_sums is None else {run.id for run in tickets.runs()}
     runs = [tickets.cached.sales[run_id] for run_id in run_ids]
     names = _names(tickets, ranks.groups, runs) if question.by.kind == "product" else {}
     rows = [
@@ -152,9 +152,9 @@ def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[lis
     pairs_of_runs: dict[int, list[tuple[Array, Array]]] = {}
     for batch in lines:
         row = np.where(batch.is_return, np.int32(ranks.rows), batch.look_up(ranks.of_group))
-        pairs_of_runs.setdefault(batch.run.run.id, []).append((row, batch.sale))
+        pairs_of_runs.setdefault(batch.run.meta.id, []).append((row, batch.sale))
     counts, all_tickets = np.zeros(ranks.rows, np.int64), 0
-    has_bought = np.zeros(tickets.size, bool)
+    has_bought = np.zeros(tickets.customer_count, bool)
     customers = []
     for run_id, pairs in pairs_of_runs.items():
         run = tickets.cached.sales[run_id]
@@ -164,12 +164,12 @@ def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[lis
         is_sold = np.zeros(run.size, bool)
         is_sold[sale] = True
         all_tickets += int(np.count_nonzero(is_sold))
-        if run.run.kind == IDENTIFIED_SALES:
+        if run.meta.kind == IDENTIFIED_SALES:
             customer = run.parts["customer"].take(sale)
             members = tickets.members_of(customer)
             customers.append((row, customer) if members is None else (row[members], customer[members]))
             has_bought[run.parts["customer"][is_sold]] = True
-    customer_counts = distinct_pairs(customers, ranks.rows, max(1, tickets.size)).counts
+    customer_counts = distinct_pairs(customers, ranks.rows, max(1, tickets.customer_count)).counts
     return [*counts.tolist(), all_tickets], [
         *customer_counts.tolist(),
         int(np.count_nonzero(has_bought & tickets.members)),
@@ -204,7 +204,7 @@ def names_of(tickets: Tickets, codes: Sequence[int], runs: Sequence[SalesRun]) -
     all_names = tickets.cached.dictionaries.product_values(PRODUCT_NAMES).dictionary.values
     known_codes = np.array([code for code in codes if code >= 0], np.int64)
     names: dict[int, str] = {}
-    for run in sorted(runs, key=lambda it: it.run.last_s or 0):
+    for run in sorted(runs, key=lambda it: it.meta.last_s or 0):
         products = np.flatnonzero(np.isin(run.parts[PRODUCT_IDS], known_codes) & (run.parts[PRODUCT_NAMES] >= 0))
         # The sales of a product ascend, so the last line is of the last sale.
         last_sale = run.parts["sale"][run.parts["starts"][products + 1] - 1]

@@ -43,7 +43,7 @@ def _all_keys(tickets: Tickets) -> Array:
     small: list[SalesRun] = []
     for meta in cached.runs(IDENTIFIED_SALES):
         (large if cached.is_large(meta) else small).append(cached.sales[meta.id])
-    key = ("purchase keys", zone.name, *(run.run.id for run in large))
+    key = ("purchase keys", zone.name, *(run.meta.id for run in large))
     result = cached.results.find(key) or cached.results.add(key, Result(purchase_keys(large, zone)))
     return merge_keys(result.holds, purchase_keys(small, zone))
 
@@ -65,11 +65,11 @@ def purchases_of(tickets: Tickets, window: Window) -> PurchaseDays:
 
 def first_days(tickets: Tickets) -> Array:
     """The first purchase day of each customer at any store; NEVER for a customer without a purchase."""
-    key = ("first purchase", tickets.zone.name, tickets.cached.sales_as_of, tickets.size)
+    key = ("first purchase", tickets.zone.name, tickets.cached.sales_as_of, tickets.customer_count)
     result = tickets.cached.results.find(key)
     if result is None:
         purchases = all_purchases(tickets)
-        first = np.full(tickets.size, NEVER, np.int32)
+        first = np.full(tickets.customer_count, NEVER, np.int32)
         first[purchases.customer[purchases.starts]] = purchases.day[purchases.starts]
         result = tickets.cached.results.add(key, Result(first))
     return result.holds

@@ -76,11 +76,11 @@ class _Values(NamedTuple):
 def answer_rfm(tickets: Tickets, question: RfmQuestion, as_of: datetime) -> RfmAnswer:
     window = tickets.today - RFM_DAYS + 1, tickets.today
     bought = purchases_of(tickets, ALL_DAYS)
-    last = last_days(bought, tickets.size)
-    frequency = count_days(bought, window, tickets.size)
+    last = last_days(bought, tickets.customer_count)
+    frequency = count_days(bought, window, tickets.customer_count)
     nets = _nets(tickets, window)
-    code = tickets.kinds_of(question.currency)[0] >> 1
-    money = nets[code] if code >= 0 else np.zeros(tickets.size, np.int64)
+    code = tickets.cached.dictionaries.currencies.find(question.currency)
+    money = nets[code] if code >= 0 else np.zeros(tickets.customer_count, np.int64)
     has_bought = (last > np.iinfo(np.int32).min) & (last <= tickets.today)
     is_recent = has_bought & (last >= window[0])
     scored = is_recent & (money > 0)
@@ -91,7 +91,7 @@ def answer_rfm(tickets: Tickets, question: RfmQuestion, as_of: datetime) -> RfmA
     )
     # The group of each customer. Rules are disjoint, so each customer has one. After the rules come the groups of
     # customers who bought in 24 months but have no score, who bought only before, and who never bought.
-    group_of = np.full(tickets.size, len(RULES) + 2, np.int8)
+    group_of = np.full(tickets.customer_count, len(RULES) + 2, np.int8)
     group_of[has_bought] = len(RULES) + 1
     group_of[is_recent] = len(RULES)
     ranges = [[axis.of(scores) for axis, scores in zip(axes, rule[1:], strict=True)] for rule in RULES]
@@ -128,13 +128,13 @@ def answer_rfm(tickets: Tickets, question: RfmQuestion, as_of: datetime) -> RfmA
 def _nets(tickets: Tickets, window: tuple[int, int]) -> Array:
     """The net, by currency and customer. The sum of large runs (stored chunks of sales) is cached, since new
     sales are in small runs."""
-    shape = len(tickets.currencies), tickets.size
+    shape = len(tickets.currencies), tickets.customer_count
     large: list[SalesSelection] = []
     small: list[SalesSelection] = []
     for selection in tickets.select(window, of_customers=True):
-        is_large = selection.picked is None and tickets.cached.is_large(selection.run.run)
+        is_large = selection.row_filter is None and tickets.cached.is_large(selection.run.meta)
         (large if is_large else small).append(selection)
-    key = ("net of customers", shape[0], *((it.run.run.id, it.first, it.last) for it in large))
+    key = ("net of customers", shape[0], *((it.run.meta.id, it.first, it.last) for it in large))
     cached_sums = tickets.cached.results.find(key) or tickets.cached.results.add(key, Result(_sum_nets(large, shape)))
     nets = _sum_nets(small, shape)
     if any(max(int(part.max()), -int(part.min())) > SUM_MAX // 2 for part in (cached_sums.holds, nets) if part.size):
@@ -149,6 +149,7 @@ def _sum_nets(selections: Sequence[SalesSelection], shape: tuple[int, int]) -> A
     for selection in selections:
         indexes = selection.of("customer")
         if shape[0] > 1:
+            # `kind >> 1` is the currency.
             indexes = (selection.of("kind") >> 1).astype(np.intp) * shape[1] + indexes
         values.append(Summands(indexes, selection.of("amount")))
     return sum_groups(values, shape[0] * shape[1]).reshape(shape)

@@ -66,7 +66,7 @@ def _sums(
     for selection in tickets.select(buckets.window):
         group = group_of(selection).astype(np.int64) * kinds + selection.of("kind")
         groups.append(group)
-        is_identified = selection.run.run.kind == IDENTIFIED_SALES
+        is_identified = selection.run.meta.kind == IDENTIFIED_SALES
         identified.append(group if is_identified else group[selection.of("customer") != NO_CUSTOMER])
         for part in SUMMED_PARTS:
             values[part].append(Summands(group, selection.of(part), selection.run.factor_of(part)))

@@ -50,7 +50,7 @@ class Tickets:
         self.stores = None if store_ids is None else self._mask_of(store_ids)
 
     @property
-    def size(self) -> int:
+    def customer_count(self) -> int:
         return self.cached.size
 
     @property
@@ -61,8 +61,8 @@ class Tickets:
         """The sales of `mask`, selected by indexes instead of booleans, which is twice as fast if several parts are
         read."""
         for selection in self.mask(window, of_customers=of_customers):
-            picked = selection.picked
-            yield selection if picked is None else selection._replace(picked=np.flatnonzero(picked))
+            row_filter = selection.row_filter
+            yield selection if row_filter is None else selection._replace(row_filter=np.flatnonzero(row_filter))
 
     def mask(self, window: Window, *, of_customers: bool = False) -> Iterator[SalesSelection]:
         """Select all counted sales of a window, or only those of customers who are not erased."""
@@ -141,7 +141,7 @@ class Buckets:
             buckets = np.repeat(np.arange(len(self), dtype=self.of_day.dtype), np.diff(edges))
         else:
             buckets = self.index(days)
-        return buckets if selection.picked is None else buckets[selection.picked]
+        return buckets if selection.row_filter is None else buckets[selection.row_filter]
 
     def index(self, days: Array) -> Array:
         indexes: Array = self.of_day.take(days - self.since)

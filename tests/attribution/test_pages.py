@@ -192,7 +192,7 @@ def test_a_campaign_shows_both_groups_and_how_the_result_was_made(shop, analyst)
     assert "times 90,000 customers gives +€108,000 extra" in words
     assert "Difference without adjustment" in words
     assert "Returned of these tickets −€5.00" in words
-    assert "Variant A 12 3 A person who clicks twice counts twice." in words
+    assert "Variant A 12 3 Each click counts." in words
     assert analyst.get("/campaigns/cmp_00000000000000000000000000/results").status_code == 404
 
 

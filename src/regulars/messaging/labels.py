@@ -72,7 +72,7 @@ MEANINGS: Final = {
     "perhaps_stop": TextLabel(
         "May ask to stop", "Not a keyword, but it may ask to stop: the number gets no texts.", "warn"
     ),
-    "other": TextLabel("Reply", "Not a keyword; a person reads it.", "none"),
+    "other": TextLabel("Reply", "No keyword. Your team decides.", "none"),
 }
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 DECISIONS: Final = {

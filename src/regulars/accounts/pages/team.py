@@ -24,11 +24,11 @@ from regulars.web.visit import Visit
 TEAM_PATH: Final = "/settings/team"
 LINK_ID: Final = ids.IdKind("link", "inv_")
 ROLE_DESCRIPTIONS: Final = (
-    (Role.OWNER.value, "Owner", "Everything, including owners"),
-    (Role.ADMIN.value, "Admin", "Everything except owners"),
-    (Role.MARKETER.value, "Marketer", "Customers, catalogs and texts; not erasure, keys or team"),
+    (Role.OWNER.value, "Owner", "Everything; can add and remove owners"),
+    (Role.ADMIN.value, "Admin", "Everything; cannot add or remove owners"),
+    (Role.MARKETER.value, "Marketer", "Works with customers, products and texts; cannot erase customers or manage keys and team"),
     (Role.ANALYST.value, "Analyst", "Can see everything except personal data"),
-    (Role.DEVELOPER.value, "Developer", "Ingest keys, logs, webhook health and drafts; no personal data"),
+    (Role.DEVELOPER.value, "Developer", "Ingest keys, logs, webhooks and drafts; sees no personal data"),
 )
 
 

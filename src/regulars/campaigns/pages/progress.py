@@ -220,7 +220,7 @@ def describe_schedule(formats: Format, definition: Definition) -> str:
         case SendAtLocalTime(day=day, time=clock):
             return f"{formats.full_day(day)}, {clock} in each recipient's own time zone"
         case _:
-            return "As soon as you confirm it"
+            return "As soon as it is confirmed"
 
 
 async def describe_audience(tx: Tx, visit: Visit, definition: Definition) -> list[tuple[str, list[str]]]:

@@ -26,7 +26,7 @@ LINK_ID: Final = ids.IdKind("link", "inv_")
 ROLE_DESCRIPTIONS: Final = (
     (Role.OWNER.value, "Owner", "Everything; can add and remove owners"),
     (Role.ADMIN.value, "Admin", "Everything; cannot add or remove owners"),
-    (Role.MARKETER.value, "Marketer", "Works with customers, products and texts; cannot erase customers or manage keys and team"),
+    (Role.MARKETER.value, "Marketer", "Customers, products and texts; cannot erase customers or manage keys and team"),
     (Role.ANALYST.value, "Analyst", "Can see everything except personal data"),
     (Role.DEVELOPER.value, "Developer", "Ingest keys, logs, webhooks and drafts; sees no personal data"),
 )

@@ -78,9 +78,10 @@ async def show_overview(visit: Visit) -> Response:
             return render(visit, "attribution/overview.html", status=400, table=None, defined=DEFINITIONS, **values)
         overview = await load_overview(tx, visit, view)
     currencies = overview.currencies
-    table = make_table(visit.format, view, overview, _choose_currency(view, currencies))
-    other_currencies = [it for it in currencies if it != table.currency]
-    headlines = [_headline(visit, view, overview, it) for it in [table.currency, *other_currencies]]
+    currency = _choose_currency(view, currencies)
+    raw_rows = {it: _raw_rows(view, overview, it) for it in dict.fromkeys([currency, *currencies])}
+    table = make_table(visit.format, view, overview, currency, raw_rows[currency])
+    headlines = [_headline(visit, view, overview, *it) for it in raw_rows.items()]
     return render(
         visit,
         "attribution/overview.html",
@@ -100,7 +101,9 @@ async def export_overview(visit: Visit) -> Response:
     view = read_view(visit).require_readable()
     async with visit.database.reading() as tx:
         overview = await load_overview(tx, visit, view)
-    table = make_table(visit.format, view, overview, _choose_currency(view, overview.currencies), with_all_rows=True)
+    currency = _choose_currency(view, overview.currencies)
+    raw_rows = _raw_rows(view, overview, currency)
+    table = make_table(visit.format, view, overview, currency, raw_rows, with_all_rows=True)
 
     async def csv_rows() -> AsyncIterator[list[str]]:
         for row in table.rows:
@@ -198,9 +201,15 @@ def _net_of(raw_row: RawRow) -> float:
 
 
 def make_table(
-    formats: Format, view: AttributionView, overview: Overview, currency: str, *, with_all_rows: bool = False
+    formats: Format,
+    view: AttributionView,
+    overview: Overview,
+    currency: str,
+    raw_rows: list[RawRow],
+    *,
+    with_all_rows: bool = False,
 ) -> OverviewTable:
-    raw_rows = _sort(view, _raw_rows(view, overview, currency))
+    raw_rows = _sort(view, raw_rows)
     total = sum((raw_row.sums for raw_row in raw_rows), Attributed())
     is_truncated = len(raw_rows) > ROWS_SHOWN and not with_all_rows and view.value("rows") != "all"
     rows = [_row(formats, it, currency, overview) for it in (raw_rows[:ROWS_SHOWN] if is_truncated else raw_rows)]
@@ -242,8 +251,9 @@ def describe_cost(formats: Format, cost: CostEstimate) -> str:
     return ", ".join(amounts) or NOTHING
 
 
-def _headline(visit: Visit, view: AttributionView, overview: Overview, currency: str) -> Headline:
-    raw_rows = _raw_rows(view, overview, currency)
+def _headline(
+    visit: Visit, view: AttributionView, overview: Overview, currency: str, raw_rows: Sequence[RawRow]
+) -> Headline:
     combined = combine_groups([raw_row.group for raw_row in raw_rows])
     number = sum(raw_row.verdict.estimate is not None for raw_row in raw_rows)
     noun = ("month", "months") if view.value("by") == "month" else ("campaign or journey", "campaigns and journeys")

@@ -45,9 +45,7 @@ def environment(**variables: str) -> dict[str, str]:
     """Nothing of the developer's own settings, and a working folder without a settings file."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
     inherited.pop("DATABASE_URL", None)
-    # A command that is stopped just while it starts a program may leave that program to end by itself.
-    warnings = "error,ignore:subprocess:ResourceWarning"
-    return {**inherited, "PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": warnings, **variables}
+    return {**inherited, "PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "error", **variables}
 
 
 Command = Callable[..., Ran]

@@ -42,7 +42,9 @@ class Serving:
     ) -> None:
         self._log = data_dir.parent / f"serve-{time.monotonic_ns()}.log"
         command = ["serve", "--port", "0", *arguments]
-        given = environment(REGULARS_DATA_DIR=str(data_dir), **variables)
+        # A child that is stopped while it still starts leaves its open files and programs to the interpreter's end.
+        warnings = "error,ignore::ResourceWarning"
+        given = environment(REGULARS_DATA_DIR=str(data_dir), PYTHONWARNINGS=warnings, **variables)
         self.process: Typed | Child
         if typed:
             with self._log.open("wb") as log:

@@ -59,7 +59,7 @@ def test_the_sales_of_an_erased_customer_stay_without_the_customer(sold):
 def test_segments_do_not_read_sales_without_a_customer(sold):
     assert sold.count(BOUGHT) == 5
     [(_, cached)] = sold.engine.cache.list_cached()
-    assert {run.run.kind for run in cached.sales.values()} == {"sales"}
+    assert {run.meta.kind for run in cached.sales.values()} == {"sales"}
     results = len(cached.results)
     sold.sale(None, amount=100)
     sold.drain()

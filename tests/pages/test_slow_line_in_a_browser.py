@@ -158,6 +158,9 @@ def test_two_values_picked_one_after_the_other_are_both_in(tab: Page, marketer: 
     tab.goto(marketer.url("/segments/new"))
     tab.locator("summary", has_text="More").click()
     tab.get_by_role("button", name="Number of", exact=True).click()
+    expect(tab.locator("#r-1-more_countries")).to_be_visible()
+    # The new field must be in its place before it is changed: a change of the old one would be lost with it.
+    tab.wait_for_load_state("networkidle")
     line = SlowLine(tab, "**/segments/draft")
     tab.locator("#r-1-more_countries").select_option("FR")
     line.wait()

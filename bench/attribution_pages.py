@@ -3,7 +3,6 @@ the sums of each day, step, currency and country, and a result by holdout for ea
 
 import asyncio
 import json
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -14,8 +13,8 @@ from uuid import UUID
 import msgspec
 
 from database import Cluster
-from pages import MEDIAN_MS_MAX, PageTime, Reader, processor_s, time_page
-from processes import free_port, regulars_command, running_server, wait_until_settled
+from pages import MEDIAN_MS_MAX, PageTime, Reader, processor_s, serving_pages, time_page
+from processes import wait_until_settled
 from regulars.accounts import sessions, users
 from regulars.attribution.pages.links import PATH
 from regulars.campaigns.definition import read_definition
@@ -97,24 +96,14 @@ def measure_pages(cluster: Cluster) -> AttributionPages:
     migrate(url)
     slug, token, addresses = asyncio.run(_fill(url))
     rows = cluster.count("attribution_totals", DATABASE) + cluster.count("sent_texts", DATABASE)
-    with tempfile.TemporaryDirectory(prefix="regulars-bench-run-") as folder:
-        port = free_port()
-        environment = {
-            "DATABASE_URL": url,
-            "REGULARS_DATA_DIR": folder,
-            "REGULARS_HOST": "127.0.0.1",
-            "REGULARS_PORT": str(port),
-            "REGULARS_LOG_LEVEL": "warning",
-            "REGULARS_SECRET_KEY": "a key for this measurement, 32 characters or more",
-        }
-        with running_server(regulars_command(with_worker=False), environment, port=port) as server:
-            wait_until_settled(server.pid)
-            used = partial(processor_s, server.pid, cluster.postmaster_pid)
-            reader = Reader(port, slug, token)
-            pages = [
-                time_page(reader, used, name, f"/o/{slug}{path}", status=200, is_file=False)
-                for name, path in addresses.items()
-            ]
+    with serving_pages(url) as (server, port, _folder):
+        wait_until_settled(server.pid)
+        used = partial(processor_s, server.pid, cluster.postmaster_pid)
+        reader = Reader(port, slug, token)
+        pages = [
+            time_page(reader, used, name, f"/o/{slug}{path}", status=200, is_file=False)
+            for name, path in addresses.items()
+        ]
     return AttributionPages(rows, cluster.count("lifts", DATABASE), pages)
 
 

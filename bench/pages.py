@@ -25,7 +25,7 @@ from tests.support.crawl import crawl, unseen
 from audience import fill_segments
 from database import Cluster
 from large import LARGE, STATEMENT_TIMEOUT_MS, Size, fill_large
-from processes import cpu_s, free_port, regulars_command, running_server, wait_until_settled
+from processes import Server, cpu_s, free_port, regulars_command, running_server, wait_until_settled
 from regulars.accounts import sessions, users
 from regulars.catalog.counts import counting
 from regulars.catalog.counts.counting import CountQueue
@@ -151,6 +151,16 @@ def measure(cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> 
         organization_id = asyncio.run(fill_large(url, size, say))
         slug, token = asyncio.run(_enter(url, organization_id, size))
     say(f"everything is there after {time.monotonic() - started:.0f} s")
+    with serving_pages(url) as (server, port, folder):
+        _wait_for_analysis(folder)
+        wait_until_settled(server.pid)
+        used = partial(processor_s, server.pid, cluster.postmaster_pid)
+        return _read_all(Reader(port, slug, token), used)
+
+
+@contextmanager
+def serving_pages(url: str) -> Iterator[tuple[Server, int, Path]]:
+    """A server without a worker on this database, its port and its data folder."""
     with tempfile.TemporaryDirectory(prefix="regulars-bench-run-") as folder:
         port = free_port()
         environment = {
@@ -162,10 +172,7 @@ def measure(cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> 
             "REGULARS_SECRET_KEY": "a key for this measurement, 32 characters or more",
         }
         with running_server(regulars_command(with_worker=False), environment, port=port) as server:
-            _wait_for_analysis(Path(folder))
-            wait_until_settled(server.pid)
-            used = partial(processor_s, server.pid, cluster.postmaster_pid)
-            return _read_all(Reader(port, slug, token), used)
+            yield server, port, Path(folder)
 
 
 @contextmanager

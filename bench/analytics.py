@@ -233,7 +233,7 @@ def _questions(last: date) -> dict[str, QuestionOf[Any]]:
         "products by collection": ProductsQuestion(
             period=year, currency="EUR", by=ProductKey("property", "collection")
         ),
-        "bought together": BasketQuestion(period=year, currency="EUR", inside=(ProductGroup(product, "value", "P7"),)),
+        "bought together": BasketQuestion(period=year, currency="EUR", filters=(ProductGroup(product, "value", "P7"),)),
     }
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -189,14 +190,14 @@ async def _measure_totals(cluster: Cluster, database: Database, organization_id:
     last = datetime.now(UTC).date()
     first = last - timedelta(days=DAYS)
 
-    async def read(by: By) -> None:
+    async def read(by: By, _: int) -> None:
         async with database.reading() as tx:
             await read_sales(tx, organization_id, first=first, last=last, by=by)
 
     for by in (By.DAY, By.MONTH, By.STORE):
         name = f"two years by {by}"
         cpu = own_cpu_s() + cpu_s(cluster.postmaster_pid)
-        times.totals_ms[name] = await _median_ms(lambda _, by=by: read(by))
+        times.totals_ms[name] = await _median_ms(partial(read, by))
         times.totals_cpu_ms[name] = 1000 * (own_cpu_s() + cpu_s(cluster.postmaster_pid) - cpu) / REPEATS
 
 
@@ -259,7 +260,7 @@ async def _measure_questions(settings: Settings, organization_id: UUID, times: A
         for name in names:
             await ask(analysis, name, 0)
             before = analysis_worked_s()
-            times.warm_ms[name] = await _median_ms(lambda number, name=name: ask(analysis, name, number))
+            times.warm_ms[name] = await _median_ms(partial(ask, analysis, name))
             times.warm_cpu_ms[name] = 1000 * (analysis_worked_s() - before) / REPEATS
             say(f"{name}: {times.warm_ms[name]:.0f} ms warm, {times.cold_s[name]:.2f} s first")
         times.memory_mib = analysis_memory_mib()

@@ -122,8 +122,9 @@ class _Bench:
     def load(self, seconds: int, name: str) -> Iterator[Callable[[], dict[str, float]]]:
         """Sales of another organization at a quarter of the highest rate; the block must end before they do."""
         with ThreadPoolExecutor(1) as pool:
-            given = {"rate": self.rate, "seconds": seconds, "name": name}
-            loading = pool.submit(open_loop, self.server.port, self.neighbour.key, **given)
+            loading = pool.submit(
+                open_loop, self.server.port, self.neighbour.key, rate=self.rate, seconds=seconds, name=name
+            )
             time.sleep(2)
             yield loading.result
 

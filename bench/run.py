@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
@@ -59,7 +60,7 @@ GROWTH_LONG = (1_000_000, 10_000_000)
 WORK = ("queues", "webhooks")
 IDLE_S = 60
 # What is measured by itself, with `--only` and its name.
-ALONE: dict[str, "_Alone"] = {
+ALONE: dict[str, ModuleType] = {
     "pages": pages,
     "texts": texts,
     "journeys": journeys,
@@ -133,7 +134,7 @@ def _source_of(commit: str, folder: Path) -> Path:
     return folder / "src"
 
 
-def _measure_alone(console: Console, options: argparse.Namespace, name: str, measured: "_Alone") -> None:
+def _measure_alone(console: Console, options: argparse.Namespace, name: str, measured: ModuleType) -> None:
     """By themselves: they need no load, and what they read takes minutes to make."""
 
     def say(text: str) -> None:
@@ -153,14 +154,6 @@ def _measure_alone(console: Console, options: argparse.Namespace, name: str, mea
     is_reached = BARS.get(name)
     if is_reached is not None and not is_reached(times):
         sys.exit(1)
-
-
-class _Alone(Protocol):
-    """A module of this folder that measures something by itself."""
-
-    def measure(self, cluster: Cluster, say: Callable[[str], None], *, is_quick: bool, **sized: Any) -> Any: ...
-    def show(self, times: Any, say: Callable[[str], None]) -> None: ...
-    def as_json(self, times: Any) -> Any: ...
 
 
 def _measure_work(console: Console, cluster: Cluster, organization: Organization, options: argparse.Namespace) -> None:

@@ -129,7 +129,7 @@ async def _order(url: str, texts: int) -> None:
         for start in range(0, texts, CHUNK):
             orders = [
                 TextOrder(
-                    origin_kind=OriginKind.CAMPAIGN, origin_id=new_uuid(), step="1", words="Hello", phone_number=it
+                    origin_kind=OriginKind.CAMPAIGN, origin_id=new_uuid(), step="1", rendered="Hello", phone_number=it
                 )
                 for it in _numbers(start, texts)
             ]

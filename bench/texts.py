@@ -177,7 +177,7 @@ async def _order_all(url: str, organization_id: UUID, texts: int) -> None:
 
 async def _order(tx: Tx, organization_id: UUID, texting: Texting, numbers: list[str]) -> None:
     orders = [
-        TextOrder(origin_kind=OriginKind.CAMPAIGN, origin_id=new_uuid(), step="1", words="Hello", phone_number=it)
+        TextOrder(origin_kind=OriginKind.CAMPAIGN, origin_id=new_uuid(), step="1", rendered="Hello", phone_number=it)
         for it in numbers
     ]
     await request_texts(tx, organization_id, orders, texting=texting)

@@ -184,18 +184,24 @@ def _merge(months: Sequence[Lift], held_out_share: float) -> Lift:
 
 def select_measured(lifts: Sequence[Lift], currency: str) -> list[Lift]:
     """The lifts with an interval in this currency, also if the interval includes 0."""
-    return [it for it in add_up_months(lifts, currency) if it.currency == currency and it.comparison is not None]
+    return measured_of(add_up_months(lifts, currency), currency)
 
 
-def summarise(lifts: Sequence[Lift], currency: str) -> LiftSummary:
-    of_currency = select_measured(lifts, currency)
+def measured_of(merged: Sequence[Lift], currency: str) -> list[Lift]:
+    """Like `select_measured`, for lifts whose months are already added up."""
+    return [it for it in merged if it.currency == currency and it.comparison is not None]
+
+
+def summarise(merged: Sequence[Lift], currency: str) -> LiftSummary:
+    """Add up lifts; `add_up_months` has merged their months."""
+    of_currency = measured_of(merged, currency)
     extras = [it.extra_cents for it in of_currency if it.extra_cents is not None]
     if extras:
         is_final = all(it.state is LiftState.FINAL for it in of_currency)
         return LiftSummary("final" if is_final else "provisional", add_up(extras))
-    if any(it.state is LiftState.OPEN for it in lifts):
+    if any(it.state is LiftState.OPEN for it in merged):
         return LiftSummary("open")
-    return LiftSummary("too_few" if any(it.has_result for it in lifts) else "no_holdout")
+    return LiftSummary("too_few" if any(it.has_result for it in merged) else "no_holdout")
 
 
 async def read_lifts(

@@ -10,9 +10,8 @@ from datetime import date
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from regulars.attribution.model import Attributed, Origin
+from regulars.attribution.model import ORIGIN_KINDS, Attributed, Origin
 from regulars.kit.db import Tx
-from regulars.messaging.model import OriginKind
 
 AttributedByCurrency = Mapping[str, Attributed]
 
@@ -97,6 +96,6 @@ def sum_by(rows: Iterable[MonthSums], key: Callable[[MonthSums], Any]) -> dict[A
 
 def _read_rows(rows: Iterable[tuple[Any, ...]]) -> list[MonthSums]:
     return [
-        MonthSums(Origin(OriginKind(kind), origin_id, step), month, currency, Attributed(*map(int, sums)))
+        MonthSums(Origin(ORIGIN_KINDS[kind], origin_id, step), month, currency, Attributed(*map(int, sums)))
         for kind, origin_id, step, month, currency, *sums in rows
     ]

@@ -11,7 +11,7 @@ from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from regulars.attribution.model import TOUCHING_STATES, Origin
+from regulars.attribution.model import ORIGIN_KINDS, TOUCHING_STATES, Origin
 from regulars.attribution.month_sums import split_period
 from regulars.attribution.queries import DAY_KEY, MONTH_KEY
 from regulars.journeys.runs.lists import find_journeys_of_runs
@@ -142,7 +142,7 @@ async def read_sent_by_month(tx: Tx, organization_id: UUID, *, first: date, last
         """,
         {"organization_id": organization_id, **split_period(first, last)},
     )
-    return [SentTexts(Origin(OriginKind(kind), origin_id), *rest) for kind, origin_id, *rest in rows]
+    return [SentTexts(Origin(ORIGIN_KINDS[kind], origin_id), *rest) for kind, origin_id, *rest in rows]
 
 
 async def read_sent_of(tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID) -> list[SentTexts]:

@@ -23,6 +23,7 @@ from regulars.web.visit import Visit
 
 KIND_LABELS: Final = {OriginKind.CAMPAIGN: "Campaign", OriginKind.JOURNEY: "Journey"}
 _SOURCES: Final = {OriginKind.CAMPAIGN: SourceKind.CAMPAIGN, OriginKind.JOURNEY: SourceKind.JOURNEY}
+_ORIGINS: Final = {source: kind for kind, source in _SOURCES.items()}
 
 
 @dataclass(kw_only=True)
@@ -90,6 +91,7 @@ class Overview(NamedTuple):
 
 
 class _LoadedData(NamedTuple):
+    origins: set[Origin]
     sums: list[MonthSums]
     sent: list[SentTexts]
     lifts: list[Lift]
@@ -121,18 +123,17 @@ async def _load_data(tx: Tx, visit: Visit, view: AttributionView) -> _LoadedData
         for kind, source in _SOURCES.items()
         for lift in await read_lifts(tx, organization_id, source, ids[kind], first=first, last=last)
     ]
-    return _LoadedData(sums, sent, lifts, await name_origins(tx, visit, origins))
+    return _LoadedData(origins, sums, sent, lifts, await name_origins(tx, visit, origins))
 
 
 def _group_by_origin(visit: Visit, view: AttributionView, data: _LoadedData) -> list[Group]:
-    origins = {it.origin for it in data.sums} | {it.origin for it in data.sent}
-    groups = {origin: _group_of(visit, view, origin, data.names[origin.id]) for origin in origins}
+    groups = {origin: _group_of(visit, view, origin, data.names[origin.id]) for origin in data.origins}
     for sums in data.sums:
         groups[sums.origin].sums.append(sums)
     for sent in data.sent:
         groups[sent.origin].sent.append(sent)
     for lift in data.lifts:
-        origin = Origin(OriginKind(lift.source.kind.value), lift.source.id)
+        origin = Origin(_ORIGINS[lift.source.kind], lift.source.id)
         if origin in groups:
             groups[origin].lifts.append(lift)
     return list(groups.values())

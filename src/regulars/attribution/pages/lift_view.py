@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from regulars.attribution.lift import Lift, LiftState, add_up_months, select_measured, summarise
+from regulars.attribution.lift import Lift, LiftState, add_up_months, measured_of, summarise
 from regulars.segments.effect import BUYERS_MIN, EffectEstimate
 from regulars.web.charts import Whisker, WhiskerAxis
 from regulars.web.format import Format
@@ -72,12 +72,12 @@ class Verdict(NamedTuple):
 
 def judge(lifts: Sequence[Lift], currency: str) -> Verdict:
     """Sum the lifts that were measured in this currency, or find out why none was."""
-    summary = summarise(lifts, currency)
+    merged = add_up_months(lifts, currency)
+    summary = summarise(merged, currency)
     extra, is_provisional = summary.extra_cents, summary.state == "provisional"
     if extra is not None:
         state = summary.state if extra.is_shown else "unclear"
-        return Verdict(state, select_measured(lifts, currency), extra, is_provisional)
-    merged = add_up_months(lifts, currency)
+        return Verdict(state, measured_of(merged, currency), extra, is_provisional)
     return Verdict(summary.state, [it for it in merged if summary.state != "open" or it.state is LiftState.OPEN])
 
 

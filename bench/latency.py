@@ -46,14 +46,14 @@ def measure(
     return [_row("Regulars sales, 1 worker", rate, ours), _row("pgbench --rate", rate, theirs)]
 
 
-def open_loop(port: int, key: str, *, rate: float, seconds: int, name: str, distinct: bool = False) -> dict[str, float]:
+def open_loop(port: int, key: str, *, rate: float, seconds: int, name: str, distinct: bool = False) -> dict[str, Any]:
     """Sales at a fixed rate; `distinct`: each of another customer that is known."""
     command = [sys.executable, str(CLIENT), "--port", str(port), "--key", key, "--rate", f"{rate:.1f}"]
     command += ["--seconds", str(seconds), "--name", name, *(["--distinct"] if distinct else [])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 120, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"the open-loop client failed: {done.stderr[-800:]}")
-    result: dict[str, float] = json.loads(done.stdout)
+    result: dict[str, Any] = json.loads(done.stdout)
     return result
 
 

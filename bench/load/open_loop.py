@@ -10,7 +10,7 @@ import contextlib
 import json
 import sys
 import time
-from collections import deque
+from collections import defaultdict, deque
 from pathlib import Path
 
 import uvloop
@@ -20,6 +20,8 @@ from tickets import requests  # found beside this script's folder, whatever the 
 
 CONNECTIONS = 128
 ANSWERS_S = 10
+# Latencies are also told for each of these, by its moment: a host that stalls the disk spoils some of them and not all.
+WINDOW_S = 0.5
 # Requests due within one tick leave together: a sleep per request would cost more than the request.
 TICK_S = 0.001
 
@@ -66,6 +68,7 @@ class Client:
         self.idle: deque[Lane] = deque()
         self.waiting: deque[tuple[bytes, float]] = deque()
         self.latencies: list[float] = []
+        self.windows: defaultdict[int, list[float]] = defaultdict(list)
         self.complete = asyncio.Event()
         self.errors = 0
         self.lost = 0
@@ -88,7 +91,9 @@ class Client:
             await asyncio.wait_for(self.complete.wait(), ANSWERS_S)
 
     def answered(self, lane: Lane, status: int) -> None:
-        self.latencies.append(time.perf_counter() - lane.due)
+        latency = time.perf_counter() - lane.due
+        self.latencies.append(latency)
+        self.windows[int(time.time() / WINDOW_S)].append(latency)
         self.errors += status >= 400
         if len(self.latencies) == len(self.pending):
             self.complete.set()
@@ -96,6 +101,10 @@ class Client:
             lane.send(*self.waiting.popleft())
         else:
             self.idle.append(lane)
+
+
+def p99_ms(latencies: list[float]) -> float:
+    return latencies[len(latencies) * 99 // 100] * 1000
 
 
 def main() -> None:
@@ -124,6 +133,7 @@ def main() -> None:
     cpu_before = time.process_time()
     uvloop.run(client.run(options.port, options.rate))
     latencies = sorted(client.latencies)
+    windows = [(number * WINDOW_S, p99_ms(sorted(found))) for number, found in sorted(client.windows.items())]
     print(
         json.dumps(
             {
@@ -131,7 +141,8 @@ def main() -> None:
                 "answered": len(latencies),
                 "errors": client.errors + count - len(latencies),
                 "p50_ms": latencies[len(latencies) // 2] * 1000,
-                "p99_ms": latencies[len(latencies) * 99 // 100] * 1000,
+                "p99_ms": p99_ms(latencies),
+                "windows": windows,
                 "max_ms": latencies[-1] * 1000,
                 "client_cpu_share": (time.process_time() - cpu_before) / options.seconds,
             }

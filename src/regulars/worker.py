@@ -146,6 +146,7 @@ RUNS: Final = Due(table="journey_runs", column="ended_at", delay=RUN_RETENTION)
 JOURNEY_HOLDOUTS: Final = Due(table="journey_holdouts", column="passed_at", delay=RUN_RETENTION)
 REQUEST_LOG: Final = Due(table="request_log", column="answered_at", delay=REQUEST_LOG_RETENTION)
 WEBHOOK_MESSAGES: Final = Due(table="webhook_messages", column="created_at", delay=WEBHOOK_RETENTION)
+# `fenced_at` is when the build of the columnar data of segments began.
 SEGMENT_COLUMNS: Final = Due(table="segment_columns", column="fenced_at", delay=UNNEEDED_AFTER)
 REQUEST_COUNTS: Final = Due(table="request_counts", column="hour", delay=REQUEST_LOG_RETENTION)
 

@@ -30,7 +30,7 @@ async def shop(database):
 
 
 async def hire(tx, shop, role, email=None):
-    person = await users.create_person(tx, email=email or f"{role.value}@shop.example", name=role.value.title())
+    person = await users.create_account(tx, email=email or f"{role.value}@shop.example", name=role.value.title())
     await users.join(tx, shop.id, shop.name, person.id, role)
     return person
 
@@ -160,15 +160,15 @@ async def test_a_member_is_not_invited_again_and_an_old_invitation_changes_no_ro
         with pytest.raises(AlreadyMember):
             await team.invite(tx, shop.id, email="a@shop.example", role=Role.ANALYST, by=BOSS, by_role=Role.OWNER)
         with pytest.raises(LinkUnusable):
-            await link_use.accept_as_known(tx, token, person.id, password_hash="x", address="")
+            await link_use.accept_as_existing(tx, token, person.id, password_hash="x", address="")
 
 
 async def test_an_invitation_is_for_its_own_address(database, shop):
     async with database.transaction() as tx:
         token = await team.invite(tx, shop.id, email="a@shop.example", role=Role.OWNER, by=BOSS, by_role=Role.OWNER)
-        other = await users.create_person(tx, email="b@shop.example", name="B", password_hash="x")
+        other = await users.create_account(tx, email="b@shop.example", name="B", password_hash="x")
         with pytest.raises(LinkUnusable):
-            await link_use.accept_as_known(tx, token, other.id, password_hash="x", address="")
+            await link_use.accept_as_existing(tx, token, other.id, password_hash="x", address="")
 
 
 async def test_a_role_change_is_in_the_audit_log_with_before_and_after(database, shop):

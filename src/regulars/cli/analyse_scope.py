@@ -51,7 +51,7 @@ class Scope:
     members: SegmentQuery | None
 
     @property
-    def of_stores(self) -> tuple[UUID, ...] | None:
+    def store_id_tuple(self) -> tuple[UUID, ...] | None:
         return None if self.store_ids is None else tuple(self.store_ids)
 
     @property

@@ -39,12 +39,12 @@ COPY known_erasures (organization_id, profile_id, number_hashes, erased_at, is_c
 # ON CONFLICT: a backup that was taken while an earlier restore was unfinished contains erasures to replay itself.
 BEGIN_KEYS: Final = b"""\\.
 INSERT INTO erasures_to_replay SELECT * FROM known_erasures ON CONFLICT DO NOTHING;
-CREATE TEMPORARY TABLE known_keys (id uuid, is_every boolean) ON COMMIT DROP;
-COPY known_keys (id, is_every) FROM stdin;
+CREATE TEMPORARY TABLE known_keys (id uuid, revokes_all boolean) ON COMMIT DROP;
+COPY known_keys (id, revokes_all) FROM stdin;
 """
 STORE_MARKER: Final = b"""\\.
 INSERT INTO restore_marker (restored_at, revoked_keys, revokes_all_keys)
-SELECT now(), coalesce(array_agg(id) FILTER (WHERE id IS NOT NULL), '{}'), bool_or(is_every) FROM known_keys
+SELECT now(), coalesce(array_agg(id) FILTER (WHERE id IS NOT NULL), '{}'), bool_or(revokes_all) FROM known_keys
 ON CONFLICT (only_one) DO UPDATE SET restored_at = excluded.restored_at,
     revoked_keys = restore_marker.revoked_keys || excluded.revoked_keys,
     revokes_all_keys = restore_marker.revokes_all_keys OR excluded.revokes_all_keys;

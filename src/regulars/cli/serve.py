@@ -69,7 +69,7 @@ def serve(
     )
     log.configure(settings)
     with (
-        serve_lock.held(settings),
+        serve_lock.hold(settings),
         database.opened(settings, may_create=True) as url,
         in_use.shared_lock(url) as registration,
         _listening_socket(settings) as listening,
@@ -134,6 +134,7 @@ async def _serve_all(
     lifeline = Lifeline()
     children = [_worker_child(lifeline)] if with_worker else []
     if settings.workers > 1:
+        # All server processes count the requests of an API key in this memory.
         shared = new_block()
         children += [_server_child(settings, slot, listening, lifeline, shared) for slot in range(settings.workers)]
         started.set()

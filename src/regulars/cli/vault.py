@@ -76,7 +76,7 @@ def rotate(
             code=ExitCode.USAGE,
         )
     with (
-        serve_lock.held(loaded),
+        serve_lock.hold(loaded),
         database.ready(loaded) as url,
         database.connected(url) as connection,
         in_use.exclusive(connection),
@@ -87,7 +87,7 @@ def rotate(
             raise CommandError(f"The file {new_key} contains the current key; name another one.", code=ExitCode.USAGE)
         count = database.transact(url, lambda tx: _reseal(tx, old, new))
         if is_file:
-            keys.take_over_new_key(loaded.data_dir, new.fingerprint)
+            keys.finish_key_rotation(loaded.data_dir, new.fingerprint)
     err.print(f"Encrypted {format_count(count, 'secret')} with the key {new.fingerprint}.", markup=False)
     old_key = f"{loaded.data_dir / keys.KEY_FILE_NAME}.{old.fingerprint}" if is_file else "the old one"
     if not is_file:

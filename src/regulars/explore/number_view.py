@@ -88,7 +88,7 @@ def _order_changes(entries: list[LedgerEntry]) -> list[ConsentChange]:
     return [ConsentChange(entry.effective_at, entry.kind == Kind.OPT_IN) for entry in ordered]
 
 
-def read_moment(visit: Visit, text: str | None) -> datetime | None:
+def read_local_time(visit: Visit, text: str | None) -> datetime | None:
     """Parse an HTML field for date and time in the organization's time zone; None if it is invalid."""
     try:
         moment = datetime.fromisoformat(text or "")

@@ -70,8 +70,8 @@ def check_text(body: bytes) -> None:
 def make_decodable(body: bytes) -> bytes:
     """Return a copy of the same length without deep nesting and lone surrogates, on which a recursive decoder fails.
 
-    A bracket of nesting level n has the depth 2n - 1, and its content 2n. Each pass over the bytes runs in C, so that a
-    large body costs little.
+    `depths` counts each bracket twice, at its own byte and at the next: it is 2n inside nesting level n. Each pass over
+    the bytes runs in C, so that a large body costs little.
     """
     parts = body.replace(b"\\\\", b"__").replace(b'\\"', b"__").split(b'"')
     parts[1::2] = [bytes(len(text)) for text in parts[1::2]]

@@ -51,7 +51,7 @@ class WebApp:
         database: Database,
         sessions: SessionStore,
         public_url: str | None = None,
-        waiting: CountWaiting | None = None,
+        count_waiting: CountWaiting | None = None,
     ) -> None:
         self.pages = (*pages, *confirm.pages(sessions))
         self._router = PageRouter(self.pages)
@@ -59,7 +59,7 @@ class WebApp:
         self._database = database
         self._sessions = sessions
         self._public_url = public_url
-        self._count_waiting = waiting
+        self._count_waiting = count_waiting
         self._metrics = {page: PROCESS.route(f"{page.method} {page.address}") for page in self.pages}
 
     def serves(self, raw_path: bytes) -> bool:

@@ -29,7 +29,7 @@ async def confirm(visit: Visit, page: Page, sessions: SessionStore) -> tuple[Vis
     same address. For any other page it posts to `/confirm`, which redirects to the requested page.
     """
     if FIELD not in visit.form:
-        is_confirmed = visit.now - visit.user.confirmed_at < CONFIRMED_FOR
+        is_confirmed = visit.now - visit.user.password_confirmed_at < CONFIRMED_FOR
         return visit, None if is_confirmed else _ask_for_password(visit, page, FormState())
     form = FormState(visit.form)
     try:

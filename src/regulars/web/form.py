@@ -68,7 +68,7 @@ class FormState:
             self.refuse(name, "Choose one of the list.")
         return value
 
-    def whole(self, name: str, *, minimum: int, maximum: int) -> int:
+    def integer(self, name: str, *, minimum: int, maximum: int) -> int:
         """An integer within the limits; returns `minimum` if the field is not a number."""
         text = self.value(name).strip()
         digits = text.removeprefix("-")

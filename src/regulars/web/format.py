@@ -80,12 +80,12 @@ class Format:
         exact = Decimal(str(value))
         return _signed(exact < 0, str(format_decimal(abs(exact), locale=self.locale)))
 
-    def count(self, number: int, singular: str, plural: str | None = None, *, most: int | None = None) -> str:
+    def count(self, number: int, singular: str, plural: str | None = None, *, count_max: int | None = None) -> str:
         """A number with its noun, and with a verb if the noun has one: "1 reply", "2 replies", "1 text waits".
 
-        A number above `most` is written as "100+", because rows were counted only up to `most`.
+        A number above `count_max` is written as "100+", because rows were counted only up to `count_max`.
         """
-        digits = self.number(number) if most is None or number <= most else f"{self.number(most)}+"
+        digits = self.number(number) if count_max is None or number <= count_max else f"{self.number(count_max)}+"
         return f"{digits} {singular if number == 1 else plural or f'{singular}s'}"
 
     def change(self, number: int, singular: str, plural: str | None = None) -> str:

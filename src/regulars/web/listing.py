@@ -1,7 +1,7 @@
 """Lists with filters and keyset pagination; the address of the page holds filters, sort order and cursor.
 
 A handler reads a `ListView` from the address (`read_view`), fetches the rows of `ListView.request`, and makes the page
-with the links to the previous and next page (`make_page`). An export reads all pages (`walk`).
+with the links to the previous and next page (`make_page`). An export reads all pages (`read_all_rows`).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -102,7 +102,7 @@ class ListView:
         return next((each for each in self.filters if each.kind == "search"), None)
 
     @property
-    def narrowing(self) -> list[Filter]:
+    def menu_filters(self) -> list[Filter]:
         """The filters in the filter menu."""
         return [each for each in self.filters if each.kind not in _NOT_CHIPS]
 
@@ -161,7 +161,7 @@ class Count:
     number: int
 
     def with_noun(self, formats: Format, singular: str, plural: str | None = None) -> str:
-        return formats.count(self.number, singular, plural, most=COUNT_MAX)
+        return formats.count(self.number, singular, plural, count_max=COUNT_MAX)
 
     def formatted(self, formats: Format) -> str:
         return f"{formats.number(COUNT_MAX)}+" if self.number > COUNT_MAX else formats.number(self.number)
@@ -233,7 +233,7 @@ def make_page(
     )
 
 
-async def walk(
+async def read_all_rows(
     connect: Callable[[], AbstractAsyncContextManager[Tx]],
     fetch: Callable[[Tx, PageRequest], Awaitable[PageRows[Row]]],
     position_of: Callable[[Row], Position] = id_position,

@@ -26,7 +26,7 @@ class User:
     locale: str | None
     session_id: UUID
     # When the user last entered the password in this session.
-    confirmed_at: datetime
+    password_confirmed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class AuditProof:
     rows: int = 0
     # Rows from before the chain existed, or written by a server of an older release.
     rows_outside: int = 0
-    # Addresses are deleted after their retention time; a deleted value is deleted with its salt.
+    # Rows without their address, which is deleted after its retention time, and rows without their actor or subject.
     addresses_deleted: int = 0
     others_deleted: int = 0
     # The last hash; an operator who stores it elsewhere can show later that no earlier row was changed.

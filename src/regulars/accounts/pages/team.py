@@ -69,7 +69,7 @@ class TeamPages:
                         by=actor_of(visit),
                         by_role=visit.organization.role,
                     )
-                return redirect(visit, visit.url(TEAM_PATH), reveal=self._link_url(visit, token))
+                return redirect(visit, visit.url(TEAM_PATH), show_once=self._link_url(visit, token))
         except AccountRefusal as refusal:
             form.refuse("email", str(refusal))
         return refused(visit, "accounts/invite.html", form, roles=ROLE_DESCRIPTIONS)
@@ -82,7 +82,7 @@ class TeamPages:
                 )
         except AccountRefusal as refusal:
             return await _member_page(visit, refusal=str(refusal))
-        return redirect(visit, visit.url(TEAM_PATH), reveal=self._link_url(visit, token))
+        return redirect(visit, visit.url(TEAM_PATH), show_once=self._link_url(visit, token))
 
     def _link_url(self, visit: Visit, token: str) -> str:
         """Return the address of a link: below the public address if it is set, else as in the admin's browser."""

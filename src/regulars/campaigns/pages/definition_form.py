@@ -187,4 +187,4 @@ def _read_schedule(form: FormState, zone: ZoneInfo) -> SendNow | SendAt | SendAt
 
 
 def _read_integer(form: FormState, name: str, minimum: int, maximum: int) -> int:
-    return min(max(form.whole(name, minimum=minimum, maximum=maximum), minimum), maximum)
+    return min(max(form.integer(name, minimum=minimum, maximum=maximum), minimum), maximum)

@@ -53,7 +53,7 @@ from regulars.web.listing import (
     ListView,
     make_page,
     read_view,
-    walk,
+    read_all_rows,
 )
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
@@ -76,7 +76,7 @@ class ListedCustomer(NamedTuple):
         return self.hit.profile
 
     @property
-    def canonical(self) -> str:
+    def canonical_id(self) -> str:
         return PROFILE.encode(self.hit.profile.id)
 
 
@@ -193,7 +193,7 @@ def _needs_analysis(view: ListView) -> bool:
     """Whether the list is filtered or sorted, so that the analysis process selects the rows. A search by name or number
     uses an index instead."""
     is_sorted = view.sort != view.sorts[0]
-    return not view.value("q") and (is_sorted or any(each.name in view.values for each in view.narrowing))
+    return not view.value("q") and (is_sorted or any(each.name in view.values for each in view.menu_filters))
 
 
 def _offset(visit: Visit) -> int:
@@ -211,6 +211,7 @@ async def _load_hits(tx: Tx, visit: Visit, members: Members | None) -> list[Prof
 def _result_page(view: ListView, hits: list[ProfileHit], members: Members | None, offset: int) -> ListPage[ProfileHit]:
     if members is None:
         return ListPage(())
+    # A cursor is valid for one build (epoch) of the columnar data; without a next page it is unknown.
     epoch = None if members.next is None else members.next.epoch
     before = max(offset - PAGE_ROWS, 0)
     previous = None
@@ -283,7 +284,7 @@ def _csv_rows_of_all(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
         consents = await find_consent_statuses(tx, visit.organization_id, [hit.profile.id for hit in hits])
         return PageRows((hit, consents.get(hit.profile.id)) for hit in hits)
 
-    customers = walk(visit.database.reading, fetch, lambda pair: pair[0].position)
+    customers = read_all_rows(visit.database.reading, fetch, lambda pair: pair[0].position)
     return (_csv_row(visit, hit.profile, consent) async for hit, consent in customers)
 
 

@@ -44,7 +44,7 @@ class JourneyNeedingAttention(NamedTuple):
     # Customers who wait at a branch whose condition cannot be evaluated.
     at_fault: int
     # Why a condition cannot be evaluated, by its branch, or by `filter` for the entry filter.
-    unjudgeable: Mapping[str, str]
+    condition_errors: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,20 +147,20 @@ async def find_journeys_needing_attention(tx: Tx, organization_id: UUID) -> list
     parked = await count_parked(tx, organization_id, limit=PARKED_COUNTED_MAX)
     at_fault = await count_at_fault(tx, organization_id, limit=PARKED_COUNTED_MAX)
     journeys = await list_journeys(tx, organization_id, limit=JOURNEYS_SEARCHED_MAX)
-    unjudgeable = await find_unevaluable_journeys(tx, organization_id, journeys)
+    errors = await find_unevaluable_journeys(tx, organization_id, journeys)
     rows = [
         row
         for row in journeys
-        if row.state == "paused" or row.id in parked or row.id in at_fault or row.id in unjudgeable
+        if row.state == "paused" or row.id in parked or row.id in at_fault or row.id in errors
     ]
     stats = await load_total_stats(tx, organization_id, [row.id for row in rows])
     summaries = [
         JourneyNeedingAttention(
-            row, parked.get(row.id, 0), stats[row.id].active_runs, at_fault.get(row.id, 0), unjudgeable.get(row.id, {})
+            row, parked.get(row.id, 0), stats[row.id].active_runs, at_fault.get(row.id, 0), errors.get(row.id, {})
         )
         for row in rows
     ]
-    return [journey for journey in summaries if journey.parked or journey.inside or journey.unjudgeable]
+    return [journey for journey in summaries if journey.parked or journey.inside or journey.condition_errors]
 
 
 async def _sum_by_store(tx: Tx, organization_id: UUID, *, first: date, last: date) -> dict[str, PerCurrency]:

@@ -16,7 +16,7 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState, local_value
-from regulars.web.listing import Filter, ListView, make_page, read_view, walk
+from regulars.web.listing import Filter, ListView, make_page, read_view, read_all_rows
 from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
@@ -89,7 +89,7 @@ class DeliveryPages:
     async def export(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             view = _read_list_view(visit, await manage.list_endpoints(tx, visit.organization_id))
-        deliveries = walk(
+        deliveries = read_all_rows(
             visit.database.transaction,
             lambda tx, page: list_deliveries(tx, visit.organization_id, _read_filters(view), page),
         )

@@ -164,7 +164,7 @@ class Database:
         other; one of its connections is only for urgent reads. The caller limits the time."""
         reserve = 0 if is_urgent else URGENT_READS_MAX
         async with self._borrow(self._key_reads, inf, reserve=reserve) as connection:
-            yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
+            yield Tx(connection, truncate_to_milliseconds(self.clock.estimate_now()))
 
     @asynccontextmanager
     async def _borrow(self, pool: Pool, until: float, *, reserve: int = 0) -> AsyncIterator[Connection]:
@@ -228,7 +228,7 @@ class Database:
     async def reading(self, *, until: float = inf) -> AsyncIterator[Tx]:
         """Borrow a connection for reads: every statement sees the newest commit. `now` is an estimate."""
         async with self.connection(until=until, reserve=self._reserve) as connection:
-            yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
+            yield Tx(connection, truncate_to_milliseconds(self.clock.estimate_now()))
 
 
 @contextmanager

@@ -201,7 +201,7 @@ class FastRecorder:
         if not clock.is_fresh():
             queried_at = monotonic()
             clock.set(await statements.read_clock(connection), queried_at=queried_at)
-        return truncate_to_milliseconds(clock.about_now())
+        return truncate_to_milliseconds(clock.estimate_now())
 
 
 class _Store(NamedTuple):

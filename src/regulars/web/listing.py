@@ -151,7 +151,7 @@ class ListPage(Generic[T]):
     previous_url: str | None = None
     next_url: str | None = None
     # The address that continues a search which reached its limit of scanned rows before the page was full.
-    further_url: str | None = None
+    search_more_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,15 +221,15 @@ def make_page(
     rows = fetched[:limit]
     if is_backward:
         rows.reverse()
-    further_url = None if fetched.end_position is None else view.url_from(AFTER, fetched.end_position)
+    search_more_url = None if fetched.end_position is None else view.url_from(AFTER, fetched.end_position)
     if not rows:
-        return ListPage((), further_url=further_url)
+        return ListPage((), search_more_url=search_more_url)
     has_previous = has_more if is_backward else view.request.position is not None
     return ListPage(
         rows,
         view.url_from(BEFORE, position_of(rows[0])) if has_previous else None,
         view.url_from(AFTER, position_of(rows[-1])) if is_backward or has_more else None,
-        further_url,
+        search_more_url,
     )
 
 

@@ -148,7 +148,7 @@ async def show_numbers(visit: Visit) -> Response:
         "explore/numbers.html",
         view=view,
         page=page,
-        further=page.further_url,
+        search_more_url=page.search_more_url,
         sources=SOURCES,
         ids=_encode_ids(page.rows),
     )
@@ -175,7 +175,7 @@ async def _find_number(visit: Visit, view: ListView, text: str) -> Response:
         "explore/numbers.html",
         view=view,
         page=ListPage(()),
-        further=None,
+        search_more_url=None,
         sources=SOURCES,
         ids={},
         found_url=None if subscription is None else visit.url(NUMBERS, SUBSCRIPTION.encode(subscription.id)),

@@ -69,7 +69,7 @@ async def show_stores(visit: Visit) -> Response:
         rows=rows,
         store_count=store_count,
         ranked_max=RANKED_MAX,
-        further=page.further_url,
+        search_more_url=page.search_more_url,
         first=first_day(visit.now, zone),
         filled_until=totals_until,
         consent=consent.figures,

@@ -101,7 +101,7 @@ class ShortLinkPages:
         click = Click(
             id=new_uuid(),
             code=link.code,
-            at=truncate_to_milliseconds(self._database.clock.about_now()),
+            at=truncate_to_milliseconds(self._database.clock.estimate_now()),
             class_=classify_request(request.headers),
             address=request.client.host if request.client is not None else "",
             agent=request.headers.get("user-agent", "")[:AGENT_CHARACTERS_MAX].replace("\0", ""),

@@ -107,7 +107,7 @@ async def show_tickets(visit: Visit) -> Response:
         "sales/tickets.html",
         view=view,
         page=page,
-        further=page.further_url,
+        search_more_url=page.search_more_url,
         is_by_time=chosen is None or chosen.is_by_time,
         profile_id=PROFILE.encode,
     )

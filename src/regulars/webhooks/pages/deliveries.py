@@ -79,7 +79,7 @@ class DeliveryPages:
             "webhooks/deliveries.html",
             view=view,
             page=page,
-            further=page.further_url,
+            search_more_url=page.search_more_url,
             searched_max=model.SEARCHED_MAX,
             by_id={endpoint.id: endpoint for endpoint in endpoints},
             chosen=view.value("endpoint"),

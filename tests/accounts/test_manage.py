@@ -189,8 +189,8 @@ async def test_a_reset_ends_every_session(database, shop):
 
 async def test_the_first_owner_is_offered_only_while_there_is_no_user(database):
     async with database.transaction() as tx:
-        old = await link_use.offer_first_owner(tx)
-        new = await link_use.offer_first_owner(tx)
+        old = await link_use.make_first_owner_link(tx)
+        new = await link_use.make_first_owner_link(tx)
         first = {
             "organization_name": "Shop",
             "email": "me@shop.example",
@@ -199,18 +199,18 @@ async def test_the_first_owner_is_offered_only_while_there_is_no_user(database):
             "address": "",
         }
         with pytest.raises(LinkUnusable):
-            await link_use.become_first_owner(tx, old, **first)
-        person, slug = await link_use.become_first_owner(tx, new, **first)
+            await link_use.create_first_owner(tx, old, **first)
+        person, slug = await link_use.create_first_owner(tx, new, **first)
         assert slug == "shop"
         organization = await find_organization(tx.connection, "Shop")
         assert [one.role for one in await users.find_memberships(tx, person.id)] == [Role.OWNER]
-        assert await link_use.offer_first_owner(tx) is None
+        assert await link_use.make_first_owner_link(tx) is None
         assert [one[0] for one in await acts(tx, organization)] == ["organization.create", "member.join"]
 
 
 async def test_the_first_owner_joins_no_organization_by_its_name(database, shop):
     first = {"email": "me@shop.example", "name": "Me", "password_hash": "x", "address": ""}
     async with database.transaction() as tx:
-        token = await link_use.offer_first_owner(tx)
+        token = await link_use.make_first_owner_link(tx)
         with pytest.raises(NameTaken):
-            await link_use.become_first_owner(tx, token, organization_name=shop.name, **first)
+            await link_use.create_first_owner(tx, token, organization_name=shop.name, **first)

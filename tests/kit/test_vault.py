@@ -94,13 +94,13 @@ def test_the_setting_wins_and_an_external_database_makes_no_file(tmp_path):
 
 def test_the_database_knows_its_key_and_refuses_another(database_url):
     with psycopg.connect(database_url, autocommit=True) as connection:
-        vault.register(connection, vault.NoVault())
-        vault.register(connection, vault.Vault(KEY))
-        vault.register(connection, vault.Vault(KEY))
+        vault.register_key(connection, vault.NoVault())
+        vault.register_key(connection, vault.Vault(KEY))
+        vault.register_key(connection, vault.Vault(KEY))
         with pytest.raises(vault.VaultError, match="start with that one"):
-            vault.register(connection, vault.Vault("x" * 32))
+            vault.register_key(connection, vault.Vault("x" * 32))
         with pytest.raises(vault.VaultError, match="is missing"):
-            vault.register(connection, vault.NoVault())
+            vault.register_key(connection, vault.NoVault())
 
 
 def test_the_key_is_in_no_repr():

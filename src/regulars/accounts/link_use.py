@@ -66,14 +66,14 @@ async def set_password_by_link(tx: Tx, token: str, *, password_hash: str, addres
     return account
 
 
-async def offer_first_owner(tx: Tx) -> str | None:
+async def make_first_owner_link(tx: Tx) -> str | None:
     """Make a link for the first owner while there are no users; each start of the server ends the previous link."""
     if await queries.has_users(tx):
         return None
     return await make_link(tx, Purpose.FIRST_OWNER)
 
 
-async def become_first_owner(
+async def create_first_owner(
     tx: Tx,
     token: str,
     *,

@@ -97,8 +97,8 @@ def restore(
             )
         if replaces and _has_data(url) and not force:
             raise CommandError("The database holds data; add --force to replace all of it with the backup.")
-        changes = restore_replay.gather(loaded, connection, erasures or (), revokes_all_keys=revoke_keys)
-        _run_restore(file, url, replaces=replaces, last_statements=restore_replay.statements(changes))
+        changes = restore_replay.collect_changes(loaded, connection, erasures or (), revokes_all_keys=revoke_keys)
+        _run_restore(file, url, replaces=replaces, last_statements=restore_replay.make_statements(changes))
         has_held_texts = restore_replay.end_all_access(url, changes)
         if loaded.is_embedded:
             migrate.migrate(url)

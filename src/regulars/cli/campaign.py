@@ -67,6 +67,7 @@ async def _find_all(context: CommandContext) -> list[dict[str, Any]]:
 
 
 def _decode(row: CampaignRow) -> dict[str, Any]:
+    """Decode the confirmed cost, and the question about higher numbers that a paused campaign asks."""
     question = None if row.question is None else msgspec.to_builtins(read_question(row))
     return {"confirmed_cost": read_cost(row.confirmed_cost), "question": question}
 

@@ -158,7 +158,7 @@ def with_secret_key(settings: Settings, url: str) -> Settings:
                 vault.finish_key_rotation(settings.data_dir, stored)
             complete = vault.with_key(settings, may_create_key=stored is None)
             opened_vault = vault.of(complete)
-            vault.register(connection, opened_vault)
+            vault.register_key(connection, opened_vault)
             if opened_vault.fingerprint is not None:
                 sealing.write_sealed(connection, opened_vault)
     except vault.VaultError as error:

@@ -64,7 +64,7 @@ class AccessChanges:
     revokes_all_keys: bool
 
 
-def gather(
+def collect_changes(
     settings: Settings, connection: psycopg.Connection[Any], files: Iterable[Path], *, revokes_all_keys: bool
 ) -> AccessChanges:
     """Collect the changes from the database that will be replaced, and from the erasure logs of all nodes."""
@@ -79,7 +79,7 @@ def gather(
     )
 
 
-def statements(changes: AccessChanges) -> bytes:
+def make_statements(changes: AccessChanges) -> bytes:
     """Return SQL that stores the changes and the marker, for the end of the transaction that restores the backup."""
     erasures = [
         f"{erasure.organization_id}\t{erasure.profile_id}\t{_format_array(erasure.number_hashes)}"

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 import uvloop
 
-from regulars.accounts.link_use import offer_first_owner
+from regulars.accounts.link_use import make_first_owner_link
 from regulars.accounts.links import LINK_PATH
 from regulars.cli import database
 from regulars.cli.output import CommandError, out
@@ -227,7 +227,7 @@ async def _announce(settings: Settings, started: asyncio.Event) -> None:
 
 async def _first_owner_token(settings: Settings) -> str | None:
     async with database.pool(settings.database_url or "") as opened, opened.transaction() as tx:
-        return await offer_first_owner(tx)
+        return await make_first_owner_link(tx)
 
 
 def _prepare_schema(settings: Settings, url: str, *, with_worker: bool) -> None:

@@ -91,7 +91,7 @@ def with_key(settings: Settings, *, may_create_key: bool) -> Settings:
     return dataclasses.replace(settings, secret_key=_read_key_file(path))
 
 
-def register(connection: psycopg.Connection[Any], vault: AnyVault) -> None:
+def register_key(connection: psycopg.Connection[Any], vault: AnyVault) -> None:
     """Raise unless the database has the fingerprint of this key; if it has none, store it."""
     if vault.fingerprint is not None:
         connection.execute(

@@ -14,7 +14,7 @@ WIDTH_PERCENT: Final = 100.0
 TOP: Final = 8.0
 BOTTOM: Final = 144.0
 # The top of an axis is one of these times a power of ten.
-STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
+AXIS_TOPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 LABELS_MAX: Final = 6
 SPARKLINE_WIDTH: Final = 160.0
 SPARKLINE_HEIGHT: Final = 32.0
@@ -171,7 +171,7 @@ def nice_top(value: float) -> float:
     if value <= 0:
         return 1.0
     size = 10.0 ** math.floor(math.log10(value))
-    tops = [step * size for step in STEPS if step * size >= value]
+    tops = [top * size for top in AXIS_TOPS if top * size >= value]
     return next((top for top in tops if (top / 2).is_integer()), tops[0])
 
 
@@ -207,8 +207,8 @@ class HourColumn(NamedTuple):
 
 
 def hour_columns(tickets: Sequence[int], usual: Sequence[float]) -> list[HourColumn]:
-    """Bars for the tickets of each hour, 7 pixels wide with their gap and up to 18 high; a thin line for an hour without
-    tickets that usually has some."""
+    """Bars for the tickets of each hour, 7 pixels apart and up to 18 high; a thin line for an hour without tickets that
+    usually has some."""
     top = max([*tickets, *usual, 1])
     columns = []
     for n, (count, expected) in enumerate(zip(tickets, usual, strict=True)):

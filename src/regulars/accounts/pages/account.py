@@ -100,12 +100,12 @@ class AccountPages:
         return await self._render_factor(visit, form, status=status)
 
     async def disable_factor(self, visit: Visit) -> Response:
-        return await self._with_password_and_code(visit, turns_off=True)
+        return await self._disable_or_renew(visit, turns_off=True)
 
     async def renew_codes(self, visit: Visit) -> Response:
-        return await self._with_password_and_code(visit, turns_off=False)
+        return await self._disable_or_renew(visit, turns_off=False)
 
-    async def _with_password_and_code(self, visit: Visit, *, turns_off: bool) -> Response:
+    async def _disable_or_renew(self, visit: Visit, *, turns_off: bool) -> Response:
         """Check password and code together, as one attempt: the password alone is not enough to create new recovery
         codes or to turn the second factor off."""
         form, user, by = FormState(visit.form), visit.user, actor_of(visit)

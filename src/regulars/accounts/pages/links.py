@@ -149,7 +149,7 @@ class OneTimeLinkPages:
         password_hash = await self._passwords.hash(password)
         try:
             async with visit.database.transaction() as tx:
-                owner, slug = await link_use.become_first_owner(
+                owner, slug = await link_use.create_first_owner(
                     tx,
                     visit.references[0],
                     organization_name=organization,

@@ -205,7 +205,7 @@ async def _load_hits(tx: Tx, visit: Visit, members: Members | None) -> list[Prof
     """The customers in the order of the result, without those deleted since it was computed."""
     ids = () if members is None else members.profile_ids
     profiles = {profile.id: profile for profile in await find_by_ids(tx, visit.organization_id, ids)} if ids else {}
-    return [ProfileHit(profiles[profile_id], (str(profile_id),)) for profile_id in ids if profile_id in profiles]
+    return [ProfileHit(profiles[each], position=(str(each),)) for each in ids if each in profiles]
 
 
 def _result_page(view: ListView, hits: list[ProfileHit], members: Members | None, offset: int) -> ListPage[ProfileHit]:
@@ -239,7 +239,7 @@ async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageR
         sees_personal=visit.sees_personal,
     )
     if exact:
-        return PageRows(ProfileHit(profile, (str(profile.id),)) for profile in exact if page.position is None)
+        return PageRows(ProfileHit(profile, position=(str(profile.id),)) for profile in exact if page.position is None)
     if not visit.sees_personal:
         return PageRows()
     return await search_by_name(tx, visit.organization_id, text, page)

@@ -99,7 +99,8 @@ async def _find_stores(tx: Tx, visit: Visit, view: ListView, page: PageRequest) 
         )
     totals = await load_totals(tx, visit.organization_id, now=visit.now, zone=zone)
     ranked = await rank_stores(tx, visit.organization_id, text=text, totals=totals)
-    return _FoundStores(page_of([ListedStore(store, (str(store.id),)) for store in ranked], page, _position_of), totals)
+    listed = [ListedStore(store, position=(str(store.id),)) for store in ranked]
+    return _FoundStores(page_of(listed, page, _position_of), totals)
 
 
 def _position_of(listed: ListedStore) -> Position:

@@ -105,9 +105,9 @@ from regulars.work.wake import Waker
 
 REQUEST_MS: Final = int(REQUEST_S * 1000)
 WAITING_COUNTED_MAX: Final = 100
-# Describe what uses a segment, by kind.
+# The functions that describe the journeys and campaigns which use a segment, by kind.
 SEGMENT_USERS: Final = {JOURNEY_KIND: describe_journeys, CAMPAIGN_KIND: describe_campaigns}
-# In the OpenAPI document it stands for the address that the caller used.
+# Stands in the OpenAPI document for the address that the caller used.
 ADDRESS_PLACEHOLDER: Final = "https://address.invalid"
 
 

@@ -97,9 +97,9 @@ LISTENERS: Final[Listeners] = {
     SalesRecorded: {
         "catalog.product_keys": register_new_product_keys,
         "sales.hourly_totals": count_new_sales,
-        # Before the listeners that lock runs of journeys: an erasure locks in the same order, so there is no deadlock.
+        # Called before the listeners that lock runs of journeys, as an erasure locks too, so that there is no deadlock.
         "attribution.sales": credit_sales,
-        # Open runs handle a sale before it starts new ones, so that it does not end the run that it starts.
+        # Open runs of journeys handle a sale before it starts new runs, so that it does not end a run that it starts.
         "journeys.hear_sales": handle_sales,
         "journeys.enter_by_sales": enter_by_sales,
         "webhooks.sales": post_sales_events,

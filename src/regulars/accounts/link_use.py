@@ -137,7 +137,7 @@ async def _join(tx: Tx, link: Link, account: Account, address: str) -> None:
         raise LinkUnusable
     await join(tx, link.organization_id, link.organization_name, account.id, link.role)
     await end_password_links_of_organizations(tx, account.email)
-    # A sign-in that follows records in all of these logs, so they are locked in the same order.
+    # A sign-in that follows records in the audit logs of all organizations, so they are locked in the same order.
     for membership in await queries.find_memberships(tx, account.id):
         await lock_chain_end(tx, membership.organization_id)
     actor = Actor(account.id, account.email, address)

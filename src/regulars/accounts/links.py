@@ -48,7 +48,7 @@ class Link:
     organization_id: UUID | None
     organization_name: str | None
     role: Role | None
-    # Both are None if the operator made the link, or the server at its start.
+    # The id and the email address of the member who made the link; None if the operator or the server made it.
     maker_id: UUID | None
     maker: str | None
     created_at: datetime

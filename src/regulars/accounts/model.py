@@ -130,7 +130,7 @@ class ActFilter(NamedTuple):
 
 _STAFF: Final = "about the retailer's staff, who are not customers"
 
-# No table has personal data of customers; each has the reason.
+# Why the tables of this module have no personal data of customers.
 PERSONAL_DATA: Final = PersonalData(
     not_personal={
         "users": _STAFF,

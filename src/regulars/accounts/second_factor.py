@@ -129,7 +129,7 @@ async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
 
 
 def matching_step(secret: str, code: str, at_s: float, *, after: int | None) -> int | None:
-    """Find the step that has this code, near the time `at_s`; steps up to `after` were used already."""
+    """Find the 30-second step that has this code, near the time `at_s`; codes of steps up to `after` were used."""
     current = int(at_s // STEP_S)
     generator = pyotp.HOTP(secret)
     code_bytes = code.replace(" ", "").encode()

@@ -26,7 +26,7 @@ _IPV6_NETWORK_BITS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt counts as failed until it is uncounted; `left` more may fail after it. `subjects` names its
+    """An attempt to sign in. It counts as failed until it is uncounted; `left` more may fail. `subjects` names its
     counters."""
 
     email: str
@@ -36,7 +36,7 @@ class Attempt:
 
 
 def network_of(address: str) -> str:
-    """Return what is limited: an IPv4 address, or an IPv6 network, because a provider gives one to each customer."""
+    """Return the network to limit: an IPv4 address or an IPv6 network, because a provider gives each customer a network."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

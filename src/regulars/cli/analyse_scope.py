@@ -47,7 +47,7 @@ class Scope:
     organization_id: UUID
     period: Period
     store_ids: Sequence[UUID] | None
-    # None: all sales, also those without a customer.
+    # None selects all sales, also those without a customer.
     members: SegmentQuery | None
 
     @property

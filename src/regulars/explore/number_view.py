@@ -19,7 +19,7 @@ from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 ENTRIES_SHOWN: Final = 100
-# A page verifies the hash chain of a number only up to this length; the command line and the certificate verify any.
+# A page verifies a hash chain of up to this many ledger entries; the command line and the certificate verify any.
 ENTRIES_VERIFIED_MAX: Final = 2_000
 
 

@@ -121,8 +121,8 @@ async def _show_demo(visit: Visit) -> Response:
         "first_run/demo.html",
         run=run,
         done=run.progress.get("tickets", 0),
-        # Waits only until the loaded tickets are counted. The demo's campaign keeps sending texts, so newer events
-        # always wait to be counted.
+        # The page waits only until the loaded tickets are counted. The demo's campaign keeps sending texts, so newer
+        # events always wait to be counted.
         is_counting=run.finished_at is not None and counted_until is not None and counted_until <= run.finished_at,
         other_organization=other_memberships[0] if other_memberships else None,
     )

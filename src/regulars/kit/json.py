@@ -37,7 +37,7 @@ _NORMALIZE_BRACKETS = bytes.maketrans(b"{}", b"[]")
 # By how much each byte changes the nesting depth; 255 is -1 as a signed byte.
 _DEPTH_CHANGES = bytes([{ord("["): 1, ord("{"): 1, ord("]"): 255, ord("}"): 255}.get(byte, 0) for byte in range(256)])
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-# Deeper than is allowed, so that a copy of a document that is too deep is still refused.
+# A decodable copy may be nested deeper than is allowed, so that a document that is too deep is still refused.
 _READABLE_DEPTH = 2 * DEPTH_MAX
 _BLANK = ord(" ")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))

@@ -24,7 +24,7 @@ class PoolTimeout(psycopg.OperationalError):
 
 
 class _Waiter(NamedTuple):
-    # Done when the waiter may have a connection.
+    # A future that is done when the waiter may have a connection.
     granted: "asyncio.Future[None]"
     reserve: int
 

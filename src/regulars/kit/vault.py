@@ -35,7 +35,7 @@ _AES_256_GCM: Final = b"\x01"
 
 
 class VaultError(Exception):
-    """The message is one sentence for the operator."""
+    """A key is missing or wrong, or a secret cannot be opened; the message is one sentence for the operator."""
 
 
 class Vault:

@@ -23,7 +23,7 @@ TOO_MANY_REQUESTS: Final = 429
 
 
 async def confirm(visit: Visit, page: Page, sessions: SessionStore) -> tuple[Visit, Response | None]:
-    """The visit for the handler; and the page that asks for the password, if the user must enter it first.
+    """Return the visit for the handler, and the page that asks for the password if the user must enter it first.
 
     For a submitted form, that page has all submitted values as hidden fields, and posts them with the password to the
     same address. For any other page it posts to `/confirm`, which redirects to the requested page.

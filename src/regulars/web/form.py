@@ -30,7 +30,7 @@ class FormState:
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         self.values: dict[str, str] = dict(values or {})
-        # In the order of the checks, which is the order of the fields.
+        # The error of each field, in the order of the fields.
         self.errors: dict[str, str] = {}
         self.conflict: EditConflict | None = None
 

@@ -21,9 +21,9 @@ from regulars.kit.clock import format_timestamp, in_zone
 NOTHING: Final = "\N{EN DASH}"
 MINUS: Final = "\N{MINUS SIGN}"
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
-# Overviews show amounts from this one on without cents.
+# Overviews show amounts of this size and more without cents.
 ROUND_FROM_CENTS: Final = 10_000_00
-# Differences are estimates: from this one on they are shown without cents.
+# Differences are estimates, and are shown without cents from this size on.
 WHOLE_FROM_CENTS: Final = 100_00
 # Lists show the weekday of dates in this many last days.
 WEEKDAY_DAYS: Final = 14

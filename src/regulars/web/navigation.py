@@ -120,7 +120,7 @@ class Navigation:
         return "/search" in self._needs
 
     def build(self, visit: Visit, here: str, waiting: Mapping[str, int]) -> Sequence[NavigationArea]:
-        """`here` is the path of the current entry."""
+        """Make the navigation for one visit; `here` is the path of the current entry."""
         areas = []
         for area in AREAS:
             entries = tuple(

@@ -44,7 +44,7 @@ class VisitedOrganization:
     role: Role
     # The organization requires a second factor from this role, and the visitor has none.
     lacks_second_factor: bool = False
-    # Whether it has only sample data.
+    # Whether the organization has only sample data.
     is_demo: bool = False
     # Whether the navigation shows "First steps"; false after a user has dismissed them.
     shows_first_steps: bool = False

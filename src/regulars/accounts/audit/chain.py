@@ -50,7 +50,7 @@ class PersonalFields:
 
 
 def genesis(organization_id: UUID) -> bytes:
-    """Return the predecessor of the first row. It names the organization, so that rows cannot be moved to another."""
+    """Return the hash before the first row. It depends on the organization, so that rows cannot be moved to another."""
     return hashlib.sha256(_GENESIS_DOMAIN + organization_id.bytes).digest()
 
 

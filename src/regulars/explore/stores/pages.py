@@ -84,7 +84,7 @@ def _view(visit: Visit, store_count: int) -> ListView:
 
 class _FoundStores(NamedTuple):
     stores: PageRows[ListedStore]
-    # The totals of at least these stores.
+    # The sales of these stores, and possibly of others.
     totals: Mapping[UUID, PerCurrency]
 
 

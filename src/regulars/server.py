@@ -60,7 +60,7 @@ from regulars.kit import failpoint, vault
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, RUN, SEGMENT
 from regulars.kit.json import encode
-from regulars.kit.metrics import PROCESS, Gauge
+from regulars.kit.metrics import PROCESS_METRICS, Gauge
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.writable import Writability
@@ -374,7 +374,7 @@ def _make_recorder(settings: Settings, database: Database) -> FastRecorder | Non
 def _register_gauges(writes: Writes, database: Database) -> None:
     """Register gauges that are read when Prometheus scrapes."""
     coalescer = writes.coalescer
-    PROCESS.gauge(
+    PROCESS_METRICS.gauge(
         Gauge("regulars_queue_items", "Writes that wait for their batch.", "", lambda: {"": coalescer.waiting_items})
     )
-    PROCESS.gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))
+    PROCESS_METRICS.gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))

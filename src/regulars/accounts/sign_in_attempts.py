@@ -36,7 +36,7 @@ class Attempt:
 
 
 def network_of(address: str) -> str:
-    """Return the network to limit: an IPv4 address or an IPv6 network, because a provider gives each customer a network."""
+    """Return the network to limit: an IPv4 address, or an IPv6 network, of which a provider gives each customer one."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -59,6 +59,7 @@ _log = log.get(__name__)
 class AccessChanges:
     """Erasures of customers and revocations of API keys, to repeat on the restored database."""
 
+    # `is_certain` says that an erasure completed, as far as its log shows.
     erasures: Sequence[Erasure]
     revoked_keys: Sequence[UUID]
     revokes_all_keys: bool

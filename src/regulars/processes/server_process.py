@@ -120,5 +120,5 @@ def metrics_folder(settings: Settings) -> Path:
 
 async def _publish_metrics(stop: asyncio.Event) -> None:
     while not stop.is_set():
-        metrics.PROCESS.publish()
+        metrics.PROCESS_METRICS.publish()
         await asyncio.sleep(metrics.PUBLISH_INTERVAL_S)

@@ -17,7 +17,7 @@ from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.errors import ApiError
-from regulars.kit.metrics import PROCESS
+from regulars.kit.metrics import PROCESS_METRICS
 from regulars.web import confirm, cookies, csrf
 from regulars.web.access import Action, may
 from regulars.web.error_pages import api_refusal_page, broken_page, refusal_page, unavailable_page
@@ -60,7 +60,7 @@ class WebApp:
         self._sessions = sessions
         self._public_url = public_url
         self._count_waiting = count_waiting
-        self._metrics = {page: PROCESS.route(f"{page.method} {page.address}") for page in self.pages}
+        self._metrics = {page: PROCESS_METRICS.route(f"{page.method} {page.address}") for page in self.pages}
 
     def serves(self, raw_path: bytes) -> bool:
         """Whether the path is a page or an asset. All paths below `/o/` are, so that a 404 shows the navigation."""

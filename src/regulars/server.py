@@ -374,7 +374,7 @@ def _make_recorder(settings: Settings, database: Database) -> FastRecorder | Non
 def _register_gauges(writes: Writes, database: Database) -> None:
     """Register gauges that are read when Prometheus scrapes."""
     coalescer = writes.coalescer
-    PROCESS_METRICS.gauge(
+    PROCESS_METRICS.add_gauge(
         Gauge("regulars_queue_items", "Writes that wait for their batch.", "", lambda: {"": coalescer.waiting_items})
     )
-    PROCESS_METRICS.gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))
+    PROCESS_METRICS.add_gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))

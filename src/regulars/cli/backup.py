@@ -131,7 +131,7 @@ def _print_keys(keys: list[str], changes: restore_replay.AccessChanges) -> None:
 
 def _exclude_citus(folder: Path) -> list[str]:
     """Leave the extensions of a Citus cluster out, so that any PostgreSQL can restore the file."""
-    has_option = (programs.major(folder) or 0) >= EXCLUDE_EXTENSION_SINCE
+    has_option = (programs.find_major_version(folder) or 0) >= EXCLUDE_EXTENSION_SINCE
     return ["--exclude-extension=citus*"] if has_option else []
 
 

@@ -81,7 +81,7 @@ def serve(
         database.finish_restore(url)
         _check_erasure_log(settings)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
-        metrics.PROCESS_METRICS.share(server_process.metrics_folder(settings), process_name="0")
+        metrics.PROCESS_METRICS.publish_to(server_process.metrics_folder(settings), process_name="0")
         is_started = _run(_serve_all(settings, listening, with_worker=not no_worker, embedded_folder=embedded_folder))
     if not is_started:
         raise CommandError("The server could not start; the log above says why.")
@@ -101,7 +101,7 @@ def serve_process(
     log.configure(settings)
     with database.opened(settings) as url:
         database.check_schema(url, ProcessRole.SERVER)
-        metrics.PROCESS_METRICS.share(server_process.metrics_folder(settings), process_name=str(slot))
+        metrics.PROCESS_METRICS.publish_to(server_process.metrics_folder(settings), process_name=str(slot))
         settings = dataclasses.replace(database.with_secret_key(settings, url), database_url=url)
 
         async def run() -> bool:

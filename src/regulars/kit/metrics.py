@@ -98,7 +98,7 @@ class Metrics:
         self._batches: dict[str, Histogram] = {}
         self._gauges: dict[str, Gauge] = {}
 
-    def share(self, folder: Path, *, process_name: str) -> None:
+    def publish_to(self, folder: Path, *, process_name: str) -> None:
         """Publish to a folder that all server processes share, under this process's name."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
@@ -108,11 +108,11 @@ class Metrics:
         """Return the counters of a route, named by its pattern (`GET /v1/stores/{store_id}`), never by a path."""
         return self._routes.setdefault(name, RouteMetrics())
 
-    def batches(self, queue: str) -> Histogram:
+    def batch_sizes(self, queue: str) -> Histogram:
         """Return the histogram of the sizes of a queue's batches."""
         return self._batches.setdefault(queue, Histogram(ITEMS_BOUNDS))
 
-    def gauge(self, gauge: Gauge) -> None:
+    def add_gauge(self, gauge: Gauge) -> None:
         self._gauges[gauge.name] = gauge
 
     def publish(self) -> None:

@@ -76,6 +76,7 @@ class Visit:
     # The decoded path segments of the placeholders, in order.
     references: tuple[str, ...] = ()
     query: Mapping[str, str]
+    # The first value of each form field, and all values of each.
     form: Mapping[str, str] = field(default_factory=dict)
     form_lists: Mapping[str, list[str]] = field(default_factory=dict)
     csrf: str

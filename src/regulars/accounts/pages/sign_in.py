@@ -170,7 +170,6 @@ def _refuse_wrong_password(visit: Visit, form: FormState, attempt: attempts.Atte
 
 
 def _describe_attempts_left(visit: Visit, attempt: attempts.Attempt) -> str:
-    tries = attempt.left
-    if tries <= 0:
+    if attempt.left <= 0:
         return "No attempts are left for the next 15 minutes."
-    return f"{visit.format.count(tries, 'attempt is', 'attempts are')} left in the next 15 minutes."
+    return f"{visit.format.count(attempt.left, 'attempt is', 'attempts are')} left in the next 15 minutes."

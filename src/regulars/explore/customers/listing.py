@@ -4,10 +4,8 @@ analysis process selects filtered and sorted customers; SQL lists and searches a
 from collections.abc import AsyncIterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode
-from zoneinfo import ZoneInfo
 
 import msgspec
 from starlette.responses import Response
@@ -250,11 +248,10 @@ async def load_rows(tx: Tx, visit: Visit, hits: list[ProfileHit]) -> list[Listed
     ids = [hit.profile.id for hit in hits]
     tickets = await list_tickets_of_customers(tx, visit.organization_id, ids)
     consents = await find_consent_statuses(tx, visit.organization_id, ids)
-    zone: ZoneInfo = visit.format.zone
     return [
         ListedCustomer(
             hit,
-            read_history(tickets[hit.profile.id], now=visit.now, zone=zone, months=LIST_MONTHS),
+            read_history(tickets[hit.profile.id], now=visit.now, zone=visit.format.zone, months=LIST_MONTHS),
             status_of(hit.profile, _status_of_consent(consents.get(hit.profile.id))),
             number_of(hit.profile, consents.get(hit.profile.id)),
         )
@@ -291,7 +288,6 @@ def _csv_rows_of_all(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
 def _csv_row(visit: Visit, profile: Profile, consent: ConsentStatus | None) -> list[str]:
     number = number_of(profile, consent)
     phone = number if visit.sees_personal else mask.phone(visit, number)
-    created: datetime = profile.created_at
     return [
         PROFILE.encode(profile.id),
         mask.text(visit, profile.external_id) or "",
@@ -299,5 +295,5 @@ def _csv_row(visit: Visit, profile: Profile, consent: ConsentStatus | None) -> l
         mask.text(visit, profile.last_name) or "",
         phone or "",
         _status_of_consent(consent) or "NEVER_ASKED",
-        format_timestamp(created),
+        format_timestamp(profile.created_at),
     ]

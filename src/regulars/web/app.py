@@ -221,8 +221,8 @@ def _redirect_to_sign_in(visit: Visit) -> Response:
     """Redirect to the sign-in page, and from there back to this page unless it is the target of a form."""
     if visit.is_htmx:
         # htmx would put the sign-in form into a part of the page.
-        here = urlsplit(visit.request.headers.get("hx-current-url", ""))
-        next_path = safe_next(here.path + (f"?{here.query}" if here.query else ""), otherwise="")
+        current_url = urlsplit(visit.request.headers.get("hx-current-url", ""))
+        next_path = safe_next(current_url.path + (f"?{current_url.query}" if current_url.query else ""), otherwise="")
         target = f"{SIGN_IN_PATH}?next={quote(next_path, safe='')}" if next_path else SIGN_IN_PATH
         return Response(status_code=200, headers={**headers(visit), "HX-Redirect": target})
     url = visit.request.url

@@ -102,10 +102,10 @@ async def verify_log(database: Database, organization_id: UUID) -> AuditProof:
     proof = AuditProof(head=genesis(organization_id))
     async with database.reading() as tx:
         proof.rows_outside = await _count_rows_outside(tx, organization_id)
-        end, head = await _find_head(tx, organization_id) or (0, proof.head)
-    while proof.rows < end and proof.fault is None:
+        last_sequence, last_hash = await _find_head(tx, organization_id) or (0, proof.head)
+    while proof.rows < last_sequence and proof.fault is None:
         async with database.reading() as tx:
-            page = await _list_rows(tx, organization_id, after=proof.rows, until=end, limit=PAGE_ROWS)
+            page = await _list_rows(tx, organization_id, after=proof.rows, until=last_sequence, limit=PAGE_ROWS)
         if not page:
             proof.fault = f"rows are missing after row {proof.rows}"
         for row in page:
@@ -113,7 +113,7 @@ async def verify_log(database: Database, organization_id: UUID) -> AuditProof:
             if fault is not None:
                 proof.fault = f"row {row.sequence}: {fault}"
                 break
-    if proof.fault is None and not hmac.compare_digest(proof.head, head):
+    if proof.fault is None and not hmac.compare_digest(proof.head, last_hash):
         proof.fault = "the last row is not the one that the chain ends with"
     return proof
 

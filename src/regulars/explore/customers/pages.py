@@ -188,7 +188,7 @@ def _choose(subscriptions: list[Subscription], requested_id: str | None) -> Subs
     requested = [subscription for subscription in subscriptions if subscription.id == identifier]
     return max(
         requested or subscriptions,
-        key=lambda it: (it.state.status is Status.SUBSCRIBED, it.state.consented_at or it.created_at),
+        key=lambda each: (each.state.status is Status.SUBSCRIBED, each.state.consented_at or each.created_at),
     )
 
 

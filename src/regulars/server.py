@@ -260,8 +260,7 @@ async def count_waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
 def create_app(
     settings: Settings, *, shared: memoryview | None = None, body_timeouts: BodyTimeouts = BODY_TIMEOUTS
 ) -> Application:
-    """Return the ASGI application; its lifespan opens and closes the database. In the memory `shared`,
-    all server processes count the requests of an API key together."""
+    """Return the ASGI application; its lifespan opens the database. In `shared` memory all processes count requests."""
     database = _make_database(settings)
     writability = Writability(database)
     waker = Waker(database)

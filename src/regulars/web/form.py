@@ -100,6 +100,6 @@ class FormState:
             return None
 
 
-def local_value(zone: ZoneInfo, moment: datetime) -> str:
+def format_time_field(zone: ZoneInfo, moment: datetime) -> str:
     """A time in the format of a field for date and time."""
     return moment.astimezone(zone).strftime("%Y-%m-%dT%H:%M")

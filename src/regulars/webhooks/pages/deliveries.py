@@ -15,7 +15,7 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
-from regulars.web.form import FormState, local_value
+from regulars.web.form import FormState, format_time_field
 from regulars.web.listing import Filter, ListView, make_page, read_view, read_all_rows
 from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
@@ -161,7 +161,7 @@ class DeliveryPages:
             status = await find_endpoint_in_path(tx, visit)
             failed = await count_failed(tx, visit.organization_id, status.endpoint.id)
         since = status.endpoint.health.failing_since or visit.now - timedelta(days=1)
-        values = {"since": local_value(visit.format.zone, since), "until": "", "failed": "on"}
+        values = {"since": format_time_field(visit.format.zone, since), "until": "", "failed": "on"}
         return render(visit, "webhooks/replay.html", form=FormState(values), **_replay_values(visit, status, failed))
 
     async def replay_range(self, visit: Visit) -> Response:

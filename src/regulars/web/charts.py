@@ -86,6 +86,7 @@ class _Axis:
 
     def grid_lines(self) -> list[GridLine]:
         values = [0.0, self.top / 2, self.top, *([self.low] if self.low else [])]
+        # The baseline of a label is 4 pixels below its line.
         return [
             GridLine(_coordinate(y), _coordinate(y + 4), shorten(value)) for value in values for y in [self.y_of(value)]
         ]
@@ -191,6 +192,7 @@ def sparkline(values: Sequence[float]) -> str:
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     step = SPARKLINE_WIDTH / max(1, len(values) - 1)
+    # The line has a margin of 4 pixels above and below.
     return " ".join(
         f"{_coordinate(n * step)},{_coordinate(SPARKLINE_HEIGHT - 4 - (value - low) / span * (SPARKLINE_HEIGHT - 8))}"
         for n, value in enumerate(values)
@@ -257,6 +259,7 @@ def consent_strip(
     for kind, begin, finish in zip(kinds, edges[:-1], edges[1:], strict=True):
         width = x_of(finish) - x_of(begin)
         if width > 0:
+            # One pixel between two periods; a short period is still visible.
             spans.append(Span(_coordinate(x_of(begin) + 0.5), _coordinate(max(width - 1, 0.75)), kind))
     if marked_at is None:
         return Strip(spans, None, "middle")

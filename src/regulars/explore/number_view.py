@@ -62,6 +62,7 @@ async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, check
     answer = None
     if checked_at is not None:
         answer = await find_consent_at(tx, visit.organization_id, subscription.id, checked_at)
+    # The ledger entries that decide by what was recorded at that time and by what is known now, and the next entry.
     deciding_entries = [] if answer is None else [answer.recorded.entry, answer.known.entry, answer.next]
     known_since = min([subscription.created_at, *(entry.effective_at for entry in entries)])
     start = known_since if checked_at is None else min(known_since, checked_at)

@@ -273,6 +273,7 @@ async def print_certificate(visit: Visit) -> Response:
         linked = certificate.subscription.profile
         profile = None if linked is None else await find_profile(tx, visit.organization_id, ById(linked.id))
     customer = None if profile is None else mask.name(visit, profile.first_name, profile.last_name)
+    # The ledger entries that decide by what was recorded at that time and by what is known now, and the next entry.
     deciding_entries = (
         []
         if certificate.answer is None

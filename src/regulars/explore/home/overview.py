@@ -69,8 +69,8 @@ class HomeOverview:
     today: PerCurrency
     stores: list[StoreStatus]
     has_more_stores: bool
-    # API responses in the last 24 hours.
-    answers: Counts
+    # API responses in the last 24 hours, and how many of them were refusals.
+    api_responses: Counts
     # Different tickets that were sent with the same id and that no user has reviewed yet.
     open_collisions: int
     undecided_replies: int
@@ -126,7 +126,7 @@ async def read_overview(
         # Silent stores first, then by name.
         stores=sorted(statuses, key=lambda status: (not status.activity.is_silent, status.name.casefold())),
         has_more_stores=len(stores) > STORES_MAX,
-        answers=Counts(sum(of_key.answers for of_key in counts), sum(of_key.refusals for of_key in counts)),
+        api_responses=Counts(sum(of_key.answers for of_key in counts), sum(of_key.refusals for of_key in counts)),
         texts=await count_texts_by_state(tx, organization_id, today),
         journeys=await find_journeys_needing_attention(tx, organization_id),
         campaigns=await find_in_need(tx, organization_id, is_on_hold=texting is not None and texting.is_on_hold),

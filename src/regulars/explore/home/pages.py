@@ -150,9 +150,9 @@ def list_attention(visit: Visit, overview: HomeOverview, consent: FiguresSnapsho
                 visit.url("/collisions"),
             )
         )
-    if overview.answers.refusals:
-        title = visit.format.count(overview.answers.refusals, "rejected request")
-        share = visit.format.share(overview.answers.refusals, overview.answers.answers)
+    if overview.api_responses.refusals:
+        title = visit.format.count(overview.api_responses.refusals, "rejected request")
+        share = visit.format.share(overview.api_responses.refusals, overview.api_responses.answers)
         url = visit.url("/requests") + "?kind=refused" if visit.may(Action.READ_REQUEST_LOG) else ""
         items.append(Attention("plug", "warn", title, f"{share} of the API requests in 24 hours.", "24 h", url))
     if consent.figures is not None and consent.figures.weak_proofs:

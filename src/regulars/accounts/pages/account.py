@@ -155,7 +155,7 @@ class AccountPages:
         )
 
     async def _check_password(self, visit: Visit, form: FormState) -> int:
-        """Refuse the field `current` if it is wrong; return the HTTP status of the refused form."""
+        """Refuse the field `current`, the password, if it is wrong; return the HTTP status of the refused form."""
         password = form.value("current")
         try:
             is_right = await confirm_password(

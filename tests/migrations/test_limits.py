@@ -1,6 +1,6 @@
 """Each migration from 0081 on says which releases may still run beside it."""
 
-from regulars.kit.releases import THIS_RELEASE, MIGRATIONS, Limits
+from regulars.kit.releases import MIGRATIONS, THIS_RELEASE, Limits
 
 FIRST_WITH_LIMITS = 81
 

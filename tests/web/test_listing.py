@@ -12,7 +12,7 @@ from regulars.kit.keyset import PageRequest, PageRows, page_of
 from regulars.web.access import Role
 from regulars.web.errors import BadFilter
 from regulars.web.format import Format
-from regulars.web.listing import COUNT_MAX, Count, Filter, make_page, read_view, read_all_rows
+from regulars.web.listing import COUNT_MAX, Count, Filter, make_page, read_all_rows, read_view
 from regulars.web.visit import Visit, VisitedOrganization
 
 FILTERS = (

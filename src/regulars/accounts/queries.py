@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg.rows import TupleRow
 
-from regulars.accounts.model import Member, Membership, Account, Session
+from regulars.accounts.model import Account, Member, Membership, Session
 from regulars.kit.db import Tx
 from regulars.web.access import Role
 
@@ -79,7 +79,7 @@ async def list_members(tx: Tx, organization_id: UUID, *, user_id: UUID | None = 
 
 class OrganizationAccess(NamedTuple):
     """An organization that a user opens by its slug, the name in page addresses, and the user's role in it.
-    `sealed_secret` is the key that signs cursors and hashes numbers, encrypted; `secret` is its old plain form, or None."""
+    `sealed_secret` is the key that signs cursors and hashes numbers, encrypted; `secret` is its plain form or None."""
 
     organization_id: UUID
     current_slug: str

@@ -7,7 +7,7 @@ from regulars.accounts import queries, second_factor, sessions, team
 from regulars.accounts.audit.log import OPERATOR, Actor, record
 from regulars.accounts.errors import AlreadyMember, NoSuchUser
 from regulars.accounts.links import Purpose, end_links_of_user, end_password_links, make_link
-from regulars.accounts.model import Membership, Account
+from regulars.accounts.model import Account, Membership
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.kit.vault import AnyVault

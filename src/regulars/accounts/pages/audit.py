@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.accounts.audit.log import count_acts, list_acts, list_act_kinds
+from regulars.accounts.audit.log import count_acts, list_act_kinds, list_acts
 from regulars.accounts.audit.sentences import SENTENCES, describe
 from regulars.accounts.model import Act, ActFilter
 from regulars.accounts.team import list_members
@@ -14,7 +14,7 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest, PageRows
 from regulars.web.access import Action
-from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, make_page, read_view, read_all_rows
+from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit

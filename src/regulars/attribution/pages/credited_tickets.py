@@ -14,7 +14,7 @@ from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, SALES_EVENT, TEXT
 from regulars.kit.keyset import Position
 from regulars.sales.listing import CURRENCIES
 from regulars.web.errors import BadFilter
-from regulars.web.listing import Filter, ListView, make_page, read_view, read_all_rows
+from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
 from regulars.web.visit import Visit
 

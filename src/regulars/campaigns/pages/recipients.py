@@ -30,7 +30,7 @@ from regulars.profiles.model import Profile
 from regulars.profiles.search import find_by_ids
 from regulars.web import mask
 from regulars.web.download import Download
-from regulars.web.listing import Filter, ListView, make_page, read_view, read_all_rows
+from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
 from regulars.web.visit import Visit
 

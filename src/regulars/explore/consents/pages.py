@@ -30,7 +30,7 @@ from regulars.web.access import Action
 from regulars.web.charts import Chart, bar_chart
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
-from regulars.web.listing import Filter, ListPage, ListView, make_page, read_view, read_all_rows
+from regulars.web.listing import Filter, ListPage, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, render
 from regulars.web.route import Page
 from regulars.web.static import NO_STORE, SECURITY_HEADERS

@@ -50,8 +50,8 @@ from regulars.web.listing import (
     ListPage,
     ListView,
     make_page,
-    read_view,
     read_all_rows,
+    read_view,
 )
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit

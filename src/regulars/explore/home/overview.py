@@ -149,9 +149,7 @@ async def find_journeys_needing_attention(tx: Tx, organization_id: UUID) -> list
     journeys = await list_journeys(tx, organization_id, limit=JOURNEYS_SEARCHED_MAX)
     errors = await find_unevaluable_journeys(tx, organization_id, journeys)
     rows = [
-        row
-        for row in journeys
-        if row.state == "paused" or row.id in parked or row.id in at_fault or row.id in errors
+        row for row in journeys if row.state == "paused" or row.id in parked or row.id in at_fault or row.id in errors
     ]
     stats = await load_total_stats(tx, organization_id, [row.id for row in rows])
     summaries = [

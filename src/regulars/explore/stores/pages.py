@@ -31,7 +31,7 @@ from regulars.web.access import Action
 from regulars.web.charts import bar_chart, hour_columns
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
-from regulars.web.listing import Filter, ListView, make_page, read_view, read_all_rows
+from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit

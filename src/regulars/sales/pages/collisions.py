@@ -17,7 +17,7 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import Filter, make_page, read_view, read_all_rows
+from regulars.web.listing import Filter, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit

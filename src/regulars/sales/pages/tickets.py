@@ -25,7 +25,7 @@ from regulars.stores.find import find_store, find_stores, list_stores
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
-from regulars.web.listing import Filter, ListView, make_page, read_view, read_all_rows
+from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit

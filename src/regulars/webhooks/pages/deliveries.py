@@ -16,7 +16,7 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState, format_time_field
-from regulars.web.listing import Filter, ListView, make_page, read_view, read_all_rows
+from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit

@@ -123,7 +123,7 @@ async def _fill(url: str) -> tuple[str, str, dict[str, str]]:
         async with database.connection() as connection:
             organization_id = (await create_organization(connection, "Attribution")).id
         async with database.transaction() as tx:
-            person = await users.create_person(tx, email="owner@large.example", name="Owner")
+            person = await users.create_account(tx, email="owner@large.example", name="Owner")
             await users.join(tx, organization_id, "Attribution", person.id, Role.OWNER)
             token = await sessions.start_session(tx, person.id, is_remembered=True, address="127.0.0.1", agent="bench")
             [membership] = await users.find_memberships(tx, person.id)

@@ -147,7 +147,7 @@ def enter(url: str, organization_id: UUID, name: str) -> tuple[str, str]:
     """An owner with a session: the name of the organization in addresses, and the token."""
 
     async def work(tx: Tx) -> tuple[str, str]:
-        person = await users.create_person(tx, email="owner@campaigns.example", name="Owner")
+        person = await users.create_account(tx, email="owner@campaigns.example", name="Owner")
         await users.join(tx, organization_id, name, person.id, Role.OWNER)
         token = await sessions.start_session(tx, person.id, is_remembered=True, address="127.0.0.1", agent="bench")
         [membership] = await users.find_memberships(tx, person.id)

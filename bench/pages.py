@@ -240,7 +240,7 @@ async def _enter(url: str, organization_id: UUID, size: Size) -> tuple[str, str]
     await database.open()
     try:
         async with database.transaction() as tx:
-            person = await users.create_person(tx, email="owner@large.example", name="Owner")
+            person = await users.create_account(tx, email="owner@large.example", name="Owner")
             await users.join(tx, organization_id, "Large", person.id, Role.OWNER)
             token = await sessions.start_session(tx, person.id, is_remembered=True, address="127.0.0.1", agent="bench")
             [membership] = await users.find_memberships(tx, person.id)

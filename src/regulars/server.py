@@ -31,10 +31,10 @@ from regulars.consent import api as consent
 from regulars.explore import pages
 from regulars.explore.consents import pages as consents
 from regulars.explore.customers import pages as customers
-from regulars.explore.find import pages as find
+from regulars.explore.find import pages as search
 from regulars.explore.home import pages as home
 from regulars.explore.simulator import pages as simulator
-from regulars.explore.stores import pages as shops
+from regulars.explore.stores import pages as store_pages
 from regulars.first_run import pages as first_run
 from regulars.http import openapi
 from regulars.http.application import Application
@@ -60,7 +60,7 @@ from regulars.kit import failpoint, vault
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, RUN, SEGMENT
 from regulars.kit.json import encode
-from regulars.kit.metrics import PROCESS, Gauge
+from regulars.kit.metrics import PROCESS_METRICS, Gauge
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.writable import Writability
@@ -76,7 +76,7 @@ from regulars.messaging.settings.store import open_token
 from regulars.organizations.authenticate import Authenticator
 from regulars.postgres import embedded
 from regulars.privacy import api as privacy
-from regulars.privacy import pages as rights
+from regulars.privacy import pages as privacy_pages
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.profiles import api as profiles
 from regulars.profiles.errors import ProfileNotFound, person_erased
@@ -105,8 +105,9 @@ from regulars.work.wake import Waker
 
 REQUEST_MS: Final = int(REQUEST_S * 1000)
 WAITING_COUNTED_MAX: Final = 100
+# The functions that describe the journeys and campaigns which use a segment, by kind.
 SEGMENT_USERS: Final = {JOURNEY_KIND: describe_journeys, CAMPAIGN_KIND: describe_campaigns}
-# In the OpenAPI document it stands for the address that the caller used.
+# Stands in the OpenAPI document for the address that the caller used.
 ADDRESS_PLACEHOLDER: Final = "https://address.invalid"
 
 
@@ -179,11 +180,11 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *customers.pages(Analysis(settings)),
         *write_text.PAGES,
         *team_number.PAGES,
-        *rights.pages(ErasureLog(settings.erasure_log_path)),
+        *privacy_pages.pages(ErasureLog(settings.erasure_log_path)),
         *consents.PAGES,
         *tickets.pages(list_started=find_started_journeys, attribution_card=ticket_card),
         *collisions.PAGES,
-        *shops.PAGES,
+        *store_pages.PAGES,
         *journeys.PAGES,
         *campaigns.pages(Analysis(settings)),
         *messages.pages(origins=origins, attribution_card=text_card),
@@ -192,7 +193,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *SettingsPages(secrets_vault, public_url=settings.public_url).pages(),
         *rules.PAGES,
         *holdout.PAGES,
-        *find.PAGES,
+        *search.PAGES,
         *EndpointPages(secrets_vault, AddressPolicy(settings.webhook_allow)).pages(),
         *DeliveryPages(secrets_vault).pages(),
         *CheckerPages(secrets_vault).pages(),
@@ -259,7 +260,7 @@ async def count_waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
 def create_app(
     settings: Settings, *, shared: memoryview | None = None, body_timeouts: BodyTimeouts = BODY_TIMEOUTS
 ) -> Application:
-    """Return the ASGI application; its lifespan opens and closes the database. `shared` is memory of all processes."""
+    """Return the ASGI application; its lifespan opens the database. In `shared` memory all processes count requests."""
     database = _make_database(settings)
     writability = Writability(database)
     waker = Waker(database)
@@ -313,7 +314,7 @@ def create_app(
         database=database,
         sessions=SessionStore(database),
         public_url=settings.public_url,
-        waiting=count_waiting_work,
+        count_waiting=count_waiting_work,
     )
     fast_requests = FastRequests(
         routes,
@@ -372,7 +373,7 @@ def _make_recorder(settings: Settings, database: Database) -> FastRecorder | Non
 def _register_gauges(writes: Writes, database: Database) -> None:
     """Register gauges that are read when Prometheus scrapes."""
     coalescer = writes.coalescer
-    PROCESS.gauge(
+    PROCESS_METRICS.add_gauge(
         Gauge("regulars_queue_items", "Writes that wait for their batch.", "", lambda: {"": coalescer.waiting_items})
     )
-    PROCESS.gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))
+    PROCESS_METRICS.add_gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))

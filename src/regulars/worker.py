@@ -40,7 +40,7 @@ from regulars.journeys.runs.queue import RunQueue
 from regulars.kit import vault
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
-from regulars.kit.metrics import PROCESS, PUBLISH_INTERVAL_S
+from regulars.kit.metrics import PROCESS_METRICS, PUBLISH_INTERVAL_S
 from regulars.kit.process import on_parent_exit, on_stop_signals, reduce_garbage_collection
 from regulars.kit.releases import OutdatedReleaseError, ProcessRole, find_refusal
 from regulars.kit.settings import Settings
@@ -68,7 +68,7 @@ from regulars.sales.property_values import PropertyValues
 from regulars.sales.totals.fill import TotalsFill
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.columns.model import SALES_LISTENER as SEGMENT_SALES
-from regulars.segments.feed import fact_handlers as feed
+from regulars.segments.feed import fact_handlers as columns
 from regulars.segments.feed.build import ColumnsBuild
 from regulars.segments.saved.manage import UNNEEDED_AFTER, end_unneeded
 from regulars.segments.saved.sizes import SizeQueue
@@ -97,23 +97,23 @@ LISTENERS: Final[Listeners] = {
     SalesRecorded: {
         "catalog.product_keys": register_new_product_keys,
         "sales.hourly_totals": count_new_sales,
-        # Before the listeners that lock runs of journeys: an erasure locks in the same order, so there is no deadlock.
+        # Called before the listeners that lock runs of journeys, as an erasure locks too, so that there is no deadlock.
         "attribution.sales": credit_sales,
-        # Open runs handle a sale before it starts new ones, so that it does not end the run that it starts.
+        # Open runs of journeys handle a sale before it starts new runs, so that it does not end a run that it starts.
         "journeys.hear_sales": handle_sales,
         "journeys.enter_by_sales": enter_by_sales,
         "webhooks.sales": post_sales_events,
-        SEGMENT_SALES: feed.on_sales_recorded,
+        SEGMENT_SALES: columns.on_sales_recorded,
     },
     TimeZoneChanged: {"sales.daily_totals": recount_in_time_zone},
     ProfileErased: {"privacy.stragglers": anonymise_stragglers},
     StoredResponsesRemain: {"privacy.answers": continue_erasing_responses},
-    ProfilesChanged: {"webhooks.profiles": post_profile_events, "segments.profiles": feed.on_profiles_changed},
+    ProfilesChanged: {"webhooks.profiles": post_profile_events, "segments.profiles": columns.on_profiles_changed},
     SubscriptionsChanged: {
         "webhooks.subscriptions": post_subscription_events,
         "journeys.hear_consents": handle_consents,
         "journeys.enter_by_consents": enter_by_consents,
-        "segments.consents": feed.on_subscriptions_changed,
+        "segments.consents": columns.on_subscriptions_changed,
     },
     LinkClicked: {"attribution.clicks": credit_clicks},
     MessagesChanged: {
@@ -122,7 +122,7 @@ LISTENERS: Final[Listeners] = {
         "campaigns.texts": count_campaign_texts,
         "attribution.sent_texts": count_sent_texts,
         "webhooks.messages": post_message_events,
-        "segments.messages": feed.on_messages_changed,
+        "segments.messages": columns.on_messages_changed,
     },
     CampaignEnded: {"attribution.lift": schedule_campaigns},
     HoldoutMonthBegun: {"attribution.lift_of_months": schedule_months},
@@ -146,6 +146,7 @@ RUNS: Final = Due(table="journey_runs", column="ended_at", delay=RUN_RETENTION)
 JOURNEY_HOLDOUTS: Final = Due(table="journey_holdouts", column="passed_at", delay=RUN_RETENTION)
 REQUEST_LOG: Final = Due(table="request_log", column="answered_at", delay=REQUEST_LOG_RETENTION)
 WEBHOOK_MESSAGES: Final = Due(table="webhook_messages", column="created_at", delay=WEBHOOK_RETENTION)
+# `fenced_at` is when the build of the columnar data of segments began.
 SEGMENT_COLUMNS: Final = Due(table="segment_columns", column="fenced_at", delay=UNNEEDED_AFTER)
 REQUEST_COUNTS: Final = Due(table="request_counts", column="hour", delay=REQUEST_LOG_RETENTION)
 
@@ -153,7 +154,7 @@ REQUEST_COUNTS: Final = Due(table="request_counts", column="hour", delay=REQUEST
 def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
     """Return all queues of a worker, as new objects."""
     sender = Sender(AddressPolicy(settings.webhook_allow))
-    deliveries = DeliveryQueue(sender, vault.of(settings), DeliveryMetrics(PROCESS))
+    deliveries = DeliveryQueue(sender, vault.of(settings), DeliveryMetrics(PROCESS_METRICS))
     return [
         OutboxQueue(LISTENERS, last=RUN_LAST),
         RetryQueue(LISTENERS),
@@ -249,5 +250,5 @@ async def _stop_when_outdated(database: Database, stop: asyncio.Event) -> str:
 
 async def _publish_metrics() -> None:
     while True:
-        PROCESS.publish()
+        PROCESS_METRICS.publish()
         await asyncio.sleep(PUBLISH_INTERVAL_S)

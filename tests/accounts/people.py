@@ -47,7 +47,7 @@ class Staff:
         async def act(tx: Tx) -> None:
             if PASSWORD not in _HASHES:
                 _HASHES[PASSWORD] = QUICK.hash(PASSWORD)
-            person = await users.create_person(tx, email=address, name=f"Some {role.value}")
+            person = await users.create_account(tx, email=address, name=f"Some {role.value}")
             await queries.set_password(tx, person.id, _HASHES[PASSWORD])
             await users.join(tx, self.organization_id, "Shop", person.id, role)
 
@@ -63,7 +63,7 @@ class Staff:
 
     def memberships(self, email: str) -> list[Membership]:
         async def act(tx: Tx) -> list[Membership]:
-            person = await queries.find_person_by_email(tx, email)
+            person = await queries.find_account_by_email(tx, email)
             return [] if person is None else await users.find_memberships(tx, person.id)
 
         found: list[Membership] = self.run(act)

@@ -6,7 +6,7 @@ import pytest
 from tests.accounts.test_manage import acts, hire
 
 from regulars.accounts import link_use, queries, sessions, team, users
-from regulars.accounts.audit.log import Actor, lock_end
+from regulars.accounts.audit.log import Actor, lock_chain_end
 from regulars.accounts.errors import AlreadyMember, LinkUnusable
 from regulars.accounts.links import end_password_links, list_links, use_link
 from regulars.organizations.manage import create_organization
@@ -38,7 +38,7 @@ async def reset(tx, token):
 
 async def joins_another(tx, shop, other, boss, person):
     token = await users.invite_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
-    await link_use.accept_as_known(tx, token, person.id, password_hash="old", address="")
+    await link_use.accept_as_existing(tx, token, person.id, password_hash="old", address="")
 
 
 async def joins_unseen(tx, shop, other, boss, person):
@@ -158,15 +158,15 @@ async def test_joining_locks_the_audit_logs_in_the_order_in_which_a_sign_in_does
         person = await hire(tx, other, Role.ANALYST)
         await queries.set_password(tx, person.id, "old")
         token = await users.invite_user(tx, person.email, organization_id=shop.id, role=Role.ANALYST)
-        await lock_end(tx, other.id)
+        await lock_chain_end(tx, other.id)
 
     async def join():
         async with database.transaction() as tx:
-            await link_use.accept_as_known(tx, token, person.id, password_hash="old", address="")
+            await link_use.accept_as_existing(tx, token, person.id, password_hash="old", address="")
 
     waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     async with database.transaction() as tx:
-        await lock_end(tx, other.id)
+        await lock_chain_end(tx, other.id)
         joining = asyncio.create_task(join())
         for _ in range(500):
             async with database.reading() as watching:
@@ -217,7 +217,7 @@ async def test_a_password_that_changed_meanwhile_joins_nothing(database, shop, o
         await queries.set_password(tx, person.id, "changed")
         token = await users.invite_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
         with pytest.raises(LinkUnusable):
-            await link_use.accept_as_known(tx, token, person.id, password_hash="as it was checked", address="")
+            await link_use.accept_as_existing(tx, token, person.id, password_hash="as it was checked", address="")
 
 
 async def test_the_operator_gives_an_account_back_to_its_owner(database, shop):
@@ -231,6 +231,6 @@ async def test_the_operator_gives_an_account_back_to_its_owner(database, shop):
         with pytest.raises(LinkUnusable):
             await reset(tx, theirs)
         assert await sessions.list_sessions(tx, person.id) == []
-        found = await queries.find_person_by_email(tx, person.email)
+        found = await queries.find_account_by_email(tx, person.email)
         assert not found.has_password, "whoever knew it could sign in until the link is used"
         assert (await reset(tx, token)).id == person.id

@@ -30,7 +30,7 @@ async def shop(database):
 
 
 async def hire(tx, shop, role, email=None):
-    person = await users.create_person(tx, email=email or f"{role.value}@shop.example", name=role.value.title())
+    person = await users.create_account(tx, email=email or f"{role.value}@shop.example", name=role.value.title())
     await users.join(tx, shop.id, shop.name, person.id, role)
     return person
 
@@ -160,15 +160,15 @@ async def test_a_member_is_not_invited_again_and_an_old_invitation_changes_no_ro
         with pytest.raises(AlreadyMember):
             await team.invite(tx, shop.id, email="a@shop.example", role=Role.ANALYST, by=BOSS, by_role=Role.OWNER)
         with pytest.raises(LinkUnusable):
-            await link_use.accept_as_known(tx, token, person.id, password_hash="x", address="")
+            await link_use.accept_as_existing(tx, token, person.id, password_hash="x", address="")
 
 
 async def test_an_invitation_is_for_its_own_address(database, shop):
     async with database.transaction() as tx:
         token = await team.invite(tx, shop.id, email="a@shop.example", role=Role.OWNER, by=BOSS, by_role=Role.OWNER)
-        other = await users.create_person(tx, email="b@shop.example", name="B", password_hash="x")
+        other = await users.create_account(tx, email="b@shop.example", name="B", password_hash="x")
         with pytest.raises(LinkUnusable):
-            await link_use.accept_as_known(tx, token, other.id, password_hash="x", address="")
+            await link_use.accept_as_existing(tx, token, other.id, password_hash="x", address="")
 
 
 async def test_a_role_change_is_in_the_audit_log_with_before_and_after(database, shop):
@@ -189,8 +189,8 @@ async def test_a_reset_ends_every_session(database, shop):
 
 async def test_the_first_owner_is_offered_only_while_there_is_no_user(database):
     async with database.transaction() as tx:
-        old = await link_use.offer_first_owner(tx)
-        new = await link_use.offer_first_owner(tx)
+        old = await link_use.make_first_owner_link(tx)
+        new = await link_use.make_first_owner_link(tx)
         first = {
             "organization_name": "Shop",
             "email": "me@shop.example",
@@ -199,18 +199,18 @@ async def test_the_first_owner_is_offered_only_while_there_is_no_user(database):
             "address": "",
         }
         with pytest.raises(LinkUnusable):
-            await link_use.become_first_owner(tx, old, **first)
-        person, slug = await link_use.become_first_owner(tx, new, **first)
+            await link_use.create_first_owner(tx, old, **first)
+        person, slug = await link_use.create_first_owner(tx, new, **first)
         assert slug == "shop"
         organization = await find_organization(tx.connection, "Shop")
         assert [one.role for one in await users.find_memberships(tx, person.id)] == [Role.OWNER]
-        assert await link_use.offer_first_owner(tx) is None
+        assert await link_use.make_first_owner_link(tx) is None
         assert [one[0] for one in await acts(tx, organization)] == ["organization.create", "member.join"]
 
 
 async def test_the_first_owner_joins_no_organization_by_its_name(database, shop):
     first = {"email": "me@shop.example", "name": "Me", "password_hash": "x", "address": ""}
     async with database.transaction() as tx:
-        token = await link_use.offer_first_owner(tx)
+        token = await link_use.make_first_owner_link(tx)
         with pytest.raises(NameTaken):
-            await link_use.become_first_owner(tx, token, organization_name=shop.name, **first)
+            await link_use.create_first_owner(tx, token, organization_name=shop.name, **first)

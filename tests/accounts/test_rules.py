@@ -9,7 +9,7 @@ from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.errors import TooManyAttempts
 from regulars.accounts.model import IDLE_MAX, SESSION_AGE_MAX, Session, read_email
 from regulars.accounts.passwords import Passwords, find_weakness
-from regulars.accounts.second_factor import STEP_S, matching_step, new_offer
+from regulars.accounts.second_factor import STEP_S, matching_step, new_setup
 from regulars.accounts.sessions import SessionStore, browser_of, start_session
 from regulars.accounts.sign_in import begin_attempt
 from regulars.kit.db import Tx
@@ -101,7 +101,7 @@ def session(**changed):
         "last_seen_at": NOW,
         "idle": IDLE_MAX,
         "ends_at": NOW + SESSION_AGE_MAX,
-        "confirmed_at": NOW,
+        "password_confirmed_at": NOW,
         "address": None,
         "agent": None,
     }
@@ -144,11 +144,11 @@ def test_a_code_counts_one_step_around_and_never_again():
 
 
 def test_the_picture_of_a_secret_has_no_style_and_no_script():
-    offer = new_offer("me@shop.example")
-    assert offer.qr_svg.startswith("<svg")
-    assert "style" not in offer.qr_svg
-    assert "script" not in offer.qr_svg
-    assert "issuer=Regulars" in offer.uri
+    setup = new_setup("me@shop.example")
+    assert setup.qr_svg.startswith("<svg")
+    assert "style" not in setup.qr_svg
+    assert "script" not in setup.qr_svg
+    assert "issuer=Regulars" in setup.uri
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ async def test_failures_of_strangers_do_not_lock_a_user_out_at_a_known_address(d
     email, home = "me@shop.example", "198.51.100.7"
     await invite_user(database, email)
     async with database.transaction() as tx:
-        await attempts.succeed(tx, await attempts.count_attempt(tx, email, home))
+        await attempts.record_success(tx, await attempts.count_attempt(tx, email, home))
     for number in range(attempts.ACCOUNT_FAILURES_MAX):
         await fail(database, email, f"203.0.113.{number}")
     with pytest.raises(TooManyAttempts):
@@ -201,7 +201,7 @@ async def test_behind_one_proxy_those_who_are_known_there_still_sign_in(database
     email, proxy = "me@shop.example", "10.0.0.1"
     await invite_user(database, email)
     async with database.transaction() as tx:
-        await attempts.succeed(tx, await attempts.count_attempt(tx, email, proxy))
+        await attempts.record_success(tx, await attempts.count_attempt(tx, email, proxy))
     for number in range(attempts.ADDRESS_FAILURES_MAX):
         await fail(database, f"user{number}@shop.example", proxy)
     with pytest.raises(TooManyAttempts):

@@ -10,8 +10,8 @@ from regulars.organizations.dissolve import referring_first
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
-    monkeypatch.setattr(dissolving, "KEYS_FORGOTTEN_S", 0)
-    monkeypatch.setattr(dissolving, "STRAGGLERS_S", 0)
+    monkeypatch.setattr(dissolving, "KEY_CACHE_WAIT_S", 0)
+    monkeypatch.setattr(dissolving, "SECOND_DELETION_WAIT_S", 0)
     monkeypatch.setattr(dissolving, "ROWS_PER_TRANSACTION_MAX", 70)
 
 
@@ -78,8 +78,8 @@ def test_the_keys_end_first_and_what_is_written_meanwhile_goes_with_the_second_p
                 (gone, f"late-{len(waits)}"),
             )
 
-    monkeypatch.setattr(dissolving, "KEYS_FORGOTTEN_S", 2.0)
-    monkeypatch.setattr(dissolving, "STRAGGLERS_S", 60.0)
+    monkeypatch.setattr(dissolving, "KEY_CACHE_WAIT_S", 2.0)
+    monkeypatch.setattr(dissolving, "SECOND_DELETION_WAIT_S", 60.0)
     monkeypatch.setattr(dissolving, "sleep", written_meanwhile)
     assert two_shops("organization", "delete", "Gone", "--confirm", "Gone").code == 0
     assert waits == [2.0, 60.0]

@@ -11,7 +11,7 @@ from tests.support.nursery import nursery
 from tests.support.server import Server, running_server
 
 from regulars.kit import migrate
-from regulars.kit.releases import KNOWN, Limits, ProcessRole
+from regulars.kit.releases import THIS_RELEASE, Limits, ProcessRole
 
 SECONDS_MAX = 60
 
@@ -39,7 +39,7 @@ def test_no_process_starts_that_the_database_excludes(regulars, newer_release):
         ["organization", "list"],
     ):
         sentence = regulars(*arguments).complains(code=3)
-        assert f"its servers need migration 9001, and this release ends at {KNOWN:04}" in sentence
+        assert f"its servers need migration 9001, and this release ends at {THIS_RELEASE:04}" in sentence
         assert "start the newer release, or restore the backup from before the upgrade" in sentence
     assert "its workers need migration 9001" in regulars("worker").complains(code=3)
     found = {one["name"]: one for one in regulars("doctor", "--json").data}
@@ -48,7 +48,7 @@ def test_no_process_starts_that_the_database_excludes(regulars, newer_release):
 
 
 def test_where_only_workers_are_excluded_the_advice_is_to_serve_without_a_worker(regulars, newer_release):
-    newer_release(server=KNOWN, worker=9001)
+    newer_release(server=THIS_RELEASE, worker=9001)
     for arguments in (["serve", "--port", "0"], ["worker"]):
         sentence = regulars(*arguments).complains(code=3)
         assert "its workers need migration 9001" in sentence
@@ -64,7 +64,7 @@ def ready(server: Server) -> httpx.Response:
 def test_an_excluded_server_is_no_longer_ready(database_url, newer_release):
     with running_server(database_url) as server:
         assert ready(server).status_code == 200
-        newer_release(server=9001, worker=KNOWN)
+        newer_release(server=9001, worker=THIS_RELEASE)
         shown = ready(server)
     assert shown.status_code == 503
     assert "its servers need migration 9001" in shown.json()["reason"]
@@ -78,7 +78,7 @@ def test_a_worker_that_is_excluded_while_it_runs_ends(database_url, data_dir, ne
     while "worker.started" not in log.read_text():
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.05)
-    newer_release(server=KNOWN, worker=9001)
+    newer_release(server=THIS_RELEASE, worker=9001)
     assert worker.wait(SECONDS_MAX) == 3
     assert "its workers need migration 9001" in log.read_text()
 

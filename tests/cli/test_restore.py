@@ -189,7 +189,7 @@ def test_a_server_that_finds_a_restore_unfinished_finishes_it_before_it_serves(s
         assert ask(database_url, "SELECT count(*) FROM restore_marker") == [(0,)]
         # `regulars vault seal` reads there which key the server has.
         announced = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s"
-        assert ask(database_url, announced, f"regulars in use {releases.KNOWN:04} {Vault(KEY).fingerprint}")
+        assert ask(database_url, announced, f"regulars in use {releases.THIS_RELEASE:04} {Vault(KEY).fingerprint}")
     finally:
         serving.terminate()
         serving.communicate(timeout=30)

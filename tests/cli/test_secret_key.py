@@ -29,7 +29,7 @@ def test_a_backup_says_that_the_key_is_not_in_it(regulars, tmp_path):
 def test_a_restore_says_which_key_serve_will_need(regulars, command, database_url, empty_database_url, tmp_path):
     sealing = vault.Vault(KEY)
     with psycopg.connect(database_url, autocommit=True) as connection:
-        vault.register(connection, sealing)
+        vault.register_key(connection, sealing)
     file = str(tmp_path / "one.backup")
     assert regulars("backup", file).code == 0
     said = command("restore", file, DATABASE_URL=empty_database_url, REGULARS_SECRET_KEY=KEY[::-1]).err

@@ -72,7 +72,7 @@ def hire(database_url: str, email: str, role: Role) -> None:
             async with database.transaction() as tx:
                 found = await find_organization(tx.connection, "Shop")
                 assert found is not None
-                person = await users.create_person(tx, email=email, name=email)
+                person = await users.create_account(tx, email=email, name=email)
                 await users.join(tx, found.id, found.name, person.id, role)
         finally:
             await database.close()

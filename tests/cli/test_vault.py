@@ -86,14 +86,14 @@ def test_sealing_is_refused_without_a_key_and_beside_an_older_release(regulars, 
             assert "of an older release is connected" in complaint
     assert stored(database_url)["Shop"][1] is not None
     for other in ("", " -", f" {Vault(NEW_KEY).fingerprint}"):
-        with psycopg.connect(database_url, application_name=f"regulars in use {releases.KNOWN:04}{other}"):
+        with psycopg.connect(database_url, application_name=f"regulars in use {releases.THIS_RELEASE:04}{other}"):
             complaint = regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).complains(code=1)
             assert f"does not have the key {Vault(KEY).fingerprint}" in complaint
     assert stored(database_url)["Shop"][1] is not None
     with in_use.shared_lock(database_url) as presence:
         presence.publish_key_fingerprint(Vault(KEY).fingerprint)
         with psycopg.connect(database_url, autocommit=True) as connection:
-            until(lambda: in_use.list_processes(connection) == [(releases.KNOWN, Vault(KEY).fingerprint)])
+            until(lambda: in_use.list_processes(connection) == [(releases.THIS_RELEASE, Vault(KEY).fingerprint)])
         assert regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).code == 0
     with psycopg.connect(database_url) as connection, pytest.raises(OutdatedReleaseError):
         releases.refuse_outdated(connection, ProcessRole.SERVER, release=SEALED_SINCE - 1)
@@ -103,7 +103,7 @@ def test_sealing_is_refused_without_a_key_and_beside_an_older_release(regulars, 
 def test_a_sealed_secret_is_opened_once_whatever_the_number_of_requests(sealed, regulars, database_url):
     key = regulars("key", "create", "-o", "Shop").out.strip().encode()
     counting = CountingVault(KEY)
-    organization_secret.unlock_with(lambda: counting)
+    organization_secret.set_vault_finder(lambda: counting)
 
     async def ask() -> set[bytes]:
         database = Database(database_url, pool_max=2)
@@ -126,7 +126,7 @@ def test_a_secret_that_cannot_be_opened_fails_only_its_own_organization(sealed, 
     good, bad = (regulars("key", "create", "-o", name).out.strip().encode() for name in ("Shop", "Damaged"))
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("UPDATE organizations SET sealed_secret = 'x' WHERE name = 'Damaged'")
-    organization_secret.unlock_with(lambda: Vault(KEY))
+    organization_secret.set_vault_finder(lambda: Vault(KEY))
 
     async def ask() -> bytes:
         database = Database(database_url, pool_max=2)

@@ -84,25 +84,25 @@ def test_a_superseded_consent_is_neither_yes_nor_no():
 
 
 def test_bars_start_at_nought_and_returns_hang_below():
-    chart = bar_chart([0.0, 50.0, -20.0, 100.0], titles=["a", "b", "c", "d"], labels=list("abcd"), is_last_open=True)
+    chart = bar_chart([0.0, 50.0, -20.0, 100.0], titles=["a", "b", "c", "d"], labels=list("abcd"), is_last_partial=True)
     assert [bar.kind for bar in chart.bars] == ["c1", "c1", "c4", "c1 is-open"]
-    assert [rule.label for rule in chart.rules] == ["0", "50", "100", "−20"]
-    assert chart.bars[2].y == chart.rules[0].y
-    assert float(chart.bars[2].y) + float(chart.bars[2].height) == float(chart.rules[-1].y) == 144.0
+    assert [rule.label for rule in chart.grid_lines] == ["0", "50", "100", "−20"]
+    assert chart.bars[2].y == chart.grid_lines[0].y
+    assert float(chart.bars[2].y) + float(chart.bars[2].height) == float(chart.grid_lines[-1].y) == 144.0
 
 
 def test_the_compared_period_is_a_line_over_the_bars_with_gaps_where_there_was_none():
     chart = bar_chart(
-        [1.0, 2.0, 3.0], titles=list("abc"), labels=list("abc"), is_last_open=False, compared=[4.0, None, 2.0],
+        [1.0, 2.0, 3.0], titles=list("abc"), labels=list("abc"), is_last_partial=False, compared=[4.0, None, 2.0],
         marked={1: "Armistice"},
     )  # fmt: skip
     assert [(step.x, step.next_y) for step in chart.steps] == [("0.00%", None), ("66.67%", None)]
-    assert [rule.label for rule in chart.rules] == ["0", "2", "4"]
+    assert [rule.label for rule in chart.grid_lines] == ["0", "2", "4"]
     assert [(mark.x, mark.label) for mark in chart.marks] == [("33.33%", "Armistice")]
 
 
 def test_stacked_bars_stand_on_each_other():
-    chart = stacked_chart([[10.0], [5.0]], titles=[["old"], ["new"]], labels=["Nov"], is_last_open=False)
+    chart = stacked_chart([[10.0], [5.0]], titles=[["old"], ["new"]], labels=["Nov"], is_last_partial=False)
     foot, top = chart.bars
     assert float(top.y) + float(top.height) == pytest.approx(float(foot.y))
     assert (foot.kind, top.kind) == ("c1", "c2")

@@ -9,7 +9,7 @@ from regulars.kit.clock import (
     is_in_future,
     monotonic,
     parse_timestamp,
-    start_of_last,
+    start_of_last_days,
     truncate_to_milliseconds,
 )
 
@@ -147,7 +147,7 @@ def test_the_tolerance_itself_is_not_the_future_yet():
 
 
 def hours_ahead(clock: DatabaseClock) -> object:
-    return pytest.approx((clock.about_now() - datetime.now(UTC)) / HOUR, abs=0.1)
+    return pytest.approx((clock.estimate_now() - datetime.now(UTC)) / HOUR, abs=0.1)
 
 
 def test_the_database_s_clock_is_known_from_a_quick_answer():
@@ -177,6 +177,6 @@ def test_an_answer_that_took_long_corrects_a_clock_that_does_not_fit_it(answered
 def test_the_last_days_begin_at_a_local_midnight_and_today_is_one_of_them():
     paris = ZoneInfo("Europe/Paris")
     now = datetime(2026, 10, 26, 0, 30, tzinfo=UTC)
-    assert start_of_last(1, now, paris) == datetime(2026, 10, 25, 23, 0, tzinfo=UTC)
+    assert start_of_last_days(1, now, paris) == datetime(2026, 10, 25, 23, 0, tzinfo=UTC)
     # The clocks went back the day before, so two days begin 25 hours earlier.
-    assert start_of_last(2, now, paris) == datetime(2026, 10, 24, 22, 0, tzinfo=UTC)
+    assert start_of_last_days(2, now, paris) == datetime(2026, 10, 24, 22, 0, tzinfo=UTC)

@@ -27,7 +27,7 @@ STATEMENTS = {
 async def connection(database):
     opened = await database.dial()
     yield opened
-    opened.hang_up()
+    opened.close_now()
 
 
 async def kill(database, connection) -> None:

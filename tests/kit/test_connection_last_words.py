@@ -71,7 +71,7 @@ async def dialled_through(between, database_url):
         host, port = server.sockets[0].getsockname()
         opened = await Database(make_conninfo(database_url, host=host, port=port)).dial()
         yield opened
-        opened.hang_up()
+        opened.close_now()
         await between.end()
     assert not unhandled
 

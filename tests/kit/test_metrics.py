@@ -50,9 +50,9 @@ def test_the_sum_of_latencies_is_recorded():
 
 def test_batch_sizes_and_gauges_are_shown():
     metrics = Metrics()
-    metrics.batches("sales").observe(7)
+    metrics.batch_sizes("sales").observe(7)
     depth = {"sales": 3.0}
-    metrics.gauge(Gauge("regulars_queue_items", "Items waiting.", "queue", lambda: depth))
+    metrics.add_gauge(Gauge("regulars_queue_items", "Items waiting.", "queue", lambda: depth))
     found = samples(metrics)
     assert found["regulars_batch_items_sum", "queue=sales", "worker=0"] == 7
     assert found["regulars_queue_items", "queue=sales", "worker=0"] == 3
@@ -62,14 +62,14 @@ def test_batch_sizes_and_gauges_are_shown():
 
 def test_a_gauge_without_a_label_has_one_value():
     metrics = Metrics()
-    metrics.gauge(Gauge("regulars_waiting", "Items waiting.", "", lambda: {"": 5.0}))
+    metrics.add_gauge(Gauge("regulars_waiting", "Items waiting.", "", lambda: {"": 5.0}))
     assert samples(metrics)["regulars_waiting", "worker=0"] == 5
 
 
 def test_one_process_shows_the_numbers_of_its_siblings(tmp_path):
     first, second = Metrics(), Metrics()
-    first.share(tmp_path, process_name="0")
-    second.share(tmp_path, process_name="1")
+    first.publish_to(tmp_path, process_name="0")
+    second.publish_to(tmp_path, process_name="1")
     first.route("GET /x").observe(200, 0.1)
     second.route("GET /x").observe(200, 0.1)
     second.route("GET /x").observe(200, 0.1)
@@ -83,8 +83,8 @@ def test_one_process_shows_the_numbers_of_its_siblings(tmp_path):
 
 def test_a_sibling_that_is_gone_is_forgotten(tmp_path):
     first, second = Metrics(), Metrics()
-    first.share(tmp_path, process_name="0")
-    second.share(tmp_path, process_name="1")
+    first.publish_to(tmp_path, process_name="0")
+    second.publish_to(tmp_path, process_name="1")
     second.route("GET /x").observe(200, 0.1)
     second.publish()
     long_ago = time.time() - 60
@@ -94,7 +94,7 @@ def test_a_sibling_that_is_gone_is_forgotten(tmp_path):
 
 def test_a_damaged_file_does_not_break_the_page(tmp_path):
     metrics = Metrics()
-    metrics.share(tmp_path, process_name="0")
+    metrics.publish_to(tmp_path, process_name="0")
     (tmp_path / "1.json").write_text("{")
     metrics.route("GET /x").observe(200, 0.1)
     assert b"regulars_requests_total" in metrics.render()

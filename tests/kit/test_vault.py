@@ -49,9 +49,9 @@ def test_without_a_key_the_sentence_says_what_to_set():
 
 def test_the_embedded_database_keeps_its_key_in_a_file_of_its_owner(tmp_path):
     settings = Settings(data_dir=tmp_path / "data")
-    assert vault.with_key(settings, may_make=False).secret_key is None
-    first = vault.with_key(settings, may_make=True)
-    again = vault.with_key(settings, may_make=True)
+    assert vault.with_key(settings, may_create_key=False).secret_key is None
+    first = vault.with_key(settings, may_create_key=True)
+    again = vault.with_key(settings, may_create_key=True)
     assert first.secret_key == again.secret_key
     file = tmp_path / "data" / vault.KEY_FILE_NAME
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -68,10 +68,10 @@ def test_the_folder_of_the_key_file_is_synced_when_a_name_in_it_changes(tmp_path
             synced.append(sorted(path.name for path in tmp_path.iterdir()))
 
     monkeypatch.setattr(os, "fsync", sync)
-    vault.with_key(Settings(data_dir=tmp_path), may_make=True)
+    vault.with_key(Settings(data_dir=tmp_path), may_create_key=True)
     old = vault.Vault((tmp_path / vault.KEY_FILE_NAME).read_text().strip())
     new = vault.new_key_file(tmp_path / vault.NEW_KEY_FILE_NAME)
-    vault.take_over_new_key(tmp_path, new.fingerprint)
+    vault.finish_key_rotation(tmp_path, new.fingerprint)
     aside = f"secret.key.{old.fingerprint}"
     expected = [["secret.key"], ["secret.key", "secret.key.new"], [aside, "secret.key.new"], ["secret.key", aside]]
     assert [sorted(names) for names in synced] == [sorted(names) for names in expected]
@@ -79,28 +79,28 @@ def test_the_folder_of_the_key_file_is_synced_when_a_name_in_it_changes(tmp_path
 
 def test_a_key_file_that_others_can_read_is_refused(tmp_path):
     settings = Settings(data_dir=tmp_path)
-    vault.with_key(settings, may_make=True)
+    vault.with_key(settings, may_create_key=True)
     (tmp_path / vault.KEY_FILE_NAME).chmod(0o644)
     with pytest.raises(vault.VaultError, match="chmod 600"):
-        vault.with_key(settings, may_make=True)
+        vault.with_key(settings, may_create_key=True)
 
 
 def test_the_setting_wins_and_an_external_database_makes_no_file(tmp_path):
-    assert vault.with_key(Settings(data_dir=tmp_path, secret_key=KEY), may_make=True).secret_key == KEY
+    assert vault.with_key(Settings(data_dir=tmp_path, secret_key=KEY), may_create_key=True).secret_key == KEY
     external = Settings(data_dir=tmp_path, database_url="postgresql://elsewhere")
-    assert vault.with_key(external, may_make=True).secret_key is None
+    assert vault.with_key(external, may_create_key=True).secret_key is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_database_knows_its_key_and_refuses_another(database_url):
     with psycopg.connect(database_url, autocommit=True) as connection:
-        vault.register(connection, vault.NoVault())
-        vault.register(connection, vault.Vault(KEY))
-        vault.register(connection, vault.Vault(KEY))
+        vault.register_key(connection, vault.NoVault())
+        vault.register_key(connection, vault.Vault(KEY))
+        vault.register_key(connection, vault.Vault(KEY))
         with pytest.raises(vault.VaultError, match="start with that one"):
-            vault.register(connection, vault.Vault("x" * 32))
+            vault.register_key(connection, vault.Vault("x" * 32))
         with pytest.raises(vault.VaultError, match="is missing"):
-            vault.register(connection, vault.NoVault())
+            vault.register_key(connection, vault.NoVault())
 
 
 def test_the_key_is_in_no_repr():

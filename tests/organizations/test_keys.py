@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from regulars.kit.db import LOOKING_UP_MAX
+from regulars.kit.db import KEY_READS_MAX
 from regulars.kit.ids import new_uuid
 from regulars.organizations import authenticate, manage
 from regulars.organizations.authenticate import CACHE_S, REFRESH_AFTER_S, Authenticator
@@ -84,8 +84,8 @@ async def test_a_key_is_stored_as_its_hash_only_and_lets_its_organization_in(dat
 
 async def test_a_key_is_confirmed_while_every_look_up_hangs(database, issued):
     async with AsyncExitStack() as hanging:
-        for _ in range(LOOKING_UP_MAX):
-            await hanging.enter_async_context(database.looking_up())
+        for _ in range(KEY_READS_MAX):
+            await hanging.enter_async_context(database.reading_by_key())
         assert await Authenticator(database).authenticate(issued[2].encode()) is not None
 
 

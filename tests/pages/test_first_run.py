@@ -17,7 +17,7 @@ from tests.support.draining import work_through
 from tests.support.journeys import text_at_all_hours
 from tests.support.server import Server, running_server
 
-from regulars.accounts.link_use import offer_first_owner
+from regulars.accounts.link_use import make_first_owner_link
 from regulars.attribution import lift_queue
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
@@ -38,7 +38,7 @@ def offer(database_url):
         await pool.open()
         try:
             async with pool.transaction() as tx:
-                return await offer_first_owner(tx)
+                return await make_first_owner_link(tx)
         finally:
             await pool.close()
 

@@ -32,7 +32,7 @@ async def get(database, organization_id, handle, **sent):
 
 
 async def look_up(database, organization_id, reference, *, find=PROFILE.find):
-    async with database.looking_up() as tx:
+    async with database.reading_by_key() as tx:
         (answer,) = await find(tx, organization_id, [request(organization_id, references=(reference,))])
     if isinstance(answer, ApiError):
         raise answer

@@ -106,7 +106,7 @@ async def fill_demo(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
             progress=lambda _part, _count: None,
         )
         async with opened.transaction() as tx:
-            person = await users.create_person(tx, email="claire@corvelle.example", name="Claire Renaud")
+            person = await users.create_account(tx, email="claire@corvelle.example", name="Claire Renaud")
             await users.join(tx, organization.id, NAME, person.id, Role.OWNER)
             token = await sessions.start_session(
                 tx, person.id, is_remembered=False, address="127.0.0.1", agent="Chromium"

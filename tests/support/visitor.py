@@ -59,7 +59,7 @@ async def sign_in(database: Database, organization_id: UUID, role: Role) -> Sign
     """A new person of this role with a session, made by the use cases."""
     async with database.transaction() as tx:
         email = f"{role.value}-{uuid.uuid4().hex[:8]}@shop.example"
-        person = await users.create_person(tx, email=email, name=f"Some {role.value}")
+        person = await users.create_account(tx, email=email, name=f"Some {role.value}")
         await users.join(tx, organization_id, "Shop", person.id, role)
         token = await sessions.start_session(tx, person.id, is_remembered=False, address="127.0.0.1", agent="a test")
         found = await users.find_memberships(tx, person.id)

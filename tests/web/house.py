@@ -94,6 +94,8 @@ class House:
 async def build(database: Database, *, base_url: str = "http://127.0.0.1:8080", public_url: str | None = None) -> House:
     async with database.connection() as connection:
         organization = await create_organization(connection, "Maison Corvelle")
-    app = WebApp(SAMPLES, database=database, sessions=SessionStore(database), public_url=public_url, waiting=_waiting)
+    app = WebApp(
+        SAMPLES, database=database, sessions=SessionStore(database), public_url=public_url, count_waiting=_waiting
+    )
     transport = httpx.ASGITransport(app=app, client=("203.0.113.9", 5000))
     return House(httpx.AsyncClient(transport=transport, base_url=base_url), database, organization.id)

@@ -111,8 +111,8 @@ def test_a_count_has_its_noun(number, shown):
 
 def test_a_count_takes_the_verb_along_and_stops_at_a_limit():
     assert reader("en-GB").count(1, "reply needs", "replies need") == "1 reply needs"
-    assert reader("en-GB").count(100, "delivery waits", "deliveries wait", most=100) == "100 deliveries wait"
-    assert reader("en-GB").count(101, "delivery waits", "deliveries wait", most=100) == "100+ deliveries wait"
+    assert reader("en-GB").count(100, "delivery waits", "deliveries wait", count_max=100) == "100 deliveries wait"
+    assert reader("en-GB").count(101, "delivery waits", "deliveries wait", count_max=100) == "100+ deliveries wait"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from regulars.kit.keyset import PageRequest, PageRows, page_of
 from regulars.web.access import Role
 from regulars.web.errors import BadFilter
 from regulars.web.format import Format
-from regulars.web.listing import COUNT_MAX, Count, Filter, make_page, read_view, walk
+from regulars.web.listing import COUNT_MAX, Count, Filter, make_page, read_all_rows, read_view
 from regulars.web.visit import Visit, VisitedOrganization
 
 FILTERS = (
@@ -133,7 +133,7 @@ async def test_an_export_walks_the_whole_list_also_past_the_end_of_a_bounded_sca
             found.end_position = (str(scanned[-1]),)
         return found
 
-    seen = [number async for number in walk(nullcontext, fetch, lambda number: (str(number),), limit=2)]
+    seen = [number async for number in read_all_rows(nullcontext, fetch, lambda number: (str(number),), limit=2)]
     assert seen == numbers[::2]
 
 

@@ -47,7 +47,7 @@ def test_a_flash_is_read_back_only_with_the_secret_it_was_made_with():
 def test_a_form_keeps_the_first_error_of_each_field_in_order():
     form = FormState({"name": " ", "count": "12x", "kind": "c"})
     form.text("name")
-    form.whole("count", minimum=1, maximum=5)
+    form.integer("count", minimum=1, maximum=5)
     form.choice("kind", {"a", "b"})
     form.refuse("name", "Another reason.")
     assert list(form.errors) == ["name", "count", "kind"]

@@ -48,7 +48,7 @@ class Link:
     organization_id: UUID | None
     organization_name: str | None
     role: Role | None
-    # Both are None if the operator made the link, or the server at its start.
+    # The id and the email address of the member who made the link; None if the operator or the server made it.
     maker_id: UUID | None
     maker: str | None
     created_at: datetime
@@ -122,7 +122,7 @@ async def list_links(tx: Tx, organization_id: UUID) -> list[Link]:
     return [_to_link(row) for row in rows]
 
 
-async def withdraw(tx: Tx, organization_id: UUID, link_id: UUID) -> tuple[Purpose, str] | None:
+async def end_link(tx: Tx, organization_id: UUID, link_id: UUID) -> tuple[Purpose, str] | None:
     """End a link; return its purpose and email address, or None if it could not be used any more."""
     rows = await tx.fetch(
         "UPDATE sign_in_links SET expires_at = created_at WHERE organization_id = %s AND id = %s AND used_at IS NULL"
@@ -170,7 +170,7 @@ async def end_links_of_user(tx: Tx, *, user_id: UUID, email: str) -> None:
 
 
 async def end_all_links(tx: Tx) -> None:
-    """End all links after a restore, which brings back links that were used or withdrawn since the backup."""
+    """End all links after a restore, which brings back links that were used or ended since the backup."""
     await tx.execute(
         "UPDATE sign_in_links SET expires_at = created_at WHERE used_at IS NULL AND expires_at > %s", (tx.now,)
     )

@@ -25,8 +25,8 @@ SECOND_FACTOR_ROLES: Final = frozenset({Role.OWNER, Role.ADMIN})
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
-    """A user, as stored."""
+class Account:
+    """The stored account of a user."""
 
     id: UUID
     email: str
@@ -64,7 +64,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A user's sign-in in one browser; `confirmed_at` is when they last entered their password in it."""
+    """A user's sign-in in one browser; `password_confirmed_at` is when they last entered their password in it."""
 
     id: UUID
     user_id: UUID
@@ -72,7 +72,7 @@ class Session:
     last_seen_at: datetime
     idle: timedelta
     ends_at: datetime
-    confirmed_at: datetime
+    password_confirmed_at: datetime
     address: str | None
     agent: str | None
 
@@ -130,6 +130,7 @@ class ActFilter(NamedTuple):
 
 _STAFF: Final = "about the retailer's staff, who are not customers"
 
+# Why the tables of this module have no personal data of customers.
 PERSONAL_DATA: Final = PersonalData(
     not_personal={
         "users": _STAFF,

@@ -52,7 +52,7 @@ def find_weakness(password: str, *, email: str = "") -> str | None:
 
 
 def _is_common(lowered: str, email: str) -> bool:
-    """Return whether it is one or two common words, or the user's own address, with digits and signs at its ends."""
+    """Return whether a password is one or two common words, or the user's own address, with digits and signs around."""
     if (
         len(set(lowered)) < DISTINCT_CHARACTERS_MIN
         or lowered in _DIGIT_SEQUENCE * 3
@@ -66,7 +66,7 @@ def _is_common(lowered: str, email: str) -> bool:
         return len(lowered) < WITHOUT_LETTERS_MIN
     if lowered in own_address or trimmed in own_address:
         return True
-    # As typed and without leetspeak; as one word, or as two words with digits or signs between them.
+    # Search the password as typed and without leetspeak, as one word and as two words with digits or signs between.
     return any(
         word in _common_passwords()
         or any(

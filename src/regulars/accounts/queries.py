@@ -6,11 +6,11 @@ from uuid import UUID
 
 from psycopg.rows import TupleRow
 
-from regulars.accounts.model import Member, Membership, Person, Session
+from regulars.accounts.model import Account, Member, Membership, Session
 from regulars.kit.db import Tx
 from regulars.web.access import Role
 
-_SELECT_PERSON = (
+_SELECT_ACCOUNT = (
     "SELECT id, email, name, locale, created_at, disabled_at, password_hash IS NOT NULL, totp_enabled_at IS NOT NULL"
     " FROM users"
 )
@@ -32,14 +32,14 @@ async def insert_user_if_new(
     return count == 1
 
 
-async def find_person(tx: Tx, user_id: UUID) -> Person | None:
-    rows = await tx.fetch(_SELECT_PERSON + " WHERE id = %s", (user_id,))
-    return Person(*rows[0]) if rows else None
+async def find_account(tx: Tx, user_id: UUID) -> Account | None:
+    rows = await tx.fetch(_SELECT_ACCOUNT + " WHERE id = %s", (user_id,))
+    return Account(*rows[0]) if rows else None
 
 
-async def find_person_by_email(tx: Tx, email: str) -> Person | None:
-    rows = await tx.fetch(_SELECT_PERSON + " WHERE email = %s", (email,))
-    return Person(*rows[0]) if rows else None
+async def find_account_by_email(tx: Tx, email: str) -> Account | None:
+    rows = await tx.fetch(_SELECT_ACCOUNT + " WHERE email = %s", (email,))
+    return Account(*rows[0]) if rows else None
 
 
 async def has_users(tx: Tx) -> bool:
@@ -79,7 +79,7 @@ async def list_members(tx: Tx, organization_id: UUID, *, user_id: UUID | None = 
 
 class OrganizationAccess(NamedTuple):
     """An organization that a user opens by its slug, the name in page addresses, and the user's role in it.
-    `sealed_secret` is the secret encrypted with a key outside the database; `secret` is None once all are encrypted."""
+    `sealed_secret` is the key that signs cursors and hashes numbers, encrypted; `secret` is its plain form or None."""
 
     organization_id: UUID
     current_slug: str
@@ -128,7 +128,7 @@ async def insert_session(tx: Tx, session: Session, *, token_hash: bytes) -> None
     )
 
 
-async def find_session(tx: Tx, token_hash: bytes) -> tuple[Session, Person] | None:
+async def find_session(tx: Tx, token_hash: bytes) -> tuple[Session, Account] | None:
     rows = await tx.fetch(
         "SELECT s.id, s.user_id, s.created_at, s.last_seen_at, s.idle_s, s.ends_at,"
         " coalesce(s.confirmed_at, s.created_at), s.address, s.agent,"
@@ -137,7 +137,7 @@ async def find_session(tx: Tx, token_hash: bytes) -> tuple[Session, Person] | No
         " FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.token_hash = %s",
         (token_hash,),
     )
-    return (_to_session(rows[0][:9]), Person(*rows[0][9:])) if rows else None
+    return (_to_session(rows[0][:9]), Account(*rows[0][9:])) if rows else None
 
 
 async def list_sessions(tx: Tx, user_id: UUID) -> list[Session]:
@@ -202,7 +202,7 @@ async def has_other_owner(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
     return bool(rows)
 
 
-async def list_people(tx: Tx) -> list[tuple[Person, str | None, str | None, str | None]]:
+async def list_accounts(tx: Tx) -> list[tuple[Account, str | None, str | None, str | None]]:
     """Return every user with each of their organizations: its name, its slug and their role."""
     rows = await tx.fetch(
         "SELECT u.id, u.email, u.name, u.locale, u.created_at, u.disabled_at, u.password_hash IS NOT NULL,"
@@ -210,7 +210,7 @@ async def list_people(tx: Tx) -> list[tuple[Person, str | None, str | None, str 
         " LEFT JOIN memberships m ON m.user_id = u.id LEFT JOIN organizations o ON o.id = m.organization_id"
         " LEFT JOIN organization_slugs s ON s.organization_id = o.id AND s.is_current ORDER BY u.email, o.name"
     )
-    return [(Person(*row[:8]), row[8], row[9], row[10]) for row in rows]
+    return [(Account(*row[:8]), row[8], row[9], row[10]) for row in rows]
 
 
 async def set_disabled(tx: Tx, user_id: UUID, disabled_at: datetime | None) -> None:

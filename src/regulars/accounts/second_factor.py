@@ -29,7 +29,7 @@ _SELECT_FACTOR: Final = "SELECT totp_secret, totp_step FROM users WHERE id = %s 
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class TotpSetup:
     """A new secret for an authenticator app: as text, as the address that apps read, and as a QR code."""
 
     secret: str
@@ -38,12 +38,12 @@ class Offer:
 
 
 class _Factor(NamedTuple):
-    sealed: bytes
+    sealed_secret: bytes
     # The last step whose code was used.
     step: int | None
 
 
-def new_offer(email: str, secret: str | None = None) -> Offer:
+def new_setup(email: str, secret: str | None = None) -> TotpSetup:
     secret = secret or pyotp.random_base32()
     uri = pyotp.TOTP(secret).provisioning_uri(name=email, issuer_name=ISSUER)
     picture = io.BytesIO()
@@ -51,7 +51,7 @@ def new_offer(email: str, secret: str | None = None) -> Offer:
     segno.make(uri, error="m").save(
         picture, kind="svg", xmldecl=False, svgns=True, omitsize=True, svgclass="qr", lineclass=None, border=2
     )
-    return Offer(secret, uri, picture.getvalue().decode())
+    return TotpSetup(secret, uri, picture.getvalue().decode())
 
 
 async def enable(tx: Tx, vault: AnyVault, user_id: UUID, *, secret: str, code: str) -> list[str]:
@@ -109,7 +109,7 @@ async def check(tx: Tx, vault: AnyVault, user_id: UUID, code: str) -> None:
         raise WrongCode
     text = code.replace(" ", "").replace("-", "").lower()
     if len(text) == _CODE_DIGITS and text.isascii() and text.isdigit():
-        secret = vault.open(factor.sealed, context=_context(user_id)).decode()
+        secret = vault.open(factor.sealed_secret, context=_context(user_id)).decode()
         step = matching_step(secret, text, tx.now.timestamp(), after=factor.step)
         if step is None:
             raise WrongCode
@@ -129,7 +129,7 @@ async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
 
 
 def matching_step(secret: str, code: str, at_s: float, *, after: int | None) -> int | None:
-    """Find the step that has this code, near the time `at_s`; steps up to `after` were used already."""
+    """Find the 30-second step that has this code, near the time `at_s`; codes of steps up to `after` were used."""
     current = int(at_s // STEP_S)
     generator = pyotp.HOTP(secret)
     code_bytes = code.replace(" ", "").encode()

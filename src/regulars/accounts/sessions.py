@@ -24,7 +24,7 @@ async def start_session(tx: Tx, user_id: UUID, *, is_remembered: bool, address: 
         last_seen_at=tx.now,
         idle=model.IDLE_MAX_REMEMBERED if is_remembered else model.IDLE_MAX,
         ends_at=tx.now + model.SESSION_AGE_MAX,
-        confirmed_at=tx.now,
+        password_confirmed_at=tx.now,
         address=address or None,
         agent=agent[: model.AGENT_CHARACTERS_MAX] or None,
     )
@@ -63,15 +63,15 @@ class SessionStore:
 
     async def identify(self, token: str) -> User | None:
         async with self._database.reading() as tx:
-            session_and_person = await queries.find_session(tx, model.hash_token(token))
-            if session_and_person is None:
+            session_and_account = await queries.find_session(tx, model.hash_token(token))
+            if session_and_account is None:
                 return None
-            session, person = session_and_person
-            if person.disabled_at is not None or not session.is_alive(tx.now):
+            session, account = session_and_account
+            if account.disabled_at is not None or not session.is_alive(tx.now):
                 return None
             if tx.now - session.last_seen_at >= model.LAST_SEEN_WRITTEN_EVERY:
                 await queries.update_last_seen(tx, session.id, tx.now)
-        return User(person.id, person.email, person.name, person.locale, session.id, session.confirmed_at)
+        return User(account.id, account.email, account.name, account.locale, session.id, session.password_confirmed_at)
 
     async def find_organization(self, user: User, slug: str) -> VisitedOrganization | None:
         async with self._database.reading() as tx:

@@ -22,10 +22,10 @@ _log = log.get(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PasswordCheck:
-    """`stored` is the matching password, or None if it was wrong. `attempt` counts as failed until it is uncounted."""
+    """`matched` is the stored password, or None after a wrong one. `attempt` counts as failed until it is uncounted."""
 
     attempt: Attempt
-    stored: queries.StoredPassword | None
+    matched: queries.StoredPassword | None
 
 
 def digest_of(stored: queries.StoredPassword) -> str:
@@ -83,7 +83,7 @@ async def confirm_password(
 ) -> bool:
     """Return whether the password is right. Earlier failures stay counted: they may be guesses of codes."""
     check = await check_password(database, passwords, email=email, password=password, address=address)
-    if check.stored is None:
+    if check.matched is None:
         return False
     async with database.transaction() as tx:
         await attempts.uncount(tx, check.attempt)
@@ -104,13 +104,13 @@ async def record_failure(database: Database, email: str, address: str) -> None:
     """
     actor = Actor(None, NOT_SIGNED_IN, address or None)
     async with database.transaction() as tx:
-        person = await queries.find_person_by_email(tx, email)
+        account = await queries.find_account_by_email(tx, email)
         is_first = await attempts.is_first_failure(tx, email)
-        memberships = await queries.find_memberships(tx, person.id if person else new_uuid())
-        if person is None:
+        memberships = await queries.find_memberships(tx, account.id if account else new_uuid())
+        if account is None:
             _log.warning("accounts.sign_in_failed", address=address, is_known=False)
         if not is_first:
             return
-        async with tx.connection.transaction(force_rollback=person is None):
-            for organization_id in [each.organization_id for each in memberships] if person else [new_uuid()]:
+        async with tx.connection.transaction(force_rollback=account is None):
+            for organization_id in [each.organization_id for each in memberships] if account else [new_uuid()]:
                 await record(tx, organization_id, actor, "session.sign_in_failed", email)

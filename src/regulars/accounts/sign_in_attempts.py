@@ -26,7 +26,7 @@ _IPV6_NETWORK_BITS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt counts as failed until it is uncounted; `left` more may fail after it. `subjects` names its
+    """An attempt to sign in. It counts as failed until it is uncounted; `left` more may fail. `subjects` names its
     counters."""
 
     email: str
@@ -36,7 +36,7 @@ class Attempt:
 
 
 def network_of(address: str) -> str:
-    """Return what is limited: an IPv4 address, or an IPv6 network, because a provider gives one to each customer."""
+    """Return the network to limit: an IPv4 address, or an IPv6 network, of which a provider gives each customer one."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -74,7 +74,7 @@ async def uncount(tx: Tx, attempt: Attempt) -> None:
         await tx.execute("UPDATE sign_in_failures SET count = greatest(count - 1, 0) WHERE subject = %s", (subject,))
 
 
-async def succeed(tx: Tx, attempt: Attempt) -> None:
+async def record_success(tx: Tx, attempt: Attempt) -> None:
     """Remember the network of a complete sign-in, or of a right password and code, and delete its failures."""
     await uncount(tx, attempt)
     await tx.execute("DELETE FROM sign_in_failures WHERE subject = %s", (_pair_name(attempt.email, attempt.network),))
@@ -87,7 +87,7 @@ async def succeed(tx: Tx, attempt: Attempt) -> None:
 
 async def is_first_failure(tx: Tx, email: str) -> bool:
     """Count a failure of the account; return whether it is the first in fifteen minutes."""
-    count, _until = await _add_failure(tx, f"told {email}")  # a stored prefix: it must not change
+    count, _until = await _add_failure(tx, f"told {email}")  # the prefix of a stored counter: it must not change
     return count == 1
 
 

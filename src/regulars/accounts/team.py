@@ -13,7 +13,7 @@ from regulars.accounts.errors import (
     OwnersOnly,
     ResetByOperatorOnly,
 )
-from regulars.accounts.links import Link, Purpose, end_links_of_member, make_link, withdraw
+from regulars.accounts.links import Link, Purpose, end_link, end_links_of_member, make_link
 from regulars.accounts.model import Member
 from regulars.kit.db import Tx
 from regulars.web.access import Action, Role, may
@@ -45,9 +45,9 @@ async def invite(tx: Tx, organization_id: UUID, *, email: str, role: Role, by: A
 
 
 async def withdraw_link(tx: Tx, organization_id: UUID, link_id: UUID, *, by: Actor) -> None:
-    withdrawn = await withdraw(tx, organization_id, link_id)
-    if withdrawn is not None:
-        purpose, email = withdrawn
+    ended = await end_link(tx, organization_id, link_id)
+    if ended is not None:
+        purpose, email = ended
         await record(tx, organization_id, by, "member.link_withdraw", email, before={"link": purpose.value})
 
 

@@ -7,7 +7,7 @@ from regulars.accounts import queries, second_factor, sessions, team
 from regulars.accounts.audit.log import OPERATOR, Actor, record
 from regulars.accounts.errors import AlreadyMember, NoSuchUser
 from regulars.accounts.links import Purpose, end_links_of_user, end_password_links, make_link
-from regulars.accounts.model import Membership, Person
+from regulars.accounts.model import Account, Membership
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.kit.vault import AnyVault
@@ -19,19 +19,19 @@ from regulars.web.access import Role
 class UserListing:
     """A user, and one of their organizations."""
 
-    person: Person
+    account: Account
     organization: str | None
     slug: str | None
     role: str | None
 
 
-async def create_person(tx: Tx, *, email: str, name: str, password_hash: str | None = None) -> Person:
+async def create_account(tx: Tx, *, email: str, name: str, password_hash: str | None = None) -> Account:
     """Create a user, or return the one that has this address already."""
     await queries.insert_user_if_new(tx, identifier=new_uuid(), email=email, name=name, password_hash=password_hash)
-    person = await queries.find_person_by_email(tx, email)
-    if person is None:
+    account = await queries.find_account_by_email(tx, email)
+    if account is None:
         raise LookupError(f"The user {email} vanished while being created.")
-    return person
+    return account
 
 
 async def join(tx: Tx, organization_id: UUID, organization_name: str, user_id: UUID, role: Role) -> None:
@@ -48,20 +48,20 @@ async def has_users(tx: Tx) -> bool:
     return await queries.has_users(tx)
 
 
-async def find_person(tx: Tx, user_id: UUID) -> Person:
-    person = await queries.find_person(tx, user_id)
-    if person is None:
+async def find_account(tx: Tx, user_id: UUID) -> Account:
+    account = await queries.find_account(tx, user_id)
+    if account is None:
         raise NoSuchUser(str(user_id))
-    return person
+    return account
 
 
 async def change_password(tx: Tx, by: Actor, user_id: UUID, *, password_hash: str, session_id: UUID) -> int:
     """Change the password and end all other sessions; return how many ended."""
-    person = await find_person(tx, user_id)
+    account = await find_account(tx, user_id)
     await queries.set_password(tx, user_id, password_hash)
-    await end_password_links(tx, person.email)
+    await end_password_links(tx, account.email)
     ended = await sessions.end_sessions(tx, user_id, except_id=session_id)
-    await _record_in_all_organizations(tx, by, person, "password.change")
+    await _record_in_all_organizations(tx, by, account, "password.change")
     return ended
 
 
@@ -69,19 +69,19 @@ async def enable_second_factor(
     tx: Tx, vault: AnyVault, by: Actor, user_id: UUID, *, secret: str, code: str
 ) -> list[str]:
     codes = await second_factor.enable(tx, vault, user_id, secret=secret, code=code)
-    await _record_in_all_organizations(tx, by, await find_person(tx, user_id), "second_factor.enable")
+    await _record_in_all_organizations(tx, by, await find_account(tx, user_id), "second_factor.enable")
     return codes
 
 
 async def renew_recovery_codes(tx: Tx, by: Actor, user_id: UUID) -> list[str]:
     codes = await second_factor.renew_recovery_codes(tx, user_id)
-    await _record_in_all_organizations(tx, by, await find_person(tx, user_id), "second_factor.new_recovery_codes")
+    await _record_in_all_organizations(tx, by, await find_account(tx, user_id), "second_factor.new_recovery_codes")
     return codes
 
 
 async def disable_second_factor(tx: Tx, by: Actor, user_id: UUID) -> None:
     await second_factor.disable(tx, user_id)
-    await _record_in_all_organizations(tx, by, await find_person(tx, user_id), "second_factor.disable")
+    await _record_in_all_organizations(tx, by, await find_account(tx, user_id), "second_factor.disable")
 
 
 async def invite_user(tx: Tx, email: str, *, organization_id: UUID, role: Role) -> str:
@@ -100,56 +100,56 @@ async def reset_user(tx: Tx, email: str, *, without_second_factor: bool) -> str:
     Without the second factor the password is deleted too: another person who controls the account could otherwise sign
     in and set up a second factor again before the link is used.
     """
-    person = await _find_by_email(tx, email)
+    account = await _find_by_email(tx, email)
     if without_second_factor:
-        await disable_second_factor(tx, OPERATOR, person.id)
-        await queries.set_password(tx, person.id, None)
+        await disable_second_factor(tx, OPERATOR, account.id)
+        await queries.set_password(tx, account.id, None)
     # Sessions are ended after the password is changed: a sign-in that checked the old password has committed its
     # session by now, or will be refused.
-    await sessions.end_sessions(tx, person.id)
+    await sessions.end_sessions(tx, account.id)
     return await password_link_by_operator(tx, email)
 
 
 async def password_link_by_operator(tx: Tx, email: str) -> str:
     """Return the token of a link for a new password of any user, whatever their role and organizations."""
-    person = await queries.find_person_by_email(tx, email)
-    if person is not None:
-        await _record_in_all_organizations(tx, OPERATOR, person, "member.password_link")
+    account = await queries.find_account_by_email(tx, email)
+    if account is not None:
+        await _record_in_all_organizations(tx, OPERATOR, account, "member.password_link")
     return await make_link(tx, Purpose.PASSWORD, email=email)
 
 
 async def list_users(tx: Tx) -> list[UserListing]:
-    return [UserListing(*row) for row in await queries.list_people(tx)]
+    return [UserListing(*row) for row in await queries.list_accounts(tx)]
 
 
 async def disable_user(tx: Tx, email: str) -> None:
     """End all sessions and links of a user and refuse new ones; the account stays, for the audit log."""
-    person = await _find_by_email(tx, email)
-    await queries.set_disabled(tx, person.id, tx.now)
-    await sessions.end_sessions(tx, person.id)
-    await end_links_of_user(tx, user_id=person.id, email=person.email)
-    await _record_in_all_organizations(tx, OPERATOR, person, "user.disable")
+    account = await _find_by_email(tx, email)
+    await queries.set_disabled(tx, account.id, tx.now)
+    await sessions.end_sessions(tx, account.id)
+    await end_links_of_user(tx, user_id=account.id, email=account.email)
+    await _record_in_all_organizations(tx, OPERATOR, account, "user.disable")
 
 
 async def enable_user(tx: Tx, email: str) -> None:
-    person = await _find_by_email(tx, email)
-    await queries.set_disabled(tx, person.id, None)
-    await _record_in_all_organizations(tx, OPERATOR, person, "user.enable")
+    account = await _find_by_email(tx, email)
+    await queries.set_disabled(tx, account.id, None)
+    await _record_in_all_organizations(tx, OPERATOR, account, "user.enable")
 
 
 async def set_role(tx: Tx, email: str, role: Role, *, organization_id: UUID) -> None:
-    person = await _find_by_email(tx, email)
-    await team.change_role(tx, organization_id, person.id, role, by=OPERATOR, by_role=None)
+    account = await _find_by_email(tx, email)
+    await team.change_role(tx, organization_id, account.id, role, by=OPERATOR, by_role=None)
 
 
-async def _find_by_email(tx: Tx, email: str) -> Person:
-    person = await queries.find_person_by_email(tx, email)
-    if person is None:
+async def _find_by_email(tx: Tx, email: str) -> Account:
+    account = await queries.find_account_by_email(tx, email)
+    if account is None:
         raise NoSuchUser(email)
-    return person
+    return account
 
 
-async def _record_in_all_organizations(tx: Tx, by: Actor, person: Person, act: str) -> None:
+async def _record_in_all_organizations(tx: Tx, by: Actor, account: Account, act: str) -> None:
     """Record an act in the audit logs of all organizations of the user: the account belongs to each of them."""
-    for membership in await queries.find_memberships(tx, person.id):
-        await record(tx, membership.organization_id, by, act, person.email)
+    for membership in await queries.find_memberships(tx, account.id):
+        await record(tx, membership.organization_id, by, act, account.email)

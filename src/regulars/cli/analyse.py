@@ -119,7 +119,7 @@ async def _query_segment_sales(pool: Database, settings: Settings, scope: Scope,
     question = questions.SalesQuestion(
         period=scope.days,
         by=by.value if by is not By.CURRENCY else "month",  # type: ignore[arg-type]  # hours are refused above
-        store_ids=scope.of_stores,
+        store_ids=scope.store_id_tuple,
     )
     async with running(settings) as analysis:
         answer = await analysis.answer(scope.organization_id, scope.members, question, deadline_s=DEADLINE_S)

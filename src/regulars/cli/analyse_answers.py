@@ -69,14 +69,14 @@ def customers(
         question: questions.QuestionOf[Any]
         match by:
             case CustomersBy.COHORT:
-                question = questions.CohortsQuestion(period=scope.days, store_ids=scope.of_stores)
+                question = questions.CohortsQuestion(period=scope.days, store_ids=scope.store_id_tuple)
                 return _cohort_table(await _query_analysis(pool, settings, scope, question))
             case CustomersBy.RFM:
-                question = questions.RfmQuestion(currency=currency_code, store_ids=scope.of_stores)
+                question = questions.RfmQuestion(currency=currency_code, store_ids=scope.store_id_tuple)
                 return _rfm_table(await _query_analysis(pool, settings, scope, question))
             case _:
                 bucket = _BUCKETS[by]
-                question = questions.CustomersQuestion(period=scope.days, by=bucket, store_ids=scope.of_stores)
+                question = questions.CustomersQuestion(period=scope.days, by=bucket, store_ids=scope.store_id_tuple)
                 return _customer_table(await _query_analysis(pool, settings, scope, question), bucket)
 
     run_on_pool(work).print(as_json=as_json, as_csv=as_csv)
@@ -104,7 +104,7 @@ def products(
     async def work(pool: Database, settings: Settings) -> PrintedTable:
         scope = await find_scope(pool, organization, first, last, segment=segment, stores=store)
         question = questions.ProductsQuestion(
-            period=scope.days, currency=currency_code, by=key, filters=filters, store_ids=scope.of_stores
+            period=scope.days, currency=currency_code, by=key, filters=filters, store_ids=scope.store_id_tuple
         )
         answer = await _query_analysis(pool, settings, scope, question)
         async with pool.reading() as tx:

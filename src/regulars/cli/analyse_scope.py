@@ -47,11 +47,11 @@ class Scope:
     organization_id: UUID
     period: Period
     store_ids: Sequence[UUID] | None
-    # None: all sales, also those without a customer.
+    # None selects all sales, also those without a customer.
     members: SegmentQuery | None
 
     @property
-    def of_stores(self) -> tuple[UUID, ...] | None:
+    def store_id_tuple(self) -> tuple[UUID, ...] | None:
         return None if self.store_ids is None else tuple(self.store_ids)
 
     @property

@@ -25,7 +25,7 @@ def analysis(
     engine = importlib.import_module("regulars.segments.analysis.engine.server")
     with database.opened(settings) as url, in_use.shared_lock(url) as registration:
         database.check_schema(url, ProcessRole.SERVER)
-        registration.publish_key_fingerprint(vault.of(vault.with_key(settings, may_make=False)).fingerprint)
+        registration.publish_key_fingerprint(vault.of(vault.with_key(settings, may_create_key=False)).fingerprint)
         try:
             engine.run(settings, url, path=socket or socket_path(settings), lifeline=lifeline)
         except PermissionError as error:

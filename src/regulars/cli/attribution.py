@@ -81,6 +81,7 @@ def recompute(organization: OfOrganization, as_json: AsJson = False) -> None:
 
 
 async def _load(tx: Tx, organization_id: UUID, first: date, last: date, by: GroupBy) -> PrintedTable:
+    """Load the credits by month, or by origin: the campaign or journey that sent the credited texts."""
     rows: list[dict[str, Any]]
     month_sums = await read_sums_by_month(tx, organization_id, first=first, last=last)
     if by is GroupBy.MONTH:

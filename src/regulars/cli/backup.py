@@ -84,21 +84,21 @@ def restore(
             raise CommandError(f"The file {path} does not exist.", code=ExitCode.USAGE)
     loaded = settings.load()
     with (
-        serve_lock.held(loaded),
+        serve_lock.hold(loaded),
         database.opened(loaded, may_create=True) as url,
         database.connected(url) as connection,
         in_use.exclusive(connection),
     ):
-        empties = _has_tables(url)
-        if empties and connection.execute(IS_CLUSTER).fetchone() == (True,):
+        replaces = _has_tables(url)
+        if replaces and connection.execute(IS_CLUSTER).fetchone() == (True,):
             raise CommandError(
                 "The database is a cluster (Citus), whose tables a restore cannot replace; restore into an empty"
                 " database and name that one in DATABASE_URL."
             )
-        if empties and _has_data(url) and not force:
+        if replaces and _has_data(url) and not force:
             raise CommandError("The database holds data; add --force to replace all of it with the backup.")
-        changes = restore_replay.gather(loaded, connection, erasures or (), revokes_all_keys=revoke_keys)
-        _run_restore(file, url, empties=empties, last_statements=restore_replay.statements(changes))
+        changes = restore_replay.collect_changes(loaded, connection, erasures or (), revokes_all_keys=revoke_keys)
+        _run_restore(file, url, replaces=replaces, last_statements=restore_replay.make_statements(changes))
         has_held_texts = restore_replay.end_all_access(url, changes)
         if loaded.is_embedded:
             migrate.migrate(url)
@@ -131,11 +131,11 @@ def _print_keys(keys: list[str], changes: restore_replay.AccessChanges) -> None:
 
 def _exclude_citus(folder: Path) -> list[str]:
     """Leave the extensions of a Citus cluster out, so that any PostgreSQL can restore the file."""
-    has_option = (programs.major(folder) or 0) >= EXCLUDE_EXTENSION_SINCE
+    has_option = (programs.find_major_version(folder) or 0) >= EXCLUDE_EXTENSION_SINCE
     return ["--exclude-extension=citus*"] if has_option else []
 
 
-def _run_restore(file: Path, url: str, *, empties: bool, last_statements: bytes) -> None:
+def _run_restore(file: Path, url: str, *, replaces: bool, last_statements: bytes) -> None:
     """Run pg_restore, which turns the backup into statements, and psql, which runs them in one transaction.
     `last_statements` has further statements of that transaction."""
     with (
@@ -157,7 +157,7 @@ def _run_restore(file: Path, url: str, *, empties: bool, last_statements: bytes)
                 raise CommandError("The programs of the restore could not be connected.")
             # psql may fail and close its end; its exit code and stderr are read below.
             with contextlib.suppress(BrokenPipeError):
-                _copy_statements(reader.stdout, writer.stdin, empties=empties, is_old_server=target.is_old_server)
+                _copy_statements(reader.stdout, writer.stdin, replaces=replaces, is_old_server=target.is_old_server)
             # After a failure, pg_restore must not wait for us to read its remaining output.
             reader.stdout.close()
             reader_code = reader.wait()
@@ -171,9 +171,9 @@ def _run_restore(file: Path, url: str, *, empties: bool, last_statements: bytes)
             raise CommandError(f"The restore changed nothing: {reason}")
 
 
-def _copy_statements(source: IO[bytes], target: IO[bytes], *, empties: bool, is_old_server: bool) -> None:
+def _copy_statements(source: IO[bytes], target: IO[bytes], *, replaces: bool, is_old_server: bool) -> None:
     target.write(BEGIN)
-    if empties:
+    if replaces:
         target.write(EMPTY_THE_DATABASE)
     for _ in range(HEADER_LINES_MAX):
         line = source.readline()

@@ -48,6 +48,7 @@ LIST_MAX: Final = 1_000
 RECIPIENTS_MAX: Final = 100_000
 # Lists of recipients start after this profile id.
 _FIRST_PROFILE_ID: Final = UUID(int=0)
+# `open_at` is when the text may be queued, `fed_at` when it was queued.
 RECIPIENT_COLUMNS: Final = (("CUSTOMER", "profile_id"), "variant", "outcome", "reason", "open_at", "fed_at")
 ExpectedRecipients = Annotated[
     int, typer.Option("--recipients", min=0, help="How many recipients you expect; more than the margin pauses it.")
@@ -66,6 +67,7 @@ async def _find_all(context: CommandContext) -> list[dict[str, Any]]:
 
 
 def _decode(row: CampaignRow) -> dict[str, Any]:
+    """Decode the confirmed cost, and the question about higher numbers that a paused campaign asks."""
     question = None if row.question is None else msgspec.to_builtins(read_question(row))
     return {"confirmed_cost": read_cost(row.confirmed_cost), "question": question}
 
@@ -309,7 +311,7 @@ def recipients(
 def _recipient_as_data(row: RecipientRow) -> dict[str, Any]:
     return {
         "profile_id": ids.PROFILE.encode(row.profile_id),
-        "variant": row.arm if row.arm > HELD_OUT_ARM else None,
+        "variant": row.arm if row.arm > HELD_OUT_ARM else None,  # variants are numbered from 1
         "reason": row.reason or None,
         **pick(row, "outcome", "open_at", "fed_at"),
     }

@@ -9,7 +9,8 @@ from regulars.cli.output import print_outcome, print_rows
 
 
 def estimate_as_data(estimate: Estimate) -> dict[str, Any]:
-    """Return the estimate as data for JSON. Costs and parts are computed from a sample of the customers."""
+    """Return the estimate as data for JSON. Costs and parts are computed from a sample of the customers. `spread`
+    counts the texts by their number of SMS parts; `forcing` has the characters that force Unicode."""
     return {
         "customers": estimate.counts.total,
         "may_be_texted": estimate.counts.split.may_be_texted,

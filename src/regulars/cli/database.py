@@ -33,7 +33,7 @@ def opened(settings: Settings, *, may_create: bool = False, allows_any_pooler: b
     empty database there and hide the mistake.
     """
     # The encryption key is loaded when the first encrypted secret is read: most commands read none.
-    organization_secret.unlock_with(lambda: vault.of(vault.with_key(settings, may_make=False)))
+    organization_secret.set_vault_finder(lambda: vault.of(vault.with_key(settings, may_create_key=False)))
     set_link_url(settings.link_url)
     if settings.database_url is None:
         if not may_create and not embedded.exists(settings.data_dir):
@@ -155,10 +155,10 @@ def with_secret_key(settings: Settings, url: str) -> Settings:
             # If the database already stores a fingerprint, a new key would be the wrong one, so none is made.
             stored = vault.read_fingerprint(connection)
             if settings.is_embedded and settings.secret_key is None:
-                vault.take_over_new_key(settings.data_dir, stored)
-            complete = vault.with_key(settings, may_make=stored is None)
+                vault.finish_key_rotation(settings.data_dir, stored)
+            complete = vault.with_key(settings, may_create_key=stored is None)
             opened_vault = vault.of(complete)
-            vault.register(connection, opened_vault)
+            vault.register_key(connection, opened_vault)
             if opened_vault.fingerprint is not None:
                 sealing.write_sealed(connection, opened_vault)
     except vault.VaultError as error:
@@ -175,7 +175,7 @@ def describe_missing_key(settings: Settings, connection: psycopg.Connection[Any]
     has_table = connection.execute("SELECT to_regclass('vault_key') IS NOT NULL").fetchone() == (True,)
     needed = vault.read_fingerprint(connection) if has_table else None
     try:
-        own_fingerprint = vault.of(vault.with_key(settings, may_make=False)).fingerprint
+        own_fingerprint = vault.of(vault.with_key(settings, may_create_key=False)).fingerprint
     except vault.VaultError as error:
         return str(error)
     if needed is None or needed == own_fingerprint:

@@ -23,7 +23,7 @@ AVersion = Annotated[int | None, typer.Option(min=1, help="Number of an earlier 
 
 
 class DefinitionFault(Protocol):
-    """One error in a definition."""
+    """One error in a definition; `place` is the path of the wrong part."""
 
     @property
     def place(self) -> str: ...

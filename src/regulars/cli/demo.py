@@ -81,7 +81,7 @@ async def _find_or_create(connection: manage.Connection, name: str) -> Organizat
 
 
 class _ProgressBars:
-    """A bar for each phase of the load; phases of unknown length get theirs with their first items."""
+    """A bar for each phase of the load; a phase of unknown length gets its bar with its first items."""
 
     def __init__(self, progress: Progress, totals: dict[str, int]) -> None:
         self._progress = progress

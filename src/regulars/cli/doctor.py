@@ -23,7 +23,7 @@ from regulars.cli.output import CommandError, ExitCode, format_count, out, print
 from regulars.cli.runner import AsJson, run_on_pool
 from regulars.consent import figures
 from regulars.kit import cluster, db_checks, migrate, releases, vault
-from regulars.kit.db import LOOKING_UP_MAX, RECORDING_MAX, URGENT_MAX, Database, Tx
+from regulars.kit.db import KEY_READS_MAX, RECORDING_MAX, URGENT_READS_MAX, Database, Tx
 from regulars.kit.db_checks import FIX, Pooling, find_pooling
 from regulars.kit.migrate import MigrationError
 from regulars.kit.releases import OutdatedReleaseError, ProcessRole
@@ -40,9 +40,9 @@ DISK_FREE_BYTES_MIN: Final = 1024**3
 CLOCK_DIFFERENCE_S_MAX: Final = 5.0
 # Nodes of a cluster use their own clocks for the age of sales and the order of consents.
 NODE_CLOCK_DIFFERENCE_S_MAX: Final = 0.5
-# The connections of one server process in addition to its pool: those for recording and look-ups, and one for
+# The connections of one server process in addition to its pool: those for recording and for reads by key, and one for
 # notifications. The worker, the analysis process and the lock count as one more server process; together they use less.
-CONNECTIONS_BESIDE_POOL: Final = RECORDING_MAX + LOOKING_UP_MAX + URGENT_MAX + 1
+CONNECTIONS_BESIDE_POOL: Final = RECORDING_MAX + KEY_READS_MAX + URGENT_READS_MAX + 1
 # A recount waits while a worker locks the totals of sales, which takes as long as a batch.
 RECOUNT_TRIES_MAX: Final = 40
 RECOUNT_RETRY_S: Final = 0.25
@@ -228,7 +228,7 @@ def _check_secret_key(settings: Settings, connection: psycopg.Connection[Any]) -
     fingerprint = vault.read_fingerprint(connection) if has_table else None
     is_file = settings.secret_key is None and settings.is_embedded
     try:
-        own_fingerprint = vault.of(vault.with_key(settings, may_make=False)).fingerprint
+        own_fingerprint = vault.of(vault.with_key(settings, may_create_key=False)).fingerprint
     except vault.VaultError as error:
         return Finding(name="secret key", ok=False, found=str(error))
     if fingerprint is None and own_fingerprint is None:

@@ -154,7 +154,7 @@ async def _import_rows(
             organization_id=organization.id,
             secret=secret_and_country.secret,
             default_country=secret_and_country.default_country or loaded.default_country,
-            tolerance=timedelta(seconds=loaded.occurred_at_tolerance_s),
+            tolerance=timedelta(seconds=loaded.occurred_at_tolerance_s),  # a sale may be this far in the future
         )
         with _progress(f"{kind.value} (dry run)" if dry_run else kind.value, stream) as on_progress:
             report = await run_import(

@@ -26,6 +26,7 @@ from regulars.kit.keyset import PageRequest
 app = typer.Typer(no_args_is_help=True)
 
 LIST_MAX: Final = 1_000
+# `by` is the id of the sale or consent that started the run.
 RUN_COLUMNS: Final = (
     *("id", ("CUSTOMER", "profile_id"), "by", "state", "step", "waits_for", "due_at"),
     ("OUTCOME", lambda run: run["outcome"] or run["reason"]),

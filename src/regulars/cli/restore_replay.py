@@ -39,12 +39,12 @@ COPY known_erasures (organization_id, profile_id, number_hashes, erased_at, is_c
 # ON CONFLICT: a backup that was taken while an earlier restore was unfinished contains erasures to replay itself.
 BEGIN_KEYS: Final = b"""\\.
 INSERT INTO erasures_to_replay SELECT * FROM known_erasures ON CONFLICT DO NOTHING;
-CREATE TEMPORARY TABLE known_keys (id uuid, is_every boolean) ON COMMIT DROP;
-COPY known_keys (id, is_every) FROM stdin;
+CREATE TEMPORARY TABLE known_keys (id uuid, revokes_all boolean) ON COMMIT DROP;
+COPY known_keys (id, revokes_all) FROM stdin;
 """
 STORE_MARKER: Final = b"""\\.
 INSERT INTO restore_marker (restored_at, revoked_keys, revokes_all_keys)
-SELECT now(), coalesce(array_agg(id) FILTER (WHERE id IS NOT NULL), '{}'), bool_or(is_every) FROM known_keys
+SELECT now(), coalesce(array_agg(id) FILTER (WHERE id IS NOT NULL), '{}'), bool_or(revokes_all) FROM known_keys
 ON CONFLICT (only_one) DO UPDATE SET restored_at = excluded.restored_at,
     revoked_keys = restore_marker.revoked_keys || excluded.revoked_keys,
     revokes_all_keys = restore_marker.revokes_all_keys OR excluded.revokes_all_keys;
@@ -59,12 +59,13 @@ _log = log.get(__name__)
 class AccessChanges:
     """Erasures of customers and revocations of API keys, to repeat on the restored database."""
 
+    # `is_certain` says that an erasure completed, as far as its log shows.
     erasures: Sequence[Erasure]
     revoked_keys: Sequence[UUID]
     revokes_all_keys: bool
 
 
-def gather(
+def collect_changes(
     settings: Settings, connection: psycopg.Connection[Any], files: Iterable[Path], *, revokes_all_keys: bool
 ) -> AccessChanges:
     """Collect the changes from the database that will be replaced, and from the erasure logs of all nodes."""
@@ -79,7 +80,7 @@ def gather(
     )
 
 
-def statements(changes: AccessChanges) -> bytes:
+def make_statements(changes: AccessChanges) -> bytes:
     """Return SQL that stores the changes and the marker, for the end of the transaction that restores the backup."""
     erasures = [
         f"{erasure.organization_id}\t{erasure.profile_id}\t{_format_array(erasure.number_hashes)}"

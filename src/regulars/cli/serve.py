@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 import uvloop
 
-from regulars.accounts.link_use import offer_first_owner
+from regulars.accounts.link_use import make_first_owner_link
 from regulars.accounts.links import LINK_PATH
 from regulars.cli import database
 from regulars.cli.output import CommandError, out
@@ -69,7 +69,7 @@ def serve(
     )
     log.configure(settings)
     with (
-        serve_lock.held(settings),
+        serve_lock.hold(settings),
         database.opened(settings, may_create=True) as url,
         in_use.shared_lock(url) as registration,
         _listening_socket(settings) as listening,
@@ -81,7 +81,7 @@ def serve(
         database.finish_restore(url)
         _check_erasure_log(settings)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
-        metrics.PROCESS.share(server_process.metrics_folder(settings), process_name="0")
+        metrics.PROCESS_METRICS.publish_to(server_process.metrics_folder(settings), process_name="0")
         is_started = _run(_serve_all(settings, listening, with_worker=not no_worker, embedded_folder=embedded_folder))
     if not is_started:
         raise CommandError("The server could not start; the log above says why.")
@@ -101,7 +101,7 @@ def serve_process(
     log.configure(settings)
     with database.opened(settings) as url:
         database.check_schema(url, ProcessRole.SERVER)
-        metrics.PROCESS.share(server_process.metrics_folder(settings), process_name=str(slot))
+        metrics.PROCESS_METRICS.publish_to(server_process.metrics_folder(settings), process_name=str(slot))
         settings = dataclasses.replace(database.with_secret_key(settings, url), database_url=url)
 
         async def run() -> bool:
@@ -134,6 +134,7 @@ async def _serve_all(
     lifeline = Lifeline()
     children = [_worker_child(lifeline)] if with_worker else []
     if settings.workers > 1:
+        # All server processes count the requests of an API key in this memory.
         shared = new_block()
         children += [_server_child(settings, slot, listening, lifeline, shared) for slot in range(settings.workers)]
         started.set()
@@ -226,7 +227,7 @@ async def _announce(settings: Settings, started: asyncio.Event) -> None:
 
 async def _first_owner_token(settings: Settings) -> str | None:
     async with database.pool(settings.database_url or "") as opened, opened.transaction() as tx:
-        return await offer_first_owner(tx)
+        return await make_first_owner_link(tx)
 
 
 def _prepare_schema(settings: Settings, url: str, *, with_worker: bool) -> None:

@@ -111,18 +111,19 @@ def set_provider(
             simulation=model.Simulation(fails, loses, delay_ms),
         )
         name: model.ProviderName = "simulator"
-        sealed = texting.sealed
+        sealed_token = texting.sealed
         if provider == "twilio":
             name = "twilio"
             account = _merge_account(changed, account_sid, sender)
             changed = msgspec.structs.replace(changed, twilio=account)
             if parts_per_second is not None:
                 changed = with_rate(changed, account.sender, parts_per_second)
-            sealed = sealed if auth_token is None else seal_token(context.vault, context.organization_id, auth_token)
-            if sealed is None:
+            if auth_token is not None:
+                sealed_token = seal_token(context.vault, context.organization_id, auth_token)
+            if sealed_token is None:
                 raise CommandError("Twilio needs an auth token; set TWILIO_AUTH_TOKEN.", code=ExitCode.USAGE)
         after = await change_provider(
-            context.tx, context.organization_id, texting, provider=name, settings=changed, sealed=sealed
+            context.tx, context.organization_id, texting, provider=name, settings=changed, sealed=sealed_token
         )
         recorded = {"provider": after.provider, "brand": after.brand}
         await context.record("texts.provider", "texts", before={"provider": texting.provider}, after=recorded)

@@ -104,8 +104,8 @@ def _read_address(email: str) -> str:
 
 def _as_data(listing: users.UserListing) -> dict[str, Any]:
     return {
-        **pick(listing.person, "email", "name"),
+        **pick(listing.account, "email", "name"),
         **pick(listing, "organization", "role"),
-        "second_factor": listing.person.has_second_factor,
-        **pick(listing.person, "created_at", "disabled_at"),
+        "second_factor": listing.account.has_second_factor,
+        **pick(listing.account, "created_at", "disabled_at"),
     }

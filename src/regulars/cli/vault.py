@@ -9,7 +9,7 @@ from regulars.accounts.second_factor import reseal as reseal_factors
 from regulars.cli import database
 from regulars.cli.output import CommandError, ExitCode, err, format_count
 from regulars.kit import releases, settings
-from regulars.kit import vault as keys
+from regulars.kit import vault as vaults
 from regulars.kit.db import Tx
 from regulars.kit.settings import Settings
 from regulars.messaging.settings.store import reseal as reseal_credentials
@@ -70,43 +70,43 @@ def rotate(
     is_file = loaded.is_embedded and loaded.secret_key is None
     if is_file == (new_key is not None):
         raise CommandError(
-            f"The key is in {loaded.data_dir / keys.KEY_FILE_NAME}, and the new one will be too; leave out --new-key."
+            f"The key is in {loaded.data_dir / vaults.KEY_FILE_NAME}, and the new one will be too; leave out --new-key."
             if is_file
             else "Name a file with --new-key: it contains the new key, or gets one, for REGULARS_SECRET_KEY.",
             code=ExitCode.USAGE,
         )
     with (
-        serve_lock.held(loaded),
+        serve_lock.hold(loaded),
         database.ready(loaded) as url,
         database.connected(url) as connection,
         in_use.exclusive(connection),
     ):
         old = _load_vault(loaded, url)
-        new = keys.new_key_file(new_key or loaded.data_dir / keys.NEW_KEY_FILE_NAME)
+        new = vaults.new_key_file(new_key or loaded.data_dir / vaults.NEW_KEY_FILE_NAME)
         if new.fingerprint == old.fingerprint:
             raise CommandError(f"The file {new_key} contains the current key; name another one.", code=ExitCode.USAGE)
         count = database.transact(url, lambda tx: _reseal(tx, old, new))
         if is_file:
-            keys.take_over_new_key(loaded.data_dir, new.fingerprint)
+            vaults.finish_key_rotation(loaded.data_dir, new.fingerprint)
     err.print(f"Encrypted {format_count(count, 'secret')} with the key {new.fingerprint}.", markup=False)
-    old_key = f"{loaded.data_dir / keys.KEY_FILE_NAME}.{old.fingerprint}" if is_file else "the old one"
+    old_key = f"{loaded.data_dir / vaults.KEY_FILE_NAME}.{old.fingerprint}" if is_file else "the old one"
     if not is_file:
         err.print(f"Set REGULARS_SECRET_KEY to the content of {new_key} on every node, then start them.", markup=False)
     err.print(f"Copy the new key to a safe place. Older backups need {old_key}.", markup=False)
 
 
-async def _reseal(tx: Tx, old: keys.Vault, new: keys.Vault) -> int:
+async def _reseal(tx: Tx, old: vaults.Vault, new: vaults.Vault) -> int:
     # The fingerprint is replaced first, because that locks its row: a command that is about to seal a value waits for
     # this transaction, and a value that was sealed before is committed by now and sealed again with the others.
-    await keys.replace_fingerprint(tx.connection, new)
+    await vaults.replace_fingerprint(tx.connection, new)
     count = 0
     for reseal in (sealing.reseal, reseal_factors, reseal_credentials, reseal_webhooks):
         count += await reseal(tx, old, new)
     return count
 
 
-def _load_vault(loaded: Settings, url: str) -> keys.Vault:
-    vault = keys.of(database.with_secret_key(loaded, url))
-    if isinstance(vault, keys.NoVault):
+def _load_vault(loaded: Settings, url: str) -> vaults.Vault:
+    vault = vaults.of(database.with_secret_key(loaded, url))
+    if isinstance(vault, vaults.NoVault):
         raise CommandError("Set REGULARS_SECRET_KEY first: there is no key to encrypt with.", code=ExitCode.USAGE)
     return vault

@@ -131,6 +131,7 @@ def deliveries(
 
     async def work(context: CommandContext) -> list[Delivery]:
         if endpoint_id is not None:
+            # Raises an error if there is no such endpoint.
             await manage.lock_endpoint(context.tx, context.organization_id, endpoint_id)
         return await find.list_newest_deliveries(
             context.tx, context.organization_id, endpoint_id=endpoint_id, state=state_filter, limit=limit

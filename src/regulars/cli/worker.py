@@ -22,7 +22,7 @@ def worker(
     with database.opened(settings) as url, in_use.shared_lock(url) as registration:
         database.check_schema(url, ProcessRole.WORKER)
         # The server's `/metrics` includes the metrics of the worker with the same data folder.
-        metrics.PROCESS.share(server_process.metrics_folder(settings), process_name="worker")
+        metrics.PROCESS_METRICS.publish_to(server_process.metrics_folder(settings), process_name="worker")
         settings = database.with_secret_key(settings, url)
         registration.publish_key_fingerprint(vault.of(settings).fingerprint)
         database.finish_restore(url)

@@ -12,7 +12,7 @@ from typing import Final
 
 from regulars.catalog.model import AttributeType, Interpreted, day_of, fold_text, interpret
 from regulars.conditions.tree import Comparison, ValueComparison, When, Window
-from regulars.kit.clock import first_of_last
+from regulars.kit.clock import first_of_last_days
 
 _PRESENCE: Final[tuple[Comparison, ...]] = ("is_set", "is_not_set")
 _NUMBER: Final[tuple[Comparison, ...]] = ("at_least", "at_most", "between", "is", "is_not", "more", "less", *_PRESENCE)
@@ -95,7 +95,7 @@ def span_of_when(when: When, today: date) -> Span:
         case "between":
             return when.from_ or date.max, when.to or date.min, True
         case _:
-            return first_of_last(when.days or 1, today), today, when.comparison == "in_last_days"
+            return first_of_last_days(when.days or 1, today), today, when.comparison == "in_last_days"
 
 
 def days_of(window: Window | None, today: date) -> tuple[date, date]:
@@ -103,7 +103,7 @@ def days_of(window: Window | None, today: date) -> tuple[date, date]:
     if window is None:
         return date.min, date.max
     if window.last_days is not None:
-        return first_of_last(window.last_days, today), today
+        return first_of_last_days(window.last_days, today), today
     return window.from_ or date.min, window.to or date.max
 
 
@@ -197,7 +197,7 @@ def span_of(compared: ValueComparison, today: date, zone: tzinfo) -> Span:
         case "in_next_days":
             return today, last_of_next(compared.days, today), True
         case _:
-            return first_of_last(compared.days or 1, today), today, compared.comparison == "in_last_days"
+            return first_of_last_days(compared.days or 1, today), today, compared.comparison == "in_last_days"
 
 
 def _before(day: date) -> Span:

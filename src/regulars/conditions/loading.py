@@ -11,7 +11,7 @@ from regulars.conditions.comparisons import days_of
 from regulars.conditions.customers import Customer, CustomerConsent, CustomerSale, SaleLine, Text
 from regulars.consent.check import CheckItem, ConsentVerdict, check
 from regulars.consent.model import Reason, Status
-from regulars.kit.clock import first_of_last
+from regulars.kit.clock import first_of_last_days
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, ById
 from regulars.messaging.find import find_suppressed
@@ -186,7 +186,7 @@ async def _find_texts(
     today: date,
 ) -> dict[UUID, list[Text]]:
     days = [part.days for part in parts if isinstance(part, tree.Texts)]
-    since = _start_of(first_of_last(max(days), today)) if days and ids else None
+    since = _start_of(first_of_last_days(max(days), today)) if days and ids else None
     if since is None:
         return {}
     texts_by_customer: dict[UUID, list[Text]] = {}

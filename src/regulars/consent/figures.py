@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from regulars.consent.model import Status
-from regulars.kit.clock import monotonic, start_of_last
+from regulars.kit.clock import monotonic, start_of_last_days
 from regulars.kit.db import Database, Tx
 from regulars.work.queue import Due, Queue
 
@@ -148,7 +148,7 @@ async def count_figures(database: Database, organization_id: UUID) -> None:
         zone = ZoneInfo(time_zone)
         since = tx.now - timedelta(weeks=WEEKS)
         changes = await _count_changes(tx, organization_id, since=since, time_zone=time_zone)
-        stores = await _count_by_store(tx, organization_id, since=start_of_last(STORE_OPT_INS_DAYS, tx.now, zone))
+        stores = await _count_by_store(tx, organization_id, since=start_of_last_days(STORE_OPT_INS_DAYS, tx.now, zone))
         figures = _sum_counts(counts, stores, changes, zone)
         took_ms = int((monotonic() - started) * 1000)
         await _store_figures(

@@ -9,7 +9,7 @@ from regulars.consent.model import Status
 from regulars.consent.phone import read_if_number
 from regulars.consent.queries import SubscriptionRow
 from regulars.consent.subscription import Subscription, subscription_of
-from regulars.kit.changes import Since
+from regulars.kit.changes import ChangePosition
 from regulars.kit.db import Tx
 from regulars.kit.ids import SUBSCRIPTION
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
@@ -36,7 +36,7 @@ async def list_subscriptions(
     profile_id: UUID | None = None,
     status: Status | None = None,
     after: UUID | None = None,
-    since: Since | None = None,
+    since: ChangePosition | None = None,
     limit: int,
 ) -> list[Subscription]:
     """Subscriptions in the order of their creation, or of their last change.

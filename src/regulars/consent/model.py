@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
-from regulars.work.facts import AutomationState, freshness
+from regulars.work.facts import AutomationState, eligibility_of
 
 # How far the time that a caller states may lie in the future, because clocks differ.
 CLAIM_AHEAD_MAX = timedelta(minutes=5)
@@ -220,7 +220,7 @@ def opt_in_automation(outcome: Outcome, *, consented_at: datetime, now: datetime
     """Only a consent that subscribes a number starts automations, and only within seven days."""
     if outcome not in (Outcome.CREATED, Outcome.RESUBSCRIBED):
         return "not_applicable"
-    return freshness(consented_at, now=now)
+    return eligibility_of(consented_at, now=now)
 
 
 def _opt_out_time(event: OptOut, latest: datetime | None) -> datetime:

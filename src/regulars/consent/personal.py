@@ -87,7 +87,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     people.number_hashes = await find_number_hashes(tx, organization_id, people.subscription_ids)
 
 
-async def _erase_stragglers(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+async def _erase_late_rows(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     await erase_waiting_changes(tx, organization_id, profile_ids=people.profile_ids)
 
 
@@ -136,6 +136,6 @@ PERSONAL_DATA: Final = PersonalData(
         "consent_figures": "counts",
     },
     erase=_erase,
-    erase_stragglers=_erase_stragglers,
+    erase_late_rows=_erase_late_rows,
     exports={"consents": export_consents},
 )

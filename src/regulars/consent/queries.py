@@ -14,7 +14,7 @@ from psycopg.sql import SQL, Composable
 
 from regulars.consent.model import Proof, SubscriptionState
 from regulars.kit.arrays import Blobs
-from regulars.kit.changes import Since
+from regulars.kit.changes import ChangePosition
 from regulars.kit.db import Tx
 
 
@@ -168,7 +168,7 @@ async def list_subscriptions(
     profile_id: UUID | None = None,
     status: str | None = None,
     after: UUID | None = None,
-    since: Since | None = None,
+    since: ChangePosition | None = None,
     limit: int,
 ) -> list[SubscriptionRow]:
     """The subscriptions that pass the filters, in the order of their creation or of their last change."""

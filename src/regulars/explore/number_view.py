@@ -19,7 +19,7 @@ from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 ENTRIES_SHOWN: Final = 100
-# A page verifies the hash chain of a number only up to this length; the command line and the certificate verify any.
+# A page verifies a hash chain of up to this many ledger entries; the command line and the certificate verify any.
 ENTRIES_VERIFIED_MAX: Final = 2_000
 
 
@@ -62,6 +62,7 @@ async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, check
     answer = None
     if checked_at is not None:
         answer = await find_consent_at(tx, visit.organization_id, subscription.id, checked_at)
+    # The ledger entries that decide by what was recorded at that time and by what is known now, and the next entry.
     deciding_entries = [] if answer is None else [answer.recorded.entry, answer.known.entry, answer.next]
     known_since = min([subscription.created_at, *(entry.effective_at for entry in entries)])
     start = known_since if checked_at is None else min(known_since, checked_at)
@@ -88,7 +89,7 @@ def _order_changes(entries: list[LedgerEntry]) -> list[ConsentChange]:
     return [ConsentChange(entry.effective_at, entry.kind == Kind.OPT_IN) for entry in ordered]
 
 
-def read_moment(visit: Visit, text: str | None) -> datetime | None:
+def read_local_time(visit: Visit, text: str | None) -> datetime | None:
     """Parse an HTML field for date and time in the organization's time zone; None if it is invalid."""
     try:
         moment = datetime.fromisoformat(text or "")

@@ -90,7 +90,7 @@ class Reference:
     subjects: tuple[ReferenceSubject, ...]
     schemas: tuple[Schema, ...]
     # Code that verifies the signature of a webhook.
-    receivers: tuple[CodeSample, ...]
+    webhook_samples: tuple[CodeSample, ...]
 
 
 def search_reference(reference: Reference, search_text: str) -> Reference:
@@ -133,7 +133,7 @@ def read_reference(document: Mapping[str, Any]) -> Reference:
             Schema(f"schema-{name}", name, schema.get("description", ""), type_of(schema), fields_of(schema))
             for name, schema in sorted(document["components"]["schemas"].items())
         ),
-        receivers=load_samples(VERIFY_WEBHOOK, address=document["servers"][0]["url"]),
+        webhook_samples=load_samples(VERIFY_WEBHOOK, address=document["servers"][0]["url"]),
     )
 
 

@@ -79,7 +79,7 @@ async def _create_key(visit: Visit) -> Response:
         key, secret = await create_key(tx.connection, visit.organization_id, KEY_NAME)
         after = {"name": KEY_NAME, "permission": key.permission.value}
         await record(tx, visit.organization_id, actor_of(visit), "key.create", API_KEY.encode(key.id), after=after)
-    return redirect(visit, visit.url(PATH), reveal=secret)
+    return redirect(visit, visit.url(PATH), show_once=secret)
 
 
 async def _request_demo(visit: Visit) -> Response:
@@ -104,7 +104,7 @@ async def _request_demo(visit: Visit) -> Response:
                 tx, organization.id, actor_of(visit), "demo.ask", organization.name, after={"tickets": TICKETS}
             )
             memberships = await find_memberships(tx, visit.user.id)
-            slug = next(it.slug for it in memberships if it.organization_id == organization.id)
+            slug = next(each.slug for each in memberships if each.organization_id == organization.id)
     return redirect(visit, f"/o/{slug}{DEMO_PATH}")
 
 
@@ -113,7 +113,7 @@ async def _show_demo(visit: Visit) -> Response:
         run = await find_run(tx, visit.organization_id)
         counted_until = await behind_since(tx, visit.organization_id, at_least=timedelta(0))
         memberships = await find_memberships(tx, visit.user.id)
-    other_memberships = [it for it in memberships if it.organization_id != visit.organization_id]
+    other_memberships = [each for each in memberships if each.organization_id != visit.organization_id]
     if run is None:
         return render(visit, "first_run/no_demo.html")
     return render(
@@ -121,8 +121,8 @@ async def _show_demo(visit: Visit) -> Response:
         "first_run/demo.html",
         run=run,
         done=run.progress.get("tickets", 0),
-        # Waits only until the loaded tickets are counted. The demo's campaign keeps sending texts, so newer events
-        # always wait to be counted.
+        # The page waits only until the loaded tickets are counted. The demo's campaign keeps sending texts, so newer
+        # events always wait to be counted.
         is_counting=run.finished_at is not None and counted_until is not None and counted_until <= run.finished_at,
         other_organization=other_memberships[0] if other_memberships else None,
     )

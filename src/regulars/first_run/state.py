@@ -21,7 +21,7 @@ REQUESTS_SHOWN: Final = 5
 STEPS: Final = 4
 
 
-class Arrival(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request to the API and, if it was refused, the reason."""
 
     entry: RequestLogEntry
@@ -38,7 +38,7 @@ class FirstRunState:
     store: Store | None
     ticket: FirstTicket | None
     has_consent: bool
-    arrivals: list[Arrival]
+    requests: list[ReceivedRequest]
 
     @property
     def done(self) -> int:
@@ -58,8 +58,8 @@ async def read_state(tx: Tx, organization_id: UUID) -> FirstRunState:
         store=stores[0] if stores else None,
         ticket=await queries.find_first_ticket(tx, organization_id),
         has_consent=await queries.has_consent(tx, organization_id),
-        arrivals=[
-            Arrival(entry, reason_of(entry))
+        requests=[
+            ReceivedRequest(entry, reason_of(entry))
             for entry in await list_answers(tx, organization_id, PageRequest(REQUESTS_SHOWN))
         ],
     )

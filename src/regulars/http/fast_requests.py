@@ -27,7 +27,7 @@ from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, Headers
 from regulars.kit.ids import new_request_id
-from regulars.kit.metrics import PROCESS
+from regulars.kit.metrics import PROCESS_METRICS
 
 _JSON = b"application/json"
 
@@ -63,7 +63,7 @@ class FastRequests:
         self._rate_limiter = rate_limiter
         self._reads = reads
         self._writes = writes
-        self._metrics = {route.operation_id: PROCESS.route(f"{route.method} {route.path}") for route in routes}
+        self._metrics = {route.operation_id: PROCESS_METRICS.route(f"{route.method} {route.path}") for route in routes}
         # Running reads; the event loop itself has only weak references to tasks.
         self._read_tasks: set[asyncio.Task[None]] = set()
 

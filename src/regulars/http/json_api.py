@@ -38,7 +38,7 @@ from regulars.idempotency.model import read_key
 from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, Forbidden, Unauthorized, Unavailable
-from regulars.kit.metrics import PROCESS
+from regulars.kit.metrics import PROCESS_METRICS
 from regulars.kit.writable import describe_outage
 
 Authenticate = Callable[[bytes], Awaitable[Caller | None]]
@@ -66,8 +66,8 @@ class JsonApi:
         self._authenticate = authenticate
         self._rate_limiter = rate_limiter
         self._writes = writes
-        self._metrics = {route.operation_id: PROCESS.route(f"{route.method} {route.path}") for route in routes}
-        self._unrouted = PROCESS.route("unrouted")
+        self._metrics = {route.operation_id: PROCESS_METRICS.route(f"{route.method} {route.path}") for route in routes}
+        self._unrouted = PROCESS_METRICS.route("unrouted")
         self._bodies = Bodies(timeouts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

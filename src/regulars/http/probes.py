@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 from regulars.kit import migrate
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
-from regulars.kit.metrics import CONTENT_TYPE, PROCESS
+from regulars.kit.metrics import CONTENT_TYPE, PROCESS_METRICS
 from regulars.kit.releases import ProcessRole, find_refusal
 from regulars.kit.writable import Writability
 
@@ -34,7 +34,7 @@ async def _healthz(_request: Request) -> Response:
 
 
 async def _metrics(_request: Request) -> Response:
-    return Response(PROCESS.render(), media_type=CONTENT_TYPE)
+    return Response(PROCESS_METRICS.render(), media_type=CONTENT_TYPE)
 
 
 class Readiness:

@@ -17,7 +17,7 @@ from regulars.http.route import ApiResponse, LookUpRoute, ReadRoute, Request
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.coalesce import Coalescer, Overloaded
-from regulars.kit.db import CONNECTION_ERRORS, LOOKING_UP_MAX, Database
+from regulars.kit.db import CONNECTION_ERRORS, KEY_READS_MAX, Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
 from regulars.kit.writable import describe_outage
 
@@ -44,7 +44,7 @@ class Reads:
         self.database = database
         self._describe_outage = describe_outage
         self._looking_up: Coalescer[tuple[UUID, str], _WaitingLookUp] = Coalescer(
-            self._look_up_together, items_max=lambda _: LOOK_UPS_PER_STATEMENT_MAX, flushers=LOOKING_UP_MAX
+            self._look_up_together, items_max=lambda _: LOOK_UPS_PER_STATEMENT_MAX, flushers=KEY_READS_MAX
         )
 
     async def respond(
@@ -95,7 +95,7 @@ class Reads:
 
     async def _run_statement(self, organization_id: UUID, batch: Sequence[_WaitingLookUp]) -> list[ApiResponse]:
         try:
-            async with self.database.looking_up() as tx:
+            async with self.database.reading_by_key() as tx:
                 results = await batch[0].route.find(tx, organization_id, [waiting.request for waiting in batch])
         except Exception as error:
             if isinstance(error, CONNECTION_ERRORS) or len(batch) == 1:

@@ -162,7 +162,7 @@ class ReadRoute(Route):
 class LookUpRoute(Route):
     """A read of one object by its reference. Waiting look-ups of one organization share a statement, like writes.
 
-    `find` takes a list and returns responses in its order. It uses a connection of `Database.looking_up`.
+    `find` takes a list and returns responses in its order. It uses a connection of `Database.reading_by_key`.
     """
 
     method: str = "GET"

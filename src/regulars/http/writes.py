@@ -23,7 +23,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.coalesce import Coalescer, Overloaded
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
-from regulars.kit.metrics import PROCESS
+from regulars.kit.metrics import PROCESS_METRICS
 from regulars.kit.writable import describe_outage
 
 # The pause before another attempt while another process has locked the idempotency key.
@@ -48,7 +48,7 @@ class Writes:
         self._describe_outage = describe_outage
         self._large = LargeBodies()
         self._arrivals = 0
-        self._batch_sizes = {name: PROCESS.batches(name) for name in self._routes}
+        self._batch_sizes = {name: PROCESS_METRICS.batch_sizes(name) for name in self._routes}
         self.in_flight = InFlight()
         self._fast_path = FastPath(self.in_flight)
         self._fallback_path = FallbackPath(database, self.in_flight, erased=erased, retry_later=self._queue_again)

@@ -93,6 +93,6 @@ PERSONAL_DATA: Final = PersonalData(
         "journey_totals": "counts",
     },
     erase=_erase,
-    erase_stragglers=_erase_runs,
+    erase_late_rows=_erase_runs,
     exports={"journey_runs": export_runs},
 )

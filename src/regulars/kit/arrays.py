@@ -48,7 +48,7 @@ class BinaryArray:
     def __init__(self, values: Iterable[Any]) -> None:
         raise NotImplementedError
 
-    def only(self) -> bytes | None:
+    def only_element(self) -> bytes | None:
         """Return the only element of the array, encoded as a single value."""
         start = _HEADER.size + _LENGTH.size
         return None if self.payload[_HEADER.size : start] == _NULL else self.payload[start:]

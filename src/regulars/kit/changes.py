@@ -23,19 +23,19 @@ _LOWEST_ID = UUID(int=0)
 T = TypeVar("T")
 
 
-class Since(NamedTuple):
+class ChangePosition(NamedTuple):
     """The position after which a page of changes begins, and the horizon before which it ends."""
 
-    moment: datetime
+    time: datetime
     id: UUID
     horizon: datetime
 
 
-class Start(NamedTuple):
+class PageStart(NamedTuple):
     """The start of a page: after an id in the order of creation, or after a position in the order of last change."""
 
     after: UUID | None = None
-    since: Since | None = None
+    since: ChangePosition | None = None
 
     def cut_page(
         self,
@@ -56,16 +56,16 @@ class Start(NamedTuple):
         return page, has_more, _write_position(secret, scope, position_of(page[-1]) if page else self.since[:2])
 
 
-async def read_start(tx: Tx, query: Mapping[str, str], *, secret: bytes, scope: str) -> Start:
+async def read_start(tx: Tx, query: Mapping[str, str], *, secret: bytes, scope: str) -> PageStart:
     """Read from the query where the page starts. A cursor is valid only for its `scope`: the list and its filters."""
     position = read_cursor(secret, scope, query["cursor"]) if "cursor" in query else ()
     if PARAMETER not in query:
-        return Start(after=UUID(position[0]) if position else None)
+        return PageStart(after=UUID(position[0]) if position else None)
     # The query parser turns an unescaped plus of the time zone into a space.
-    moment, identifier = read_timestamp(query[PARAMETER].replace(" ", "+"), field=PARAMETER), _LOWEST_ID
+    time, identifier = read_timestamp(query[PARAMETER].replace(" ", "+"), field=PARAMETER), _LOWEST_ID
     if position:
-        moment, identifier = datetime.fromisoformat(position[0]), UUID(position[1])
-    return Start(since=Since(moment, identifier, await _read_horizon(tx)))
+        time, identifier = datetime.fromisoformat(position[0]), UUID(position[1])
+    return PageStart(since=ChangePosition(time, identifier, await _read_horizon(tx)))
 
 
 def scope_of_changes(name: str, query: Mapping[str, str], **filters: Any) -> str:

@@ -101,14 +101,14 @@ def truncate_to_milliseconds(moment: datetime) -> datetime:
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
-def first_of_last(days: int, today: date) -> date:
+def first_of_last_days(days: int, today: date) -> date:
     """Return the first day of the last N calendar days, today included."""
     return today - timedelta(days=days - 1)
 
 
-def start_of_last(days: int, now: datetime, zone: tzinfo) -> datetime:
+def start_of_last_days(days: int, now: datetime, zone: tzinfo) -> datetime:
     """Return the start of the last N calendar days in a time zone."""
-    return datetime.combine(first_of_last(days, in_zone(now, zone).date()), clock_time(), zone)
+    return datetime.combine(first_of_last_days(days, in_zone(now, zone).date()), clock_time(), zone)
 
 
 def is_in_future(moment: datetime, *, now: datetime, tolerance: timedelta) -> bool:
@@ -142,5 +142,5 @@ class DatabaseClock:
         """Whether the database's clock was read within the last second."""
         return monotonic() - self._queried_at <= CLOCK_READING_S_MAX
 
-    def about_now(self) -> datetime:
+    def estimate_now(self) -> datetime:
         return datetime.now(UTC) + self._ahead

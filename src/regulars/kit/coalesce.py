@@ -27,7 +27,7 @@ from regulars.kit.clock import monotonic
 FLUSHERS = 8
 QUEUE_ITEMS_MAX = 2_048
 QUEUE_BYTES_MAX = 16 << 20
-# Of the items in all queues together.
+# The limit for the items in all queues together.
 WAITING_BYTES_MAX = 64 << 20
 # A queue whose items wait longer than this refuses new ones: the caller should retry later.
 WAIT_S_MAX = 0.5

@@ -132,7 +132,7 @@ class Connection(AsyncConnection[TupleRow]):
         if self._response is not None and not self._response.done():
             self._fail(psycopg.OperationalError("the server did not answer in time"))
 
-    def hang_up(self) -> None:
+    def close_now(self) -> None:
         """Close the connection without waiting for the server."""
         self._remove_reader()
         self.pgconn.finish()
@@ -200,7 +200,7 @@ class Connection(AsyncConnection[TupleRow]):
         except BaseException:
             # The connection is lost, or the caller was cancelled and its result would be taken for that of the next
             # statement.
-            self.hang_up()
+            self.close_now()
             raise
         if result.status in _FAILED:
             raise error_from_result(result, encoding="utf-8")
@@ -243,7 +243,7 @@ class Connection(AsyncConnection[TupleRow]):
         result, self._result = self._result, None
         if self.pgconn.status == ConnStatus.BAD:
             # The server ended the connection and libpq closed the socket: remove it from the event loop at once.
-            self.hang_up()
+            self.close_now()
         if self._response is None or self._response.done():
             return
         if result is not None:
@@ -252,7 +252,7 @@ class Connection(AsyncConnection[TupleRow]):
             self._response.set_exception(psycopg.OperationalError("the connection was lost"))
 
     def _fail(self, error: psycopg.Error) -> None:
-        self.hang_up()
+        self.close_now()
         if self._response is not None and not self._response.done():
             self._response.set_exception(error)
 

@@ -42,8 +42,8 @@ RESERVED_FOR_WRITES = 2
 # Connections for batches of sales: as many as are usually in flight.
 RECORDING_MAX = 8
 # Connections for reads by key, and one more only for reads that block a whole request, such as authentication.
-LOOKING_UP_MAX = 2
-URGENT_MAX = 1
+KEY_READS_MAX = 2
+URGENT_READS_MAX = 1
 
 # Errors after which a retry may succeed.
 CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, ReadOnlySqlTransaction)
@@ -117,7 +117,7 @@ class Database:
         self._pool = Pool(self.dial, connections_max=pool_max)
         self._reserve = min(RESERVED_FOR_WRITES, pool_max - 1)
         self._recording = Pool(partial(self.dial, for_recording=True), connections_max=RECORDING_MAX)
-        self._looking_up = Pool(partial(self.dial, for_recording=True), connections_max=LOOKING_UP_MAX + URGENT_MAX)
+        self._key_reads = Pool(partial(self.dial, for_recording=True), connections_max=KEY_READS_MAX + URGENT_READS_MAX)
 
     async def open(self) -> None:
         """Open a first connection; if the database is not reachable, later callers open theirs."""
@@ -127,7 +127,7 @@ class Database:
     async def close(self) -> None:
         self._pool.close()
         self._recording.close()
-        self._looking_up.close()
+        self._key_reads.close()
 
     def pool_use(self) -> dict[str, float]:
         return self._pool.use()
@@ -146,7 +146,7 @@ class Database:
                     [(_, planning)] = await connection.fetch(db_session.FOR_RECORDING)
                     self.is_cluster = planning == db_session.PLANNED_ON_A_CLUSTER
         except BaseException:
-            connection.hang_up()
+            connection.close_now()
             raise
         return connection
 
@@ -159,12 +159,12 @@ class Database:
         return self._borrow(self._recording, inf)
 
     @asynccontextmanager
-    async def looking_up(self, *, is_urgent: bool = False) -> AsyncIterator[Tx]:
+    async def reading_by_key(self, *, is_urgent: bool = False) -> AsyncIterator[Tx]:
         """Like `recording`, for reads by key. They have their own pool, so that reads and recording never wait for each
         other; one of its connections is only for urgent reads. The caller limits the time."""
-        reserve = 0 if is_urgent else URGENT_MAX
-        async with self._borrow(self._looking_up, inf, reserve=reserve) as connection:
-            yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
+        reserve = 0 if is_urgent else URGENT_READS_MAX
+        async with self._borrow(self._key_reads, inf, reserve=reserve) as connection:
+            yield Tx(connection, truncate_to_milliseconds(self.clock.estimate_now()))
 
     @asynccontextmanager
     async def _borrow(self, pool: Pool, until: float, *, reserve: int = 0) -> AsyncIterator[Connection]:
@@ -175,7 +175,7 @@ class Database:
                 yield connection
         except ReadOnlySqlTransaction:
             # With several hosts in the database URL, a new connection finds the host that accepts writes.
-            connection.hang_up()
+            connection.close_now()
             raise
         finally:
             pool.put_back(connection)
@@ -228,7 +228,7 @@ class Database:
     async def reading(self, *, until: float = inf) -> AsyncIterator[Tx]:
         """Borrow a connection for reads: every statement sees the newest commit. `now` is an estimate."""
         async with self.connection(until=until, reserve=self._reserve) as connection:
-            yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
+            yield Tx(connection, truncate_to_milliseconds(self.clock.estimate_now()))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 import psycopg
 
+# `sleep` suspends the process, `raise` simulates a lost connection, and `cut` closes the connection.
 Act = Literal["kill", "sleep", "raise", "cut"]
 
 

@@ -37,7 +37,7 @@ _NORMALIZE_BRACKETS = bytes.maketrans(b"{}", b"[]")
 # By how much each byte changes the nesting depth; 255 is -1 as a signed byte.
 _DEPTH_CHANGES = bytes([{ord("["): 1, ord("{"): 1, ord("]"): 255, ord("}"): 255}.get(byte, 0) for byte in range(256)])
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-# Deeper than is allowed, so that a copy of a document that is too deep is still refused.
+# A decodable copy may be nested deeper than is allowed, so that a document that is too deep is still refused.
 _READABLE_DEPTH = 2 * DEPTH_MAX
 _BLANK = ord(" ")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -70,8 +70,8 @@ def check_text(body: bytes) -> None:
 def make_decodable(body: bytes) -> bytes:
     """Return a copy of the same length without deep nesting and lone surrogates, on which a recursive decoder fails.
 
-    A bracket of nesting level n has the depth 2n - 1, and its content 2n. Each pass over the bytes runs in C, so that a
-    large body costs little.
+    `depths` counts each bracket twice, at its own byte and at the next: it is 2n inside nesting level n. Each pass over
+    the bytes runs in C, so that a large body costs little.
     """
     parts = body.replace(b"\\\\", b"__").replace(b'\\"', b"__").split(b'"')
     parts[1::2] = [bytes(len(text)) for text in parts[1::2]]

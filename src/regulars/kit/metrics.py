@@ -92,34 +92,34 @@ class Gauge(msgspec.Struct, frozen=True):
 
 class Metrics:
     def __init__(self) -> None:
-        self.worker = "0"
+        self.process_name = "0"
         self._folder: Path | None = None
         self._routes: dict[str, RouteMetrics] = {}
         self._batches: dict[str, Histogram] = {}
         self._gauges: dict[str, Gauge] = {}
 
-    def share(self, folder: Path, *, process_name: str) -> None:
+    def publish_to(self, folder: Path, *, process_name: str) -> None:
         """Publish to a folder that all server processes share, under this process's name."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
-        self.worker = process_name
+        self.process_name = process_name
 
     def route(self, name: str) -> RouteMetrics:
         """Return the counters of a route, named by its pattern (`GET /v1/stores/{store_id}`), never by a path."""
         return self._routes.setdefault(name, RouteMetrics())
 
-    def batches(self, queue: str) -> Histogram:
+    def batch_sizes(self, queue: str) -> Histogram:
         """Return the histogram of the sizes of a queue's batches."""
         return self._batches.setdefault(queue, Histogram(ITEMS_BOUNDS))
 
-    def gauge(self, gauge: Gauge) -> None:
+    def add_gauge(self, gauge: Gauge) -> None:
         self._gauges[gauge.name] = gauge
 
     def publish(self) -> None:
         """Replace the file of this process atomically."""
         if self._folder is None:
             return
-        path = self._folder / f"{self.worker}.json"
+        path = self._folder / f"{self.process_name}.json"
         unfinished = path.with_suffix(f".{os.getpid()}.tmp")
         with contextlib.suppress(OSError):
             unfinished.write_bytes(msgspec.json.encode(self.snapshot()))
@@ -127,7 +127,7 @@ class Metrics:
 
     def snapshot(self) -> MetricsSnapshot:
         return MetricsSnapshot(
-            worker=self.worker,
+            worker=self.process_name,
             statuses={name: dict(route.statuses) for name, route in self._routes.items() if route.statuses},
             seconds={name: _take_snapshot(route.seconds) for name, route in self._routes.items() if route.statuses},
             items={name: _take_snapshot(histogram) for name, histogram in self._batches.items()},
@@ -144,7 +144,7 @@ class Metrics:
         for path in sorted(self._folder.glob("*.json")) if self._folder is not None else ():
             # The other process may end, or restart with another release, between the listing and the reading.
             with contextlib.suppress(OSError, msgspec.MsgspecError):
-                if time.time() - path.stat().st_mtime <= STALE_AFTER_S and path.stem != self.worker:
+                if time.time() - path.stat().st_mtime <= STALE_AFTER_S and path.stem != self.process_name:
                     yield msgspec.json.decode(path.read_bytes(), type=MetricsSnapshot)
 
 
@@ -188,4 +188,4 @@ def _add_histogram(
 
 
 # The metrics of this process.
-PROCESS: Final = Metrics()
+PROCESS_METRICS: Final = Metrics()

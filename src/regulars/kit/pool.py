@@ -24,7 +24,7 @@ class PoolTimeout(psycopg.OperationalError):
 
 
 class _Waiter(NamedTuple):
-    # Done when the waiter may have a connection.
+    # A future that is done when the waiter may have a connection.
     granted: "asyncio.Future[None]"
     reserve: int
 
@@ -61,7 +61,7 @@ class Pool:
                 connection = self._idle.pop()
                 if connection.is_idle():
                     return connection
-                connection.hang_up()
+                connection.close_now()
             return await self._connect_until(until, open_deadline)
         except BaseException:
             self._release()
@@ -71,9 +71,9 @@ class Pool:
         if connection.closed:
             # After a restart of PostgreSQL all idle connections are dead too: close them, so that no other caller gets
             # an error.
-            self._hang_up_idle()
+            self._close_idle()
         elif self._is_closed or connection.has_large_buffer or not connection.is_idle():
-            connection.hang_up()
+            connection.close_now()
         else:
             self._idle.append(connection)
         self._release()
@@ -81,11 +81,11 @@ class Pool:
     def close(self) -> None:
         """Close idle connections now, and the others when they are put back."""
         self._is_closed = True
-        self._hang_up_idle()
+        self._close_idle()
 
-    def _hang_up_idle(self) -> None:
+    def _close_idle(self) -> None:
         while self._idle:
-            self._idle.pop().hang_up()
+            self._idle.pop().close_now()
 
     async def _wait_for_turn(self, until: float, reserve: int) -> None:
         waiter = _Waiter(asyncio.get_running_loop().create_future(), reserve)

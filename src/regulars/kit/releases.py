@@ -71,10 +71,10 @@ def newest_migration(folder: Path) -> int:
 
 
 # The number of this release, read once, because an upgrade may replace the files of a running process.
-KNOWN: Final = newest_migration(MIGRATIONS)
+THIS_RELEASE: Final = newest_migration(MIGRATIONS)
 
 
-def refuse_outdated(connection: psycopg.Connection[Any], *roles: ProcessRole, release: int = KNOWN) -> None:
+def refuse_outdated(connection: psycopg.Connection[Any], *roles: ProcessRole, release: int = THIS_RELEASE) -> None:
     """Raise if a migration of a newer release excludes this one from one of the roles."""
     limits = read_limits(connection)
     for role in roles:
@@ -102,4 +102,4 @@ async def find_refusal(database: Database, role: ProcessRole, *, until: float) -
     """Say why this running process must stop; a newer release may have migrated the database since its start."""
     async with database.reading(until=until) as tx:
         [(server, worker)] = await tx.fetch(OLDEST_ALLOWED)
-    return Limits(server, worker).refusal(role, release=KNOWN)
+    return Limits(server, worker).refusal(role, release=THIS_RELEASE)

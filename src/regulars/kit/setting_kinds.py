@@ -51,7 +51,7 @@ def nonblank(value: object) -> str:
     return value.strip()
 
 
-def folder(value: object) -> Path:
+def path(value: object) -> Path:
     return Path(nonblank(value)).expanduser().absolute()
 
 
@@ -103,8 +103,8 @@ def secret(value: object) -> str:
 
 
 TEXT: Final = SettingKind(name="text", parse=nonblank)
-FOLDER: Final = SettingKind(name="folder", parse=folder)
-FILE: Final = SettingKind(name="file", parse=folder)
+FOLDER: Final = SettingKind(name="folder", parse=path)
+FILE: Final = SettingKind(name="file", parse=path)
 DATABASE_URL: Final = SettingKind(name="address", parse=database_url, is_secret=True)
 PUBLIC_URL: Final = SettingKind(name="address", parse=public_url)
 NETWORKS: Final = SettingKind(name="list of networks", parse=networks)

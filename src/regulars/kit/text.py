@@ -55,7 +55,7 @@ _C1_END = 0x9F
 
 
 def is_control(character: str) -> bool:
-    """Whether it is a C0 or C1 control character (Unicode category Cc)."""
+    """Whether the character is a C0 or C1 control character (Unicode category Cc)."""
     return character < " " or _DELETE <= ord(character) <= _C1_END
 
 

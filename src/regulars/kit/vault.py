@@ -35,7 +35,7 @@ _AES_256_GCM: Final = b"\x01"
 
 
 class VaultError(Exception):
-    """The message is one sentence for the operator."""
+    """A key is missing or wrong, or a secret cannot be opened; the message is one sentence for the operator."""
 
 
 class Vault:
@@ -79,19 +79,19 @@ def of(settings: Settings) -> AnyVault:
     return Vault(settings.secret_key) if settings.secret_key is not None else NoVault()
 
 
-def with_key(settings: Settings, *, may_make: bool) -> Settings:
-    """Add the key to the settings. For an embedded database it is in a file, which is made if `may_make`."""
+def with_key(settings: Settings, *, may_create_key: bool) -> Settings:
+    """Add the key to the settings. For an embedded database it is in a file, which is made if `may_create_key`."""
     if settings.secret_key is not None or not settings.is_embedded:
         return settings
     path = settings.data_dir / KEY_FILE_NAME
     if not path.exists():
-        if not may_make:
+        if not may_create_key:
             return settings
         _make_key_file(path)
     return dataclasses.replace(settings, secret_key=_read_key_file(path))
 
 
-def register(connection: psycopg.Connection[Any], vault: AnyVault) -> None:
+def register_key(connection: psycopg.Connection[Any], vault: AnyVault) -> None:
     """Raise unless the database has the fingerprint of this key; if it has none, store it."""
     if vault.fingerprint is not None:
         connection.execute(
@@ -153,7 +153,7 @@ def new_key_file(path: Path) -> Vault:
     return Vault(_read_key_file(path))
 
 
-def take_over_new_key(folder: Path, stored: str | None) -> None:
+def finish_key_rotation(folder: Path, stored: str | None) -> None:
     """Finish a rotation of the key: the new file replaces the current one, which is renamed to its fingerprint.
 
     Called after the commit of the rotation, and when a process starts, in case it was killed in between. `stored` is

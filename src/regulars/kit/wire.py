@@ -10,7 +10,7 @@ from regulars.kit.text import check_external_id, check_reference, read_timestamp
 
 _SPACE: Final = r" \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _CONTROL: Final = r"\u0000-\u001f\u007f-\u009f"
-# Without control characters, and without white space at either end.
+# A reference has no control characters, and no white space at either end.
 _REFERENCE: Final = rf"[^{_CONTROL}{_SPACE}](?:[^{_CONTROL}]*[^{_CONTROL}{_SPACE}])?$"
 _LENGTHS: Final = {"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX}
 REFERENCE_SCHEMA: Final = {**_LENGTHS, "pattern": f"^{_REFERENCE}", "format": "reference"}

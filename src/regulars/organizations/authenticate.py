@@ -103,7 +103,7 @@ class Authenticator:
         # The age of a cache entry counts from before the query, so a slow query does not make it live longer.
         queried_at = monotonic()
         hashes = {key: hash_key(key.decode("latin-1")) for key in keys}
-        async with self._database.looking_up(is_urgent=True) as tx:
+        async with self._database.reading_by_key(is_urgent=True) as tx:
             live_keys = await queries.find_live_keys(tx, list(hashes.values()))
         failed: dict[bytes, VaultError] = {}
         for key, key_hash in hashes.items():

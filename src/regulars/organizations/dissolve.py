@@ -18,9 +18,9 @@ from regulars.kit.db import Database
 from regulars.organizations import queries
 
 # After this time no server process accepts a revoked key: each caches a key for a second.
-KEYS_FORGOTTEN_S: Final = 2.0
+KEY_CACHE_WAIT_S: Final = 2.0
 # The wait before the second deletion: twice the longest time that a statement may run.
-STRAGGLERS_S: Final = 60.0
+SECOND_DELETION_WAIT_S: Final = 60.0
 ROWS_PER_TRANSACTION_MAX: Final = 5_000
 ROWS_PER_SCAN_MAX: Final = 200_000
 DELETED_LAST: Final = ("api_keys", "organization_slugs", "organizations")
@@ -32,9 +32,9 @@ OnDeleted = Callable[[str, int], None]
 async def dissolve(database: Database, organization_id: UUID, *, on_deleted: OnDeleted) -> None:
     async with database.transaction() as tx:
         await queries.revoke_keys(tx, organization_id)
-    await sleep(KEYS_FORGOTTEN_S)
+    await sleep(KEY_CACHE_WAIT_S)
     await _delete_rows(database, organization_id, on_deleted)
-    await sleep(STRAGGLERS_S)
+    await sleep(SECOND_DELETION_WAIT_S)
     await _delete_rows(database, organization_id, on_deleted)
     async with database.transaction() as tx:
         await queries.delete_organization(tx, organization_id)

@@ -22,7 +22,7 @@ from regulars.organizations.model import (
     hash_key,
     new_key,
 )
-from regulars.organizations.sealing import protect
+from regulars.organizations.sealing import make_stored_secret
 from regulars.organizations.settings import NameTaken
 from regulars.organizations.slugs import ensure_slug
 
@@ -33,7 +33,7 @@ async def create_organization(connection: Connection, name: str) -> Organization
     """Create an organization, or raise `NameTaken`. An existing one is never returned, because the caller becomes a
     member of the organization."""
     organization = Organization(new_uuid(), name, await _now(connection))
-    stored = await protect(connection, organization.id, secrets.token_bytes(SECRET_BYTES))
+    stored = await make_stored_secret(connection, organization.id, secrets.token_bytes(SECRET_BYTES))
     is_new = await queries.insert_organization_if_new(
         connection,
         identifier=organization.id,

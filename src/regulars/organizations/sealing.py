@@ -23,7 +23,7 @@ class StoredSecret(NamedTuple):
     sealed: bytes | None
 
 
-async def protect(connection: queries.Connection, organization_id: UUID, secret: bytes) -> StoredSecret:
+async def make_stored_secret(connection: queries.Connection, organization_id: UUID, secret: bytes) -> StoredSecret:
     """Decide how to store the secret of a new organization: plain if this process lacks the database's key; raises
     VaultError if plain secrets are no longer allowed.
 
@@ -61,7 +61,7 @@ def delete_plain_secrets(connection: psycopg.Connection[Any], vault: AnyVault) -
 
     Call it in a transaction. The table lock prevents new organizations meanwhile, whose secret would be stored plain.
     """
-    # Called before the table is locked, in the same order as in `protect`: otherwise the two could deadlock.
+    # Called before the table is locked, in the same order as in `make_stored_secret`: otherwise the two could deadlock.
     mark_sealed(connection)
     connection.execute("LOCK TABLE organizations IN SHARE ROW EXCLUSIVE MODE")
     write_sealed(connection, vault)

@@ -18,7 +18,7 @@ _cached_secrets: Final[dict[bytes, bytes]] = {}
 _find_vault: Callable[[], AnyVault] = NoVault
 
 
-def unlock_with(find_vault: Callable[[], AnyVault]) -> None:
+def set_vault_finder(find_vault: Callable[[], AnyVault]) -> None:
     """Set the function that returns the vault of this process; it is called when the first sealed secret is read."""
     global _find_vault  # noqa: PLW0603  # a process has one key
     _find_vault = find_vault

@@ -33,7 +33,7 @@ def is_slug(text: str) -> bool:
 
 
 async def ensure_slug(connection: Connection, organization_id: UUID, name: str, *, now: datetime) -> str:
-    """Return the current slug; create one for an organization without, such as one of an older release."""
+    """Return the current slug; create one for an organization that has none, such as one of an older release."""
     base = slug_of(name)
     candidates = [
         base,

@@ -148,7 +148,7 @@ def _launch(cluster: Cluster, lock_descriptor: int) -> None:
     start_log.delete(folder)
     deadline = time.monotonic() + START_SECONDS_MAX
     while _run_start_command(cluster, lock_descriptor).returncode != 0:
-        reason = start_log.reason(folder)
+        reason = start_log.find_reason(folder)
         # Child processes of a killed postmaster may still finish a statement, and a second PostgreSQL on the same files
         # would destroy them. PostgreSQL refuses to start then, so retry until they have ended.
         if "pre-existing shared memory block" not in reason or time.monotonic() > deadline:

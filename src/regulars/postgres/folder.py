@@ -117,6 +117,7 @@ def create_subfolders(folder: Folder, account: Account) -> None:
         _make(path, mode=0o700, owner=account)
     _check_private(folder.socket, account)
     if folder.socket.parent != folder.root:
+        # Note the path of the socket in the data folder, for operators.
         (folder.root / "socket-folder").write_text(f"{folder.socket}\n")
 
 

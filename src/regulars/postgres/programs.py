@@ -26,7 +26,7 @@ def find_programs(server_version: int) -> Path:
         bundled = None
     if bundled is not None and bundled.major >= server_major:
         return bundled.bin
-    folders = [folder for folder in _system_folders() if (major(folder) or 0) >= server_major]
+    folders = [folder for folder in _system_folders() if (find_major_version(folder) or 0) >= server_major]
     if not folders:
         available = (
             f"the programs of this release are of version {bundled.major}"
@@ -46,7 +46,7 @@ def _system_folders() -> list[Path]:
     return [Path(on_path).resolve().parent, *folders] if on_path else folders
 
 
-def major(folder: Path) -> int | None:
+def find_major_version(folder: Path) -> int | None:
     """Return the major version of pg_dump, if all three programs are in the folder; else None."""
     if not all((folder / program).exists() for program in ("pg_dump", "pg_restore", "psql")):
         return None

@@ -19,7 +19,7 @@ def delete(folder: Folder) -> None:
     path(folder).unlink(missing_ok=True)
 
 
-def reason(folder: Folder) -> str:
+def find_reason(folder: Folder) -> str:
     """Return the errors of the failed process on one line."""
     start_lines = _read_lines(path(folder))
     pids = {line["pid"] for line in start_lines}

@@ -27,7 +27,7 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
     """
     people = ErasedPeople(profile_ids=[fact.profile_id for fact in facts])
     for module in MODULES.values():
-        erase = module.erase_stragglers or module.erase
+        erase = module.erase_late_rows or module.erase
         if erase is not None:
             await erase(tx, organization_id, people)
     keys = search_keys_of(people.profile_ids)

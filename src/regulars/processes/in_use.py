@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import psycopg
 
 from regulars.kit import db_session, log
-from regulars.kit.releases import KNOWN
+from regulars.kit.releases import THIS_RELEASE
 
 # An arbitrary number that identifies the lock.
 ADVISORY_LOCK: Final = 7_345_112_002
@@ -46,14 +46,14 @@ class Registration:
     """What this process publishes about itself: the application name of the connection that holds its lock."""
 
     def __init__(self) -> None:
-        self.name = f"{APPLICATION_NAME} {KNOWN:04}"
+        self.name = f"{APPLICATION_NAME} {THIS_RELEASE:04}"
         self.has_ended = False
         # Set when there is something to do before the next check.
         self.wake = threading.Event()
 
     def publish_key_fingerprint(self, fingerprint: str | None) -> None:
         """Let `regulars vault seal` check that all connected processes have the same encryption key."""
-        self.name = f"{APPLICATION_NAME} {KNOWN:04} {fingerprint or NO_KEY}"
+        self.name = f"{APPLICATION_NAME} {THIS_RELEASE:04} {fingerprint or NO_KEY}"
         self.wake.set()
 
     def end(self) -> None:

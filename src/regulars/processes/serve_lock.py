@@ -11,7 +11,7 @@ from regulars.processes.in_use import InUseError
 
 
 @contextlib.contextmanager
-def held(settings: Settings) -> Iterator[None]:
+def hold(settings: Settings) -> Iterator[None]:
     """Hold the lock of the data folder. It is taken before the database is opened: a refused process changes nothing.
 
     The kernel releases the lock of a killed process, so no stale lock can remain.

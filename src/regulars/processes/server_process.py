@@ -54,7 +54,8 @@ async def serve(
     started: asyncio.Event,
     shared: memoryview | None = None,
 ) -> bool:
-    """Serve until `stop` is set; return whether the server started. `shared` is memory of all processes."""
+    """Serve until `stop` is set; return whether the server started. In the memory `shared`, all
+    server processes count the requests of an API key together."""
     server = _UvicornServer(uvicorn_config(settings, create_app(settings, shared=shared)), when_started=started)
     reduce_garbage_collection()
     serving = asyncio.create_task(_serve(server, listening))
@@ -119,5 +120,5 @@ def metrics_folder(settings: Settings) -> Path:
 
 async def _publish_metrics(stop: asyncio.Event) -> None:
     while not stop.is_set():
-        metrics.PROCESS.publish()
+        metrics.PROCESS_METRICS.publish()
         await asyncio.sleep(metrics.PUBLISH_INTERVAL_S)

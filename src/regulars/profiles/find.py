@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
-from regulars.kit.changes import Since
+from regulars.kit.changes import ChangePosition
 from regulars.kit.db import Tx
 from regulars.kit.ids import ByExternalId, ById, Reference, split_references
 from regulars.profiles import queries
@@ -75,7 +75,7 @@ async def list_profiles(
     external_id: str | None,
     phone_number: str | None,
     after: UUID | None = None,
-    since: Since | None = None,
+    since: ChangePosition | None = None,
     limit: int,
 ) -> list[Profile]:
     """The profiles that follow the id `after`, in the order of their creation; with `since`, in the order of their last

@@ -54,7 +54,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 # Facts that other transactions recorded while the erasure ran.
-async def _erase_stragglers(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+async def _erase_late_rows(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     await erase_waiting_changes(tx, organization_id, people.profile_ids)
 
 
@@ -67,5 +67,5 @@ PERSONAL_DATA: Final = PersonalData(
         "profiles.attributes",
     ),
     erase=_erase,
-    erase_stragglers=_erase_stragglers,
+    erase_late_rows=_erase_late_rows,
 )

@@ -12,7 +12,7 @@ import msgspec
 from psycopg.rows import TupleRow
 
 from regulars.kit.arrays import Booleans, Ids, Jsonbs, Texts, Timestamps
-from regulars.kit.changes import Since
+from regulars.kit.changes import ChangePosition
 from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
 from regulars.profiles.model import Profile, ProfileRef
@@ -116,7 +116,7 @@ async def list_profiles(
     external_id: str | None,
     phone_number: str | None,
     after: UUID | None,
-    since: Since | None,
+    since: ChangePosition | None,
     limit: int,
 ) -> list[Profile]:
     conditions: list[LiteralString] = []
@@ -138,7 +138,7 @@ async def list_profiles(
         {
             "organization_id": organization_id,
             "after": (after or _BEFORE_ALL) if since is None else since.id,
-            "moment": None if since is None else since.moment,
+            "moment": None if since is None else since.time,
             "horizon": None if since is None else since.horizon,
             "external_id": external_id,
             "phone_number": phone_number,

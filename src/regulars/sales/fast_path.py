@@ -34,7 +34,7 @@ from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, SplitResponse, encode_new, split_at_profile
 from regulars.sales.model import Encode, Join, KeyedSale, Sale, SalesRequest
 from regulars.sales.statements import Candidate, InsertResult, KeyedResponse, NewRows, NewSale, StatementForm
-from regulars.work.facts import freshness
+from regulars.work.facts import eligibility_of
 from regulars.work.outbox import OutboxQueue
 
 STORES_CACHED_MAX = 100_000
@@ -201,7 +201,7 @@ class FastRecorder:
         if not clock.is_fresh():
             queried_at = monotonic()
             clock.set(await statements.read_clock(connection), queried_at=queried_at)
-        return truncate_to_milliseconds(clock.about_now())
+        return truncate_to_milliseconds(clock.estimate_now())
 
 
 class _Store(NamedTuple):
@@ -364,7 +364,7 @@ class _SaleBatch:
             store=chosen.store,
             profile=reference,
             created_at=self.now,
-            state="not_applicable" if reference is None else freshness(ticket.occurred_at, now=self.now),
+            state="not_applicable" if reference is None else eligibility_of(ticket.occurred_at, now=self.now),
         )
 
     def encode_split(self, chosen: _ChosenSale) -> SplitResponse:

@@ -87,7 +87,7 @@ async def _list_changes(
     if start.since is None:
         raise AssertionError("a query with this parameter has a start")
     since = start.since
-    first = first_id_at(max(since.moment, _EARLIEST) - CLOCKS_APART_MAX)
+    first = first_id_at(max(since.time, _EARLIEST) - CLOCKS_APART_MAX)
     conditions.append(Condition("e.id > %s", (max(since.id, first),)))
     conditions.append(Condition("e.id < %s", (first_id_at(since.horizon),)))
     conditions += await _reference_conditions(tx, organization_id, query)

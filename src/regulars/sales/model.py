@@ -17,7 +17,7 @@ from regulars.kit.validation import SpelledNumber
 from regulars.kit.wire import EmptyMap, Text
 from regulars.profiles.model import ProfileRef
 from regulars.stores.model import StoreRef
-from regulars.work.facts import AutomationState, freshness
+from regulars.work.facts import AutomationState, eligibility_of
 
 LINE_ITEMS_MAX = 1_000
 UNIT_CHARACTERS_MAX = 32
@@ -221,7 +221,7 @@ class SaleOutcome(msgspec.Struct, frozen=True):
 
 def automation_state(sale: StoredSale, *, is_new: bool, now: datetime) -> AutomationState:
     """Return whether the sale may trigger automations; a duplicate or anonymous sale triggers none."""
-    return "not_applicable" if not is_new or sale.profile is None else freshness(sale.ticket.occurred_at, now=now)
+    return "not_applicable" if not is_new or sale.profile is None else eligibility_of(sale.ticket.occurred_at, now=now)
 
 
 def is_same_ticket(stored: StoredSale, sale: Sale, *, store: StoreRef | None, profile: ProfileRef | None) -> bool:

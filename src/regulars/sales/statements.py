@@ -349,7 +349,7 @@ def _make_parameters(form: StatementForm, new: NewRows, *, status: int) -> dict[
         "sales_topic": _SALES_TOPIC,
         "profile_prefix": _PROFILE_PREFIX,
         **{
-            name: array.only() if form.is_single else array.payload
+            name: array.only_element() if form.is_single else array.payload
             for name, array in zip(_ROW_PARAMETERS, rows, strict=True)
         },
     }

@@ -17,7 +17,7 @@ from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.errors import ApiError
-from regulars.kit.metrics import PROCESS
+from regulars.kit.metrics import PROCESS_METRICS
 from regulars.web import confirm, cookies, csrf
 from regulars.web.access import Action, may
 from regulars.web.error_pages import api_refusal_page, broken_page, refusal_page, unavailable_page
@@ -51,7 +51,7 @@ class WebApp:
         database: Database,
         sessions: SessionStore,
         public_url: str | None = None,
-        waiting: CountWaiting | None = None,
+        count_waiting: CountWaiting | None = None,
     ) -> None:
         self.pages = (*pages, *confirm.pages(sessions))
         self._router = PageRouter(self.pages)
@@ -59,8 +59,8 @@ class WebApp:
         self._database = database
         self._sessions = sessions
         self._public_url = public_url
-        self._count_waiting = waiting
-        self._metrics = {page: PROCESS.route(f"{page.method} {page.address}") for page in self.pages}
+        self._count_waiting = count_waiting
+        self._metrics = {page: PROCESS_METRICS.route(f"{page.method} {page.address}") for page in self.pages}
 
     def serves(self, raw_path: bytes) -> bool:
         """Whether the path is a page or an asset. All paths below `/o/` are, so that a 404 shows the navigation."""
@@ -221,8 +221,8 @@ def _redirect_to_sign_in(visit: Visit) -> Response:
     """Redirect to the sign-in page, and from there back to this page unless it is the target of a form."""
     if visit.is_htmx:
         # htmx would put the sign-in form into a part of the page.
-        here = urlsplit(visit.request.headers.get("hx-current-url", ""))
-        next_path = safe_next(here.path + (f"?{here.query}" if here.query else ""), otherwise="")
+        current_url = urlsplit(visit.request.headers.get("hx-current-url", ""))
+        next_path = safe_next(current_url.path + (f"?{current_url.query}" if current_url.query else ""), otherwise="")
         target = f"{SIGN_IN_PATH}?next={quote(next_path, safe='')}" if next_path else SIGN_IN_PATH
         return Response(status_code=200, headers={**headers(visit), "HX-Redirect": target})
     url = visit.request.url

@@ -14,7 +14,7 @@ WIDTH_PERCENT: Final = 100.0
 TOP: Final = 8.0
 BOTTOM: Final = 144.0
 # The top of an axis is one of these times a power of ten.
-STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
+AXIS_TOPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 LABELS_MAX: Final = 6
 SPARKLINE_WIDTH: Final = 160.0
 SPARKLINE_HEIGHT: Final = 32.0
@@ -67,7 +67,7 @@ class Mark(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Chart:
     bars: list[Bar]
-    rules: list[GridLine]
+    grid_lines: list[GridLine]
     labels: list[AxisLabel]
     steps: list[Step] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
@@ -84,8 +84,9 @@ class _Axis:
         share = (min(max(value, self.low), self.top) - self.low) / (self.top - self.low)
         return BOTTOM - share * (BOTTOM - TOP)
 
-    def rules(self) -> list[GridLine]:
+    def grid_lines(self) -> list[GridLine]:
         values = [0.0, self.top / 2, self.top, *([self.low] if self.low else [])]
+        # The baseline of a label is 4 pixels below its line.
         return [
             GridLine(_coordinate(y), _coordinate(y + 4), shorten(value)) for value in values for y in [self.y_of(value)]
         ]
@@ -96,7 +97,7 @@ def bar_chart(
     *,
     titles: Sequence[str],
     labels: Sequence[str],
-    is_last_open: bool,
+    is_last_partial: bool,
     compared: Sequence[float | None] = (),
     marked: Mapping[int, str] | None = None,
 ) -> Chart:
@@ -109,12 +110,12 @@ def bar_chart(
     slot = WIDTH_PERCENT / max(1, len(values))
     bars = []
     for n, value in enumerate(values):
-        is_open = is_last_open and n == len(values) - 1
+        is_open = is_last_partial and n == len(values) - 1
         kind = "c4" if value < 0 else "c1 is-open" if is_open else "c1"
         bars.append(_bar(axis, n, slot, start=0.0, end=value, kind=kind, title=titles[n]))
     return Chart(
         bars,
-        axis.rules(),
+        axis.grid_lines(),
         _labels(labels, slot),
         _steps(axis, compared, slot),
         [Mark(_percent(slot * n), _percent(slot), name) for n, name in (marked or {}).items()],
@@ -122,7 +123,7 @@ def bar_chart(
 
 
 def stacked_chart(
-    series: Sequence[Sequence[float]], *, titles: Sequence[Sequence[str]], labels: Sequence[str], is_last_open: bool
+    series: Sequence[Sequence[float]], *, titles: Sequence[Sequence[str]], labels: Sequence[str], is_last_partial: bool
 ) -> Chart:
     """Stacked bars, the first series at the bottom. Values are not negative."""
     sums = [sum(parts) for parts in zip(*series, strict=True)]
@@ -131,12 +132,12 @@ def stacked_chart(
     bars = []
     for n in range(len(sums)):
         bottom = 0.0
-        is_open = is_last_open and n == len(sums) - 1
+        is_open = is_last_partial and n == len(sums) - 1
         for number, heights in enumerate(series):
             kind = f"c{number + 1}{' is-open' if is_open else ''}"
             bars.append(_bar(axis, n, slot, start=bottom, end=bottom + heights[n], kind=kind, title=titles[number][n]))
             bottom += heights[n]
-    return Chart(bars, axis.rules(), _labels(labels, slot))
+    return Chart(bars, axis.grid_lines(), _labels(labels, slot))
 
 
 def _axis(values: Sequence[float]) -> _Axis:
@@ -145,6 +146,7 @@ def _axis(values: Sequence[float]) -> _Axis:
 
 
 def _bar(axis: _Axis, n: int, slot: float, *, start: float, end: float, kind: str, title: str) -> Bar:
+    # A bar takes the middle 68 % of its slot.
     y = axis.y_of(max(start, end))
     height = axis.y_of(min(start, end)) - y
     return Bar(_percent(slot * (n + 0.16)), _coordinate(y), _percent(slot * 0.68), _coordinate(height), kind, title)
@@ -170,7 +172,7 @@ def nice_top(value: float) -> float:
     if value <= 0:
         return 1.0
     size = 10.0 ** math.floor(math.log10(value))
-    tops = [step * size for step in STEPS if step * size >= value]
+    tops = [top * size for top in AXIS_TOPS if top * size >= value]
     return next((top for top in tops if (top / 2).is_integer()), tops[0])
 
 
@@ -190,6 +192,7 @@ def sparkline(values: Sequence[float]) -> str:
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     step = SPARKLINE_WIDTH / max(1, len(values) - 1)
+    # The line has a margin of 4 pixels above and below.
     return " ".join(
         f"{_coordinate(n * step)},{_coordinate(SPARKLINE_HEIGHT - 4 - (value - low) / span * (SPARKLINE_HEIGHT - 8))}"
         for n, value in enumerate(values)
@@ -205,8 +208,9 @@ class HourColumn(NamedTuple):
     kind: str
 
 
-def hours(tickets: Sequence[int], usual: Sequence[float]) -> list[HourColumn]:
-    """Bars for the tickets of each hour; a thin line for an hour without tickets that usually has some."""
+def hour_columns(tickets: Sequence[int], usual: Sequence[float]) -> list[HourColumn]:
+    """Bars for the tickets of each hour, 7 pixels apart and up to 18 high; a thin line for an hour without tickets that
+    usually has some."""
     top = max([*tickets, *usual, 1])
     columns = []
     for n, (count, expected) in enumerate(zip(tickets, usual, strict=True)):
@@ -255,6 +259,7 @@ def consent_strip(
     for kind, begin, finish in zip(kinds, edges[:-1], edges[1:], strict=True):
         width = x_of(finish) - x_of(begin)
         if width > 0:
+            # One pixel between two periods; a short period is still visible.
             spans.append(Span(_coordinate(x_of(begin) + 0.5), _coordinate(max(width - 1, 0.75)), kind))
     if marked_at is None:
         return Strip(spans, None, "middle")

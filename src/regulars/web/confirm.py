@@ -23,13 +23,13 @@ TOO_MANY_REQUESTS: Final = 429
 
 
 async def confirm(visit: Visit, page: Page, sessions: SessionStore) -> tuple[Visit, Response | None]:
-    """The visit for the handler; and the page that asks for the password, if the user must enter it first.
+    """Return the visit for the handler, and the page that asks for the password if the user must enter it first.
 
     For a submitted form, that page has all submitted values as hidden fields, and posts them with the password to the
     same address. For any other page it posts to `/confirm`, which redirects to the requested page.
     """
     if FIELD not in visit.form:
-        is_confirmed = visit.now - visit.user.confirmed_at < CONFIRMED_FOR
+        is_confirmed = visit.now - visit.user.password_confirmed_at < CONFIRMED_FOR
         return visit, None if is_confirmed else _ask_for_password(visit, page, FormState())
     form = FormState(visit.form)
     try:
@@ -58,7 +58,7 @@ def pages(sessions: SessionStore) -> tuple[Page, ...]:
 
 def _ask_for_password(visit: Visit, page: Page, form: FormState, refusal: NotConfirmed | None = None) -> Response:
     url = visit.request.url
-    here = url.path + (f"?{url.query}" if url.query else "")
+    this_url = url.path + (f"?{url.query}" if url.query else "")
     came_from = urlsplit(visit.request.headers.get("referer", ""))
     back = safe_next(came_from.path + (f"?{came_from.query}" if came_from.query else ""), otherwise=visit.url("/"))
     if isinstance(page, Form):
@@ -68,8 +68,8 @@ def _ask_for_password(visit: Visit, page: Page, form: FormState, refusal: NotCon
             for value in values
             if name not in _PASSWORD_FIELDS
         ]
-        return _password_page(visit, form, refusal, action=here, hidden_fields=hidden_fields, back=back)
-    return _password_page(visit, form, refusal, action=PATH, hidden_fields=[("next", here)], back=back)
+        return _password_page(visit, form, refusal, action=this_url, hidden_fields=hidden_fields, back=back)
+    return _password_page(visit, form, refusal, action=PATH, hidden_fields=[("next", this_url)], back=back)
 
 
 def _password_page(

@@ -40,7 +40,7 @@ def broken_page(visit: Visit) -> Response:
 
 
 def _error_page(
-    visit: Visit, status: int, title: str, text: str, more: str = "", *, way_back: tuple[str, str] | None = None
+    visit: Visit, status: int, title: str, text: str, hint: str = "", *, way_back: tuple[str, str] | None = None
 ) -> Response:
     template = "web/refusal.html" if visit.current_organization is not None else "web/refusal_outside.html"
     return render(
@@ -50,7 +50,7 @@ def _error_page(
         status_code=status,
         title=title,
         text=text,
-        more=more,
+        more=hint,
         way_back=way_back,
         can_retry=status >= SERVER_ERROR_MIN,
     )

@@ -30,7 +30,7 @@ class FormState:
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         self.values: dict[str, str] = dict(values or {})
-        # In the order of the checks, which is the order of the fields.
+        # The error of each field, in the order of the fields.
         self.errors: dict[str, str] = {}
         self.conflict: EditConflict | None = None
 
@@ -68,7 +68,7 @@ class FormState:
             self.refuse(name, "Choose one of the list.")
         return value
 
-    def whole(self, name: str, *, minimum: int, maximum: int) -> int:
+    def integer(self, name: str, *, minimum: int, maximum: int) -> int:
         """An integer within the limits; returns `minimum` if the field is not a number."""
         text = self.value(name).strip()
         digits = text.removeprefix("-")
@@ -100,6 +100,6 @@ class FormState:
             return None
 
 
-def local_value(zone: ZoneInfo, moment: datetime) -> str:
+def format_time_field(zone: ZoneInfo, moment: datetime) -> str:
     """A time in the format of a field for date and time."""
     return moment.astimezone(zone).strftime("%Y-%m-%dT%H:%M")

@@ -21,9 +21,9 @@ from regulars.kit.clock import format_timestamp, in_zone
 NOTHING: Final = "\N{EN DASH}"
 MINUS: Final = "\N{MINUS SIGN}"
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
-# Overviews show amounts from this one on without cents.
+# Overviews show amounts of this size and more without cents.
 ROUND_FROM_CENTS: Final = 10_000_00
-# Differences are estimates: from this one on they are shown without cents.
+# Differences are estimates, and are shown without cents from this size on.
 WHOLE_FROM_CENTS: Final = 100_00
 # Lists show the weekday of dates in this many last days.
 WEEKDAY_DAYS: Final = 14
@@ -80,12 +80,12 @@ class Format:
         exact = Decimal(str(value))
         return _signed(exact < 0, str(format_decimal(abs(exact), locale=self.locale)))
 
-    def count(self, number: int, singular: str, plural: str | None = None, *, most: int | None = None) -> str:
+    def count(self, number: int, singular: str, plural: str | None = None, *, count_max: int | None = None) -> str:
         """A number with its noun, and with a verb if the noun has one: "1 reply", "2 replies", "1 text waits".
 
-        A number above `most` is written as "100+", because rows were counted only up to `most`.
+        A number above `count_max` is written as "100+", because rows were counted only up to `count_max`.
         """
-        digits = self.number(number) if most is None or number <= most else f"{self.number(most)}+"
+        digits = self.number(number) if count_max is None or number <= count_max else f"{self.number(count_max)}+"
         return f"{digits} {singular if number == 1 else plural or f'{singular}s'}"
 
     def change(self, number: int, singular: str, plural: str | None = None) -> str:

@@ -61,4 +61,5 @@ class _Markup:
                 self._quote = char if char in "\"'" else ""
                 self.is_in_tag = char != ">"
             else:
+                # A `<` before a digit, a space or `=` is a comparison, not a tag.
                 self.is_in_tag = char == "<" and text[index + 1 : index + 2].strip("0123456789 =") != ""

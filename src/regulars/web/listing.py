@@ -1,7 +1,7 @@
 """Lists with filters and keyset pagination; the address of the page holds filters, sort order and cursor.
 
 A handler reads a `ListView` from the address (`read_view`), fetches the rows of `ListView.request`, and makes the page
-with the links to the previous and next page (`make_page`). An export reads all pages (`walk`).
+with the links to the previous and next page (`make_page`). An export reads all pages (`read_all_rows`).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -102,7 +102,7 @@ class ListView:
         return next((each for each in self.filters if each.kind == "search"), None)
 
     @property
-    def narrowing(self) -> list[Filter]:
+    def menu_filters(self) -> list[Filter]:
         """The filters in the filter menu."""
         return [each for each in self.filters if each.kind not in _NOT_CHIPS]
 
@@ -151,7 +151,7 @@ class ListPage(Generic[T]):
     previous_url: str | None = None
     next_url: str | None = None
     # The address that continues a search which reached its limit of scanned rows before the page was full.
-    further_url: str | None = None
+    search_more_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Count:
     number: int
 
     def with_noun(self, formats: Format, singular: str, plural: str | None = None) -> str:
-        return formats.count(self.number, singular, plural, most=COUNT_MAX)
+        return formats.count(self.number, singular, plural, count_max=COUNT_MAX)
 
     def formatted(self, formats: Format) -> str:
         return f"{formats.number(COUNT_MAX)}+" if self.number > COUNT_MAX else formats.number(self.number)
@@ -221,19 +221,19 @@ def make_page(
     rows = fetched[:limit]
     if is_backward:
         rows.reverse()
-    further_url = None if fetched.end_position is None else view.url_from(AFTER, fetched.end_position)
+    search_more_url = None if fetched.end_position is None else view.url_from(AFTER, fetched.end_position)
     if not rows:
-        return ListPage((), further_url=further_url)
+        return ListPage((), search_more_url=search_more_url)
     has_previous = has_more if is_backward else view.request.position is not None
     return ListPage(
         rows,
         view.url_from(BEFORE, position_of(rows[0])) if has_previous else None,
         view.url_from(AFTER, position_of(rows[-1])) if is_backward or has_more else None,
-        further_url,
+        search_more_url,
     )
 
 
-async def walk(
+async def read_all_rows(
     connect: Callable[[], AbstractAsyncContextManager[Tx]],
     fetch: Callable[[Tx, PageRequest], Awaitable[PageRows[Row]]],
     position_of: Callable[[Row], Position] = id_position,

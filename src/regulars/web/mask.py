@@ -31,7 +31,7 @@ class CustomerMatch(NamedTuple):
     hint: str
 
 
-def candidate(visit: Visit, person: MaskedPerson) -> CustomerMatch:
+def make_match(visit: Visit, person: MaskedPerson) -> CustomerMatch:
     hint = phone(visit, person.phone_number) or text(visit, person.external_id) or ""
     return CustomerMatch(person.external_id, name(visit, person.first_name, person.last_name) or "No name yet", hint)
 

@@ -119,17 +119,17 @@ class Navigation:
     def has_search(self) -> bool:
         return "/search" in self._needs
 
-    def build(self, visit: Visit, here: str, waiting: Mapping[str, int]) -> Sequence[NavigationArea]:
-        """`here` is the path of the current entry."""
+    def build(self, visit: Visit, current: str, waiting: Mapping[str, int]) -> Sequence[NavigationArea]:
+        """Make the navigation for one visit; `current` is the path of its current entry."""
         areas = []
         for area in AREAS:
             entries = tuple(
-                NavigationLink(entry.label, visit.url(entry.path), entry.path == here, waiting.get(entry.path, 0))
+                NavigationLink(entry.label, visit.url(entry.path), entry.path == current, waiting.get(entry.path, 0))
                 for entry in area.entries
                 if self._may_open(visit, entry.path)
             )
             if entries:
-                is_here = here in {entry.path for entry in area.entries}
+                is_here = current in {entry.path for entry in area.entries}
                 areas.append(NavigationArea(area.label, area.icon, entries[0].url, is_here, entries))
         return areas
 

@@ -53,12 +53,12 @@ def render_form(visit: Visit, template: str, form: FormState, **values: Any) -> 
     return render(visit, template, status=400 if form.is_refused else 200, form=form, **values)
 
 
-def redirect(visit: Visit, url: str, *, done: str | None = None, reveal: str | None = None) -> Response:
-    """Redirect after a form. The next page shows the message `done` and the secret `reveal` (in the template:
+def redirect(visit: Visit, url: str, *, done: str | None = None, show_once: str | None = None) -> Response:
+    """Redirect after a form. The next page shows the message `done` and the secret `show_once` (in templates:
     `revealed`) once; reloading it shows neither again."""
     response = RedirectResponse(url, 303, headers(visit))
     secret = getattr(visit.request.state, SECRET_STATE, None)
-    for name, text in ((cookies.FLASH, done), (cookies.REVEAL, reveal)):
+    for name, text in ((cookies.FLASH, done), (cookies.REVEAL, show_once)):
         if text is not None and secret is not None:
             packed = flash.pack(text, secret)
             cookies.set_cookie(response, name, packed, is_https=visit.is_https, max_age_s=flash.FLASH_S)

@@ -12,9 +12,9 @@ class PageRouter:
     the one with a placeholder there."""
 
     def __init__(self, pages: Sequence[Page]) -> None:
-        self._shapes: dict[PathPattern, dict[str, Page]] = {}
+        self._pages_by_pattern: dict[PathPattern, dict[str, Page]] = {}
         for page in sorted(pages, key=_literal_first):
-            methods = self._shapes.setdefault(parse_pattern(page.address), {})
+            methods = self._pages_by_pattern.setdefault(parse_pattern(page.address), {})
             if page.method in methods:
                 raise ValueError(f"Two pages answer {page.method} {page.address}.")
             methods[page.method] = page
@@ -22,15 +22,15 @@ class PageRouter:
     def serves(self, raw_path: bytes) -> bool:
         """Whether a page has this path, for any method."""
         parts = raw_path.split(b"/")
-        return any(match(shape, parts) is not None for shape in self._shapes)
+        return any(match(pattern, parts) is not None for pattern in self._pages_by_pattern)
 
     def find(self, method: str, raw_path: bytes) -> tuple[Page, tuple[str, ...]]:
         """The page, and the path segments at its placeholders; for a page of an organization the first is the slug."""
         parts = raw_path.split(b"/")
         served_method = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
-        for shape, methods in self._shapes.items():
-            references = match(shape, parts)
+        for pattern, methods in self._pages_by_pattern.items():
+            references = match(pattern, parts)
             if references is None:
                 continue
             if served_method in methods:

@@ -26,7 +26,7 @@ class User:
     locale: str | None
     session_id: UUID
     # When the user last entered the password in this session.
-    confirmed_at: datetime
+    password_confirmed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class VisitedOrganization:
     role: Role
     # The organization requires a second factor from this role, and the visitor has none.
     lacks_second_factor: bool = False
-    # Whether it has only sample data.
+    # Whether the organization has only sample data.
     is_demo: bool = False
     # Whether the navigation shows "First steps"; false after a user has dismissed them.
     shows_first_steps: bool = False
@@ -76,6 +76,7 @@ class Visit:
     # The decoded path segments of the placeholders, in order.
     references: tuple[str, ...] = ()
     query: Mapping[str, str]
+    # The first value of each form field, and all values of each.
     form: Mapping[str, str] = field(default_factory=dict)
     form_lists: Mapping[str, list[str]] = field(default_factory=dict)
     csrf: str

@@ -64,6 +64,6 @@ class AutomationOut(msgspec.Struct, frozen=True, gc=False):
     state: AutomationState
 
 
-def freshness(happened_at: datetime, *, now: datetime) -> AutomationState:
+def eligibility_of(happened_at: datetime, *, now: datetime) -> AutomationState:
     """Decide whether an event is recent enough to start automations; one of exactly seven days ago still is."""
     return "eligible" if now - happened_at <= AUTOMATION_WINDOW else "stale_fact"

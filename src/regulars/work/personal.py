@@ -63,8 +63,8 @@ class PersonalData:
     columns: tuple[str, ...] = ()
     not_personal: Mapping[str, str] = field(default_factory=dict)
     erase: Erase | None = None
-    # Erases rows that were being written during the erasure (stragglers); if None, `erase` is used.
-    erase_stragglers: Erase | None = None
+    # Erases rows that were being written during the erasure; if None, `erase` is used.
+    erase_late_rows: Erase | None = None
     # The functions that export the data, by field of the exported document.
     exports: Mapping[str, Export] = field(default_factory=dict)
 

@@ -50,7 +50,7 @@ class PersonalFields:
 
 
 def genesis(organization_id: UUID) -> bytes:
-    """Return the predecessor of the first row. It names the organization, so that rows cannot be moved to another."""
+    """Return the hash before the first row. It depends on the organization, so that rows cannot be moved to another."""
     return hashlib.sha256(_GENESIS_DOMAIN + organization_id.bytes).digest()
 
 
@@ -89,7 +89,7 @@ class AuditProof:
     rows: int = 0
     # Rows from before the chain existed, or written by a server of an older release.
     rows_outside: int = 0
-    # Addresses are deleted after their retention time; a deleted value is deleted with its salt.
+    # Rows without their address, which is deleted after its retention time, and rows without their actor or subject.
     addresses_deleted: int = 0
     others_deleted: int = 0
     # The last hash; an operator who stores it elsewhere can show later that no earlier row was changed.
@@ -102,10 +102,10 @@ async def verify_log(database: Database, organization_id: UUID) -> AuditProof:
     proof = AuditProof(head=genesis(organization_id))
     async with database.reading() as tx:
         proof.rows_outside = await _count_rows_outside(tx, organization_id)
-        end, head = await _find_head(tx, organization_id) or (0, proof.head)
-    while proof.rows < end and proof.fault is None:
+        last_sequence, last_hash = await _find_head(tx, organization_id) or (0, proof.head)
+    while proof.rows < last_sequence and proof.fault is None:
         async with database.reading() as tx:
-            page = await _list_rows(tx, organization_id, after=proof.rows, until=end, limit=PAGE_ROWS)
+            page = await _list_rows(tx, organization_id, after=proof.rows, until=last_sequence, limit=PAGE_ROWS)
         if not page:
             proof.fault = f"rows are missing after row {proof.rows}"
         for row in page:
@@ -113,7 +113,7 @@ async def verify_log(database: Database, organization_id: UUID) -> AuditProof:
             if fault is not None:
                 proof.fault = f"row {row.sequence}: {fault}"
                 break
-    if proof.fault is None and not hmac.compare_digest(proof.head, head):
+    if proof.fault is None and not hmac.compare_digest(proof.head, last_hash):
         proof.fault = "the last row is not the one that the chain ends with"
     return proof
 

@@ -20,7 +20,8 @@ def export_csv(
     subject: str = "",
     after: Mapping[str, Any] | None = None,
 ) -> Response:
-    """Return a list as a CSV file. `subject` names what was exported, if the file name does not."""
+    """Return a list as a CSV file. For the audit log, `subject` names the list if the file name does not, and `after`
+    has values beside the number of rows."""
     return csv_response(filename, header, _count_and_record(visit, act, subject or filename, rows, after or {}))
 
 

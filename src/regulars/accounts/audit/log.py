@@ -88,7 +88,7 @@ async def record(
     salts = {"address_salt": new_salt(), "actor_salt": new_salt(), "subject_salt": new_salt()}
     commitments = chain.PersonalFields.of(**row).commitments(**salts)
     identifier = new_uuid()
-    last_sequence, previous = await lock_end(tx, organization_id)
+    last_sequence, previous = await lock_chain_end(tx, organization_id)
     sequence = last_sequence + 1
     hash_ = chain.hash_row(
         previous, sequence=sequence, identifier=identifier, at=tx.now, act=act, commitments=commitments
@@ -116,7 +116,7 @@ async def record(
     )
 
 
-async def lock_end(tx: Tx, organization_id: UUID) -> tuple[int, bytes]:
+async def lock_chain_end(tx: Tx, organization_id: UUID) -> tuple[int, bytes]:
     """Lock the end of the chain; return the number and the hash of its last row. A transaction that records in the logs
     of several organizations locks them in a fixed order."""
     await tx.execute(
@@ -167,7 +167,7 @@ async def count_acts(tx: Tx, organization_id: UUID, filters: ActFilter, *, count
     return int(rows[0][0])
 
 
-async def list_kinds(tx: Tx, organization_id: UUID) -> list[str]:
+async def list_act_kinds(tx: Tx, organization_id: UUID) -> list[str]:
     """Return the kinds of acts in the last 10,000 rows, for the filter."""
     rows = await tx.fetch(
         "SELECT DISTINCT act FROM (SELECT act FROM audit_log WHERE organization_id = %s ORDER BY id DESC LIMIT 10000)"
@@ -178,7 +178,7 @@ async def list_kinds(tx: Tx, organization_id: UUID) -> list[str]:
 
 
 async def sweep_addresses(database: Database, organization_id: UUID, *, retention: timedelta) -> int:
-    """Delete client addresses that are older than `retention`; return how many."""
+    """Delete client addresses that were stored (`address_since`) longer than `retention` ago; return how many."""
     swept = 0
     while True:
         async with database.transaction() as tx:

@@ -130,7 +130,7 @@ _WITHOUT_PAGE: Final = frozenset({"customer.erase", "segment.delete", "webhook.d
 
 
 class Sentence(NamedTuple):
-    """`{before}{subject}{after}`; `path` is the page of the subject, below the organization."""
+    """An act in words: `{who} {before}{subject}{after}`. `path` is the page of the subject, below the organization."""
 
     who: str
     before: str

@@ -90,7 +90,7 @@ class AccountPages:
                     codes = await users.enable_second_factor(
                         tx, self._vault, actor_of(visit), visit.user.id, secret=secret, code=form.value("code")
                     )
-                return redirect(visit, FACTOR_PATH, done="The second factor is on.", reveal=" ".join(codes))
+                return redirect(visit, FACTOR_PATH, done="The second factor is on.", show_once=" ".join(codes))
         except (WrongCode, FactorIsOn) as refusal:
             form.refuse("code", str(refusal))
         except ValueError:
@@ -100,12 +100,12 @@ class AccountPages:
         return await self._render_factor(visit, form, status=status)
 
     async def disable_factor(self, visit: Visit) -> Response:
-        return await self._with_password_and_code(visit, turns_off=True)
+        return await self._disable_or_renew(visit, turns_off=True)
 
     async def renew_codes(self, visit: Visit) -> Response:
-        return await self._with_password_and_code(visit, turns_off=False)
+        return await self._disable_or_renew(visit, turns_off=False)
 
-    async def _with_password_and_code(self, visit: Visit, *, turns_off: bool) -> Response:
+    async def _disable_or_renew(self, visit: Visit, *, turns_off: bool) -> Response:
         """Check password and code together, as one attempt: the password alone is not enough to create new recovery
         codes or to turn the second factor off."""
         form, user, by = FormState(visit.form), visit.user, actor_of(visit)
@@ -117,12 +117,12 @@ class AccountPages:
                 password=form.value("current"),
                 address=visit.client_address,
             )
-            if check.stored is None:
+            if check.matched is None:
                 form.refuse("current", WRONG_PASSWORD)
                 return await self._render_factor(visit, form, status=400)
             async with uncounted_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
                 await second_factor.check(tx, self._vault, user.id, form.value("code"))
-                await attempts.succeed(tx, check.attempt)
+                await attempts.record_success(tx, check.attempt)
                 if turns_off:
                     await users.disable_second_factor(tx, by, user.id)
                     return redirect(visit, FACTOR_PATH, done="The second factor is off.")
@@ -134,7 +134,7 @@ class AccountPages:
             await record_failure(visit.database, user.email, visit.client_address)
             form.refuse("code", str(refusal))
             return await self._render_factor(visit, form, status=400)
-        return redirect(visit, FACTOR_PATH, done="The old recovery codes no longer work.", reveal=" ".join(codes))
+        return redirect(visit, FACTOR_PATH, done="The old recovery codes no longer work.", show_once=" ".join(codes))
 
     async def _render_factor(self, visit: Visit, form: FormState, *, status: int = 200) -> Response:
         async with visit.database.reading() as tx:
@@ -142,7 +142,7 @@ class AccountPages:
             codes_left = await second_factor.count_recovery_codes(tx, visit.user.id)
         # A refused form shows its secret again, so that the user need not scan another QR code.
         secret = form.value("secret") if _is_secret(form.value("secret")) else None
-        offer = None if is_on else second_factor.new_offer(visit.user.email, secret)
+        setup = None if is_on else second_factor.new_setup(visit.user.email, secret)
         return render(
             visit,
             "accounts/second_factor.html",
@@ -150,12 +150,12 @@ class AccountPages:
             form=form,
             is_on=is_on,
             codes_left=codes_left,
-            offer=offer,
-            picture=Markup(offer.qr_svg) if offer else "",  # noqa: S704  # one <svg> path, made from our own text
+            setup=setup,
+            picture=Markup(setup.qr_svg) if setup else "",  # noqa: S704  # one <svg> path, made from our own text
         )
 
     async def _check_password(self, visit: Visit, form: FormState) -> int:
-        """Refuse the field `current` if it is wrong; return the HTTP status of the refused form."""
+        """Refuse the field `current`, the password, if it is wrong; return the HTTP status of the refused form."""
         password = form.value("current")
         try:
             is_right = await confirm_password(
@@ -203,7 +203,7 @@ def _redirect_signed_out(visit: Visit) -> Response:
 
 async def _render_account(visit: Visit, *, form: FormState, password_form: FormState, status: int = 200) -> Response:
     async with visit.database.reading() as tx:
-        person = await users.find_person(tx, visit.user.id)
+        account = await users.find_account(tx, visit.user.id)
     locales = [("", "Use the organization's setting"), *LOCALES.items()]
     return render(
         visit,
@@ -211,7 +211,7 @@ async def _render_account(visit: Visit, *, form: FormState, password_form: FormS
         status=status,
         form=form,
         password_form=password_form,
-        person=person,
+        account=account,
         locales=locales,
     )
 

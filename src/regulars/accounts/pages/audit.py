@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.accounts.audit.log import count_acts, list_acts, list_kinds
+from regulars.accounts.audit.log import count_acts, list_act_kinds, list_acts
 from regulars.accounts.audit.sentences import SENTENCES, describe
 from regulars.accounts.model import Act, ActFilter
 from regulars.accounts.team import list_members
@@ -14,7 +14,7 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest, PageRows
 from regulars.web.access import Action
-from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, make_page, read_view, walk
+from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -42,7 +42,7 @@ async def show(visit: Visit) -> Response:
 async def export(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = await _read_list_view(tx, visit)
-    acts = walk(visit.database.reading, lambda tx, page: _list_acts(tx, visit, view, page))
+    acts = read_all_rows(visit.database.reading, lambda tx, page: _list_acts(tx, visit, view, page))
     rows = (_make_csv_row(act) async for act in acts)
     return export_csv(visit, "audit.export", f"audit-{visit.organization.slug}.csv", HEADER, rows)
 
@@ -60,7 +60,7 @@ def _make_csv_row(act: Act) -> tuple[str, ...]:
 
 
 async def _read_list_view(tx: Tx, visit: Visit) -> ListView:
-    kinds = await list_kinds(tx, visit.organization_id)
+    kinds = await list_act_kinds(tx, visit.organization_id)
     filters = (
         Filter("act", "Action", choices=tuple((kind, SENTENCES.get(kind, kind).replace("{}", "…")) for kind in kinds)),
         Filter("actor", "Person", placeholder="name@example.com"),

@@ -9,7 +9,7 @@ from regulars.accounts import link_use, second_factor
 from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.errors import LinkUnusable, TooManyAttempts
 from regulars.accounts.links import LINK_PATH, Link, Purpose
-from regulars.accounts.model import NAME_CHARACTERS_MAX, Person, read_email
+from regulars.accounts.model import NAME_CHARACTERS_MAX, Account, read_email
 from regulars.accounts.pages.location_guess import countries, guess_location, zones
 from regulars.accounts.pages.sign_in_responses import (
     ORGANIZATIONS_PATH,
@@ -42,7 +42,7 @@ class OneTimeLinkPages:
         self._first_steps = first_steps
 
     def pages(self) -> tuple[Page, ...]:
-        path = LINK_PATH + "/{token}"
+        path = LINK_PATH + "/{token}"  # the handlers read the token from `visit.references`
         return (
             Page(path=path, needs=Audience.OPEN, handle=self.show),
             Form(path=path, needs=Audience.OPEN, handle=self.submit),
@@ -51,35 +51,35 @@ class OneTimeLinkPages:
     async def show(self, visit: Visit) -> Response:
         try:
             async with visit.database.reading() as tx:
-                link, person = await link_use.inspect_link(tx, visit.references[0])
+                link, account = await link_use.inspect_link(tx, visit.references[0])
         except LinkUnusable as refusal:
             return _render_gone(visit, refusal)
         form = FormState()
         if link.purpose is Purpose.FIRST_OWNER:
             guessed = guess_location(visit.request.headers.get("accept-language", ""))
             form = FormState({"country": guessed.country, "time_zone": guessed.time_zone})
-        return render(visit, TEMPLATES[link.purpose], form=form, link=link, person=person, **_choices(link))
+        return render(visit, TEMPLATES[link.purpose], form=form, link=link, account=account, **_choices(link))
 
     async def submit(self, visit: Visit) -> Response:
         try:
             async with visit.database.reading() as tx:
-                link, person = await link_use.inspect_link(tx, visit.references[0])
+                link, account = await link_use.inspect_link(tx, visit.references[0])
             if link.purpose is Purpose.FIRST_OWNER:
                 return await self._create_first_owner(visit, link)
             if link.purpose is Purpose.PASSWORD:
-                return await self._set_password(visit, link, person)
-            if person is not None:
-                return await self._accept_as_known(visit, link, person)
-            return await self._accept_as_new(visit, link, person)
+                return await self._set_password(visit, link, account)
+            if account is not None:
+                return await self._accept_as_existing(visit, link, account)
+            return await self._accept_as_new(visit, link, account)
         except LinkUnusable as refusal:
             return _render_gone(visit, refusal)
 
-    async def _accept_as_new(self, visit: Visit, link: Link, person: Person | None) -> Response:
+    async def _accept_as_new(self, visit: Visit, link: Link, account: Account | None) -> Response:
         form = FormState(visit.form)
         name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
         password = read_new_password(form, email=link.email or "")
         if form.is_refused:
-            return refused(visit, TEMPLATES[link.purpose], form, link=link, person=person)
+            return refused(visit, TEMPLATES[link.purpose], form, link=link, account=account)
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
             member, _link = await link_use.accept_as_new(
@@ -88,42 +88,42 @@ class OneTimeLinkPages:
             token = await begin_session(tx, visit, member.id)
         return redirect_signed_in(visit, token, ORGANIZATIONS_PATH)
 
-    async def _accept_as_known(self, visit: Visit, link: Link, person: Person) -> Response:
+    async def _accept_as_existing(self, visit: Visit, link: Link, account: Account) -> Response:
         """Accept an invitation with an existing account. It needs the password: neither link nor session is enough."""
         form, template, address = FormState(visit.form), TEMPLATES[link.purpose], visit.client_address
-        if visit.visitor is not None and visit.visitor.id != person.id:
-            return render(visit, template, form=form, link=link, person=person)
+        if visit.visitor is not None and visit.visitor.id != account.id:
+            return render(visit, template, form=form, link=link, account=account)
         password = form.value("current")
         try:
             check = await check_password(
-                visit.database, self._passwords, email=person.email, password=password, address=address
+                visit.database, self._passwords, email=account.email, password=password, address=address
             )
         except TooManyAttempts as refusal:
-            return refuse_too_many(visit, template, form, "current", refusal, link=link, person=person)
-        if check.stored is None:
+            return refuse_too_many(visit, template, form, "current", refusal, link=link, account=account)
+        if check.matched is None:
             form.refuse("current", "Wrong password.")
-            return refused(visit, template, form, link=link, person=person)
+            return refused(visit, template, form, link=link, account=account)
         async with uncounted_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
-            await link_use.accept_as_known(
-                tx, visit.references[0], person.id, password_hash=check.stored.password_hash, address=address
+            await link_use.accept_as_existing(
+                tx, visit.references[0], account.id, password_hash=check.matched.password_hash, address=address
             )
             done = f"You are now a member of {link.organization_name}."
             if visit.visitor is not None:
                 await attempts.uncount(tx, check.attempt)
                 return redirect(visit, f"{ORGANIZATIONS_PATH}?choose=1", done=done)
-            if await second_factor.is_enabled(tx, person.id):
+            if await second_factor.is_enabled(tx, account.id):
                 await attempts.uncount(tx, check.attempt)
                 return redirect(visit, SIGN_IN_PATH, done=f"{done} Sign in with your password and your code.")
-            await attempts.succeed(tx, check.attempt)
-            await record_sign_in(tx, person.id, person.email, address)
-            token = await begin_session(tx, visit, person.id)
+            await attempts.record_success(tx, check.attempt)
+            await record_sign_in(tx, account.id, account.email, address)
+            token = await begin_session(tx, visit, account.id)
         return redirect_signed_in(visit, token, f"{ORGANIZATIONS_PATH}?choose=1")
 
-    async def _set_password(self, visit: Visit, link: Link, person: Person | None) -> Response:
+    async def _set_password(self, visit: Visit, link: Link, account: Account | None) -> Response:
         form = FormState(visit.form)
         password = read_new_password(form, email=link.email or "")
         if form.is_refused:
-            return refused(visit, TEMPLATES[link.purpose], form, link=link, person=person)
+            return refused(visit, TEMPLATES[link.purpose], form, link=link, account=account)
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
             user = await link_use.set_password_by_link(
@@ -145,11 +145,11 @@ class OneTimeLinkPages:
             form.refuse("email", "Write the address as name@example.com.")
         password = read_new_password(form, email=email or "")
         if form.is_refused or email is None:
-            return refused(visit, TEMPLATES[link.purpose], form, link=link, person=None, **_choices(link))
+            return refused(visit, TEMPLATES[link.purpose], form, link=link, account=None, **_choices(link))
         password_hash = await self._passwords.hash(password)
         try:
             async with visit.database.transaction() as tx:
-                owner, slug = await link_use.become_first_owner(
+                owner, slug = await link_use.create_first_owner(
                     tx,
                     visit.references[0],
                     organization_name=organization,
@@ -163,7 +163,7 @@ class OneTimeLinkPages:
                 token = await begin_session(tx, visit, owner.id)
         except NameTaken:
             form.refuse("organization", "An organization on this server has this name already; choose another.")
-            return refused(visit, TEMPLATES[link.purpose], form, link=link, person=None, **_choices(link))
+            return refused(visit, TEMPLATES[link.purpose], form, link=link, account=None, **_choices(link))
         return redirect_signed_in(visit, token, f"/o/{slug}{self._first_steps}")
 
 

@@ -44,8 +44,8 @@ CODE_FORM: Final = "accounts/sign_in_code.html"
 
 
 class _PendingSignIn(msgspec.Struct, frozen=True):
-    """A sign-in whose password was right and whose code is missing. The code form carries it, encrypted so that only
-    the same browser can use it."""
+    """A sign-in whose password was right and whose code is missing. The code form carries it in the
+    field `half`, encrypted so that only the same browser can use it."""
 
     user_id: UUID
     email: str
@@ -64,7 +64,7 @@ class SignInPages:
         return (
             Page(path=SIGN_IN_PATH, needs=Audience.OPEN, handle=self.show),
             Form(path=SIGN_IN_PATH, needs=Audience.OPEN, handle=self.sign_in),
-            Form(path="/sign-in/code", needs=Audience.OPEN, handle=self.give_code),
+            Form(path="/sign-in/code", needs=Audience.OPEN, handle=self.submit_code),
             Form(path="/sign-out", needs=Audience.SIGNED_IN, handle=sign_out),
             Page(path=ORGANIZATIONS_PATH, needs=Audience.SIGNED_IN, handle=show_organizations),
         )
@@ -91,9 +91,9 @@ class SignInPages:
             )
         except TooManyAttempts as refusal:
             return refuse_too_many(visit, FORM, form, "password", refusal)
-        if check.stored is None:
+        if check.matched is None:
             return _refuse_wrong_password(visit, form, check.attempt)
-        user_id, digest = check.stored.user_id, digest_of(check.stored)
+        user_id, digest = check.matched.user_id, digest_of(check.matched)
         is_remembered, next_ = form.is_checked("keep"), safe_next(form.value("next"), otherwise=ORGANIZATIONS_PATH)
         async with uncounted_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
             if not await lock_checked_password(tx, email, digest):
@@ -102,12 +102,12 @@ class SignInPages:
                 await attempts.uncount(tx, check.attempt)
                 pending = _PendingSignIn(user_id, email, digest, is_remembered, next_, visit.now + CODE_WAIT)
                 return render(visit, CODE_FORM, form=FormState({"half": self._seal(visit, pending)}))
-            await attempts.succeed(tx, check.attempt)
+            await attempts.record_success(tx, check.attempt)
             await record_sign_in(tx, user_id, email, address)
             token = await begin_session(tx, visit, user_id, is_remembered=is_remembered)
         return redirect_signed_in(visit, token, next_, is_remembered=is_remembered)
 
-    async def give_code(self, visit: Visit) -> Response:
+    async def submit_code(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         pending = self._open(visit, form.value("half"))
         if pending is None or visit.now > pending.until:
@@ -123,7 +123,7 @@ class SignInPages:
                     await attempts.uncount(tx, attempt)
                     return redirect(visit, SIGN_IN_PATH, done="The password has changed: sign in again.")
                 await second_factor.check(tx, self._vault, pending.user_id, form.value("code"))
-                await attempts.succeed(tx, attempt)
+                await attempts.record_success(tx, attempt)
                 await record_sign_in(tx, pending.user_id, pending.email, address)
                 token = await begin_session(tx, visit, pending.user_id, is_remembered=pending.is_remembered)
         except WrongCode as refusal:
@@ -170,7 +170,6 @@ def _refuse_wrong_password(visit: Visit, form: FormState, attempt: attempts.Atte
 
 
 def _describe_attempts_left(visit: Visit, attempt: attempts.Attempt) -> str:
-    tries = attempt.left
-    if tries <= 0:
+    if attempt.left <= 0:
         return "No attempts are left for the next 15 minutes."
-    return f"{visit.format.count(tries, 'attempt is', 'attempts are')} left in the next 15 minutes."
+    return f"{visit.format.count(attempt.left, 'attempt is', 'attempts are')} left in the next 15 minutes."

@@ -69,7 +69,7 @@ class TeamPages:
                         by=actor_of(visit),
                         by_role=visit.organization.role,
                     )
-                return redirect(visit, visit.url(TEAM_PATH), reveal=self._link_url(visit, token))
+                return redirect(visit, visit.url(TEAM_PATH), show_once=self._link_url(visit, token))
         except AccountRefusal as refusal:
             form.refuse("email", str(refusal))
         return refused(visit, "accounts/invite.html", form, roles=ROLE_DESCRIPTIONS)
@@ -81,8 +81,8 @@ class TeamPages:
                     tx, visit.organization_id, _read_user_id(visit), by=actor_of(visit), by_role=visit.organization.role
                 )
         except AccountRefusal as refusal:
-            return await _member_page(visit, refusal=str(refusal))
-        return redirect(visit, visit.url(TEAM_PATH), reveal=self._link_url(visit, token))
+            return await _render_member(visit, refusal=str(refusal))
+        return redirect(visit, visit.url(TEAM_PATH), show_once=self._link_url(visit, token))
 
     def _link_url(self, visit: Visit, token: str) -> str:
         """Return the address of a link: below the public address if it is set, else as in the admin's browser."""
@@ -116,13 +116,13 @@ async def withdraw(visit: Visit) -> Response:
 
 
 async def show_member(visit: Visit) -> Response:
-    return await _member_page(visit)
+    return await _render_member(visit)
 
 
 async def change_role(visit: Visit) -> Response:
     role = visit.form.get("role", "")
     if role not in set(Role):
-        return await _member_page(visit, refusal="Choose one of the roles.")
+        return await _render_member(visit, refusal="Choose one of the roles.")
     change = partial(team.change_role, role=Role(role))
     return await _change(visit, change, done=f"is now {role}.")
 
@@ -147,11 +147,11 @@ async def _change(visit: Visit, change: Callable[..., Awaitable[Member]], *, don
                 tx, visit.organization_id, _read_user_id(visit), by=actor_of(visit), by_role=visit.organization.role
             )
     except AccountRefusal as refusal:
-        return await _member_page(visit, refusal=str(refusal))
+        return await _render_member(visit, refusal=str(refusal))
     return redirect(visit, visit.url(TEAM_PATH), done=f"{member.name} {done}")
 
 
-async def _member_page(visit: Visit, *, refusal: str = "") -> Response:
+async def _render_member(visit: Visit, *, refusal: str = "") -> Response:
     member = await _find_member(visit)
     return render(
         visit,

@@ -243,7 +243,7 @@ def _bucket_table(formats: Format, view: AnalysisView, answer: CustomersAnswer, 
         series,
         titles=titles,
         labels=[short_name_part(formats, Period(bucket.first, bucket.last), unit) for bucket in answer.buckets],
-        is_last_open=view.period.last == view.today,
+        is_last_partial=view.period.last == view.today,
     )
     return BucketTable(
         is_net=is_net,

@@ -86,7 +86,7 @@ class SalesPages(FigurePages[SalesTable]):
             [row.sums.net_cents / 100 for row in rows],
             titles=[_bar_title(visit.format, row, currency) for row in rows],
             labels=[short_name_part(visit.format, part, unit) for part in parts],
-            is_last_open=view.period.last == view.today,
+            is_last_partial=view.period.last == view.today,
             compared=[] if view.comparison is None else [_net(row.compared) for row in rows],
             marked={n: holidays[part.first] for n, part in enumerate(parts) if part.first in holidays},
         )
@@ -151,7 +151,7 @@ def _hours_table(
         [row.sums.net_cents / 100 for row in rows],
         titles=[_bar_title(visit.format, row, currency) for row in rows],
         labels=[row.name for row in rows],
-        is_last_open=view.period.last == view.today,
+        is_last_partial=view.period.last == view.today,
     )
     total = total_row(visit, view, figures, currency, visit.format.weekday(view.period.first))
     return SalesTable(

@@ -14,7 +14,7 @@ from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, SALES_EVENT, TEXT
 from regulars.kit.keyset import Position
 from regulars.sales.listing import CURRENCIES
 from regulars.web.errors import BadFilter
-from regulars.web.listing import Filter, ListView, make_page, read_view, walk
+from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
@@ -55,7 +55,7 @@ async def show_tickets(visit: Visit) -> Response:
 async def export_tickets(visit: Visit) -> Response:
     view = read_view(visit, "attribution", TICKETS_PATH, filters=FILTERS)
     filters = _read_filter(visit, view)
-    lines = walk(
+    lines = read_all_rows(
         visit.database.reading, lambda tx, page: list_credits(tx, visit.organization_id, filters, page), _position
     )
 

@@ -53,7 +53,7 @@ async def preview(visit: Visit) -> Response:
 async def save(visit: Visit) -> Response:
     form = FormState(visit.form)
     windows = _read_windows(form)
-    expected = form.whole("version", minimum=0, maximum=1_000_000)
+    expected = form.integer("version", minimum=0, maximum=1_000_000)
     if form.is_refused:
         return await _render_page(visit, form)
     try:
@@ -76,7 +76,7 @@ async def save(visit: Visit) -> Response:
 
 
 def _read_windows(form: FormState) -> Windows:
-    return Windows(**{name: form.whole(name, minimum=1, maximum=limit) for name, limit in _LIMITS.items()})
+    return Windows(**{name: form.integer(name, minimum=1, maximum=limit) for name, limit in _LIMITS.items()})
 
 
 async def _render_page(visit: Visit, form: FormState | None, *, comparison: WindowsPreview | None = None) -> Response:

@@ -34,7 +34,7 @@ async def save_approval(visit: Visit) -> Response:
     form = FormState(visit.form)
     recipients = None
     if form.value("recipients").strip():
-        recipients = form.whole("recipients", minimum=0, maximum=RECIPIENTS_MAX)
+        recipients = form.integer("recipients", minimum=0, maximum=RECIPIENTS_MAX)
     rule = ApprovalRule(recipients, _read_costs(form))
     if form.is_refused:
         return _render_page(visit, form)

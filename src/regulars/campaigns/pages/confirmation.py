@@ -73,7 +73,7 @@ class Confirmation:
     async def send(self, visit: Visit) -> Response:
         """Send or schedule the campaign. A second user who presses the button learns that it is scheduled already."""
         form = FormState(visit.form)
-        recipients = form.whole("recipients", minimum=0, maximum=RECIPIENTS_MAX)
+        recipients = form.integer("recipients", minimum=0, maximum=RECIPIENTS_MAX)
         cost = _read_cost(form)
         async with visit.database.transaction() as tx:
             campaign = await find_campaign(tx, visit)

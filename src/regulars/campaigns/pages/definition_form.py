@@ -18,7 +18,7 @@ from regulars.campaigns.definition import (
 )
 from regulars.campaigns.estimate import HOLDOUTS_OFFERED
 from regulars.messaging.text_form import fill_text_form, list_rows, read_text_form
-from regulars.web.form import FormState, local_value
+from regulars.web.form import FormState, format_time_field
 
 NAME_CHARACTERS_MAX: Final = 120
 HOLDOUTS: Final = (0, *HOLDOUTS_OFFERED)
@@ -37,7 +37,7 @@ def fill_form(definition: Definition, zone: ZoneInfo) -> FormState:
         "holdout": str(holdout) if holdout in HOLDOUTS else OTHER,
         "holdout_other": "" if holdout in HOLDOUTS else str(holdout),
         "variants": str(max(len(definition.variants), 1)),
-        "not_after": "" if definition.not_after is None else local_value(zone, definition.not_after),
+        "not_after": "" if definition.not_after is None else format_time_field(zone, definition.not_after),
         "rate": "" if definition.texts_per_hour is None else str(definition.texts_per_hour),
         "cap": definition.cap,
         "personal_links": "on" if definition.personal_links else "",
@@ -56,7 +56,7 @@ def fill_form(definition: Definition, zone: ZoneInfo) -> FormState:
 def _fill_schedule(definition: Definition, zone: ZoneInfo) -> dict[str, str]:
     match definition.schedule:
         case SendAt(at=at):
-            return {"start": "at", "at": local_value(zone, at)}
+            return {"start": "at", "at": format_time_field(zone, at)}
         case SendAtLocalTime(day=day, time=clock):
             return {"start": "local", "day": day.isoformat(), "time": clock}
         case _:
@@ -187,4 +187,4 @@ def _read_schedule(form: FormState, zone: ZoneInfo) -> SendNow | SendAt | SendAt
 
 
 def _read_integer(form: FormState, name: str, minimum: int, maximum: int) -> int:
-    return min(max(form.whole(name, minimum=minimum, maximum=maximum), minimum), maximum)
+    return min(max(form.integer(name, minimum=minimum, maximum=maximum), minimum), maximum)

@@ -30,7 +30,7 @@ from regulars.profiles.model import Profile
 from regulars.profiles.search import find_by_ids
 from regulars.web import mask
 from regulars.web.download import Download
-from regulars.web.listing import Filter, ListView, make_page, read_view, walk
+from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
@@ -158,7 +158,7 @@ async def _load_lines(tx: Tx, visit: Visit, campaign: Campaign, rows: Sequence[R
 
 async def _csv_rows(visit: Visit, campaign: Campaign, view: ListView) -> AsyncIterator[list[str]]:
     batch: list[RecipientRow] = []
-    rows = walk(
+    rows = read_all_rows(
         visit.database.reading,
         lambda tx, page: list_recipient_page(tx, visit.organization_id, campaign.row.id, _read_filter(view), page),
         _position,

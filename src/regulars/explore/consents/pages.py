@@ -16,7 +16,7 @@ from regulars.consent.figures import WEEKS, ConsentFigures, FiguresSnapshot, rea
 from regulars.consent.find import DO_NOT_CONTACT, SubscriptionItem, find_subscription, list_newest, search_subscription
 from regulars.consent.model import SubscriptionState
 from regulars.explore.ledger_labels import SOURCES, describe
-from regulars.explore.number_view import NumberLabels, read_moment, read_number
+from regulars.explore.number_view import NumberLabels, read_local_time, read_number
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY, PROFILE, STORE, SUBSCRIPTION, ById
@@ -30,7 +30,7 @@ from regulars.web.access import Action
 from regulars.web.charts import Chart, bar_chart
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
-from regulars.web.listing import Filter, ListPage, ListView, make_page, read_view, walk
+from regulars.web.listing import Filter, ListPage, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, render
 from regulars.web.route import Page
 from regulars.web.static import NO_STORE, SECURITY_HEADERS
@@ -79,7 +79,7 @@ async def show_consent(visit: Visit) -> Response:
         numbers_url=visit.url(NUMBERS),
         stores=stores,
         weeks=None if counted.figures is None else _sum_weeks(visit, counted),
-        month=None if counted.figures is None else counted.figures.since(_today(visit) - timedelta(days=29)),
+        last_30_days=None if counted.figures is None else counted.figures.since(_today(visit) - timedelta(days=29)),
     )
 
 
@@ -121,7 +121,7 @@ def _sum_weeks(visit: Visit, counted: FiguresSnapshot) -> WeekTotals:
         [float(opt_ins) for _, opt_ins, _ in rows],
         titles=[f"Week of {formats.day(start)}: {formats.number(opt_ins)} opt-ins" for start, opt_ins, _ in rows],
         labels=[formats.day(start) for start, _, _ in rows],
-        is_last_open=True,
+        is_last_partial=True,
     )
     return WeekTotals(chart, [(formats.day(start), opt_ins, opt_outs) for start, opt_ins, opt_outs in reversed(rows)])
 
@@ -148,16 +148,16 @@ async def show_numbers(visit: Visit) -> Response:
         "explore/numbers.html",
         view=view,
         page=page,
-        further=page.further_url,
+        search_more_url=page.search_more_url,
         sources=SOURCES,
         ids=_encode_ids(page.rows),
     )
 
 
-def _encode_ids(lines: Any) -> dict[UUID, tuple[str, str | None]]:
+def _encode_ids(items: Any) -> dict[UUID, tuple[str, str | None]]:
     return {
-        line.id: (SUBSCRIPTION.encode(line.id), None if line.profile_id is None else PROFILE.encode(line.profile_id))
-        for line in lines
+        item.id: (SUBSCRIPTION.encode(item.id), None if item.profile_id is None else PROFILE.encode(item.profile_id))
+        for item in items
     }
 
 
@@ -175,7 +175,7 @@ async def _find_number(visit: Visit, view: ListView, text: str) -> Response:
         "explore/numbers.html",
         view=view,
         page=ListPage(()),
-        further=None,
+        search_more_url=None,
         sources=SOURCES,
         ids={},
         found_url=None if subscription is None else visit.url(NUMBERS, SUBSCRIPTION.encode(subscription.id)),
@@ -195,21 +195,21 @@ async def _list_numbers(tx: Tx, visit: Visit, view: ListView, page: PageRequest)
 
 async def export_numbers(visit: Visit) -> Response:
     view = read_view(visit, "subscriptions", NUMBERS, filters=filters(visit))
-    lines = walk(visit.database.reading, lambda tx, page: _list_numbers(tx, visit, view, page))
-    rows = (_csv_row(visit, line) async for line in lines)
+    items = read_all_rows(visit.database.reading, lambda tx, page: _list_numbers(tx, visit, view, page))
+    rows = (_csv_row(visit, item) async for item in items)
     return export_csv(visit, "consent.export", "consent.csv", CSV_HEADER, rows)
 
 
-def _csv_row(visit: Visit, line: SubscriptionItem) -> list[str]:
+def _csv_row(visit: Visit, item: SubscriptionItem) -> list[str]:
     return [
-        SUBSCRIPTION.encode(line.id),
-        (line.phone_number if visit.sees_personal else mask.phone(visit, line.phone_number)) or "",
-        line.status,
-        line.consent_source or "",
-        "" if line.consented_at is None else format_timestamp(line.consented_at),
-        "" if line.unsubscribed_at is None else format_timestamp(line.unsubscribed_at),
-        "" if line.profile_id is None else PROFILE.encode(line.profile_id),
-        mask.text(visit, line.profile_external_id) or "",
+        SUBSCRIPTION.encode(item.id),
+        (item.phone_number if visit.sees_personal else mask.phone(visit, item.phone_number)) or "",
+        item.status,
+        item.consent_source or "",
+        "" if item.consented_at is None else format_timestamp(item.consented_at),
+        "" if item.unsubscribed_at is None else format_timestamp(item.unsubscribed_at),
+        "" if item.profile_id is None else PROFILE.encode(item.profile_id),
+        mask.text(visit, item.profile_external_id) or "",
     ]
 
 
@@ -225,17 +225,17 @@ async def show_number(visit: Visit) -> Response:
         subscription = await find_subscription(tx, visit.organization_id, _subscription_id(visit))
         if subscription is None:
             raise PageNotFound("No number of this organization has this id.")
-        number = await read_number(tx, visit, subscription, checked_at=read_moment(visit, visit.query.get("at")))
+        number = await read_number(tx, visit, subscription, checked_at=read_local_time(visit, visit.query.get("at")))
         customer = None
         if subscription.profile is not None:
             customer = await find_profile(tx, visit.organization_id, ById(subscription.profile.id))
-    canonical = SUBSCRIPTION.encode(subscription.id)
+    canonical_id = SUBSCRIPTION.encode(subscription.id)
     return render(
         visit,
         "explore/number_page.html",
         number=number,
-        canonical=canonical,
-        here=visit.url(NUMBERS, canonical),
+        canonical_id=canonical_id,
+        here=visit.url(NUMBERS, canonical_id),
         customer=customer,
         customer_url="" if customer is None else visit.url("/customers", PROFILE.encode(customer.id)),
     )
@@ -243,7 +243,7 @@ async def show_number(visit: Visit) -> Response:
 
 async def _make_certificate(tx: Tx, visit: Visit) -> Certificate:
     certificate = await make_certificate(
-        tx, visit.organization_id, _subscription_id(visit), at=read_moment(visit, visit.query.get("at"))
+        tx, visit.organization_id, _subscription_id(visit), at=read_local_time(visit, visit.query.get("at"))
     )
     if certificate is None:
         raise PageNotFound("No number of this organization has this id.")
@@ -273,6 +273,7 @@ async def print_certificate(visit: Visit) -> Response:
         linked = certificate.subscription.profile
         profile = None if linked is None else await find_profile(tx, visit.organization_id, ById(linked.id))
     customer = None if profile is None else mask.name(visit, profile.first_name, profile.last_name)
+    # The ledger entries that decide by what was recorded at that time and by what is known now, and the next entry.
     deciding_entries = (
         []
         if certificate.answer is None

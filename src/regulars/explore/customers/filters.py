@@ -108,6 +108,7 @@ def _last_purchase_condition(days: str) -> Condition:
     if days == NEVER:
         return Bought(none=True)
     if days.startswith("-"):
+        # Customers who never bought do not match.
         return LastPurchase(
             when=When(comparison="not_in_last_days", days=int(days.removeprefix("-")), without_value=False)
         )

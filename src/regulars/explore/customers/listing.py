@@ -4,10 +4,8 @@ analysis process selects filtered and sorted customers; SQL lists and searches a
 from collections.abc import AsyncIterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode
-from zoneinfo import ZoneInfo
 
 import msgspec
 from starlette.responses import Response
@@ -52,8 +50,8 @@ from regulars.web.listing import (
     ListPage,
     ListView,
     make_page,
+    read_all_rows,
     read_view,
-    walk,
 )
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
@@ -76,7 +74,7 @@ class ListedCustomer(NamedTuple):
         return self.hit.profile
 
     @property
-    def canonical(self) -> str:
+    def canonical_id(self) -> str:
         return PROFILE.encode(self.hit.profile.id)
 
 
@@ -193,7 +191,7 @@ def _needs_analysis(view: ListView) -> bool:
     """Whether the list is filtered or sorted, so that the analysis process selects the rows. A search by name or number
     uses an index instead."""
     is_sorted = view.sort != view.sorts[0]
-    return not view.value("q") and (is_sorted or any(each.name in view.values for each in view.narrowing))
+    return not view.value("q") and (is_sorted or any(each.name in view.values for each in view.menu_filters))
 
 
 def _offset(visit: Visit) -> int:
@@ -205,12 +203,13 @@ async def _load_hits(tx: Tx, visit: Visit, members: Members | None) -> list[Prof
     """The customers in the order of the result, without those deleted since it was computed."""
     ids = () if members is None else members.profile_ids
     profiles = {profile.id: profile for profile in await find_by_ids(tx, visit.organization_id, ids)} if ids else {}
-    return [ProfileHit(profiles[profile_id], (str(profile_id),)) for profile_id in ids if profile_id in profiles]
+    return [ProfileHit(profiles[each], position=(str(each),)) for each in ids if each in profiles]
 
 
 def _result_page(view: ListView, hits: list[ProfileHit], members: Members | None, offset: int) -> ListPage[ProfileHit]:
     if members is None:
         return ListPage(())
+    # A cursor is valid for one build (epoch) of the columnar data; without a next page it is unknown.
     epoch = None if members.next is None else members.next.epoch
     before = max(offset - PAGE_ROWS, 0)
     previous = None
@@ -238,7 +237,7 @@ async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageR
         sees_personal=visit.sees_personal,
     )
     if exact:
-        return PageRows(ProfileHit(profile, (str(profile.id),)) for profile in exact if page.position is None)
+        return PageRows(ProfileHit(profile, position=(str(profile.id),)) for profile in exact if page.position is None)
     if not visit.sees_personal:
         return PageRows()
     return await search_by_name(tx, visit.organization_id, text, page)
@@ -249,11 +248,10 @@ async def load_rows(tx: Tx, visit: Visit, hits: list[ProfileHit]) -> list[Listed
     ids = [hit.profile.id for hit in hits]
     tickets = await list_tickets_of_customers(tx, visit.organization_id, ids)
     consents = await find_consent_statuses(tx, visit.organization_id, ids)
-    zone: ZoneInfo = visit.format.zone
     return [
         ListedCustomer(
             hit,
-            read_history(tickets[hit.profile.id], now=visit.now, zone=zone, months=LIST_MONTHS),
+            read_history(tickets[hit.profile.id], now=visit.now, zone=visit.format.zone, months=LIST_MONTHS),
             status_of(hit.profile, _status_of_consent(consents.get(hit.profile.id))),
             number_of(hit.profile, consents.get(hit.profile.id)),
         )
@@ -283,14 +281,13 @@ def _csv_rows_of_all(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
         consents = await find_consent_statuses(tx, visit.organization_id, [hit.profile.id for hit in hits])
         return PageRows((hit, consents.get(hit.profile.id)) for hit in hits)
 
-    customers = walk(visit.database.reading, fetch, lambda pair: pair[0].position)
+    customers = read_all_rows(visit.database.reading, fetch, lambda pair: pair[0].position)
     return (_csv_row(visit, hit.profile, consent) async for hit, consent in customers)
 
 
 def _csv_row(visit: Visit, profile: Profile, consent: ConsentStatus | None) -> list[str]:
     number = number_of(profile, consent)
     phone = number if visit.sees_personal else mask.phone(visit, number)
-    created: datetime = profile.created_at
     return [
         PROFILE.encode(profile.id),
         mask.text(visit, profile.external_id) or "",
@@ -298,5 +295,5 @@ def _csv_row(visit: Visit, profile: Profile, consent: ConsentStatus | None) -> l
         mask.text(visit, profile.last_name) or "",
         phone or "",
         _status_of_consent(consent) or "NEVER_ASKED",
-        format_timestamp(created),
+        format_timestamp(profile.created_at),
     ]

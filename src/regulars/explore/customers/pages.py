@@ -18,7 +18,7 @@ from regulars.consent.model import LedgerEntry, Status
 from regulars.consent.subscription import Subscription
 from regulars.explore.customers.listing import PATH, CustomerList, status_of
 from regulars.explore.customers.timeline import KINDS, Timeline, TimelineEntry, by_day, entries_of, merge
-from regulars.explore.number_view import ENTRIES_SHOWN, NumberView, read_moment, read_number
+from regulars.explore.number_view import ENTRIES_SHOWN, NumberView, read_local_time, read_number
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, RUN, SEGMENT, SUBSCRIPTION, ById, read_reference
@@ -111,7 +111,7 @@ async def show_customer(visit: Visit) -> Response:
         days=by_day(view.timeline.entries, visit.format),
         kind=kind,
         kinds=KINDS,
-        canonical=PROFILE.encode(profile.id),
+        canonical_id=PROFILE.encode(profile.id),
         here=visit.url(PATH, PROFILE.encode(profile.id)),
         name=mask.name(visit, profile.first_name, profile.last_name),
         number_ids={number.id: SUBSCRIPTION.encode(number.id) for number in view.subscriptions},
@@ -135,7 +135,7 @@ async def _load_view(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Cu
     chosen = _choose(subscriptions, visit.query.get("number"))
     number = None
     if chosen is not None:
-        number = await read_number(tx, visit, chosen, checked_at=read_moment(visit, visit.query.get("at")))
+        number = await read_number(tx, visit, chosen, checked_at=read_local_time(visit, visit.query.get("at")))
     ledger_entries = await _load_ledger_entries(tx, visit, subscriptions, number)
     other_entries = await _load_other_entries(tx, visit, profile, subscriptions)
     timeline = merge(tickets, ledger_entries, other_entries, kind=kind, before=visit.query.get("before"))
@@ -188,7 +188,7 @@ def _choose(subscriptions: list[Subscription], requested_id: str | None) -> Subs
     requested = [subscription for subscription in subscriptions if subscription.id == identifier]
     return max(
         requested or subscriptions,
-        key=lambda it: (it.state.status is Status.SUBSCRIBED, it.state.consented_at or it.created_at),
+        key=lambda each: (each.state.status is Status.SUBSCRIBED, each.state.consented_at or each.created_at),
     )
 
 

@@ -125,7 +125,7 @@ async def _find_by_text(tx: Tx, visit: Visit, text: str) -> SearchResults:
     return SearchResults(
         customers[:CUSTOMERS_SHOWN],
         len(customers) > CUSTOMERS_SHOWN,
-        [named.store for named in stores],
+        [listed.store for listed in stores],
         matching_segments[:SEGMENTS_SHOWN],
         matching_journeys[:JOURNEYS_SHOWN],
         [row for row in campaigns if search_text in row.name.casefold()][:CAMPAIGNS_SHOWN],

@@ -44,7 +44,7 @@ class JourneyNeedingAttention(NamedTuple):
     # Customers who wait at a branch whose condition cannot be evaluated.
     at_fault: int
     # Why a condition cannot be evaluated, by its branch, or by `filter` for the entry filter.
-    unjudgeable: Mapping[str, str]
+    condition_errors: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +69,8 @@ class HomeOverview:
     today: PerCurrency
     stores: list[StoreStatus]
     has_more_stores: bool
-    # API responses in the last 24 hours.
-    answers: Counts
+    # API responses in the last 24 hours, and how many of them were refusals.
+    api_responses: Counts
     # Different tickets that were sent with the same id and that no user has reviewed yet.
     open_collisions: int
     undecided_replies: int
@@ -126,7 +126,7 @@ async def read_overview(
         # Silent stores first, then by name.
         stores=sorted(statuses, key=lambda status: (not status.activity.is_silent, status.name.casefold())),
         has_more_stores=len(stores) > STORES_MAX,
-        answers=Counts(sum(of_key.answers for of_key in counts), sum(of_key.refusals for of_key in counts)),
+        api_responses=Counts(sum(of_key.answers for of_key in counts), sum(of_key.refusals for of_key in counts)),
         texts=await count_texts_by_state(tx, organization_id, today),
         journeys=await find_journeys_needing_attention(tx, organization_id),
         campaigns=await find_in_need(tx, organization_id, is_on_hold=texting is not None and texting.is_on_hold),
@@ -147,20 +147,18 @@ async def find_journeys_needing_attention(tx: Tx, organization_id: UUID) -> list
     parked = await count_parked(tx, organization_id, limit=PARKED_COUNTED_MAX)
     at_fault = await count_at_fault(tx, organization_id, limit=PARKED_COUNTED_MAX)
     journeys = await list_journeys(tx, organization_id, limit=JOURNEYS_SEARCHED_MAX)
-    unjudgeable = await find_unevaluable_journeys(tx, organization_id, journeys)
+    errors = await find_unevaluable_journeys(tx, organization_id, journeys)
     rows = [
-        row
-        for row in journeys
-        if row.state == "paused" or row.id in parked or row.id in at_fault or row.id in unjudgeable
+        row for row in journeys if row.state == "paused" or row.id in parked or row.id in at_fault or row.id in errors
     ]
     stats = await load_total_stats(tx, organization_id, [row.id for row in rows])
     summaries = [
         JourneyNeedingAttention(
-            row, parked.get(row.id, 0), stats[row.id].active_runs, at_fault.get(row.id, 0), unjudgeable.get(row.id, {})
+            row, parked.get(row.id, 0), stats[row.id].active_runs, at_fault.get(row.id, 0), errors.get(row.id, {})
         )
         for row in rows
     ]
-    return [journey for journey in summaries if journey.parked or journey.inside or journey.unjudgeable]
+    return [journey for journey in summaries if journey.parked or journey.inside or journey.condition_errors]
 
 
 async def _sum_by_store(tx: Tx, organization_id: UUID, *, first: date, last: date) -> dict[str, PerCurrency]:

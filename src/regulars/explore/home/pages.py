@@ -13,7 +13,7 @@ from regulars.journeys.program import FILTER
 from regulars.kit.ids import CAMPAIGN, JOURNEY, WEBHOOK
 from regulars.messaging.settings.store import Texting
 from regulars.web.access import Action
-from regulars.web.charts import hours, sparkline
+from regulars.web.charts import hour_columns, sparkline
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -92,13 +92,13 @@ async def show_home(visit: Visit) -> Response:
         today=today.isoformat(),
         money=_sum_money(visit, overview, first.isoformat()),
         currencies=currencies,
-        figure=draw_sales(visit.format, overview, currency, by) if currency else None,
+        net_sales=draw_sales(visit.format, overview, currency, by) if currency else None,
         by=by,
         by_labels=BY_LABELS,
         tickets_url=visit.url("/tickets") + f"?from={first.isoformat()}",
         attention=list_attention(visit, overview, consent),
         consent=consent,
-        moved=None if consent.figures is None else consent.figures.since(first),
+        consent_changes=None if consent.figures is None else consent.figures.since(first),
         ingestion=[_ingestion_row(visit, status) for status in overview.stores[:STORES_SHOWN]],
     )
 
@@ -150,9 +150,9 @@ def list_attention(visit: Visit, overview: HomeOverview, consent: FiguresSnapsho
                 visit.url("/collisions"),
             )
         )
-    if overview.answers.refusals:
-        title = visit.format.count(overview.answers.refusals, "rejected request")
-        share = visit.format.share(overview.answers.refusals, overview.answers.answers)
+    if overview.api_responses.refusals:
+        title = visit.format.count(overview.api_responses.refusals, "rejected request")
+        share = visit.format.share(overview.api_responses.refusals, overview.api_responses.answers)
         url = visit.url("/requests") + "?kind=refused" if visit.may(Action.READ_REQUEST_LOG) else ""
         items.append(Attention("plug", "warn", title, f"{share} of the API requests in 24 hours.", "24 h", url))
     if consent.figures is not None and consent.figures.weak_proofs:
@@ -182,7 +182,7 @@ def _webhook_item(visit: Visit, status: EndpointStatus) -> Attention:
         return Attention("plug", "warn", f"Webhook to {host} waits for approval", text, when, url)
     if not status.is_failing or status.disabled_on is None:
         return Attention("alert", "no", f"Webhook to {host} is disabled", status.endpoint.note or "", when, url)
-    waits = visit.format.count(status.waiting.total, "delivery waits", "deliveries wait", most=WAITING_COUNTED_MAX)
+    waits = visit.format.count(status.waiting.total, "delivery waits", "deliveries wait", count_max=WAITING_COUNTED_MAX)
     text = f"{waits}; disabled on {visit.format.moment(status.disabled_on)}"
     return Attention("alert", "no", f"Webhook to {host} fails", f"{text} if nothing changes.", when, url)
 
@@ -215,42 +215,43 @@ def _silent_store_item(visit: Visit, status: StoreStatus) -> Attention:
     )
 
 
-def _journey_item(visit: Visit, line: JourneyNeedingAttention) -> Attention:
-    url = visit.url("/journeys", JOURNEY.encode(line.row.id))
-    if line.unjudgeable or line.at_fault:
-        return _unjudgeable_item(visit, line, url)
-    if line.parked:
-        title = f"{line.row.name}: {visit.format.count(line.parked, 'run', 'runs')} failed"
+def _journey_item(visit: Visit, journey: JourneyNeedingAttention) -> Attention:
+    url = visit.url("/journeys", JOURNEY.encode(journey.row.id))
+    if journey.condition_errors or journey.at_fault:
+        return _condition_error_item(visit, journey, url)
+    if journey.parked:
+        title = f"{journey.row.name}: {visit.format.count(journey.parked, 'run', 'runs')} failed"
         return Attention("automate", "no", title, "Their retries failed too.", "", f"{url}/runs?state=parked")
-    paused = line.row.paused_at
-    waiting = visit.format.count(line.inside, "customer waits", "customers wait")
+    paused = journey.row.paused_at
+    waiting = visit.format.count(journey.inside, "customer waits", "customers wait")
     since = "" if paused is None else visit.format.ago(paused).removesuffix(" ago")
     return Attention(
-        "automate", "warn", f"{line.row.name} is paused", f"{waiting} in it, and no customer enters.", since, url
+        "automate", "warn", f"{journey.row.name} is paused", f"{waiting} in it, and no customer enters.", since, url
     )
 
 
-def _unjudgeable_item(visit: Visit, line: JourneyNeedingAttention, url: str) -> Attention:
-    sentences = ["No customer enters."] if FILTER in line.unjudgeable else []
-    if line.at_fault:
-        sentences.append(f"{visit.format.count(line.at_fault, 'customer waits', 'customers wait')} at a branch.")
-    sentences += list(line.unjudgeable.values())[:1]
-    title = f"{line.row.name}: a condition cannot be evaluated"
+def _condition_error_item(visit: Visit, journey: JourneyNeedingAttention, url: str) -> Attention:
+    sentences = ["No customer enters."] if FILTER in journey.condition_errors else []
+    if journey.at_fault:
+        sentences.append(f"{visit.format.count(journey.at_fault, 'customer waits', 'customers wait')} at a branch.")
+    sentences += list(journey.condition_errors.values())[:1]
+    title = f"{journey.row.name}: a condition cannot be evaluated"
     return Attention("automate", "no", title, " ".join(sentences), "", url)
 
 
-def _campaign_item(visit: Visit, line: CampaignInNeed) -> Attention:
-    url = visit.url("/campaigns", CAMPAIGN.encode(line.row.id))
-    waiting = visit.format.count(line.unsent, "recipient waits", "recipients wait")
-    if line.stalled_since is None:
-        text = line.row.reason or (f"{waiting} for the text." if line.unsent else "It has not started.")
-        when = visit.format.ago(line.row.updated_at).removesuffix(" ago")
-        return Attention("message", "no" if line.row.reason else "warn", f"{line.row.name} is paused", text, when, url)
-    when = visit.format.ago(line.stalled_since).removesuffix(" ago")
-    if line.row.frozen_at is None:
-        text = line.row.reason or "The worker has not loaded its audience yet."
-        return Attention("message", "no", f"{line.row.name} should have started", text, when, url)
-    title = f"{line.row.name} has sent nothing for ten minutes"
+def _campaign_item(visit: Visit, campaign: CampaignInNeed) -> Attention:
+    row = campaign.row
+    url = visit.url("/campaigns", CAMPAIGN.encode(row.id))
+    waiting = visit.format.count(campaign.unsent, "recipient waits", "recipients wait")
+    if campaign.stalled_since is None:
+        text = row.reason or (f"{waiting} for the text." if campaign.unsent else "It has not started.")
+        when = visit.format.ago(row.updated_at).removesuffix(" ago")
+        return Attention("message", "no" if row.reason else "warn", f"{row.name} is paused", text, when, url)
+    when = visit.format.ago(campaign.stalled_since).removesuffix(" ago")
+    if row.frozen_at is None:
+        text = row.reason or "The worker has not loaded its audience yet."
+        return Attention("message", "no", f"{row.name} should have started", text, when, url)
+    title = f"{row.name} has sent nothing for ten minutes"
     return Attention("message", "no", title, f"{waiting} for the text.", when, url)
 
 
@@ -258,10 +259,10 @@ def _ingestion_row(visit: Visit, status: StoreStatus) -> IngestionRow:
     """The tickets of a store per hour, from 9:00 or the first hour with tickets, until now."""
     now = visit.now.astimezone(visit.format.zone).hour
     begin = min([*status.activity.usual, *status.activity.today, 9])
-    hour_range = range(begin, max(now + 1, begin + 1))
-    sent = [status.activity.today.get(hour, 0) for hour in hour_range]
-    usual = [status.activity.usual.get(hour, 0.0) for hour in hour_range]
-    return IngestionRow(status, list(hours(sent, usual)))
+    hours = range(begin, max(now + 1, begin + 1))
+    tickets = [status.activity.today.get(hour, 0) for hour in hours]
+    usual = [status.activity.usual.get(hour, 0.0) for hour in hours]
+    return IngestionRow(status, list(hour_columns(tickets, usual)))
 
 
 PAGES: Final = (Page(path="/", needs=Action.READ, handle=show_home),)

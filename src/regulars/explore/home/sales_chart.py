@@ -50,7 +50,7 @@ def draw_sales(formats: Format, overview: HomeOverview, currency: str, by: str) 
         [bar.sums.net_cents / 100 for bar in drawn],
         titles=[f"{bar.name}: {formats.money_rounded(bar.sums.net_cents, currency)}" for bar in drawn],
         labels=[bar.label for bar in drawn],
-        is_last_open=by != "store",
+        is_last_partial=by != "store",
     )
     rows = [
         (

@@ -31,7 +31,7 @@ from regulars.web.visit import Visit
 PATH: Final = "/simulator"
 TEMPLATE: Final = "explore/simulator.html"
 PHONES_SHOWN: Final = 12
-LINES_SHOWN: Final = 40
+MESSAGES_SHOWN: Final = 40
 HASH_BYTES: Final = 32
 # The states of texts that the phone shows.
 ON_THE_PHONE: Final = frozenset({"sent", "delivered"})
@@ -44,7 +44,7 @@ class SimulatedPhone(NamedTuple):
     reference: str
     number_hash: bytes
     number: str
-    lines: list[ConversationItem]
+    messages: list[ConversationItem]
     subscription: Subscription | None
     is_suppressed: bool
     customer: Profile | None
@@ -59,12 +59,12 @@ class SimulatedPhone(NamedTuple):
 
     @property
     def on_screen(self) -> list[ConversationItem]:
-        return [line for line in self.lines if line.text is None or line.text.state in ON_THE_PHONE]
+        return [item for item in self.messages if item.text is None or item.text.state in ON_THE_PHONE]
 
     @property
     def waiting(self) -> int:
         """The number of texts that are queued or being sent."""
-        return sum(line.text is not None and line.text.state in {"queued", "sending"} for line in self.lines)
+        return sum(item.text is not None and item.text.state in {"queued", "sending"} for item in self.messages)
 
 
 async def show_simulator(visit: Visit) -> Response:
@@ -113,9 +113,9 @@ async def _show(visit: Visit, reference: str | None, form: FormState) -> Respons
 
 async def _load_phone(tx: Tx, visit: Visit, reference: str, texting: Texting) -> SimulatedPhone:
     number, number_hash = await _find_number(tx, visit, reference, texting)
-    lines = await read_conversation(tx, visit.organization_id, number_hash, limit=LINES_SHOWN)
+    messages = await read_conversation(tx, visit.organization_id, number_hash, limit=MESSAGES_SHOWN)
     subscription = await find_by_hash(tx, visit.organization_id, number_hash)
-    last_reply = next((line.reply for line in reversed(lines) if line.reply is not None), None)
+    last_reply = next((item.reply for item in reversed(messages) if item.reply is not None), None)
     customer = None
     if subscription is not None and subscription.profile is not None:
         customer = await find_profile(tx, visit.organization_id, ById(subscription.profile.id))
@@ -123,7 +123,7 @@ async def _load_phone(tx: Tx, visit: Visit, reference: str, texting: Texting) ->
         reference,
         number_hash,
         number,
-        lines,
+        messages,
         subscription,
         bool(await find_suppressed(tx, visit.organization_id, [number_hash])),
         customer,
@@ -141,9 +141,9 @@ async def _find_number(tx: Tx, visit: Visit, reference: str, texting: Texting) -
             raise PageNotFound(error.detail) from None
         return number, hash_number(texting.secret, number)
     number_hash = _parse_hash(reference)
-    lines = [] if number_hash is None else await read_conversation(tx, visit.organization_id, number_hash, limit=1)
-    for line in lines:
-        message = line.text or line.reply
+    messages = [] if number_hash is None else await read_conversation(tx, visit.organization_id, number_hash, limit=1)
+    for item in messages:
+        message = item.text or item.reply
         if message is not None and message.phone_number is not None and number_hash is not None:
             return message.phone_number, number_hash
     subscription = None if number_hash is None else await find_by_hash(tx, visit.organization_id, number_hash)
@@ -186,6 +186,7 @@ async def reply(visit: Visit) -> Response:
 
 
 async def _load_texting(tx: Tx, visit: Visit) -> Texting:
+    """Load the SMS settings of the organization."""
     texting = await load_texting(tx, visit.organization_id)
     if texting is None:
         raise PageNotFound

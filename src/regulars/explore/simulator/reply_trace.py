@@ -46,7 +46,7 @@ async def read_steps(tx: Tx, visit: Visit, reply: ReplyRow, subscription: Subscr
     if subscription is not None:
         entries = await list_last_entries(tx, visit.organization_id, subscription.id, limit=ENTRIES_SEARCHED)
         message_id = f"reply:{reply.id}"
-        steps += [_entry_step(visit, subscription, it, reply) for it in entries if _message_of(it) == message_id]
+        steps += [_entry_step(visit, subscription, each, reply) for each in entries if _message_of(each) == message_id]
     if reply.profile_id is not None and reply.decided == "withdrew":
         runs = await list_runs_of_customer(tx, visit.organization_id, reply.profile_id, limit=RUNS_SEARCHED)
         ended = [run for run in runs if run.ended_at is not None and run.ended_at >= reply.received_at]

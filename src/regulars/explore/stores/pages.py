@@ -28,10 +28,10 @@ from regulars.sales.totals.reports import filled_until, read_store_activity
 from regulars.stores.find import count_stores, find_store, list_by_name
 from regulars.stores.model import ListedStore
 from regulars.web.access import Action
-from regulars.web.charts import bar_chart, hours
+from regulars.web.charts import bar_chart, hour_columns
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
-from regulars.web.listing import Filter, ListView, make_page, read_view, walk
+from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -69,7 +69,7 @@ async def show_stores(visit: Visit) -> Response:
         rows=rows,
         store_count=store_count,
         ranked_max=RANKED_MAX,
-        further=page.further_url,
+        search_more_url=page.search_more_url,
         first=first_day(visit.now, zone),
         filled_until=totals_until,
         consent=consent.figures,
@@ -84,7 +84,7 @@ def _view(visit: Visit, store_count: int) -> ListView:
 
 class _FoundStores(NamedTuple):
     stores: PageRows[ListedStore]
-    # The totals of at least these stores.
+    # The sales of these stores, and possibly of others.
     totals: Mapping[UUID, PerCurrency]
 
 
@@ -92,25 +92,26 @@ async def _find_stores(tx: Tx, visit: Visit, view: ListView, page: PageRequest) 
     text = view.value("q")
     zone = visit.format.zone
     if view.sort == "name":
-        named = await list_by_name(tx, visit.organization_id, page, text=text)
-        ids = [named_store.store.id for named_store in named]
+        stores = await list_by_name(tx, visit.organization_id, page, text=text)
+        ids = [listed.store.id for listed in stores]
         return _FoundStores(
-            named, await load_totals(tx, visit.organization_id, now=visit.now, zone=zone, store_ids=ids)
+            stores, await load_totals(tx, visit.organization_id, now=visit.now, zone=zone, store_ids=ids)
         )
     totals = await load_totals(tx, visit.organization_id, now=visit.now, zone=zone)
     ranked = await rank_stores(tx, visit.organization_id, text=text, totals=totals)
-    return _FoundStores(page_of([ListedStore(store, (str(store.id),)) for store in ranked], page, _position_of), totals)
+    listed = [ListedStore(store, position=(str(store.id),)) for store in ranked]
+    return _FoundStores(page_of(listed, page, _position_of), totals)
 
 
-def _position_of(named: ListedStore) -> Position:
-    return named.position
+def _position_of(listed: ListedStore) -> Position:
+    return listed.position
 
 
 async def _load_rows(
     tx: Tx, visit: Visit, stores: Sequence[ListedStore], totals: Mapping[UUID, PerCurrency]
 ) -> list[StoreSales]:
-    zone, plain = visit.format.zone, [named.store for named in stores]
-    return await load_store_sales(tx, visit.organization_id, plain, totals=totals, now=visit.now, zone=zone)
+    zone, page_stores = visit.format.zone, [listed.store for listed in stores]
+    return await load_store_sales(tx, visit.organization_id, page_stores, totals=totals, now=visit.now, zone=zone)
 
 
 async def export_stores(visit: Visit) -> Response:
@@ -124,7 +125,7 @@ async def export_stores(visit: Visit) -> Response:
         rows.end_position = stores.end_position
         return rows
 
-    all_stores = walk(visit.database.reading, fetch, lambda pair: pair[0].position, limit=CSV_STORES)
+    all_stores = read_all_rows(visit.database.reading, fetch, lambda pair: pair[0].position, limit=CSV_STORES)
     csv_rows = (row async for _, sales in all_stores for row in _csv_rows_of(sales))
     return export_csv(visit, "stores.export", "stores.csv", CSV_HEADER, csv_rows)
 
@@ -154,16 +155,16 @@ async def show_store(visit: Visit) -> Response:
         )
     activity = activities[store.id]
     # The chart begins at 9:00, or at the first hour with tickets if that is earlier.
-    hour_range = range(min([*activity.usual, *activity.today, 9]), 24)
+    hours = range(min([*activity.usual, *activity.today, 9]), 24)
     return render(
         visit,
         "explore/store.html",
         store=store,
-        canonical=STORE.encode(store.id),
+        canonical_id=STORE.encode(store.id),
         total=sales.total,
         first=first,
         activity=activity,
-        columns=hours([activity.today.get(h, 0) for h in hour_range], [activity.usual.get(h, 0.0) for h in hour_range]),
+        columns=hour_columns([activity.today.get(h, 0) for h in hours], [activity.usual.get(h, 0.0) for h in hours]),
         charts=[(currency, _chart(visit.format, sales.rows, currency)) for currency, _ in sales.total.by_size()],
         tickets=last_tickets,
         tickets_url=visit.url("/tickets") + f"?store={STORE.encode(store.id)}",
@@ -178,7 +179,7 @@ def _chart(formats: Format, days: Mapping[date, PerCurrency], currency: str) -> 
         f"{formats.day(day)}: {formats.money_rounded(cents, currency)}" for day, cents in zip(days, net, strict=True)
     ]
     return bar_chart(
-        [cents / 100 for cents in net], titles=titles, labels=[formats.day(day) for day in days], is_last_open=True
+        [cents / 100 for cents in net], titles=titles, labels=[formats.day(day) for day in days], is_last_partial=True
     )
 
 

@@ -90,7 +90,7 @@ class _KeyPages:
         # The next page shows the new key once. The cookie has the key with its id, so that only the page of this key
         # shows it.
         identifier = API_KEY.encode(key.id)
-        return redirect(visit, visit.url(PATH, identifier), reveal=f"{identifier} {secret}")
+        return redirect(visit, visit.url(PATH, identifier), show_once=f"{identifier} {secret}")
 
     async def show(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:

@@ -26,7 +26,7 @@ from regulars.journeys.program import FILTER
 from regulars.journeys.runs.definition_cache import load_versions
 from regulars.journeys.runs.enter import TRIGGERS, EntryEvent, entry_of_sale, may_enter_again
 from regulars.journeys.snapshot import find_sales, load_condition_context, load_condition_customers
-from regulars.kit.clock import start_of_last
+from regulars.kit.clock import start_of_last_days
 from regulars.kit.db import Tx
 from regulars.messaging.find import find_suppressed
 from regulars.messaging.holdout.groups import find_held_out_of_journeys
@@ -98,7 +98,7 @@ async def backtest_definition(
     )
     report = BacktestReport.begin(
         version,
-        since=start_of_last(days, tx.now, condition_context.zone),
+        since=start_of_last_days(days, tx.now, condition_context.zone),
         until=tx.now,
         zone=condition_context.zone.key,
     )

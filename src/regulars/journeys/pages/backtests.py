@@ -67,12 +67,12 @@ async def _find_people(tx: Tx, visit: Visit, request: BacktestRow | None) -> lis
     canonical_ids = report.get("people", {}).get(visit.query.get("people", ""), [])
     ids = [identifier for it in canonical_ids if (identifier := PROFILE.decode(it)) is not None]
     profiles = await find_by_ids(tx, visit.organization_id, ids)
-    return [(PROFILE.encode(profile.id), mask.candidate(visit, profile).name) for profile in profiles]
+    return [(PROFILE.encode(profile.id), mask.make_match(visit, profile).name) for profile in profiles]
 
 
 async def start_backtest(visit: Visit) -> Response:
     form = FormState(visit.form)
-    days = form.whole("days", minimum=1, maximum=DAYS_MAX)
+    days = form.integer("days", minimum=1, maximum=DAYS_MAX)
     async with visit.database.transaction() as tx:
         with page_errors():
             draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))

@@ -93,7 +93,7 @@ async def show_runs(visit: Visit) -> Response:
         here=journey_url(visit, journey.row),
         stats=sums[journey.row.id],
         is_known=is_known,
-        people=[mask.candidate(visit, it) for it in people] if len(people) > 1 else [],
+        people=[mask.make_match(visit, it) for it in people] if len(people) > 1 else [],
         explained=explanations,
         run_id=RUN.encode,
     )

@@ -30,7 +30,7 @@ async def show_holdout(visit: Visit) -> Response:
 
 async def save_holdout(visit: Visit) -> Response:
     form = FormState(visit.form)
-    percent = form.whole("percent", minimum=0, maximum=_INPUT_MAX)
+    percent = form.integer("percent", minimum=0, maximum=_INPUT_MAX)
     check_field(form, "percent", partial(check_percent, percent))
     async with visit.database.transaction() as tx:
         before = await load_holdout(tx, visit.organization_id)

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from regulars.kit import log
 from regulars.kit.clock import truncate_to_milliseconds
 from regulars.kit.coalesce import Coalescer, Overloaded
-from regulars.kit.db import CONNECTION_ERRORS, LOOKING_UP_MAX, Database
+from regulars.kit.db import CONNECTION_ERRORS, KEY_READS_MAX, Database
 from regulars.kit.ids import new_uuid
 from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.links.clicks import ClickLog
@@ -62,7 +62,7 @@ class ShortLinkPages:
         self._organizations: dict[str, UUID] = {}
         self._cached: OrderedDict[str, _Destination] = OrderedDict()
         self._lookups: Coalescer[UUID, _Lookup] = Coalescer(
-            self._look_up, items_max=lambda _: LOOKUPS_PER_STATEMENT_MAX, flushers=LOOKING_UP_MAX
+            self._look_up, items_max=lambda _: LOOKUPS_PER_STATEMENT_MAX, flushers=KEY_READS_MAX
         )
 
     def routes(self) -> list[Route]:
@@ -101,7 +101,7 @@ class ShortLinkPages:
         click = Click(
             id=new_uuid(),
             code=link.code,
-            at=truncate_to_milliseconds(self._database.clock.about_now()),
+            at=truncate_to_milliseconds(self._database.clock.estimate_now()),
             class_=classify_request(request.headers),
             address=request.client.host if request.client is not None else "",
             agent=request.headers.get("user-agent", "")[:AGENT_CHARACTERS_MAX].replace("\0", ""),
@@ -130,7 +130,7 @@ class ShortLinkPages:
     async def _find_organization(self, prefix: str) -> UUID | None:
         organization_id = self._organizations.get(prefix)
         if organization_id is None:
-            async with self._database.looking_up() as tx:
+            async with self._database.reading_by_key() as tx:
                 organization_id = await find_organization(tx, prefix)
             if organization_id is not None:
                 self._organizations[prefix] = organization_id
@@ -144,7 +144,7 @@ class ShortLinkPages:
     async def _look_up(self, organization_id: UUID, batch: Sequence[_Lookup]) -> None:
         """Look up a batch of codes; every waiting request gets its destination, or the error."""
         try:
-            async with asyncio.timeout(LOOKUP_TIMEOUT_S), self._database.looking_up() as tx:
+            async with asyncio.timeout(LOOKUP_TIMEOUT_S), self._database.reading_by_key() as tx:
                 urls = await find_destinations(tx, organization_id, {lookup.code for lookup in batch})
         except Exception as error:  # noqa: BLE001  # every waiting request gets the error
             for lookup in batch:

@@ -37,7 +37,7 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import Filter, ListView, make_page, read_view, walk
+from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
@@ -121,7 +121,7 @@ async def _list_page(tx: Tx, visit: Visit, view: ListView, page: PageRequest) ->
 
 async def export_messages(visit: Visit) -> Response:
     view = read_view(visit, "messages", MESSAGES, filters=filters(visit))
-    messages = walk(visit.database.transaction, lambda tx, page: _list_page(tx, visit, view, page))
+    messages = read_all_rows(visit.database.transaction, lambda tx, page: _list_page(tx, visit, view, page))
     rows = (_csv_row(visit, message) async for message in messages)
     return export_csv(visit, "messages.export", "messages.csv", CSV_HEADER, rows)
 

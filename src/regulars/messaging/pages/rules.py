@@ -161,8 +161,8 @@ async def change_caps(visit: Visit) -> Response:
             continue
         caps.append(
             Cap(
-                form.whole(texts, minimum=0, maximum=CAP_TEXTS_MAX),
-                form.whole(hours, minimum=1, maximum=CAP_HOURS_MAX),
+                form.integer(texts, minimum=0, maximum=CAP_TEXTS_MAX),
+                form.integer(hours, minimum=1, maximum=CAP_HOURS_MAX),
             )
         )
     if form.is_refused:

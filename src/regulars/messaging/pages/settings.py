@@ -205,11 +205,11 @@ def _read_form(form: FormState, texting: Texting) -> _ProviderForm | None:
     simulation, twilio = texting.settings.simulation, texting.settings.twilio
     token, rate = form.value("auth_token").strip(), ""
     if chosen == "simulator":
-        fails = form.whole("fails", minimum=0, maximum=PERCENT_MAX)
-        loses = form.whole("loses", minimum=0, maximum=PERCENT_MAX)
+        fails = form.integer("fails", minimum=0, maximum=PERCENT_MAX)
+        loses = form.integer("loses", minimum=0, maximum=PERCENT_MAX)
         if not form.is_refused and fails + loses > PERCENT_MAX:
             form.refuse("loses", "The refused and the lost percentages must add up to at most 100.")
-        delay_ms = form.whole("delay_ms", minimum=0, maximum=DELAY_MS_MAX)
+        delay_ms = form.integer("delay_ms", minimum=0, maximum=DELAY_MS_MAX)
         simulation = Simulation(fails / PERCENT_MAX, loses / PERCENT_MAX, delay_ms)
     elif chosen == "twilio":
         account_sid = form.text("account_sid", characters_max=64)

@@ -17,7 +17,7 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import Filter, make_page, read_view, walk
+from regulars.web.listing import Filter, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
@@ -39,7 +39,7 @@ async def show_collisions(visit: Visit) -> Response:
 async def export_collisions(visit: Visit) -> Response:
     view = read_view(visit, "collisions", PATH, filters=FILTERS)
     is_reviewed = view.value("state") == "reviewed"
-    lines = walk(
+    lines = read_all_rows(
         visit.database.reading,
         lambda tx, page: review.list_collisions(tx, visit.organization_id, page, is_reviewed=is_reviewed),
         review.position_of,

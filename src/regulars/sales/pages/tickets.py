@@ -25,7 +25,7 @@ from regulars.stores.find import find_store, find_stores, list_stores
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
-from regulars.web.listing import Filter, ListView, make_page, read_view, walk
+from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -107,7 +107,7 @@ async def show_tickets(visit: Visit) -> Response:
         "sales/tickets.html",
         view=view,
         page=page,
-        further=page.further_url,
+        search_more_url=page.search_more_url,
         is_by_time=chosen is None or chosen.is_by_time,
         profile_id=PROFILE.encode,
     )
@@ -121,7 +121,7 @@ async def export_tickets(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = read_view(visit, "tickets", PATH, filters=await list_filters(tx, visit))
         chosen = await read_filters(tx, visit, view)
-    lines = walk(visit.database.reading, lambda tx, page: _list(tx, visit, chosen, page), position_of)
+    lines = read_all_rows(visit.database.reading, lambda tx, page: _list(tx, visit, chosen, page), position_of)
     rows = (_csv_row(visit, line) async for line in lines)
     return export_csv(visit, "tickets.export", "tickets.csv", CSV_HEADER, rows)
 

@@ -139,7 +139,7 @@ async def explain_membership(
         sees_personal=visit.sees_personal,
     )
     if len(people) != 1:
-        return {"profile": None, "people": [mask.candidate(visit, person) for person in people]}
+        return {"profile": None, "people": [mask.make_match(visit, person) for person in people]}
     [profile] = people
     explanation = await explain(tx, visit.organization_id, resolved.match, profile.id)
     if explanation is None:

@@ -27,7 +27,7 @@ class DeliveryMetrics:
             Gauge("regulars_webhook_oldest_seconds", "How long the oldest due delivery waits.", "", self._longest_wait),
             Gauge("regulars_webhook_endpoints_failing", "Endpoints whose last attempt failed.", "", self._fails),
         ):
-            metrics.gauge(gauge)
+            metrics.add_gauge(gauge)
 
     def count(self, outcomes: Iterable[AttemptOutcome | None]) -> None:
         self._counts.update(_name_outcome(outcome) for outcome in outcomes if outcome is not None)

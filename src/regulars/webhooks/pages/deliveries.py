@@ -15,8 +15,8 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
-from regulars.web.form import FormState, local_value
-from regulars.web.listing import Filter, ListView, make_page, read_view, walk
+from regulars.web.form import FormState, format_time_field
+from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
@@ -79,7 +79,7 @@ class DeliveryPages:
             "webhooks/deliveries.html",
             view=view,
             page=page,
-            further=page.further_url,
+            search_more_url=page.search_more_url,
             searched_max=model.SEARCHED_MAX,
             by_id={endpoint.id: endpoint for endpoint in endpoints},
             chosen=view.value("endpoint"),
@@ -89,7 +89,7 @@ class DeliveryPages:
     async def export(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             view = _read_list_view(visit, await manage.list_endpoints(tx, visit.organization_id))
-        deliveries = walk(
+        deliveries = read_all_rows(
             visit.database.transaction,
             lambda tx, page: list_deliveries(tx, visit.organization_id, _read_filters(view), page),
         )
@@ -161,7 +161,7 @@ class DeliveryPages:
             status = await find_endpoint_in_path(tx, visit)
             failed = await count_failed(tx, visit.organization_id, status.endpoint.id)
         since = status.endpoint.health.failing_since or visit.now - timedelta(days=1)
-        values = {"since": local_value(visit.format.zone, since), "until": "", "failed": "on"}
+        values = {"since": format_time_field(visit.format.zone, since), "until": "", "failed": "on"}
         return render(visit, "webhooks/replay.html", form=FormState(values), **_replay_values(visit, status, failed))
 
     async def replay_range(self, visit: Visit) -> Response:

@@ -301,7 +301,7 @@ def _url(visit: Visit, endpoint: Endpoint) -> str:
 def _show_secrets(visit: Visit, endpoint: Endpoint, secrets: str, *, done: str | None = None) -> Response:
     """Redirect to the endpoint's page, which shows the secrets once; the id prevents other pages from showing them."""
     endpoint_and_secrets = f"{WEBHOOK.encode(endpoint.id)} {secrets}"
-    return redirect(visit, _url(visit, endpoint), done=done, reveal=endpoint_and_secrets)
+    return redirect(visit, _url(visit, endpoint), done=done, show_once=endpoint_and_secrets)
 
 
 async def _find_drafter(tx: Tx, visit: Visit, endpoint: Endpoint) -> str | None:

@@ -45,7 +45,7 @@ async def change_entry(visit: Visit) -> Response:
     name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
     trigger = form.choice("trigger", tuple(TRIGGERS))
     policy = cast("Literal['always', 'never', 'after_days']", form.choice("reentry", ("always", "never", "after_days")))
-    days = form.whole("reentry_days", minimum=1, maximum=REENTRY_DAYS_MAX) if policy == "after_days" else None
+    days = form.integer("reentry_days", minimum=1, maximum=REENTRY_DAYS_MAX) if policy == "after_days" else None
     exits = tuple(event for event in ("purchase", "return") if form.is_checked(f"exit_{event}"))
 
     async def plan(_: Tx, draft: Draft) -> DraftChange:

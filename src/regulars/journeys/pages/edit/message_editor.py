@@ -103,7 +103,7 @@ async def measure_text(
         sizes=sizes,
         previews=await _preview(tx, visit, content, samples, texting),
         is_unknown=bool(search) and not people,
-        people=[mask.candidate(visit, it) for it in people] if len(people) > 1 else (),
+        people=[mask.make_match(visit, it) for it in people] if len(people) > 1 else (),
     )
 
 

@@ -90,7 +90,7 @@ def _read_fields(form: FormState, kind: str) -> steps.Step | None:
         case "branch":
             return steps.Branch(condition=Consent(state="may_be_texted"))
         case "split":
-            percent = min(max(form.whole("percent", minimum=1, maximum=99), 1), 99)
+            percent = min(max(form.integer("percent", minimum=1, maximum=99), 1), 99)
             return steps.Split(percent=percent, holdout=form.is_checked("holdout"))
         case "send_text":
             content = read_text_form(form.values, form.refuse)
@@ -111,7 +111,7 @@ def _number(form: FormState, name: str, maximum: int) -> int:
     """The number in a field; an empty field means 0."""
     if not form.value(name).strip():
         return 0
-    return min(max(form.whole(name, minimum=0, maximum=maximum), 0), maximum)
+    return min(max(form.integer(name, minimum=0, maximum=maximum), 0), maximum)
 
 
 def _read_weekdays(form: FormState) -> tuple[steps.Weekday, ...]:

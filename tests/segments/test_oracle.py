@@ -349,7 +349,7 @@ def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:
 def note(explained: ConditionExplanation, counts: Counter[Path], unreadable: Counter[Path]) -> None:
     counts[explained.path] += explained.holds is True
     unreadable[explained.path] += (
-        isinstance(explained.observation, ObservedValue) and not explained.observation.is_readable
+        isinstance(explained.observation, ObservedValue) and not explained.observation.is_parsable
     )
     for inner in explained.inner:
         note(inner, counts, unreadable)

@@ -89,7 +89,7 @@ def _check(condition: tree.Condition, context: ConditionContext, root: str, no_t
     yield from find_size_faults(condition, root)
     for path, part in tree.walk(condition):
         place = place_of(root, path)
-        if no_ticket is not None and isinstance(part, tree.OfTicket):
+        if no_ticket is not None and isinstance(part, tree.TicketCondition):
             yield Fault(place, f"A condition is about the ticket, and {no_ticket}.")
         yield from _check_condition(part, place, context)
 
@@ -110,15 +110,15 @@ def _check_condition(condition: tree.Condition, place: str, context: ConditionCo
             yield Fault(f"{place}.any_of", "Name at least one country.")
         case tree.InSegment(id=segment_id):
             yield from _check_segment(segment_id, f"{place}.id", context)
-        case _ if isinstance(condition, tree.OfSales):
+        case _ if isinstance(condition, tree.SalesCondition):
             yield from _check_sales(condition, place, context)
-        case _ if isinstance(condition, tree.OfTicket):
+        case _ if isinstance(condition, tree.TicketCondition):
             yield from _check_ticket(condition, place, context)
         case _:
             pass
 
 
-def _check_ticket(condition: tree.OfTicket, place: str, context: ConditionContext) -> Iterator[Fault]:
+def _check_ticket(condition: tree.TicketCondition, place: str, context: ConditionContext) -> Iterator[Fault]:
     match condition:
         case tree.OfStore(any_of=stores):
             yield from _check_stores(stores, f"{place}.any_of", context)
@@ -162,7 +162,7 @@ def _check_texts(condition: tree.Texts | tree.ReceivedCampaign, place: str) -> I
         yield Fault(f"{place}.days", f"Texts are stored for {TEXTS_DAYS_MAX} days; enter at most that many.")
 
 
-def _check_sales(condition: tree.OfSales, place: str, context: ConditionContext) -> Iterator[Fault]:
+def _check_sales(condition: tree.SalesCondition, place: str, context: ConditionContext) -> Iterator[Fault]:
     yield from _check_stores(condition.stores, f"{place}.stores", context)
     if condition.property is not None:
         yield from _check_key(condition.property, f"{place}.property", context.properties, noun="product property")
@@ -174,7 +174,7 @@ def _check_sales(condition: tree.OfSales, place: str, context: ConditionContext)
     low, high, none = _limits_of(condition)
     if none and (low is not None or high is not None):
         yield Fault(place, "Use none or a limit, not both.")
-    may_have_no_limit = none or (isinstance(condition, tree.OfTimes) and not tree.counts_articles(condition))
+    may_have_no_limit = none or (isinstance(condition, tree.CountCondition) and not tree.counts_articles(condition))
     yield from _check_limits(low, high, place, may_be_none=may_have_no_limit)
     limits = [limit for limit in (low, high) if limit is not None]
     is_count = isinstance(condition, tree.Bought) and condition.count != "articles"
@@ -192,7 +192,7 @@ def _check_limits(low: float | None, high: float | None, place: str, *, may_be_n
         yield Fault(place, "Enter at least, at most, or both.")
 
 
-def _limits_of(condition: tree.OfTimes | tree.Spend | tree.TicketValue) -> tuple[float | None, float | None, bool]:
+def _limits_of(condition: tree.CountCondition | tree.Spend | tree.TicketValue) -> tuple[float | None, float | None, bool]:
     match condition:
         case tree.Spend():
             return condition.at_least_cents, condition.at_most_cents, condition.none

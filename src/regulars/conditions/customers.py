@@ -77,10 +77,10 @@ class Customer:
 
 
 class ObservedValue(NamedTuple):
-    """The value of an attribute; `is_readable` means that it fits the attribute's type."""
+    """The value of an attribute; `is_parsable` means that it fits the attribute's type."""
 
     value: str | None
-    is_readable: bool = True
+    is_parsable: bool = True
 
 
 class ObservedTimes(NamedTuple):

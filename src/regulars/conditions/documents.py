@@ -35,7 +35,7 @@ _TYPE_NAMES: Final = {
 }
 
 
-class Unreadable(Exception):
+class UnreadableDocument(Exception):
     """The document cannot be read; `place` is the path of the error, or empty."""
 
     def __init__(self, place: str, message: str) -> None:
@@ -49,14 +49,14 @@ def read_document(
 ) -> Document:
     """Return the document in the current format; `upgrade` converts older decoded JSON."""
     if len(content) > bytes_max:
-        raise Unreadable("", f"A definition has at most {bytes_max >> 10} KB.")
+        raise UnreadableDocument("", f"A definition has at most {bytes_max >> 10} KB.")
     try:
         data = msgspec.json.decode(content)
         return msgspec.convert(upgrade(data) if isinstance(data, dict) else data, kind)
     except msgspec.ValidationError as error:
-        raise Unreadable(*describe_decode_error(str(error))) from None
+        raise UnreadableDocument(*describe_decode_error(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Unreadable("", "The definition is not JSON.") from None
+        raise UnreadableDocument("", "The definition is not JSON.") from None
 
 
 def schema_of(kind: type[msgspec.Struct], title: str, *, without: Collection[type[msgspec.Struct]] = ()) -> bytes:

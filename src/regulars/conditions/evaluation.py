@@ -84,7 +84,7 @@ class Evaluator:
             case tree.InSegment(id=segment_id, is_=expected):
                 is_in = subject.segments.get(segment_id)
                 return None if is_in is None else is_in is expected, self._observe_segment(segment_id)
-            case _ if isinstance(condition, tree.OfTicket):
+            case _ if isinstance(condition, tree.TicketCondition):
                 holds = None if subject.ticket is None else self._matches_ticket(condition, subject.ticket, today)
                 return holds, customers.ObservedTicket(subject.ticket)
             case _:
@@ -104,7 +104,7 @@ class Evaluator:
         if test is None:
             return None, customers.ObservedValue(value)
         holds = test(value)
-        return holds, customers.ObservedValue(value, is_readable=holds is not None)
+        return holds, customers.ObservedValue(value, is_parsable=holds is not None)
 
     def _find_test(self, compared: tree.ValueComparison, today: date) -> ValueTest | None:
         """The test of a comparison; None if the key is unknown, or if its type does not allow the comparison."""
@@ -129,7 +129,7 @@ class Evaluator:
             holds &= consent.since is not None and holds_on(condition.since, consent.since, subject.today)
         return holds is condition.is_
 
-    def _matches_ticket(self, condition: tree.OfTicket, ticket: customers.Ticket, today: date) -> bool | None:
+    def _matches_ticket(self, condition: tree.TicketCondition, ticket: customers.Ticket, today: date) -> bool | None:
         match condition:
             case tree.OfStore(any_of=stores):
                 return ticket.store_id in self._store_ids(stores)
@@ -140,7 +140,7 @@ class Evaluator:
             case tree.OfProduct(any_of=products, property=compared):
                 return any_of([self._matches_line(line, products, compared, today) for line in ticket.lines])
 
-    def _explain_sales(self, condition: tree.OfSales, subject: Subject) -> tuple[bool | None, customers.Observation]:
+    def _explain_sales(self, condition: tree.SalesCondition, subject: Subject) -> tuple[bool | None, customers.Observation]:
         """If the property of a line cannot be parsed, the condition is evaluated twice, with the line as a match and
         without it; if the results differ, the result is unknown."""
         compared, products, today = condition.property, condition.products, subject.today
@@ -167,7 +167,7 @@ class Evaluator:
         return None if test is None else test(None if value is None else spell(value))
 
     def _measure_sales(
-        self, condition: tree.OfSales, subject: Subject, line_filter: customers.LineFilter
+        self, condition: tree.SalesCondition, subject: Subject, line_filter: customers.LineFilter
     ) -> tuple[bool, customers.ObservedSales]:
         sales = list(self._find_sales(condition, subject, line_filter))
         match condition:
@@ -197,7 +197,7 @@ class Evaluator:
                 return _count_times(condition, sales)
 
     def _find_sales(
-        self, condition: tree.OfSales, subject: Subject, line_filter: customers.LineFilter
+        self, condition: tree.SalesCondition, subject: Subject, line_filter: customers.LineFilter
     ) -> Iterator[customers.CustomerSale]:
         """The customer's sales in the window and stores that have a matching line, earliest first."""
         window = None if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) else condition.window
@@ -239,7 +239,7 @@ def _explain_texts(condition: tree.Texts, subject: Subject) -> tuple[bool, custo
     return bool(days) is condition.got, customers.ObservedTexts(len(days), max(days, default=None))
 
 
-def _count_times(condition: tree.OfTimes, sales: list[customers.CustomerSale]) -> tuple[bool, customers.ObservedTimes]:
+def _count_times(condition: tree.CountCondition, sales: list[customers.CustomerSale]) -> tuple[bool, customers.ObservedTimes]:
     sale_type = "RETURN" if isinstance(condition, tree.Returned) else "PURCHASE"
     matching = [sale for sale in sales if sale.type == sale_type]
     has_no_limit = condition.at_least is None and condition.at_most is None and not condition.none

@@ -104,7 +104,7 @@ class Labels:
 
     format: ValueFormat = field(default_factory=PlainFormat)
     names: Names = field(default_factory=Names)
-    constants: bool = True
+    shows_values: bool = True
 
     def line(self, condition: tree.Condition) -> str:
         """A whole tree in one line, with groups in brackets."""
@@ -144,7 +144,7 @@ class Labels:
                 return f"{verb} the segment {self.names.segments.get(segment_id, segment_id)}"
             case _ if isinstance(condition, tree.Group):
                 return GROUPS[tree.kind_of(condition)]
-            case _ if isinstance(condition, tree.OfTicket):
+            case _ if isinstance(condition, tree.TicketCondition):
                 return self._ticket(condition)
             case _:
                 return self._sales(condition)
@@ -158,7 +158,7 @@ class Labels:
         verb = "Got a text" if condition.got else "Got no text"
         return f"{verb}{journey} in the last {self._number(condition.days)} days"
 
-    def _ticket(self, condition: tree.OfTicket) -> str:
+    def _ticket(self, condition: tree.TicketCondition) -> str:
         match condition:
             case tree.OfStore(any_of=stores):
                 return f"The ticket is of {self._list_first([self.names.stores.get(each, each) for each in stores])}"
@@ -181,7 +181,7 @@ class Labels:
             return ""
         return f" from {self._day(window.from_)} to {self._day(window.to)}"
 
-    def sales_filter(self, condition: tree.OfSales) -> str:
+    def sales_filter(self, condition: tree.SalesCondition) -> str:
         """Describe the filter of sales by store and product."""
         parts = []
         if condition.products:
@@ -193,7 +193,7 @@ class Labels:
             parts.append(f" in {', '.join(stores)}")
         return "".join(parts)
 
-    def _sales(self, condition: tree.OfSales) -> str:
+    def _sales(self, condition: tree.SalesCondition) -> str:
         among = self.sales_filter(condition)
         match condition:
             case tree.FirstPurchase(when=when) | tree.LastPurchase(when=when):
@@ -268,23 +268,23 @@ class Labels:
     def _money(self, cents: int | None, currency: str) -> str | None:
         if cents is None:
             return None
-        return self.format.money(cents, currency) if self.constants else HIDDEN
+        return self.format.money(cents, currency) if self.shows_values else HIDDEN
 
     def _number(self, value: float | Decimal) -> str:
-        return self.format.number(value) if self.constants else HIDDEN
+        return self.format.number(value) if self.shows_values else HIDDEN
 
     def _text(self, value: str) -> str:
-        return value if self.constants else HIDDEN
+        return value if self.shows_values else HIDDEN
 
     def _list_first(self, values: Sequence[str]) -> str:
-        if not self.constants:
+        if not self.shows_values:
             return HIDDEN
         if len(values) <= VALUES_SHOWN_MAX:
             return " or ".join(values)
         return f"{', '.join(values[:VALUES_SHOWN_MAX])} or {len(values) - VALUES_SHOWN_MAX} others"
 
     def _day(self, day: date) -> str:
-        return self.format.full_day(day) if self.constants else HIDDEN
+        return self.format.full_day(day) if self.shows_values else HIDDEN
 
 
 def format_cents(cents: int) -> str:

@@ -122,7 +122,7 @@ async def _find_sales(
     today: date,
     sales_max: int | None,
 ) -> dict[UUID, list[CustomerSale]]:
-    sales_conditions = [part for part in parts if isinstance(part, tree.OfSales)]
+    sales_conditions = [part for part in parts if isinstance(part, tree.SalesCondition)]
     if not sales_conditions or not ids:
         return {}
     first_day = min(_first_day(part, today) for part in sales_conditions)
@@ -138,7 +138,7 @@ async def _find_sales(
     return sales_by_customer
 
 
-def _first_day(part: tree.OfSales, today: date) -> date:
+def _first_day(part: tree.SalesCondition, today: date) -> date:
     return date.min if isinstance(part, tree.FirstPurchase | tree.LastPurchase) else days_of(part.window, today)[0]
 
 

@@ -55,7 +55,7 @@ ENDPOINT: Final = "https://hooks.maison-corvelle.example/regulars"
 ALWAYS: Final = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
-async def fill(
+async def fill_organization(
     database: Database,
     organization_id: UUID,
     plan: DemoPlan,

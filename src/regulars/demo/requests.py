@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent.figures import request_recount
-from regulars.demo.fill import fill
+from regulars.demo.fill import fill_organization
 from regulars.demo.load import DemoPlan
 from regulars.demo.people import count_customers
 from regulars.kit.db import Database, Tx
@@ -118,7 +118,7 @@ class DemoQueue(Queue):
             seed=SEED, sales=run.tickets, customers=count_customers(run.tickets), last_day=datetime.now(UTC).date()
         )
         try:
-            await fill(
+            await fill_organization(
                 database,
                 organization_id,
                 plan,

@@ -7,8 +7,8 @@ from typing import Any, Final, get_args
 import msgspec
 
 from regulars.conditions.check import Fault
-from regulars.conditions.documents import Unreadable, read_document, schema_of, upgrade
-from regulars.conditions.tree import DEPTH_MAX, Group, OfTicket, depth_of
+from regulars.conditions.documents import UnreadableDocument, read_document, schema_of, upgrade
+from regulars.conditions.tree import DEPTH_MAX, Group, TicketCondition, depth_of
 from regulars.kit.wire import Name
 
 FILE_BYTES_MAX: Final = 1 << 20
@@ -27,7 +27,7 @@ def read_definition(content: bytes) -> Definition:
     """Read a definition; raise `DefinitionRefused` with the path that cannot be parsed."""
     try:
         definition = read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
-    except Unreadable as error:
+    except UnreadableDocument as error:
         raise DefinitionRefused([Fault(error.place, error.message)]) from None
     if depth_of(definition.match) > DEPTH_MAX:
         raise DefinitionRefused([Fault("match", f"Groups are nested at most {DEPTH_MAX} deep.")])
@@ -43,7 +43,7 @@ def write_definition(definition: Definition) -> bytes:
 
 
 def schema() -> bytes:
-    return schema_of(Definition, "A segment of Regulars", without=get_args(OfTicket))
+    return schema_of(Definition, "A segment of Regulars", without=get_args(TicketCondition))
 
 
 class SegmentError(Exception):

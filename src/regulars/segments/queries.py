@@ -181,7 +181,7 @@ async def delete_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids:
     )
 
 
-async def insert_fed(tx: Tx, organization_id: UUID, epoch: int, sale_ids: Sequence[UUID]) -> None:
+async def insert_sales_written_in_build(tx: Tx, organization_id: UUID, epoch: int, sale_ids: Sequence[UUID]) -> None:
     await tx.execute(
         """
         INSERT INTO segment_fed (organization_id, epoch, sale_id)

@@ -210,7 +210,7 @@ async def _read_view(tx: Tx, visit: Visit) -> AnalysisView:
 
 def _unit(view: AnalysisView) -> Unit:
     requested = view.value("by")
-    return requested if requested in view.period.units else view.period.usual_unit
+    return requested if requested in view.period.units else view.period.default_unit
 
 
 def _bucket_table(formats: Format, view: AnalysisView, answer: CustomersAnswer, currency: Currency) -> BucketTable:

@@ -82,7 +82,7 @@ MEASURES: Final = (
 BY_NAME: Final[Mapping[str, Measure]] = {measure.name: measure for measure in MEASURES}
 
 
-class FigureRow(NamedTuple):
+class MeasureRow(NamedTuple):
     """A row of a table: its sums in one currency, and its sums in the compared period."""
 
     # Identifies the row in the CSV file.
@@ -96,14 +96,14 @@ class FigureRow(NamedTuple):
     # Why there is no comparison.
     no_comparison: str = ""
     # Today's net since the last full hour, which is left out of the comparison.
-    late_net_cents: int = 0
+    current_hour_net_cents: int = 0
     # None if opt-ins are not counted for this row.
     opt_ins_per_100: float | None = None
 
     def change(self, formats: Format) -> str:
         if self.compared is None:
             return ""
-        return formats.delta(self.sums.net_cents - self.late_net_cents, self.compared.net_cents)
+        return formats.delta(self.sums.net_cents - self.current_hour_net_cents, self.compared.net_cents)
 
 
 def choose_currency(requested: str, *totals: PerCurrency) -> tuple[str, list[str]]:
@@ -118,7 +118,7 @@ def sums_in(total: PerCurrency | None, currency: str) -> Sums:
     return Sums() if total is None else total.sums.get(currency, Sums())
 
 
-def csv_row(row: FigureRow, currency: str) -> list[str]:
+def csv_row(row: MeasureRow, currency: str) -> list[str]:
     values = [measure.raw(row.sums) for measure in MEASURES]
     compared = "" if row.compared is None else str(row.compared.net_cents)
     opt_ins = "" if row.opt_ins_per_100 is None else str(row.opt_ins_per_100)

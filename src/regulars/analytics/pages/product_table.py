@@ -50,7 +50,7 @@ COLUMNS: Final = (
 )
 
 
-class Line(NamedTuple):
+class ProductTableRow(NamedTuple):
     """A row of the table, as text."""
 
     name: str
@@ -68,7 +68,7 @@ class Line(NamedTuple):
     width: int
 
 
-class BasketLine(NamedTuple):
+class BasketTableRow(NamedTuple):
     name: str
     url: str
     tickets: str
@@ -86,14 +86,14 @@ class _Scale(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductTable:
     key_name: str
-    rows: Sequence[Line]
-    total: Line
+    rows: Sequence[ProductTableRow]
+    total: ProductTableRow
     groups: int
     # Whether the user can request more rows.
-    is_cut: bool
+    has_more_rows: bool
 
 
-class Choice(NamedTuple):
+class ProductGrouping(NamedTuple):
     """What the user chose: the grouping `by`, and the groups to which the table is filtered."""
 
     by: ProductKey
@@ -105,8 +105,8 @@ def rows_max_of(view: AnalysisView) -> int:
     return PRODUCT_ROWS_MAX if view.value("sort") or view.value("rows") == "all" else ROWS_SHOWN_MAX
 
 
-def read_choice(view: AnalysisView) -> Choice | None:
-    """Read the choice from the URL; None, with an error in the form, if it contains an invalid group."""
+def read_grouping(view: AnalysisView) -> ProductGrouping | None:
+    """Read the grouping from the URL; None, with an error in the form, if it contains an invalid group."""
     try:
         filters = tuple(msgspec.json.decode(text, type=ProductGroup) for text in view.get_list("in"))
         by: ProductKey | None = ProductKey()
@@ -119,7 +119,7 @@ def read_choice(view: AnalysisView) -> Choice | None:
     if by is None or has_no_name or any(group.kind == "others" for group in filters):
         view.form.refuse("group", "The group of products in this address cannot be read.")
         return None
-    return Choice(by, filters)
+    return ProductGrouping(by, filters)
 
 
 def _encode(value: ProductKey | ProductGroup) -> str:
@@ -130,19 +130,19 @@ def _key_name(key: ProductKey) -> str:
     return {"product": "Product", "store": "Store"}.get(key.kind, key.property)
 
 
-def list_keys(choice: Choice, properties: Sequence[str]) -> list[tuple[str, str, bool]]:
+def list_keys(grouping: ProductGrouping, properties: Sequence[str]) -> list[tuple[str, str, bool]]:
     """The possible groupings: name, value in the URL, and whether it is chosen."""
     keys = [ProductKey(), *(ProductKey("property", name) for name in properties), ProductKey("store")]
-    filtered = {group.key for group in choice.filters}
-    return [(_key_name(key), _encode(key), key == choice.by) for key in keys if key not in filtered or key == choice.by]
+    filtered = {group.key for group in grouping.filters}
+    return [(_key_name(key), _encode(key), key == grouping.by) for key in keys if key not in filtered or key == grouping.by]
 
 
-def list_trail(view: AnalysisView, choice: Choice) -> list[tuple[str, str]]:
+def list_trail(view: AnalysisView, grouping: ProductGrouping) -> list[tuple[str, str]]:
     """The groups to which the page is filtered, each with the URL without this filter."""
-    texts = [_encode(group) for group in choice.filters]
+    texts = [_encode(group) for group in grouping.filters]
     return [
         (f"{_key_name(group.key)}: {_name_group(view, group, None)}", view.url(in_=[it for it in texts if it != text]))
-        for group, text in zip(choice.filters, texts, strict=True)
+        for group, text in zip(grouping.filters, texts, strict=True)
     ]
 
 
@@ -167,25 +167,25 @@ def _describe_group(group: ProductGroup, name: str | None) -> str:
     return group.value if group.key.kind == "product" and name else ""
 
 
-def _group_url(view: AnalysisView, choice: Choice, group: ProductGroup) -> str:
+def _group_url(view: AnalysisView, grouping: ProductGrouping, group: ProductGroup) -> str:
     """The URL that shows the products of a group, or one product by store; empty if there are too many filters."""
-    if group.kind == "others" or len(choice.filters) >= LIST_VALUES_MAX:
+    if group.kind == "others" or len(grouping.filters) >= LIST_VALUES_MAX:
         return ""
     next_key = ProductKey("store") if group.key.kind == "product" else ProductKey()
-    if any(it.key == next_key for it in choice.filters) or (next_key == group.key):
+    if any(it.key == next_key for it in grouping.filters) or (next_key == group.key):
         next_key = ProductKey("store")
-    encoded = [_encode(it) for it in (*choice.filters, group)]
+    encoded = [_encode(it) for it in (*grouping.filters, group)]
     return view.url(in_=encoded, group=_encode(next_key), sort=None, rows=None)
 
 
-def _format_row(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, scale: _Scale) -> Line:
+def _format_row(formats: Format, view: AnalysisView, grouping: ProductGrouping, row: ProductRow, scale: _Scale) -> ProductTableRow:
     figures, group = row.figures, row.group
     rate = figures.return_rate
     compared = figures.compared_net_cents
-    return Line(
+    return ProductTableRow(
         _name_group(view, group, row.name),
         _describe_group(group, row.name),
-        _group_url(view, choice, group),
+        _group_url(view, grouping, group),
         formats.number(_units(figures)),
         formats.number(figures.tickets),
         NOTHING if rate is None else formats.aligned_share(rate, 1),
@@ -210,7 +210,7 @@ def _units(figures: ProductFigures) -> Decimal:
 
 
 def product_table(
-    formats: Format, view: AnalysisView, choice: Choice, currency: Currency, answer: ProductsAnswer
+    formats: Format, view: AnalysisView, grouping: ProductGrouping, currency: Currency, answer: ProductsAnswer
 ) -> ProductTable:
     rows = sort_rows(view, answer.rows)
     scale = _Scale(
@@ -218,13 +218,13 @@ def product_table(
         answer.whole.return_rate,
         currency,
     )
-    total = ProductRow(ProductGroup(choice.by, "others"), answer.whole)
+    total = ProductRow(ProductGroup(grouping.by, "others"), answer.whole)
     return ProductTable(
-        key_name=_key_name(choice.by),
-        rows=[_format_row(formats, view, choice, row, scale) for row in rows],
-        total=_format_row(formats, view, choice, total, scale),
+        key_name=_key_name(grouping.by),
+        rows=[_format_row(formats, view, grouping, row, scale) for row in rows],
+        total=_format_row(formats, view, grouping, total, scale),
         groups=answer.groups,
-        is_cut=any(row.group.kind == "others" for row in rows) and rows_max_of(view) < PRODUCT_ROWS_MAX,
+        has_more_rows=any(row.group.kind == "others" for row in rows) and rows_max_of(view) < PRODUCT_ROWS_MAX,
     )
 
 
@@ -244,11 +244,11 @@ def sort_rows(view: AnalysisView, rows: Sequence[ProductRow]) -> list[ProductRow
     return [*sorted(with_value, key=lambda row: -order(row.figures)), *without_value]
 
 
-def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> list[BasketLine]:
+def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> list[BasketTableRow]:
     return [
-        BasketLine(
+        BasketTableRow(
             row.name or row.product,
-            _group_url(view, Choice(ProductKey(), ()), ProductGroup(ProductKey(), "value", row.product)),
+            _group_url(view, ProductGrouping(ProductKey(), ()), ProductGroup(ProductKey(), "value", row.product)),
             formats.number(row.tickets),
             formats.aligned_share(row.tickets, basket.tickets),
         )

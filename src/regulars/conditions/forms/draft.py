@@ -162,7 +162,7 @@ def path_of(place: str) -> Path | None:
     return tuple(int(it) for it in numbers) if is_valid else None
 
 
-def apply(root: Node, act: str) -> Path | None:
+def apply_action(root: Node, act: str) -> Path | None:
     """Apply the action of a button: add a condition or a group, remove one, or drop a picked value. Return the path of
     the node that gets the focus.
 

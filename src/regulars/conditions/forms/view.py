@@ -13,7 +13,7 @@ from regulars.conditions.check import Fault, Types
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node
-from regulars.conditions.forms.fields import LISTED_TYPES, Incomplete, condition_of, fit_fields
+from regulars.conditions.forms.fields import LISTED_TYPES, IncompleteCondition, condition_of, fit_fields
 from regulars.conditions.labels import COMPARISONS, KINDS, TICKET_KINDS, Names
 from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path, campaigns_of
 from regulars.kit.db import Tx
@@ -75,7 +75,7 @@ def _build_group(node: Node, path: Path, definition_path: Path, built: BuiltDefi
             continue
         try:
             condition = condition_of(inner_node)
-        except Incomplete as error:
+        except IncompleteCondition as error:
             built.incomplete[child_path] = str(error)
             continue
         built.paths[(*definition_path, len(inner))] = child_path

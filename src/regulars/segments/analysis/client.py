@@ -63,7 +63,7 @@ class Analysis:
     def __init__(self, settings: Settings, *, path: FilePath | None = None) -> None:
         self._path = path or socket_path(settings)
 
-    async def figures(
+    async def count_segment(
         self, organization_id: UUID, query: SegmentQuery, *, deadline_s: float = DEADLINE_S
     ) -> SegmentCounts:
         response = await self._send(organization_id, query, "figures", deadline_s=deadline_s)
@@ -348,7 +348,7 @@ PAGE_RETRIES_S: Final = 30.0
 PAGE_RETRY_INTERVAL_S: Final = 0.2
 
 
-async def follow(
+async def iterate_pages(
     analysis: Analysis,
     organization_id: UUID,
     query: SegmentQuery,

@@ -85,7 +85,7 @@ async def _delete_old_rows(tx: Tx, organization_id: UUID, state: State) -> None:
     before = state.epoch + 1 if state.state == "ended" else state.epoch
     deleted = await queries.delete_leftovers(tx, organization_id, before=before, limit=BATCH_LEFTOVERS)
     if not deleted and state.state == "ready":
-        deleted = await queries.delete_fed(tx, organization_id, state.epoch, limit=BATCH_LEFTOVERS)
+        deleted = await queries.delete_sales_written_in_build(tx, organization_id, state.epoch, limit=BATCH_LEFTOVERS)
     state.is_littered = bool(deleted)
 
 
@@ -134,7 +134,7 @@ async def _copy_sales(tx: Tx, organization_id: UUID, state: State, *, limit: int
         # the transaction that writes them to the columns, which has to wait for the lock on the state that the caller
         # holds. So each sale is either named by a waiting fact, or was already written, or is written here.
         first, last = UUID(bytes=ids[0]), UUID(bytes=ids[-1])
-        written = await sales_queries.find_fed_sales(tx, organization_id, state.epoch, first=first, last=last)
+        written = await sales_queries.find_sales_written_in_build(tx, organization_id, state.epoch, first=first, last=last)
         waiting = await sales_queries.find_waiting_sales(tx, organization_id, first=first, last=last)
         await write_sales(tx, organization_id, state, sales, without=written | waiting)
     state.done += len(ids)

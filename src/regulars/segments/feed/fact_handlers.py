@@ -43,7 +43,7 @@ async def on_sales_recorded(tx: Tx, organization_id: UUID, facts: Sequence[Sales
     if sales is not None:
         await write_sales(tx, organization_id, state, sales)
     if state.state == "building":
-        await columns.insert_fed(tx, organization_id, state.epoch, sorted(sale_ids))
+        await columns.insert_sales_written_in_build(tx, organization_id, state.epoch, sorted(sale_ids))
     await _save_state(tx, organization_id, state)
 
 

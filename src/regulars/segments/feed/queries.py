@@ -190,30 +190,30 @@ async def has_older_transaction(tx: Tx, *, below: int, before: datetime) -> bool
 async def delete_leftovers(tx: Tx, organization_id: UUID, *, before: int, limit: int) -> int:
     """Delete a batch of rows of earlier epochs; return how many."""
     deleted = 0
-    for statement in (_SWEEP_FED, _SWEEP_BLOBS, _SWEEP_RUNS, _SWEEP_CUSTOMERS):
+    for statement in (_DELETE_SALES_WRITTEN_IN_BUILD, _DELETE_BLOBS, _DELETE_RUNS, _DELETE_CUSTOMERS):
         deleted = await tx.execute(statement, {"organization_id": organization_id, "before": before, "limit": limit})
         if deleted:
             return deleted
     return deleted
 
 
-_SWEEP_FED = """
+_DELETE_SALES_WRITTEN_IN_BUILD = """
 DELETE FROM segment_fed WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
     SELECT ctid FROM segment_fed WHERE organization_id = %(organization_id)s AND epoch < %(before)s LIMIT %(limit)s
 ))
 """
-_SWEEP_BLOBS = """
+_DELETE_BLOBS = """
 DELETE FROM segment_blobs WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
     SELECT ctid FROM segment_blobs WHERE organization_id = %(organization_id)s AND epoch < %(before)s
     LIMIT least(%(limit)s, 100)
 ))
 """
-_SWEEP_RUNS = """
+_DELETE_RUNS = """
 DELETE FROM segment_runs WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
     SELECT ctid FROM segment_runs WHERE organization_id = %(organization_id)s AND epoch < %(before)s LIMIT %(limit)s
 ))
 """
-_SWEEP_CUSTOMERS = """
+_DELETE_CUSTOMERS = """
 DELETE FROM segment_customers WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
     SELECT ctid FROM segment_customers WHERE organization_id = %(organization_id)s AND epoch < %(before)s
     LIMIT %(limit)s
@@ -221,7 +221,7 @@ DELETE FROM segment_customers WHERE organization_id = %(organization_id)s AND ct
 """
 
 
-async def delete_fed(tx: Tx, organization_id: UUID, epoch: int, *, limit: int) -> int:
+async def delete_sales_written_in_build(tx: Tx, organization_id: UUID, epoch: int, *, limit: int) -> int:
     """Delete a batch of the list of sales that listeners wrote during a build, once the build is complete."""
     return await tx.execute(
         """

@@ -103,7 +103,7 @@ def _columns_of(rows: list[tuple[object, ...]]) -> SaleColumns | None:
     return None if row[0] is None else SaleColumns._make(row)
 
 
-async def find_fed_sales(tx: Tx, organization_id: UUID, epoch: int, *, first: UUID, last: UUID) -> set[UUID]:
+async def find_sales_written_in_build(tx: Tx, organization_id: UUID, epoch: int, *, first: UUID, last: UUID) -> set[UUID]:
     """Find the sales in a range of ids that listeners wrote to the columns since the build began."""
     rows = await tx.fetch(
         """

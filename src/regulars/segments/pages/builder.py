@@ -45,7 +45,7 @@ from regulars.segments.pages.figures import (
     count,
     find_difference,
 )
-from regulars.segments.pages.member_rows import MemberRow, find_people
+from regulars.segments.pages.member_rows import MemberRow, load_member_rows
 from regulars.segments.saved import manage
 from regulars.segments.saved.model import Segment, SizeRow
 from regulars.segments.saved.resolve import ResolvedSegment, query_of, resolve
@@ -212,7 +212,7 @@ class Builder:
             root = draft.read_tree(visit.form_lists)
         except draft.TooManyNodes as error:
             raise FormTooLarge(str(error)) from None
-        new = draft.apply(root, visit.form.get("act", ""))
+        new = draft.apply_action(root, visit.form.get("act", ""))
         return SegmentEdit(
             segment=segment,
             base_etag=visit.form.get("was", ""),
@@ -349,7 +349,7 @@ class Builder:
         except (NotReady, AnalysisUnavailable):
             return None
         async with visit.database.reading() as tx:
-            return await find_people(tx, visit, members.profile_ids)
+            return await load_member_rows(tx, visit, members.profile_ids)
 
     async def _list_uses(self, tx: Tx, visit: Visit, segment: Segment) -> Sequence[Use]:
         uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)

@@ -51,7 +51,7 @@ class ExplanationWriter:
         return ExplanationLine(text, is_good, None if sale is None else sale.external_id)
 
     def _describe(self, explanation: customers.ConditionExplanation) -> tuple[str, customers.CustomerSale | None]:
-        if isinstance(explanation.condition, tree.OfSales):
+        if isinstance(explanation.condition, tree.SalesCondition):
             return self._describe_sales(explanation, explanation.condition)
         return self._describe_customer(explanation), None
 
@@ -62,7 +62,7 @@ class ExplanationWriter:
                 if value is None:
                     return f"{condition.key} has no value"
                 return f"{condition.key} is “{value}”" + (
-                    "" if observation.is_readable else ", which does not fit its type"
+                    "" if observation.is_parsable else ", which does not fit its type"
                 )
             case customers.ObservedConsent(consent=consent):
                 return self._describe_consent(consent)
@@ -92,7 +92,7 @@ class ExplanationWriter:
         return f"{STATES[consent.state]}{since}{source}{store}"
 
     def _describe_sales(
-        self, explanation: customers.ConditionExplanation, condition: tree.OfSales
+        self, explanation: customers.ConditionExplanation, condition: tree.SalesCondition
     ) -> tuple[str, customers.CustomerSale | None]:
         formats, among = self.labels.format, self.labels.sales_filter(condition)
         window = (
@@ -149,4 +149,4 @@ async def explain_membership(
         store_ids.add(explanation.customer.consent.store_id)
     stores = await name_stores(tx, visit.organization_id, store_ids)
     line = ExplanationWriter(labels, stores).line(explanation.tree)
-    return {"profile": profile, "canonical": PROFILE.encode(profile.id), "is_in": explanation.is_in, "line": line}
+    return {"profile": profile, "public_id": PROFILE.encode(profile.id), "is_in": explanation.is_in, "line": line}

@@ -69,7 +69,7 @@ async def count(
     if progress.state == "building":
         return CountResult(progress=progress)
     try:
-        figures = await analysis.figures(organization_id, query, deadline_s=deadline_s)
+        figures = await analysis.count_segment(organization_id, query, deadline_s=deadline_s)
     except NotReady as error:
         return CountResult(progress=error.progress, is_without_columns=error.progress is None)
     except AnalysisUnavailable as error:
@@ -113,7 +113,7 @@ async def find_difference(
         return None
     try:
         joining, leaving = [
-            await analysis.figures(organization_id, query, deadline_s=time_budget.left_s) for query in queries
+            await analysis.count_segment(organization_id, query, deadline_s=time_budget.left_s) for query in queries
         ]
     except (NotReady, AnalysisUnavailable):
         return None

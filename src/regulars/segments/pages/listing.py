@@ -32,7 +32,7 @@ class SegmentListRow(NamedTuple):
     fault: str | None
 
     @property
-    def canonical(self) -> str:
+    def public_id(self) -> str:
         return SEGMENT.encode(self.segment.id)
 
 

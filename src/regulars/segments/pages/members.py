@@ -9,11 +9,11 @@ from starlette.responses import Response
 from regulars.accounts.audit.exports import export_csv
 from regulars.conditions.forms.draft import path_of
 from regulars.conditions.labels import STATES
-from regulars.conditions.tree import ConsentState, OfAttribute, OfSales, Path, walk
+from regulars.conditions.tree import ConsentState, OfAttribute, SalesCondition, Path, walk
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import PROFILE
 from regulars.profiles.model import Profile
-from regulars.segments.analysis.client import Analysis, follow
+from regulars.segments.analysis.client import Analysis, iterate_pages
 from regulars.segments.analysis.protocol import (
     AnalysisUnavailable,
     CursorExpired,
@@ -25,7 +25,7 @@ from regulars.segments.analysis.protocol import (
 from regulars.segments.columns import lifecycle
 from regulars.segments.pages.builder import find_segment
 from regulars.segments.pages.figures import PAGE_WAIT_S, count
-from regulars.segments.pages.member_rows import MemberRow, find_members, find_people
+from regulars.segments.pages.member_rows import MemberRow, find_members, load_member_rows
 from regulars.segments.saved.model import Segment
 from regulars.segments.saved.resolve import query_of, resolve
 from regulars.segments.saved.sizes import list_sizes
@@ -98,7 +98,7 @@ class MemberPages:
         people: list[MemberRow] = []
         if page is not None:
             async with visit.database.reading() as tx:
-                people = await find_people(tx, visit, page.profile_ids)
+                people = await load_member_rows(tx, visit, page.profile_ids)
         return render(
             visit,
             "segments/members.html",
@@ -135,7 +135,7 @@ class MemberPages:
         )
 
     async def _csv_rows(self, visit: Visit, query: SegmentQuery, first_page: Members) -> AsyncIterator[list[str]]:
-        async for page in follow(self._analysis, visit.organization_id, query, first_page, limit=CSV_MEMBERS):
+        async for page in iterate_pages(self._analysis, visit.organization_id, query, first_page, limit=CSV_MEMBERS):
             async with visit.database.reading() as tx:
                 members = await find_members(tx, visit.organization_id, page.profile_ids)
             for profile, state in members:
@@ -159,7 +159,7 @@ def _read_unreadable(visit: Visit, segment: Segment) -> UnreadableCondition | No
         raise PageNotFound("The segment has no such condition; it may have been changed.")
     if isinstance(condition, OfAttribute):
         return UnreadableCondition(path, place, condition.key, is_of_products=False)
-    if isinstance(condition, OfSales) and condition.property is not None:
+    if isinstance(condition, SalesCondition) and condition.property is not None:
         return UnreadableCondition(path, place, condition.property.key, is_of_products=True)
     raise PageNotFound("The condition reads no value of a declared type.")
 

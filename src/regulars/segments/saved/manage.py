@@ -72,7 +72,7 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Seg
     if uses:
         kinds = sorted({use.kind for use in uses})
         raise InUse(f"It is used by {len(uses)} of these: {', '.join(kinds)}. Take it out there first.")
-    await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=segment_id)
+    await queries.delete_uses(tx, organization_id, kind=_KIND, used_by_id=segment_id)
     await queries.delete_keys(tx, organization_id, segment_id)
     await queries.delete_versions(tx, organization_id, segment_id)
     # Delete the segment before its sizes, since a transaction that stores a size locks the segment first too.
@@ -127,9 +127,9 @@ async def _save_version(
         tx, organization_id, row.id, version=saved.version, definition=text, created_by=created_by
     )
     await queries.update_segment(tx, organization_id, saved)
-    await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=row.id)
+    await queries.delete_uses(tx, organization_id, kind=_KIND, used_by_id=row.id)
     used_ids = _decode_ids(segments_of(definition.match))
-    await queries.insert_uses(tx, organization_id, used_ids, kind=_KIND, user_id=row.id)
+    await queries.insert_uses(tx, organization_id, used_ids, kind=_KIND, used_by_id=row.id)
     await _store_keys(tx, organization_id, row.id, definition)
     return Segment(saved, SegmentVersionRow(saved.version, text, tx.now, created_by), definition, faults)
 
@@ -153,7 +153,7 @@ async def _find_faults_of_chain(
     saved_ids = [] if segment_id is None else [segment_id]
     # First follow the references of the definition, then go back to the segments that refer to this segment.
     referenced = set(_decode_ids(segments_of(definition.match)))
-    referenced.difference_update(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=saved_ids))
+    referenced.difference_update(await queries.find_used_by(tx, organization_id, kind=_KIND, used_by_ids=saved_ids))
     if not referenced:
         return []
     length = 1
@@ -161,7 +161,7 @@ async def _find_faults_of_chain(
         if segment_id in referenced:
             return [Fault("match", "The segment would refer to itself, through another segment.")]
         length += 1
-        referenced = set(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=referenced))
+        referenced = set(await queries.find_used_by(tx, organization_id, kind=_KIND, used_by_ids=referenced))
     referring = saved_ids
     while referring and length <= CHAIN_MAX:
         uses = await queries.find_uses(tx, organization_id, referring)
@@ -198,7 +198,7 @@ async def _find_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Segm
 UNNEEDED_AFTER: Final = timedelta(days=1)
 
 
-async def end_unneeded(database: Database, organization_id: UUID) -> None:
+async def delete_unneeded_columns(database: Database, organization_id: UUID) -> None:
     """Delete columns (the columnar copy of customers and sales) that were built for a draft which was never saved: they
     cost space, and work on every write.
 

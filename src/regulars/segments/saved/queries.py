@@ -131,23 +131,23 @@ async def find_current(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> 
     return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
-async def delete_uses(tx: Tx, organization_id: UUID, *, kind: str, user_id: UUID) -> None:
+async def delete_uses(tx: Tx, organization_id: UUID, *, kind: str, used_by_id: UUID) -> None:
     await tx.execute(
         "DELETE FROM segment_uses WHERE organization_id = %s AND user_kind = %s AND user_id = %s",
-        (organization_id, kind, user_id),
+        (organization_id, kind, used_by_id),
     )
 
 
 async def insert_uses(
-    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], *, kind: str, user_id: UUID
+    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], *, kind: str, used_by_id: UUID
 ) -> None:
     await tx.execute(
         """
         INSERT INTO segment_uses (organization_id, segment_id, user_kind, user_id)
-        SELECT %(organization_id)s, it.id, %(kind)s, %(user_id)s FROM unnest(%(ids)s::uuid[]) AS it (id)
+        SELECT %(organization_id)s, it.id, %(kind)s, %(used_by_id)s FROM unnest(%(ids)s::uuid[]) AS it (id)
         ON CONFLICT DO NOTHING
         """,
-        {"organization_id": organization_id, "ids": sorted(segment_ids), "kind": kind, "user_id": user_id},
+        {"organization_id": organization_id, "ids": sorted(segment_ids), "kind": kind, "used_by_id": used_by_id},
     )
 
 
@@ -163,14 +163,14 @@ async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]
     return [UseRow(*row) for row in rows]
 
 
-async def find_used_by(tx: Tx, organization_id: UUID, *, kind: str, user_ids: Collection[UUID]) -> list[UUID]:
+async def find_used_by(tx: Tx, organization_id: UUID, *, kind: str, used_by_ids: Collection[UUID]) -> list[UUID]:
     """The segments that these objects of one kind (segments, journeys or campaigns) use."""
     rows = await tx.fetch(
         """
         SELECT DISTINCT segment_id FROM segment_uses
         WHERE organization_id = %s AND user_kind = %s AND user_id = ANY (%s::uuid[])
         """,
-        (organization_id, kind, list(user_ids)),
+        (organization_id, kind, list(used_by_ids)),
     )
     return [row[0] for row in rows]
 
@@ -199,7 +199,7 @@ async def insert_keys(tx: Tx, organization_id: UUID, segment_id: UUID, keys: Seq
     )
 
 
-async def find_segments_reading(
+async def find_segments_with_key(
     tx: Tx, organization_id: UUID, *, catalog: str, key: str, limit: int
 ) -> list[SegmentRow]:
     rows = await tx.fetch(

@@ -88,7 +88,7 @@ class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
         if claim.is_early or not await self._analysis.is_listening():
             return None
         try:
-            return await self._analysis.figures(organization_id, claim.query, deadline_s=DEADLINE_S)
+            return await self._analysis.count_segment(organization_id, claim.query, deadline_s=DEADLINE_S)
         except (NotReady, AnalysisUnavailable):
             return None
 

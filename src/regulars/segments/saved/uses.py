@@ -11,7 +11,7 @@ from regulars.segments.saved import queries
 from regulars.segments.saved.manage import find_names
 from regulars.segments.saved.model import SegmentRow, UseRow
 
-READERS_MAX = 100
+SEGMENTS_WITH_KEY_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +39,21 @@ async def register_uses(
     The lock prevents that a segment is deleted between the check and the insert.
     """
     await queries.lock_segments(tx, organization_id)
-    await queries.delete_uses(tx, organization_id, kind=kind, user_id=used_by_id)
+    await queries.delete_uses(tx, organization_id, kind=kind, used_by_id=used_by_id)
     existing = [row[0] for row in await queries.find_current(tx, organization_id, segment_ids)] if segment_ids else []
     if existing:
-        await queries.insert_uses(tx, organization_id, existing, kind=kind, user_id=used_by_id)
+        await queries.insert_uses(tx, organization_id, existing, kind=kind, used_by_id=used_by_id)
 
 
 async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[UseRow]:
     return await queries.find_uses(tx, organization_id, segment_ids) if segment_ids else []
 
 
-async def find_readers(tx: Tx, organization_id: UUID, *, catalog: str, key: str) -> list[SegmentRow]:
+async def find_segments_with_key(tx: Tx, organization_id: UUID, *, catalog: str, key: str) -> list[SegmentRow]:
     """The segments that read a key of a catalog."""
     if "\0" in key:
         return []
-    return await queries.find_segments_reading(tx, organization_id, catalog=catalog, key=key, limit=READERS_MAX)
+    return await queries.find_segments_with_key(tx, organization_id, catalog=catalog, key=key, limit=SEGMENTS_WITH_KEY_MAX)
 
 
 PATH: Final = "/segments"
@@ -78,7 +78,7 @@ async def list_uses(
         ids = {row.id for row in rows if row.kind == kind}
         if ids:
             described |= {
-                (kind, user_id): use for user_id, use in (await describe_users(tx, organization_id, ids)).items()
+                (kind, used_by_id): use for used_by_id, use in (await describe_users(tx, organization_id, ids)).items()
             }
     uses: dict[UUID, list[Use]] = {segment_id: [] for segment_id in segment_ids}
     for row in rows:

@@ -42,7 +42,7 @@ class AudienceCopy(NamedTuple):
             )
 
 
-def choose(members: Array, request: AnalysisRequest) -> list[int]:
+def choose_sample(members: Array, request: AnalysisRequest) -> list[int]:
     """Choose random customers of the mask `members`; return their numbers."""
     numbers = np.flatnonzero(members)
     rng = random.Random(request.seed)  # noqa: S311  # a sample is not a secret
@@ -62,11 +62,11 @@ def copy_audience(cached: CachedColumns, request: AnalysisRequest, zone: Zone, a
         countries=tuple(evaluation.count_countries(may_be_texted)),
         spend=tuple(evaluation.spend_per_head(may_be_texted)) if request.with_spend else (),
         as_of=as_of,
-        sample=tuple(map(cached.profile_of, choose(may_be_texted, request))) if request.limit else (),
+        sample=tuple(map(cached.profile_of, choose_sample(may_be_texted, request))) if request.limit else (),
     )
     if request.want == "audience":
         return AudienceCopy(counts, ())
     return AudienceCopy(
         counts,
-        [(state, cached.profiles_of(members & (consent_states == code))) for state, code in CONSENT_CODES.items()],
+        [(state, cached.profile_ids_of(members & (consent_states == code))) for state, code in CONSENT_CODES.items()],
     )

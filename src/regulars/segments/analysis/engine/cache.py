@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 
 from regulars.segments.analysis.engine.coded_values import LoadProgress
-from regulars.segments.analysis.engine.customer_columns import PROFILE, Column, apply, extended, last_of_each
+from regulars.segments.analysis.engine.customer_columns import PROFILE, Column, apply_states, extend, last_state_of_each
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.queries import Snapshot
 from regulars.segments.analysis.engine.sales_runs import BOUGHT, Dictionaries, SalesRun, is_product_part, scale_of
@@ -117,7 +117,7 @@ class CachedColumns:
         high, low = self.profile_columns()
         return UUID(int=int(high[number]) << 64 | int(low[number]))
 
-    def profiles_of(self, mask: Array) -> Array:
+    def profile_ids_of(self, mask: Array) -> Array:
         """The profile ids of the customers in a mask, 16 bytes each; the caller masks out erased customers, who have no
         id."""
         high, low = self.profile_columns()
@@ -159,14 +159,14 @@ class CachedColumns:
         """Apply the patches (changed customers) that are not applied yet to the cached columns."""
         new = [run for run in self.runs("patch") if run.ordinal > self.applied_to]
         if self.columns:
-            states = last_of_each(self.patches[run.id] for run in new)
+            states = last_state_of_each(self.patches[run.id] for run in new)
             for name, column in self.columns.items():
-                self.columns[name] = extended(name, column, self.size)
-                apply(name, self.columns[name], states)
+                self.columns[name] = extend(name, column, self.size)
+                apply_states(name, self.columns[name], states)
         self.applied_to = max([self.snapshot.folded_to, *(run.ordinal for run in self.runs("patch"))])
 
     def all_patches(self) -> list[CustomerState]:
-        return last_of_each(self.patches[run.id] for run in self.runs("patch"))
+        return last_state_of_each(self.patches[run.id] for run in self.runs("patch"))
 
     @property
     def nbytes(self) -> int:

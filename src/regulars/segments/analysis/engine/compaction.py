@@ -19,7 +19,7 @@ import numpy as np
 from regulars.kit.db import Database, Tx
 from regulars.segments import queries as columns
 from regulars.segments.analysis.engine import queries
-from regulars.segments.analysis.engine.customer_columns import last_of_each, merge_into_block
+from regulars.segments.analysis.engine.customer_columns import last_state_of_each, merge_into_block
 from regulars.segments.analysis.engine.encoding import Array, decode
 from regulars.segments.analysis.engine.sales_encoding import (
     PARTS,
@@ -195,7 +195,7 @@ def _merge_patch_runs(runs: Sequence[Run], blobs: Blobs) -> NewRun:
 def _last_states(runs: Sequence[Run], blobs: Blobs) -> list[CustomerState]:
     if any((run.id, PACKED) not in blobs for run in runs):
         raise _ConcurrentChangeError
-    return last_of_each(unpack_customers(blobs[run.id, PACKED]) for run in runs)
+    return last_state_of_each(unpack_customers(blobs[run.id, PACKED]) for run in runs)
 
 
 async def merge_patches(database: Database, organization_id: UUID, epoch: int) -> None:

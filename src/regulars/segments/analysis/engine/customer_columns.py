@@ -76,7 +76,7 @@ class LastTexts:
         self.sender = np.concatenate((self.sender, sender.astype(np.int32)))
         self.at_s = np.concatenate((self.at_s, at_s.astype(np.int64)))
 
-    def apply(self, states: Sequence[CustomerState], first: int) -> None:
+    def apply_states(self, states: Sequence[CustomerState], first: int) -> None:
         changed = numbers_of(states) - first
         unchanged = ~np.isin(self.customer, changed)
         self.customer, self.sender, self.at_s = self.customer[unchanged], self.sender[unchanged], self.at_s[unchanged]
@@ -93,7 +93,7 @@ class LastTexts:
 Column = Array | CodedColumn | LastTexts
 
 
-def empty(name: str, size: int) -> Column:
+def new_column(name: str, size: int) -> Column:
     if name == TEXTS:
         return LastTexts()
     if name in NUMERIC:
@@ -101,7 +101,7 @@ def empty(name: str, size: int) -> Column:
     return CodedColumn(Dictionary(), np.full(size, NONE, np.int32))
 
 
-def extended(name: str, column: Column, size: int) -> Column:
+def extend(name: str, column: Column, size: int) -> Column:
     """Extend the column to `size` customers."""
     if isinstance(column, LastTexts):
         return column
@@ -136,12 +136,12 @@ def numbers_of(states: Sequence[CustomerState]) -> Array:
     return np.fromiter((state.number for state in states), np.int64, len(states))
 
 
-def apply(name: str, column: Column, states: Sequence[CustomerState], *, first: int = 0) -> None:
+def apply_states(name: str, column: Column, states: Sequence[CustomerState], *, first: int = 0) -> None:
     """Write the new state of each customer into the column, which begins with customer `first`."""
     if not states:
         return
     if isinstance(column, LastTexts):
-        column.apply(states, first)
+        column.apply_states(states, first)
         return
     numbers = numbers_of(states) - first
     if isinstance(column, CodedColumn):
@@ -159,7 +159,7 @@ def values_of(name: str, states: Iterable[CustomerState]) -> Iterable[str | byte
     return map(CODED[name], states)
 
 
-def last_of_each(patches: Iterable[Sequence[CustomerState]]) -> list[CustomerState]:
+def last_state_of_each(patches: Iterable[Sequence[CustomerState]]) -> list[CustomerState]:
     """The last state of each customer, from patches in the order in which they were written."""
     last: dict[int, CustomerState] = {}
     for states in patches:
@@ -179,10 +179,10 @@ def merge_into_block(
     size = max([old_size, *(state.number - first + 1 for state in states)])
     merged: dict[str, bytes] = {}
     for name in names:
-        column = empty(name, size)
+        column = new_column(name, size)
         if name in parts:
             write_block(column, 0, parts[name])
-        apply(name, column, states, first=first)
+        apply_states(name, column, states, first=first)
         content = _encode_column(column)
         if content is not None:
             merged[name] = content

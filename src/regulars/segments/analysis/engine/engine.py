@@ -14,7 +14,7 @@ import numpy as np
 from regulars.kit.db import Database, Tx
 from regulars.segments.analysis.engine import queries
 from regulars.segments.analysis.engine.answers.answer import add_required, find_answer, respond_to
-from regulars.segments.analysis.engine.audience import AudienceCopy, choose, copy_audience
+from regulars.segments.analysis.engine.audience import AudienceCopy, choose_sample, copy_audience
 from regulars.segments.analysis.engine.cache import CachedColumns, ColumnCache
 from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.evaluation import Evaluation
@@ -123,13 +123,13 @@ def _list_members(cached: CachedColumns, request: AnalysisRequest, zone: Zone) -
     evaluation = Evaluation(cached, request.query, zone)
     if request.want == "sample":
         members = evaluation.members()
-        return choose(members, request), None, int(np.count_nonzero(members))
+        return choose_sample(members, request), None, int(np.count_nonzero(members))
     is_unreadable = request.want == "unreadable"
     numbers = np.flatnonzero(evaluation.unreadable(request.path) if is_unreadable else evaluation.members())
     limit = min(request.limit, MEMBERS_MAX)
     if request.order is not None:
         first = 0 if request.after is None else request.after.number
-        keys = evaluation.keys_of(request.order, request.currency)
+        keys = evaluation.sort_keys_of(request.order, request.currency)
         order = np.lexsort([-key[numbers] for key in reversed(keys)])[first : first + limit]
         return numbers[order].tolist(), first + limit if first + limit < numbers.size else None, numbers.size
     first = 0 if request.after is None else int(np.searchsorted(numbers, request.after.number))

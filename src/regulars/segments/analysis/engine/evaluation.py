@@ -67,7 +67,7 @@ class Evaluation:
         self._count(self._query.match, (), counts)
         return counts
 
-    def keys_of(self, order: Order, currency: Currency) -> Sequence[Array]:
+    def sort_keys_of(self, order: Order, currency: Currency) -> Sequence[Array]:
         """The sort keys, the primary key first."""
         match order:
             case "created":
@@ -158,7 +158,7 @@ class Evaluation:
         if isinstance(condition, tree.OfAttribute):
             declared = query.attributes.get(condition.key)
             return (*common, self._cached.customers_as_of, declared)
-        if isinstance(condition, tree.OfSales):
+        if isinstance(condition, tree.SalesCondition):
             declared = None if condition.property is None else query.properties.get(condition.property.key)
             stores = tuple(query.stores.get(reference) for reference in condition.stores)
             return (*common, self._cached.sales_as_of, declared, stores)
@@ -181,7 +181,7 @@ class Evaluation:
                 return Result(self._numeric_column("named") == expected)
             case tree.Country(any_of=countries):
                 return Result(self._mask_values("country", countries.__contains__))
-            case _ if isinstance(condition, tree.OfSales):
+            case _ if isinstance(condition, tree.SalesCondition):
                 return self._sales.evaluate(condition)
             case _:
                 # A condition on a ticket is not valid in a segment, so its result is unknown.

@@ -24,11 +24,11 @@ from regulars.segments.analysis.engine.customer_columns import (
     PROFILE,
     TEXTS,
     Column,
-    apply,
-    empty,
+    apply_states,
+    new_column,
     write_block,
 )
-from regulars.segments.analysis.engine.sales_encoding import read_part, stored_as, unpack_grouped
+from regulars.segments.analysis.engine.sales_encoding import read_part, stored_part_of, unpack_grouped
 from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PROPERTY_PREFIX, SalesRun, is_product_part
 from regulars.segments.analysis.protocol import AnalysisRequest
 from regulars.segments.columns.model import IDENTIFIED_SALES, PACKED, Run, unpack_customers, unpack_sales
@@ -58,7 +58,7 @@ def required_parts_of(request: AnalysisRequest) -> RequiredParts:
     referenced = [segments[segment_id] for segment_id in tree.order_referenced_segments(match, segments)]
     for _, condition in chain.from_iterable(tree.walk(group) for group in (match, *referenced) if group is not None):
         required.customers.update(_customer_columns_for(condition))
-        if isinstance(condition, tree.OfSales):
+        if isinstance(condition, tree.SalesCondition):
             required.sales.update(_sales_parts_for(condition))
     _add_response_parts(required, request)
     return required
@@ -101,7 +101,7 @@ def _customer_columns_for(condition: tree.Condition) -> set[str]:
             return set()
 
 
-def _sales_parts_for(condition: tree.OfSales) -> set[str]:
+def _sales_parts_for(condition: tree.SalesCondition) -> set[str]:
     parts = {"customer", "kind"}
     has_lines = bool(condition.products) or condition.property is not None
     if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) or condition.window is not None:
@@ -161,7 +161,7 @@ async def load_patches(tx: Tx, organization_id: UUID, cached: CachedColumns) -> 
 
 async def _load_column(tx: Tx, organization_id: UUID, cached: CachedColumns, name: str) -> None:
     """Load a column of customers; a thread decodes a batch of blocks while the next batch is being read."""
-    column = empty(name, cached.size)
+    column = new_column(name, cached.size)
     is_gone = False
     decoding: asyncio.Task[None] | None = None
     async with asyncio.TaskGroup() as tasks:
@@ -177,7 +177,7 @@ async def _load_column(tx: Tx, organization_id: UUID, cached: CachedColumns, nam
             decoding = tasks.create_task(asyncio.to_thread(_write_blocks, cached, name, column, batch, blobs))
     if is_gone:
         raise RunGoneError
-    apply(name, column, cached.all_patches())
+    apply_states(name, column, cached.all_patches())
     cached.columns[name] = column
 
 
@@ -227,9 +227,9 @@ async def _load_merged(
         for part in sorted(parts):
             incomplete = [run for run in merged if part in _missing(cached.sales[run.id], {part}, zone)]
             for batch in _batches_by_bytes(incomplete):
-                blobs = await find_parts(tx, organization_id, cached, batch, [stored_as(part)])
+                blobs = await find_parts(tx, organization_id, cached, batch, [stored_part_of(part)])
                 for run in batch:
-                    content = blobs.pop((run.id, stored_as(part)))
+                    content = blobs.pop((run.id, stored_part_of(part)))
                     decoding.create_task(asyncio.to_thread(_decode, cached, run, part, content, zone))
             cached.parts[part] = None
             cached.parts.move_to_end(part)

@@ -48,7 +48,7 @@ class SalesConditions:
         self._query = query
         self._zone = zone
 
-    def evaluate(self, condition: tree.OfSales) -> Result:
+    def evaluate(self, condition: tree.SalesCondition) -> Result:
         """If the property of a line cannot be parsed, evaluate the condition with and without the line; the result is
         unknown for customers for whom the two results differ."""
         if condition.property is not None and not is_valid_comparison(condition.property, self._query.properties):
@@ -61,7 +61,7 @@ class SalesConditions:
         with_unreadable = self._evaluate(condition, lines.with_unreadable())
         return Result(holds & with_unreadable, holds ^ with_unreadable, unreadable)
 
-    def _evaluate(self, condition: tree.OfSales, lines: LineFilter | None) -> Array:
+    def _evaluate(self, condition: tree.SalesCondition, lines: LineFilter | None) -> Array:
         match condition:
             case tree.FirstPurchase() | tree.LastPurchase():
                 return self._evaluate_day(condition, lines)
@@ -77,7 +77,7 @@ class SalesConditions:
             case tree.Bought() | tree.Returned():
                 return self._evaluate_count(condition, lines)
 
-    def _evaluate_count(self, condition: tree.OfTimes, lines: LineFilter | None) -> Array:
+    def _evaluate_count(self, condition: tree.CountCondition, lines: LineFilter | None) -> Array:
         low, high = (None if bound is None else int(bound) for bound in (condition.at_least, condition.at_most))
         if condition.none:
             low, high = None, 0
@@ -93,7 +93,7 @@ class SalesConditions:
         key = ("times", tree.counts_days(condition), kinds, window, *self._cache_key(condition, lines))
         return are_within((self._find_or_compute(key, lambda: self._count_matches(condition, lines)), None), low, high)
 
-    def _count_matches(self, condition: tree.OfTimes, lines: LineFilter | None) -> Array:
+    def _count_matches(self, condition: tree.CountCondition, lines: LineFilter | None) -> Array:
         """How many sales of each customer match, or on how many days."""
         selections = self._select(condition, lines, self._window(condition))
         if tree.counts_days(condition):
@@ -216,7 +216,7 @@ class SalesConditions:
             else:
                 yield select_lines(selection, lines, "total" if isinstance(condition, tree.Spend) else "quantity")
 
-    def _find_customers(self, condition: tree.OfSales, lines: LineFilter | None, window: tuple[int, int]) -> Array:
+    def _find_customers(self, condition: tree.SalesCondition, lines: LineFilter | None, window: tuple[int, int]) -> Array:
         """A mask of the customers with a matching sale in the window.
 
         The mask for all days is cached, because conditions on the first or last purchase need it too.
@@ -226,7 +226,7 @@ class SalesConditions:
         key = ("ever", isinstance(condition, tree.Returned), *self._cache_key(condition, lines))
         return self._find_or_compute(key, lambda: self._compute_customers(condition, lines, window)).copy()
 
-    def _cache_key(self, condition: tree.OfSales, lines: LineFilter | None) -> tuple[object, ...]:
+    def _cache_key(self, condition: tree.SalesCondition, lines: LineFilter | None) -> tuple[object, ...]:
         """The part of the cache key that does not depend on days and kinds of sales."""
         declared = None if condition.property is None else self._query.properties.get(condition.property.key)
         stores = tuple(self._query.stores.get(reference) for reference in condition.stores)
@@ -237,7 +237,7 @@ class SalesConditions:
         result = self._cached.results.find(key)
         return (result or self._cached.results.add(key, Result(compute()))).holds
 
-    def _compute_customers(self, condition: tree.OfSales, lines: LineFilter | None, window: tuple[int, int]) -> Array:
+    def _compute_customers(self, condition: tree.SalesCondition, lines: LineFilter | None, window: tuple[int, int]) -> Array:
         holds = np.zeros(self._cached.size, bool)
         for selection in self._select(condition, lines, window):
             holds[selection.of("customer")] = True
@@ -253,7 +253,7 @@ class SalesConditions:
                 holds[selection.of("customer")[are_within((selection.of("amount"), None), low, high)]] = True
                 continue
             run = selection.run
-            sale, total = run.pick(lines.match_products(run), "sale", "total")
+            sale, total = run.pick_lines(lines.match_products(run), "sale", "total")
             has_line = np.zeros(run.size, bool)
             has_line[sale] = True
             sales = np.flatnonzero(has_line & are_within(sum_by_index([(sale, total)], run.size), low, high))
@@ -261,7 +261,7 @@ class SalesConditions:
         return holds
 
     def _select(
-        self, condition: tree.OfSales, lines: LineFilter | None, window: tuple[int, int]
+        self, condition: tree.SalesCondition, lines: LineFilter | None, window: tuple[int, int]
     ) -> Iterator[SalesSelection]:
         """The runs that overlap the window, each with its matching sales."""
         kinds = self._kind_mask(condition)
@@ -282,11 +282,11 @@ class SalesConditions:
                 tree.counts_articles(condition) or isinstance(condition, tree.Spend | tree.TicketValue)
             ):
                 with_line = np.zeros(run.size, bool)
-                with_line[run.pick(lines.match_products(run), "sale")[0]] = True
+                with_line[run.pick_lines(lines.match_products(run), "sale")[0]] = True
                 selection = selection.where(with_line[selection.first : selection.last])
             yield selection
 
-    def _kind_mask(self, condition: tree.OfSales) -> Array:
+    def _kind_mask(self, condition: tree.SalesCondition) -> Array:
         """A mask of the matching kinds of sales: purchases, returns or both, in one currency or in all. A kind is twice
         the code of the currency, plus 1 for a return."""
         currencies = self._cached.dictionaries.currencies
@@ -299,7 +299,7 @@ class SalesConditions:
             kinds[2 * code], kinds[2 * code + 1] = is_purchase, is_return
         return kinds
 
-    def _store_mask(self, condition: tree.OfSales) -> Array | None:
+    def _store_mask(self, condition: tree.SalesCondition) -> Array | None:
         if not condition.stores:
             return None
         stores = np.zeros(len(self._cached.dictionaries.stores) + 1, bool)
@@ -310,7 +310,7 @@ class SalesConditions:
                 stores[code] = True
         return stores
 
-    def _line_filter(self, condition: tree.OfSales) -> LineFilter | None:
+    def _line_filter(self, condition: tree.SalesCondition) -> LineFilter | None:
         """The filter of lines by product; None if the condition has none."""
         if not condition.products and condition.property is None:
             return None
@@ -341,10 +341,10 @@ class SalesConditions:
         holds = np.zeros(self._cached.size, bool)
         for meta in self._cached.runs("sales"):
             run = self._cached.sales[meta.id]
-            holds[run.parts["customer"][run.pick(lines.unreadable(run), "sale")[0]]] = True
+            holds[run.parts["customer"][run.pick_lines(lines.unreadable(run), "sale")[0]]] = True
         return holds
 
-    def _window(self, condition: tree.OfTimes | tree.Spend | tree.TicketValue) -> tuple[int, int]:
+    def _window(self, condition: tree.CountCondition | tree.Spend | tree.TicketValue) -> tuple[int, int]:
         first, last = days_of(condition.window, self._query.today)
         return number_of(first), number_of(last)
 

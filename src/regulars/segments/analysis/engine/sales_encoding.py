@@ -119,7 +119,7 @@ def read_part(name: str, content: bytes, dictionaries: Dictionaries) -> dict[str
     return {name: narrow(codes[rows] if name == "store" else 2 * codes[rows >> 1] + (rows & 1))}
 
 
-def stored_as(part: str) -> str:
+def stored_part_of(part: str) -> str:
     """The name of the stored part from which a part is decoded."""
     return "product" if is_product_part(part) else part
 

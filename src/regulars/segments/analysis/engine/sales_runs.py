@@ -129,7 +129,7 @@ class SalesRun:
             del self.parts["at_s"]
         return self.parts[key]
 
-    def pick(self, products: Array | None, *names: str) -> list[Array]:
+    def pick_lines(self, products: Array | None, *names: str) -> list[Array]:
         """The named arrays, reduced to the lines whose product is in the mask `products`; None selects all lines."""
         parts = [self.parts[name] for name in names]
         if products is None:
@@ -143,7 +143,7 @@ class SalesRun:
         slices = list(zip(starts[groups].tolist(), starts[groups + 1].tolist(), strict=True))
         return [np.concatenate([part[first:last] for first, last in slices]) if slices else part[:0] for part in parts]
 
-    def measures(self, name: str, values: Array) -> Array:
+    def to_cents_or_millionths(self, name: str, values: Array) -> Array:
         """Stored values of a part in cents or millionths: cents are unchanged, quantities and units multiplied."""
         return values.astype(np.int64) * self.factor_of(name) if name in SCALED else values
 
@@ -237,8 +237,8 @@ def select_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> SalesSe
 
 def select_lines(selection: SalesSelection, lines: LineFilter | None, part: str) -> tuple[Array, Array]:
     run = selection.run
-    sale, values = run.pick(None if lines is None else lines.match_products(run), "sale", part)
+    sale, values = run.pick_lines(None if lines is None else lines.match_products(run), "sale", part)
     if not selection.is_whole:
         is_selected = selection.has(sale)
         sale, values = sale[is_selected], values[is_selected]
-    return run.parts["customer"][sale], run.measures(part, values)
+    return run.parts["customer"][sale], run.to_cents_or_millionths(part, values)

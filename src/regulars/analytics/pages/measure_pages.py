@@ -14,7 +14,7 @@ from regulars.analytics.pages.measures import (
     CSV_HEADER,
     MEASURES,
     SALES_DEFINITIONS,
-    FigureRow,
+    MeasureRow,
     csv_row,
     sums_in,
 )
@@ -29,21 +29,21 @@ from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 
-class FigureTable(Protocol):
+class MeasureTable(Protocol):
     @property
     def currency(self) -> str: ...
 
     @property
-    def rows(self) -> Sequence[FigureRow]: ...
+    def rows(self) -> Sequence[MeasureRow]: ...
 
     @property
-    def total(self) -> FigureRow: ...
+    def total(self) -> MeasureRow: ...
 
 
-Table = TypeVar("Table", bound=FigureTable)
+Table = TypeVar("Table", bound=MeasureTable)
 
 
-class CurrencyStat(NamedTuple):
+class HeadlineStat(NamedTuple):
     name: str
     currency: str
     figure: str
@@ -51,7 +51,7 @@ class CurrencyStat(NamedTuple):
     url: str
 
 
-class FigurePages(ABC, Generic[Table]):
+class MeasurePages(ABC, Generic[Table]):
     """The page and the CSV file of one table."""
 
     path: ClassVar[str]
@@ -65,7 +65,7 @@ class FigurePages(ABC, Generic[Table]):
     @abstractmethod
     async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> Table: ...
 
-    async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
+    async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[HeadlineStat]:
         return money_stats(visit.format, view, figures)
 
     async def show(self, visit: Visit) -> Response:
@@ -111,7 +111,7 @@ def is_counting(answer: AnalysisResult[ComparedSales]) -> bool:
     return figures is None or figures.filled_until is not None or figures.counted_until is not None
 
 
-def sort_rows(rows: list[FigureRow], sort: str) -> list[FigureRow]:
+def sort_rows(rows: list[MeasureRow], sort: str) -> list[MeasureRow]:
     """Sort rows by a measure, largest first, rows without a value last; without a measure, keep the order."""
     if sort not in BY_NAME:
         return rows
@@ -129,16 +129,16 @@ def tickets_url(visit: Visit, view: AnalysisView, period: Period, currency: str,
     return visit.url("/tickets") + f"{days}&currency={currency}{at_store}"
 
 
-def total_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency: str, name: str) -> FigureRow:
+def total_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency: str, name: str) -> MeasureRow:
     compared = None if view.comparison is None else sums_in(figures.compared_total, currency)
     url = tickets_url(visit, view, view.period, currency)
-    late = sums_in(add_totals(figures.late.values()), currency).net_cents
-    return FigureRow("total", name, "", "", url, sums_in(figures.total, currency), compared, late_net_cents=late)
+    late = sums_in(add_totals(figures.current_hour.values()), currency).net_cents
+    return MeasureRow("total", name, "", "", url, sums_in(figures.total, currency), compared, current_hour_net_cents=late)
 
 
-def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
+def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> list[HeadlineStat]:
     """The net sales in each currency, and the number of tickets in all currencies."""
-    stats, late = [], add_totals(figures.late.values())
+    stats, late = [], add_totals(figures.current_hour.values())
     for currency, sums in figures.total.by_size():
         net, past = sums.net_cents, sums_in(figures.compared_total, currency).net_cents
         detail = (
@@ -147,7 +147,7 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
             else ""
         )
         stats.append(
-            CurrencyStat(
+            HeadlineStat(
                 f"Net sales, {currency}",
                 currency,
                 formats.money_rounded(net, currency),
@@ -157,4 +157,4 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
         )
     tickets, past = figures.total.tickets, figures.compared_total.tickets
     detail = f"{formats.delta(tickets - late.tickets, past)} on {formats.number(past)}" if past else ""
-    return [*stats, CurrencyStat("Tickets", "", formats.number(tickets), detail, "")]
+    return [*stats, HeadlineStat("Tickets", "", formats.number(tickets), detail, "")]

@@ -14,7 +14,7 @@ from regulars.kit.wire import Name
 FILE_BYTES_MAX: Final = 1 << 20
 # How many segments may refer to one another in a chain.
 CHAIN_MAX: Final = 10
-# Completes the sentence "A condition is about the ticket, and …".
+# Completes the error message "A condition is about the ticket, and …".
 NO_TICKET: Final = "a segment has none"
 
 
@@ -24,7 +24,7 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 def read_definition(content: bytes) -> Definition:
-    """Read a definition; raise `DefinitionRefused` with the path that cannot be parsed."""
+    """Read a definition; raise `DefinitionRefused` with the path (`place`) of the part that cannot be parsed."""
     try:
         definition = read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
     except UnreadableDocument as error:

@@ -1,4 +1,5 @@
-"""Columns of dictionary-encoded values. Each distinct value is parsed by its declared type and compared only once."""
+"""Columns of dictionary-encoded values. Each distinct value is parsed by the declared type of its attribute or product
+property (its key), and compared only once."""
 
 import calendar
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,15 +21,15 @@ from regulars.segments.analysis.engine.numbers import Numbers
 
 @dataclass(slots=True)
 class LoadProgress:
-    """How many values have to be loaded, and how many were loaded so far."""
+    """How many values have to be loaded or parsed, and how many were so far."""
 
     total: int = 0
     done: int = 0
 
 
 YES, NO, UNREADABLE = np.int8(1), np.int8(0), np.int8(-1)
-# Fewer values are tested one by one with `ValueTest`; the vectorized code gives the same results.
-VECTORIZED_MIN: Final = 2_000
+# Fewer values are compared one by one with `ValueTest`; the vectorized code gives the same results.
+VECTORIZED_VALUES_MIN: Final = 2_000
 # How many values are parsed before the progress is updated.
 CHUNK_VALUES: Final = 1 << 16
 
@@ -55,7 +56,7 @@ class ParsedValues:
         """For each value whether the comparison holds: YES, NO, or UNREADABLE."""
         progress = progress or LoadProgress()
         test = ValueTest(condition, declared=self._declared, allowed_values=self._allowed, today=today, zone=self._zone)
-        if len(values) >= VECTORIZED_MIN:
+        if len(values) >= VECTORIZED_VALUES_MIN:
             match self._declared:
                 case AttributeType.DATE:
                     self._read_days(values, progress)
@@ -65,7 +66,7 @@ class ParsedValues:
                     return np.where(self._days == NO_DAY, UNREADABLE, holds)
                 case AttributeType.NUMBER | AttributeType.CURRENCY:
                     self._read_numbers(values, progress)
-                    holds = _test_or_compare(condition, len(values), lambda: self._numbers.hold(condition, test))
+                    holds = _test_or_compare(condition, len(values), lambda: self._numbers.compare(condition, test))
                     return np.where(self._numbers.is_parsable, holds, UNREADABLE)
                 case AttributeType.TEXT:
                     return _test_or_compare(condition, len(values), lambda: self._compare_texts(condition, values))
@@ -129,7 +130,7 @@ def _truth_of(holds: bool | None) -> np.int8:
 
 
 def _test_or_compare(condition: ValueComparison, count: int, holds: Callable[[], Array]) -> Array:
-    """`is_set` and `is_not_set` have the same result for all readable values; other comparisons call `holds`."""
+    """`is_set` and `is_not_set` have the same result for all parsable values; other comparisons call `holds`."""
     if condition.comparison in {"is_set", "is_not_set"}:
         return np.full(count, condition.comparison == "is_set", np.int8)
     return holds().astype(np.int8)
@@ -144,8 +145,8 @@ def _compare_days(condition: ValueComparison, days: Array, today: date, zone: Zo
 
 
 def _has_anniversary(days: Array, today: date, count: int) -> Array:
-    """Whether the anniversary of each date is in the next days, by month and day."""
-    # Indexed by month * 32 + day.
+    """Whether the anniversary of each date is in the next `count` days, by month and day."""
+    # Indexed by month * 32 + day; 367 days contain every date.
     is_included = np.zeros(13 * 32, bool)
     for ahead in range(min(count, 367)):
         day = today + timedelta(days=ahead)
@@ -153,9 +154,9 @@ def _has_anniversary(days: Array, today: date, count: int) -> Array:
         if (day.month, day.day) == (FEBRUARY, LEAP_DAY - 1) and not calendar.isleap(day.year):
             # In a year without 29 February the anniversary is on the 28th.
             is_included[FEBRUARY * 32 + LEAP_DAY] = True
-    readable = np.where(days == NO_DAY, 0, days).astype("datetime64[D]")
-    months = readable.astype("datetime64[M]")
+    parsed = np.where(days == NO_DAY, 0, days).astype("datetime64[D]")
+    months = parsed.astype("datetime64[M]")
     month = months.astype(np.int64) % 12 + 1
-    day = (readable - months).astype(np.int64) + 1
+    day = (parsed - months).astype(np.int64) + 1
     holds: Array = is_included[month * 32 + day]
     return holds

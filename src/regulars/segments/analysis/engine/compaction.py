@@ -1,10 +1,13 @@
 """Compacts the columnar copy of customers and sales: merges its runs, and purges erased customers, whose sales remain.
 
 A run is a stored chunk of rows: a patch has changed customers, a block has a range of customers, and all other runs
-have sales. Runs are immutable. So the heavy work happens without a lock on the state: new runs are written as not live,
-while the old runs stay live, and one short transaction replaces the old runs. It checks that all old runs still exist.
-If another process replaced them first, the new runs are deleted and nothing is lost. A process that dies leaves runs
-that are not live, which the next compaction deletes.
+have sales. The ordinal of a block is its index; patches are numbered as they are written. An epoch is one build of all
+runs.
+
+Runs are immutable. So the heavy work happens without a lock on the state: new runs are written as not live (queries
+ignore them), while the old runs stay live, and one short transaction replaces the old runs. It checks that all old runs
+still exist. If another process replaced them first, the new runs are deleted and nothing is lost. A process that dies
+leaves runs that are not live, which the next compaction deletes.
 """
 
 import asyncio
@@ -45,9 +48,9 @@ from regulars.segments.columns.model import (
     unpack_sales,
 )
 
-# This many runs of a level are merged into one run of the next level.
+# This many runs of a level are merged into one run of the next level; new runs have the level 0.
 MERGE_RUNS: Final = 16
-# A build writes runs of 1/128 of this size.
+# The largest size of a merged run; a build writes runs of 1/128 of this size.
 MERGED_ROWS_MAX: Final = 1 << 21
 # Patches are merged into blocks when they have at least this many changes, in total and for each existing block.
 MERGE_CHANGES_MIN: Final = 8_192
@@ -100,6 +103,7 @@ async def _release(database: Database, organization_id: UUID, *, purge_after: ti
             return
         purge_at = None if state.erased_since is None else state.erased_since + purge_after
         runs = await columns.list_runs(tx, organization_id, state.epoch)
+        # The time of the next compaction.
         state.tidy_at = tx.now if choose_runs(runs, is_building=state.state == "building") else purge_at
         await columns.update_state(tx, organization_id, state)
 
@@ -161,7 +165,7 @@ def _merge_sales(runs: Sequence[Run], blobs: Blobs) -> NewRun:
 
 
 def _purge_run(run: Run, blobs: Blobs, erased_customers: Array) -> list[NewRun]:
-    """The run without the sales of erased customers, and a run with these sales but without their customers."""
+    """Split a run: one run with the sales of existing customers, and one with the other sales, without a customer."""
     dictionaries = Dictionaries()
     remaining, erased = split_erased(_decode_run(run, blobs, dictionaries), erased_customers)
     return [
@@ -221,8 +225,8 @@ async def merge_patches(database: Database, organization_id: UUID, epoch: int) -
                 raise _ConcurrentChangeError
         size, merged_parts = await asyncio.to_thread(merge_into_block, block, parts, states)
         new_runs.append(NewRun(Run(0, "block", 0, block, size, sum(map(len, merged_parts.values()))), merged_parts))
-    folded_to = max(run.ordinal for run in patches)
-    await _replace(database, organization_id, epoch, [*patches, *blocks.values()], new_runs, folded_to=folded_to)
+    last_patch = max(run.ordinal for run in patches)
+    await _replace(database, organization_id, epoch, [*patches, *blocks.values()], new_runs, merged_patch=last_patch)
 
 
 async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
@@ -286,22 +290,23 @@ async def _replace(
     database: Database,
     organization_id: UUID,
     epoch: int,
-    old: Sequence[Run],
+    old_runs: Sequence[Run],
     new_runs: Sequence[NewRun],
     *,
-    folded_to: int | None = None,
+    merged_patch: int | None = None,
 ) -> None:
+    """Replace the old runs by the new runs; `merged_patch` is the last patch that was merged into blocks."""
     ids = [await _write(database, organization_id, epoch, new_run) for new_run in new_runs]
     async with database.transaction() as tx:
         await columns.set_lock_timeout(tx)
         state = await columns.lock_state(tx, organization_id)
         if state is None or state.epoch != epoch or state.state == "ended":
             raise _ConcurrentChangeError
-        deleted = await columns.delete_runs(tx, organization_id, epoch, [run.id for run in old])
+        deleted = await columns.delete_runs(tx, organization_id, epoch, [run.id for run in old_runs])
         live = await columns.make_live(tx, organization_id, epoch, ids)
-        if deleted != len(old) or live != len(ids):
+        if deleted != len(old_runs) or live != len(ids):
             raise _ConcurrentChangeError
-        state.folded_to = max(state.folded_to, folded_to or 0)
+        state.folded_to = max(state.folded_to, merged_patch or 0)
         await columns.update_state(tx, organization_id, state)
 
 

@@ -24,6 +24,7 @@ ATTRIBUTE_PREFIX: Final = "a:"
 TEXTS: Final = "texts"
 # The profile id, in two columns of 64-bit integers.
 PROFILE: Final = ("profile_high", "profile_low")
+# Instead of a time in seconds.
 NO_TIME: Final = np.iinfo(np.int64).min
 
 Number = int | bool | None
@@ -44,12 +45,13 @@ NUMERIC: Final[dict[str, NumericColumn]] = {
     PROFILE[1]: NumericColumn(np.uint64, 0, lambda state: int.from_bytes(state.profile[8:])),
     "created": NumericColumn(np.int64, NO_TIME, lambda state: state.created_s if state.is_alive else NO_TIME),
     "named": NumericColumn(np.bool_, False, lambda state: state.is_named),
-    # The hash of the customer's own phone number.
+    # The hash of the customer's own phone number; 0 without a number.
     "own": NumericColumn(np.uint64, 0, lambda state: state.own_hash),
     "consent": NumericColumn(np.uint8, NEVER_ASKED, lambda state: state.consent),
+    # The time of the consent or withdrawal that decides the consent state.
     "since": NumericColumn(np.int64, NO_TIME, lambda state: NO_TIME if state.since_s is None else state.since_s),
 }
-# Dictionary-encoded columns: how to read the value from a state.
+# Dictionary-encoded columns: how to read the value from a state. `source` and `store` are those of the consent.
 CODED: Final[dict[str, Callable[[CustomerState], str | bytes | None]]] = {
     "country": lambda state: state.country,
     "source": lambda state: state.source,
@@ -94,6 +96,7 @@ Column = Array | CodedColumn | LastTexts
 
 
 def new_column(name: str, size: int) -> Column:
+    """A column of `size` customers without values."""
     if name == TEXTS:
         return LastTexts()
     if name in NUMERIC:
@@ -171,7 +174,8 @@ def last_state_of_each(patches: Iterable[Sequence[CustomerState]]) -> list[Custo
 def merge_into_block(
     block: int, parts: Mapping[str, bytes], states: Sequence[CustomerState]
 ) -> tuple[int, dict[str, bytes]]:
-    """Merge patches into a block; return its size in customers and its encoded parts."""
+    """Merge the new states of customers into a block, whose columns are in `parts`; return its size in customers and
+    its encoded columns."""
     first = block * BLOCK_CUSTOMERS
     keys = {ATTRIBUTE_PREFIX + key for state in states for key in state.attributes}
     names = {*NUMERIC, *CODED, TEXTS, *keys, *(name for name in parts if name.startswith(ATTRIBUTE_PREFIX))}

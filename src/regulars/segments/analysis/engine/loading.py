@@ -1,8 +1,8 @@
 """Loads the columnar data that a request needs: patches, columns of customers, and arrays of sales.
 
 The data is stored in runs, which are immutable chunks. A block has the columns of a range of customers, a patch has the
-new states of changed customers, which are not merged into blocks yet, and all other runs have sales. An epoch is the
-number of one build of all runs.
+new states of changed customers, which are not merged into blocks yet, and all other runs have sales. A part is a stored
+array of a run; a new run is packed, with all its arrays in one part. An epoch is the number of one build of all runs.
 """
 
 import asyncio
@@ -51,8 +51,8 @@ class RequiredParts(NamedTuple):
 
 
 def required_parts_of(request: AnalysisRequest) -> RequiredParts:
-    """Find the parts that a request needs; the split by consent always needs `alive`, `consent` and `own`, the hash of
-    the customer's own phone number."""
+    """Find the parts that a request needs. Counts by consent state always need `alive` (false for erased customers),
+    `consent`, and `own`, the hash of the customer's own phone number."""
     required = RequiredParts({"alive", "consent", "own"}, set())
     match, segments = request.query.match, request.query.segments
     referenced = [segments[segment_id] for segment_id in tree.order_referenced_segments(match, segments)]
@@ -128,6 +128,7 @@ class RunGoneError(Exception):
 
 
 async def load(tx: Tx, organization_id: UUID, cached: CachedColumns, required: RequiredParts, *, zone: Zone) -> None:
+    """Load the required parts that the cache lacks, and apply new patches."""
     await load_patches(tx, organization_id, cached)
     cached.apply_patches()
     if cached.do_not_contact_as_of != cached.snapshot.consents:
@@ -198,7 +199,7 @@ async def _load_sales(
     for run in runs:
         if run.id not in cached.sales:
             cached.sales[run.id] = SalesRun(run)
-    # A run of level 0 is not merged yet: all its arrays are packed in one blob.
+    # A run of level 0 was never merged, so it is packed.
     packed = [run for run in runs if run.level == 0 and _missing(cached.sales[run.id], parts, zone)]
     for batch in _batches_by_bytes(packed):
         blobs = await find_parts(tx, organization_id, cached, batch, [PACKED])
@@ -245,6 +246,7 @@ def _decode(cached: CachedColumns, run: Run, part: str, content: bytes, zone: Zo
 
 
 def _missing(run: SalesRun, parts: set[str], zone: Zone) -> set[str]:
+    """Which parts are not loaded. Local days replace the times `at_s` in memory."""
     loaded = {"at_s", *run.parts} if f"day:{zone.name}" in run.parts else set(run.parts)
     return parts - loaded
 

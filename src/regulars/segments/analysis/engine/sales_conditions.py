@@ -1,5 +1,8 @@
-"""Evaluates conditions on sales for all customers at once, over runs (chunks) of sales in memory; each result is a mask
-of customers."""
+"""Evaluates conditions on sales for all customers at once, over runs (stored chunks) of sales in memory; each result is
+a mask of customers.
+
+The kind of a sale is twice the code of its currency, plus 1 for a return.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -8,7 +11,6 @@ from typing import Final
 
 import numpy as np
 
-from regulars.catalog.model import AttributeType
 from regulars.conditions import tree
 from regulars.conditions.check import is_valid_comparison
 from regulars.conditions.comparisons import days_of, holds_on, matches_missing_value, span_of_when
@@ -29,15 +31,16 @@ from regulars.segments.analysis.engine.sales_runs import (
     select_lines,
     select_window,
 )
-from regulars.segments.analysis.protocol import SegmentQuery, SpendPerHead
+from regulars.segments.analysis.protocol import SegmentQuery, WeeklySpend
 
 # The local day and the UTC day of the same time differ by less than this.
-_SLACK_DAYS: Final = 2
+_ZONE_DAYS_MAX: Final = 2
 _FIRST_DAY, _LAST_DAY = ALL_DAYS
 # The weeks over which the spend per customer is measured.
 WEEKS: Final = 52
 
-Types = dict[str, tuple[AttributeType, tuple[str, ...]]]
+# The first and the last day, counted from 1970.
+Window = tuple[int, int]
 
 
 class SalesConditions:
@@ -78,6 +81,8 @@ class SalesConditions:
                 return self._evaluate_count(condition, lines)
 
     def _evaluate_count(self, condition: tree.CountCondition, lines: LineFilter | None) -> Array:
+        """A mask of the customers whose number of matching sales, or of days with a matching sale, is within the
+        bounds. With the bounds "at least 1" or "at most 0", the sales need not be counted."""
         low, high = (None if bound is None else int(bound) for bound in (condition.at_least, condition.at_most))
         if condition.none:
             low, high = None, 0
@@ -139,30 +144,31 @@ class SalesConditions:
         sums = self._sums(tree.Spend(currency=currency), None)
         return sums[0], sums[1]
 
-    def spend_per_head(self, customers: Array) -> list[SpendPerHead]:
-        """The net spend of these customers in each of the last 52 weeks, for each currency in which they bought."""
+    def weekly_spends(self, customers: Array) -> list[WeeklySpend]:
+        """The net spend per customer and week in the last 52 weeks, for each currency in which the customers of this
+        mask bought."""
         size = int(np.count_nonzero(customers))
         # Cached, because a user who edits a campaign requests the spend of the same customers again and again.
         digest = blake2b(np.packbits(customers).tobytes()).digest()
         spends = []
         for currency in self._cached.dictionaries.currencies.values:
             condition = tree.Spend(currency=currency)
-            key = ("per head", currency, digest, *self._cache_key(condition, None))
+            key = ("weekly spends", currency, digest, *self._cache_key(condition, None))
             buyers, buyer_weeks, total, squares = self._find_or_compute(
                 key, partial(self._add_up_weeks, condition, customers)
             ).tolist()
             if buyers:
                 mean = total / size / WEEKS
                 variance = squares / size / WEEKS - mean * mean
-                spends.append(SpendPerHead(currency, int(buyers), mean, variance, buyer_weeks / WEEKS))
+                spends.append(WeeklySpend(currency, int(buyers), mean, variance, buyer_weeks / WEEKS))
         return spends
 
     def _add_up_weeks(self, condition: tree.Spend, customers: Array) -> Array:
         """Four numbers: the buyers, the buyers of each week added up, and the sum and the sum of squares of the net
         spend of each customer in each week.
 
-        The square of a customer's net spend equals the sum of each of the customer's amounts times that net spend. So
-        sales need not be grouped by customer.
+        The square of a customer's net spend in a week is the sum of the customer's amounts, each times that net spend.
+        So sales need not be grouped by customer.
         """
         today = number_of(self._query.today)
         has_bought = np.zeros(self._cached.size, bool)
@@ -209,21 +215,21 @@ class SalesConditions:
         )
 
     def _summands(self, condition: tree.Spend | tree.Bought, lines: LineFilter | None) -> Iterator[tuple[Array, Array]]:
-        """For each run, customer numbers and the values to add up for them."""
+        """For each run, an array of customer numbers, and an array of the cents or articles to add up for them."""
         for selection in self._select(condition, lines, self._window(condition)):
             if isinstance(condition, tree.Spend) and lines is None:
                 yield selection.of("customer"), selection.of("amount")
             else:
                 yield select_lines(selection, lines, "total" if isinstance(condition, tree.Spend) else "quantity")
 
-    def _find_customers(self, condition: tree.SalesCondition, lines: LineFilter | None, window: tuple[int, int]) -> Array:
+    def _find_customers(self, condition: tree.SalesCondition, lines: LineFilter | None, window: Window) -> Array:
         """A mask of the customers with a matching sale in the window.
 
         The mask for all days is cached, because conditions on the first or last purchase need it too.
         """
         if window != ALL_DAYS:
             return self._compute_customers(condition, lines, window)
-        key = ("ever", isinstance(condition, tree.Returned), *self._cache_key(condition, lines))
+        key = ("all days", isinstance(condition, tree.Returned), *self._cache_key(condition, lines))
         return self._find_or_compute(key, lambda: self._compute_customers(condition, lines, window)).copy()
 
     def _cache_key(self, condition: tree.SalesCondition, lines: LineFilter | None) -> tuple[object, ...]:
@@ -237,7 +243,7 @@ class SalesConditions:
         result = self._cached.results.find(key)
         return (result or self._cached.results.add(key, Result(compute()))).holds
 
-    def _compute_customers(self, condition: tree.SalesCondition, lines: LineFilter | None, window: tuple[int, int]) -> Array:
+    def _compute_customers(self, condition: tree.SalesCondition, lines: LineFilter | None, window: Window) -> Array:
         holds = np.zeros(self._cached.size, bool)
         for selection in self._select(condition, lines, window):
             holds[selection.of("customer")] = True
@@ -261,7 +267,7 @@ class SalesConditions:
         return holds
 
     def _select(
-        self, condition: tree.SalesCondition, lines: LineFilter | None, window: tuple[int, int]
+        self, condition: tree.SalesCondition, lines: LineFilter | None, window: Window
     ) -> Iterator[SalesSelection]:
         """The runs that overlap the window, each with its matching sales."""
         kinds = self._kind_mask(condition)
@@ -287,8 +293,7 @@ class SalesConditions:
             yield selection
 
     def _kind_mask(self, condition: tree.SalesCondition) -> Array:
-        """A mask of the matching kinds of sales: purchases, returns or both, in one currency or in all. A kind is twice
-        the code of the currency, plus 1 for a return."""
+        """A mask of the matching kinds of sales: purchases, returns or both, in one currency or in all."""
         currencies = self._cached.dictionaries.currencies
         kinds = np.zeros(2 * len(currencies) + 2, bool)
         is_purchase = not isinstance(condition, tree.Returned)
@@ -336,6 +341,7 @@ class SalesConditions:
         return np.append(truth, YES if matches_missing_value(compared) else NO)
 
     def _find_unreadable(self, lines: LineFilter | None) -> Array | None:
+        """A mask of the customers with a product whose property cannot be parsed; None if there is no such product."""
         if lines is None or lines.property is None or not (lines.property.truth == UNREADABLE).any():
             return None
         holds = np.zeros(self._cached.size, bool)
@@ -344,7 +350,7 @@ class SalesConditions:
             holds[run.parts["customer"][run.pick_lines(lines.unreadable(run), "sale")[0]]] = True
         return holds
 
-    def _window(self, condition: tree.CountCondition | tree.Spend | tree.TicketValue) -> tuple[int, int]:
+    def _window(self, condition: tree.CountCondition | tree.Spend | tree.TicketValue) -> Window:
         first, last = days_of(condition.window, self._query.today)
         return number_of(first), number_of(last)
 
@@ -357,8 +363,8 @@ def _is_one_of(kinds: Array, matching: Array) -> Array:
     return selection
 
 
-def overlaps(first_s: int | None, last_s: int | None, window: tuple[int, int]) -> bool:
+def overlaps(first_s: int | None, last_s: int | None, window: Window) -> bool:
     """Whether sales between two times may be in a window of local days."""
     if first_s is None or last_s is None:
         return True
-    return first_s // DAY_S - _SLACK_DAYS <= window[1] and last_s // DAY_S + _SLACK_DAYS >= window[0]
+    return first_s // DAY_S - _ZONE_DAYS_MAX <= window[1] and last_s // DAY_S + _ZONE_DAYS_MAX >= window[0]

@@ -12,7 +12,7 @@ from regulars.conditions.forms.view import build
 from regulars.conditions.labels import COMPARISONS, HIDDEN, Labels, Names
 from regulars.conditions.tree import CONDITIONS_MAX
 from regulars.segments.definition import read_definition
-from regulars.segments.pages.figures import changes
+from regulars.segments.pages.figures import find_changes
 from regulars.web.format import Format
 
 PROPERTY = {"key": "collection", "comparison": "is", "value": "Lin lavé"}
@@ -199,7 +199,7 @@ def test_another_key_begins_with_its_own_comparison():
 def test_a_difference_names_what_came_and_what_went():
     words = Labels(Format("en-GB", "UTC"), Names())
     before, after = match_of(CONDITIONS[0], {"type": "named"}), match_of(CONDITIONS[0], {"type": "bought"})
-    assert [(one.is_added, one.sentence) for one in changes(before, after, words)] == [
+    assert [(one.is_added, one.sentence) for one in find_changes(before, after, words)] == [
         (False, "All of these: Known by name"),
         (True, "All of these: Bought at least 1 times, ever"),
     ]

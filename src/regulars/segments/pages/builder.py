@@ -41,7 +41,7 @@ from regulars.segments.pages.figures import (
     CountResult,
     TimeBudget,
     build_difference_queries,
-    changes,
+    find_changes,
     count,
     find_difference,
 )
@@ -64,7 +64,7 @@ SEEDS: Final = 1_000
 @dataclass(slots=True, kw_only=True)
 class SegmentEdit:
     """A draft as the form sent it. `base_etag` is the etag of the version that the user began to edit, `new` the path
-    of a new condition, `who` names the customer whose membership is explained, `seed` selects the sample."""
+    of a new condition, `who` names the customer whose membership is explained, `seed` selects the sample of members."""
 
     segment: Segment | None
     base_etag: str = ""
@@ -200,7 +200,8 @@ class Builder:
         return redirect(visit, visit.url(PATH), done=f"{segment.row.name} is deleted.")
 
     async def prepare(self, visit: Visit) -> Response:
-        """Start to build the columnar data before the first segment is saved, so that drafts can be counted."""
+        """Start to build the columnar copy of customers, before the first segment is saved, so that drafts can be
+        counted."""
         async with visit.database.transaction() as tx:
             await lifecycle.begin(tx, visit.organization_id)
         return redirect(visit, visit.url(PATH, "new"))
@@ -284,13 +285,13 @@ class Builder:
         attributes, properties = await fit_tree(tx, visit.organization_id, edit.root)
         built = build(edit.root)
         resolved = await resolve(tx, visit.organization_id, built.match)
-        others = await manage.list_segments(tx, visit.organization_id)
+        all_segments = await manage.list_segments(tx, visit.organization_id)
         own_id = None if edit.segment is None else edit.segment.row.id
         offered = await find_choices(
             tx,
             visit.organization_id,
             visit.format.locale.territories,
-            segments=[(SEGMENT.encode(other.id), other.name) for other in others if other.id != own_id],
+            segments=[(SEGMENT.encode(row.id), row.name) for row in all_segments if row.id != own_id],
             journeys=await self._list_journeys(tx, visit.organization_id),
             match=built.match,
         )
@@ -308,7 +309,7 @@ class Builder:
             is_changed=is_changed,
             uses=[] if edit.segment is None else await self._list_uses(tx, visit, edit.segment),
             why=await explain_membership(tx, visit, edit.who, resolved, labels) if edit.who else None,
-            changes=[] if segment is None else changes(_as_form_writes(segment), built.match, labels),
+            changes=[] if segment is None else find_changes(_as_form_writes(segment), built.match, labels),
             difference=None
             if segment is None
             else await build_difference_queries(tx, visit.organization_id, draft=resolved, saved=segment),

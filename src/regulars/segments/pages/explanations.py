@@ -23,11 +23,11 @@ NO_SALE = "nothing"
 
 @dataclass(frozen=True, slots=True)
 class ExplanationLine:
-    """A line of the explanation. `is_good` is true if the line is a reason for being in the segment; `ticket` is the
+    """A line of the explanation. `is_met` is true if the line is a reason for being in the segment; `ticket` is the
     external id of the sale that the line names."""
 
     text: str
-    is_good: bool
+    is_met: bool
     ticket: str | None = None
     inner: tuple["ExplanationLine", ...] = ()
     is_group: bool = False
@@ -40,15 +40,15 @@ class ExplanationWriter:
     labels: Labels
     stores: Mapping[UUID, str]
 
-    def line(self, explanation: customers.ConditionExplanation, *, under_none: bool = False) -> ExplanationLine:
-        is_good = explanation.holds is (not under_none)
+    def line(self, explanation: customers.ConditionExplanation, *, in_none_group: bool = False) -> ExplanationLine:
+        """The line of a condition, or of a group with its inner lines. In a *none* group, false conditions are met."""
+        is_met = explanation.holds is (not in_none_group)
         if explanation.observation is None and explanation.inner:
-            lines = tuple(
-                self.line(it, under_none=isinstance(explanation.condition, tree.Nothing)) for it in explanation.inner
-            )
-            return ExplanationLine(self.labels.sentence(explanation.condition), is_good, None, lines, is_group=True)
+            is_none_group = isinstance(explanation.condition, tree.Nothing)
+            lines = tuple(self.line(inner, in_none_group=is_none_group) for inner in explanation.inner)
+            return ExplanationLine(self.labels.sentence(explanation.condition), is_met, None, lines, is_group=True)
         text, sale = self._describe(explanation)
-        return ExplanationLine(text, is_good, None if sale is None else sale.external_id)
+        return ExplanationLine(text, is_met, None if sale is None else sale.external_id)
 
     def _describe(self, explanation: customers.ConditionExplanation) -> tuple[str, customers.CustomerSale | None]:
         if isinstance(explanation.condition, tree.SalesCondition):
@@ -131,6 +131,8 @@ class ExplanationWriter:
 async def explain_membership(
     tx: Tx, visit: Visit, search: str, resolved: ResolvedSegment, labels: Labels
 ) -> dict[str, Any]:
+    """Explain the membership of the customer that the search finds; if it does not find exactly one, list those that it
+    finds. Personal data is masked if the user may not see it."""
     people = await find_candidates(
         tx,
         visit.organization_id,

@@ -36,6 +36,7 @@ from regulars.web.render import render
 from regulars.web.visit import Visit
 
 PAGE_MEMBERS: Final = 50
+# How many members the CSV file requests at once.
 CSV_MEMBERS: Final = 500
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
 
@@ -48,7 +49,8 @@ CSV_CONSENT: Final[Mapping[ConsentState, str]] = {
 
 
 class UnreadableCondition(NamedTuple):
-    """A condition that cannot parse some values of its key; `place` is its path in the URL."""
+    """A condition that cannot parse some values of its attribute or product property (`key`). `place` is its path as
+    text, as in the URL."""
 
     path: Path
     place: str
@@ -129,9 +131,9 @@ class MemberPages:
                 unreadable=None,
                 base=visit.url(PATH, segment.id),
             )
-        rows, audited = self._csv_rows(visit, query, first_page), {"version": segment.row.version}
+        rows, audit_details = self._csv_rows(visit, query, first_page), {"version": segment.row.version}
         return export_csv(
-            visit, "segment.export", f"{segment.id}.csv", CSV_HEADER, rows, subject=segment.id, after=audited
+            visit, "segment.export", f"{segment.id}.csv", CSV_HEADER, rows, subject=segment.id, after=audit_details
         )
 
     async def _csv_rows(self, visit: Visit, query: SegmentQuery, first_page: Members) -> AsyncIterator[list[str]]:

@@ -22,8 +22,8 @@ def pages(
     describe_uses: Mapping[str, DescribeUses] | None = None,
     list_journeys: ListChoices,
 ) -> tuple[Page, ...]:
-    """`users` has for each kind of object that uses segments, such as journeys, the function that describes these
-    objects; `list_journeys` lists the journeys that a condition may name."""
+    """`describe_uses` has for each kind of object that uses segments, such as journeys, the function that describes
+    these objects; `list_journeys` lists the journeys that a condition may name."""
     describe = {"segment": describe_segments, **(describe_uses or {})}
     builder, listing = Builder(analysis, describe, list_journeys), Listing(analysis, describe)
     members = MemberPages(analysis, describe)

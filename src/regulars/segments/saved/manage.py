@@ -30,6 +30,7 @@ from regulars.segments.saved.resolve import resolve
 
 SEGMENTS_MAX: Final = 500
 VERSIONS_MAX: Final = 100
+# Segments may use segments: the kind under which their uses are stored, beside those of journeys and campaigns.
 _KIND: Final = "segment"
 
 
@@ -135,6 +136,7 @@ async def _save_version(
 
 
 async def _store_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definition: Definition) -> None:
+    """Store which attributes and product properties the conditions read."""
     keys = [(Catalog.ATTRIBUTES.value, key) for key in sorted(attributes_of(definition.match))]
     keys += [(Catalog.PRODUCTS.value, key) for key in sorted(properties_of(definition.match))]
     await queries.delete_keys(tx, organization_id, segment_id)
@@ -151,7 +153,7 @@ async def _find_faults_of_chain(
     Only new references are checked, so that a segment in a chain older than the limit can still be changed.
     """
     saved_ids = [] if segment_id is None else [segment_id]
-    # First follow the references of the definition, then go back to the segments that refer to this segment.
+    # First follow the new references of the definition, then go back to the segments that refer to this segment.
     referenced = set(_decode_ids(segments_of(definition.match)))
     referenced.difference_update(await queries.find_used_by(tx, organization_id, kind=_KIND, used_by_ids=saved_ids))
     if not referenced:
@@ -200,7 +202,7 @@ UNNEEDED_AFTER: Final = timedelta(days=1)
 
 async def delete_unneeded_columns(database: Database, organization_id: UUID) -> None:
     """Delete columns (the columnar copy of customers and sales) that were built for a draft which was never saved: they
-    cost space, and work on every write.
+    cost space, and work on every write. The build began at `fenced_at`.
 
     Once a segment is saved, the deletion of the last segment deletes the columns.
     """

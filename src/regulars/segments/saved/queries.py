@@ -1,4 +1,8 @@
-"""The SQL of segments, their versions, their uses, their sizes, and the attributes and properties they read."""
+"""The SQL of segments, their versions, their sizes, the attributes and properties (keys) they read, and their uses: the
+segments, journeys and campaigns that use a segment, by kind and id.
+
+A segment is counted again when `due_at` has passed; `owner` is the worker that counts it.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
@@ -117,7 +121,7 @@ async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID, *, limi
 
 
 async def find_current(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str, int, str]]:
-    """Id, name, version and definition of segments as they are now."""
+    """Id, name, version and definition of the current version of segments."""
     rows = await tx.fetch(
         """
         SELECT segments.id, segments.name, segments.version, segment_versions.definition::text
@@ -182,7 +186,7 @@ async def delete_keys(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
 
 
 async def insert_keys(tx: Tx, organization_id: UUID, segment_id: UUID, keys: Sequence[tuple[str, str]]) -> None:
-    """Insert the keys that a segment reads, as pairs of catalog and key."""
+    """Insert the keys that a segment reads, as pairs of catalog (attributes or product properties) and key."""
     await tx.execute(
         """
         INSERT INTO segment_keys (organization_id, catalog, key, segment_id)
@@ -235,7 +239,7 @@ async def upsert_size_if_current(tx: Tx, organization_id: UUID, segment_id: UUID
     await tx.execute(
         """
         INSERT INTO segment_sizes (organization_id, segment_id, day, version, total, may_be_texted, counted_at)
-        SELECT %(organization_id)s, id, %(day)s, version, %(total)s, %(may)s, %(counted_at)s FROM segments
+        SELECT %(organization_id)s, id, %(day)s, version, %(total)s, %(may_be_texted)s, %(counted_at)s FROM segments
         WHERE organization_id = %(organization_id)s AND id = %(segment_id)s AND version = %(version)s
         FOR KEY SHARE
         ON CONFLICT (organization_id, segment_id, day) DO UPDATE
@@ -248,7 +252,7 @@ async def upsert_size_if_current(tx: Tx, organization_id: UUID, segment_id: UUID
             "day": row.day,
             "version": row.version,
             "total": row.total,
-            "may": row.may_be_texted,
+            "may_be_texted": row.may_be_texted,
             "counted_at": row.counted_at,
         },
     )

@@ -11,13 +11,13 @@ from regulars.segments.saved import queries
 from regulars.segments.saved.manage import find_names
 from regulars.segments.saved.model import SegmentRow, UseRow
 
-SEGMENTS_WITH_KEY_MAX = 100
+SEGMENT_ROWS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """An object that uses a segment: its name, its URL below the organization, and what a change of the segment does to
-    it."""
+    the object (`effect`)."""
 
     label: str
     path: str
@@ -50,10 +50,10 @@ async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]
 
 
 async def find_segments_with_key(tx: Tx, organization_id: UUID, *, catalog: str, key: str) -> list[SegmentRow]:
-    """The segments that read a key of a catalog."""
+    """The segments whose conditions read a key of a catalog: an attribute or a product property."""
     if "\0" in key:
         return []
-    return await queries.find_segments_with_key(tx, organization_id, catalog=catalog, key=key, limit=SEGMENTS_WITH_KEY_MAX)
+    return await queries.find_segments_with_key(tx, organization_id, catalog=catalog, key=key, limit=SEGMENT_ROWS_MAX)
 
 
 PATH: Final = "/segments"

@@ -1,4 +1,4 @@
-"""Finds the faults of conditions, each with its path in the definition and a message for the user.
+"""Finds the faults of conditions, each with its path in the definition (its place) and a message for the user.
 
 The same check runs when a definition is saved and each time it is evaluated, because in the meantime the type of a key
 may have changed, or a segment or store may have been deleted. A tree with a fault is not evaluated at all. If only the
@@ -25,7 +25,7 @@ DATE_CHARACTERS: Final = len("2026-11-15")
 # Texts and journey runs are deleted some weeks after this age, without an event that would update segments.
 TEXTS_DAYS_MAX: Final = 730
 TEXTS_OF_JOURNEY_DAYS_MAX: Final = 365
-# The declared type of each key, and the values that an enum allows.
+# The declared type of each attribute or product property, by its key, and the values that an enum allows.
 Types = Mapping[str, tuple[AttributeType, Collection[str]]]
 
 
@@ -66,8 +66,8 @@ class ConditionContext:
 def find_faults(
     condition: tree.Condition, context: ConditionContext, *, root: str = "match", no_ticket: str | None = None
 ) -> list[Fault]:
-    """Find the first FAULTS_MAX faults. `no_ticket` says why conditions on a ticket are not allowed; None allows
-    them."""
+    """Find the first FAULTS_MAX faults. `no_ticket` says why conditions on the ticket that triggered a journey are not
+    allowed; None allows them."""
     return list(_check(condition, context, root, no_ticket))[:FAULTS_MAX]
 
 
@@ -192,7 +192,10 @@ def _check_limits(low: float | None, high: float | None, place: str, *, may_be_n
         yield Fault(place, "Enter at least, at most, or both.")
 
 
-def _limits_of(condition: tree.CountCondition | tree.Spend | tree.TicketValue) -> tuple[float | None, float | None, bool]:
+def _limits_of(
+    condition: tree.CountCondition | tree.Spend | tree.TicketValue,
+) -> tuple[float | None, float | None, bool]:
+    """The lower limit, the upper limit, and whether there must be none."""
     match condition:
         case tree.Spend():
             return condition.at_least_cents, condition.at_most_cents, condition.none
@@ -282,7 +285,7 @@ def _check_values(
         if compared.comparison in {"contains", "starts_with"} and not value.strip():
             yield Fault(place, "The comparison needs a text that is not empty.")
         elif interpret(declared, value, allowed_values=allowed_values) is None:
-            yield Fault(place, _describe_unreadable(value, compared.key, declared, allowed_values))
+            yield Fault(place, _describe_unparsable(value, compared.key, declared, allowed_values))
             return
     if compared.comparison == "between" and not _is_in_order(values, declared):
         yield Fault(place, "The first value is above the second.")
@@ -296,7 +299,7 @@ def _is_in_order(values: tuple[str, ...], declared: AttributeType) -> bool:
     return values[0].strip()[:DATE_CHARACTERS] <= values[1].strip()[:DATE_CHARACTERS]
 
 
-def _describe_unreadable(value: str, key: str, declared: AttributeType, allowed: Collection[str]) -> str:
+def _describe_unparsable(value: str, key: str, declared: AttributeType, allowed: Collection[str]) -> str:
     if declared is AttributeType.ENUM:
         return f"'{value}' is none of the values of {key}: {', '.join(sorted(allowed)[:20])}."
     if declared is AttributeType.DATE:

@@ -15,6 +15,7 @@ from regulars.conditions.comparisons import NEGATIVE
 
 Document = TypeVar("Document", bound=msgspec.Struct)
 _PATH: Final = re.compile(r" - at `\$?\.?(?P<path>[^`]*)`$")
+# Error messages of msgspec, as patterns, with what users read instead.
 _REPHRASED: Final = (
     (re.compile(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`"), r"expected \1, got \2"),
     (re.compile(r"Expected `(\w+) \| (\w+)`, got `(\w+)`"), r"expected \1 or \2, got \3"),
@@ -36,7 +37,7 @@ _TYPE_NAMES: Final = {
 
 
 class UnreadableDocument(Exception):
-    """The document cannot be read; `place` is the path of the error, or empty."""
+    """The document cannot be parsed; `place` is the path of the error in the document, or empty."""
 
     def __init__(self, place: str, message: str) -> None:
         super().__init__(f"{place}: {message}" if place else message)
@@ -62,9 +63,9 @@ def read_document(
 def schema_of(kind: type[msgspec.Struct], title: str, *, without: Collection[type[msgspec.Struct]] = ()) -> bytes:
     """The JSON Schema of a definition; `without` are condition types that it does not allow."""
     schema = msgspec.json.schema(kind)
-    removed = {f"#/$defs/{leaf.__name__}" for leaf in without}
-    for leaf in without:
-        schema["$defs"].pop(leaf.__name__)
+    removed = {f"#/$defs/{condition_type.__name__}" for condition_type in without}
+    for condition_type in without:
+        schema["$defs"].pop(condition_type.__name__)
     for part in schema["$defs"].values():
         items = part.get("properties", {}).get("of", {}).get("items", {})
         if "anyOf" in items:

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from regulars.conditions import tree
 from regulars.conditions.comparisons import NEGATIVE
 
+# Replaces a compared value that the reader may not see.
 HIDDEN: Final = "…"
 GROUPS: Final = {"all": "All of these", "any": "Any of these", "none": "None of these"}
 COMPARISONS: Final = {
@@ -44,6 +45,7 @@ NOT_STATES: Final = {
     "never_asked": "Was asked for consent",
     "do_not_contact": "Is not “do not contact”",
 }
+# The kinds of conditions on customers and their sales, with their labels in forms.
 KINDS: Final = {
     "attribute": "Attribute",
     "consent": "Texting",
@@ -100,7 +102,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Describes conditions as sentences for one user; without `constants` it replaces the compared values by "…"."""
+    """Describes conditions as sentences for one user; without `shows_values`, "…" replaces the compared values."""
 
     format: ValueFormat = field(default_factory=PlainFormat)
     names: Names = field(default_factory=Names)
@@ -126,6 +128,7 @@ class Labels:
         return word.join(labels) or "nothing"
 
     def sentence(self, condition: tree.Condition) -> str:
+        """Describe one condition; of a group only how it combines its inner conditions."""
         match condition:
             case tree.OfAttribute():
                 return self._comparison(condition)
@@ -173,6 +176,7 @@ class Labels:
                 return f"The ticket has a product{of}{where}"
 
     def window(self, window: tree.Window | None) -> str:
+        """Describe the days whose sales count."""
         if window is None:
             return ", ever"
         if window.last_days is not None:

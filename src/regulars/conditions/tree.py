@@ -253,9 +253,11 @@ Group = All | Any | Nothing
 CountCondition = Bought | Returned
 SalesCondition = Bought | Returned | Spend | TicketValue | FirstPurchase | LastPurchase
 TicketCondition = OfStore | OfAmount | OfCurrency | OfProduct
-Leaf = OfAttribute | Consent | SalesCondition | Texts | ReceivedCampaign | Created | Named | Country | InSegment | TicketCondition
+_OtherCondition = Texts | ReceivedCampaign | Created | Named | Country | InSegment
+Leaf = OfAttribute | Consent | SalesCondition | _OtherCondition | TicketCondition
 Condition = Group | Leaf
 ValueComparison = OfAttribute | OfProperty
+# The indexes of a condition in its groups, from the root.
 Path = tuple[int, ...]
 
 
@@ -269,7 +271,7 @@ def walk(condition: Condition, path: Path = ()) -> Iterator[tuple[Path, Conditio
 
 
 def depth_of(condition: Condition) -> int:
-    """The depth of nested groups, computed without recursion: a hostile document may be very deep."""
+    """The depth of nested groups, computed without recursion: a malicious document may be very deep."""
     depth, level = 0, [condition]
     while level := [inner for inner in level if isinstance(inner, Group)]:
         depth += 1
@@ -278,6 +280,7 @@ def depth_of(condition: Condition) -> int:
 
 
 def kind_of(condition: Condition) -> str:
+    """The `type` in the JSON, such as `bought`."""
     return str(condition.__struct_config__.tag)
 
 

@@ -1,4 +1,8 @@
-"""Converts a condition to the fields of its form, and the fields to a condition."""
+"""Converts a condition to the fields of its form, and the fields to a condition.
+
+The field `cmp` has the comparison, `was` the key for which the form was rendered, and `without` whether customers
+without a value match. Fields of product properties have the prefix `p`, those of a day the prefix `when_`.
+"""
 
 import re
 from collections.abc import Callable
@@ -23,7 +27,7 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _COUNTED_KINDS: Final = ("bought", "purchase_days", "returned")
 # Types whose values are chosen from a list.
 LISTED_TYPES: Final = frozenset({AttributeType.BOOLEAN, AttributeType.ENUM})
-# The form offers each way of counting purchases as a separate condition.
+# The form offers each way of counting purchases as a separate kind of condition: the kind, with its `count`.
 ARTICLES: Final = "articles"
 PURCHASE_DAYS: Final = "purchase_days"
 _COUNTS: Final = {ARTICLES: "articles", PURCHASE_DAYS: "days"}
@@ -34,8 +38,8 @@ class IncompleteCondition(Exception):
 
 
 def fit_fields(node: Node, attributes: Types, properties: Types) -> None:
-    """If the user changed the key, select the first comparison that the type of the new key offers. Fields of product
-    properties have the prefix `p`."""
+    """If the user changed the key, clear the values and select the first comparison that the type of the new key
+    offers."""
     for prefix, types in (("", attributes), ("p", properties)):
         key = node.get(f"{prefix}key")
         if key != node.get(f"{prefix}was"):
@@ -64,6 +68,7 @@ def condition_of(node: Node) -> tree.Condition:
 
 
 def _data_of(node: Node) -> dict[str, Any]:
+    """The condition as JSON data."""
     match node.kind:
         case "attribute":
             return {"type": "attribute", **_read_comparison(node, "", "Choose an attribute.")}
@@ -258,6 +263,7 @@ def node_of(condition: tree.Condition) -> Node:
 
 
 def _fill(node: Node, condition: tree.Condition) -> None:
+    """Set the fields of a condition on the customer."""
     match condition:
         case tree.OfAttribute():
             _fill_comparison(node, "", condition)
@@ -368,6 +374,7 @@ def _fill_comparison(node: Node, prefix: str, compared: tree.ValueComparison) ->
 
 
 def _fill_exactly(node: Node, name: str, value: str) -> None:
+    """Set a field; a value with outer spaces, which the visible field loses, is also set in a hidden field."""
     node.set(name, value)
     if value != value.strip():
         node.set(f"{SAVED}{name}", value)

@@ -1,4 +1,5 @@
-"""Converts the draft of a condition tree to a definition without its incomplete conditions, and to views for a page."""
+"""Converts the draft of a condition tree, which consists of nodes, to a definition without its incomplete conditions,
+and to views for a page."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -96,13 +97,14 @@ def faults_by_path(built: BuiltDefinition, faults: Sequence[Fault]) -> dict[Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyView:
-    """A key and its declared type; a key without a type is unknown."""
+    """The key of an attribute or product property, with its declared type and the comparisons that the form offers. A
+    key without a type is unknown."""
 
     key: str
     type: str | None
     values: tuple[str, ...]
-    # Whether its values are chosen from a list.
-    is_chosen: bool = False
+    # Whether the user chooses its values from a list.
+    has_list: bool = False
     comparison: str
     comparisons: list[tuple[str, str]]
 
@@ -112,6 +114,7 @@ class NodeView:
     """One condition or group as the page renders it."""
 
     node: Node
+    # The path as text, such as `r.0.1`, with which the names of its form fields begin.
     place: str
     kind: str
     label: str
@@ -135,22 +138,23 @@ class NodeView:
     def is_group(self) -> bool:
         return self.node.is_group
 
-    def name(self, member: str) -> str:
-        return f"{self.place}~{member}"
+    def name(self, field_name: str) -> str:
+        return f"{self.place}~{field_name}"
 
-    def field_id(self, member: str) -> str:
-        return f"{self.id}-{member}"
+    def field_id(self, field_name: str) -> str:
+        return f"{self.id}-{field_name}"
 
-    def get(self, member: str, default: str = "") -> str:
-        return self.node.get(member, default)
+    def get(self, field_name: str, default: str = "") -> str:
+        return self.node.get(field_name, default)
 
-    def get_list(self, member: str) -> list[str]:
-        return self.node.get_list(member)
+    def get_list(self, field_name: str) -> list[str]:
+        return self.node.get_list(field_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeContext:
-    """The data that all conditions of a page share: types, counts, faults and the new node."""
+    """The data for all conditions of a page: types, counts and faults by path, the path of a new node, and the URL of
+    the list of members."""
 
     attributes: Types
     properties: Types
@@ -161,6 +165,7 @@ class TreeContext:
 
 
 def view(node: Node, context: TreeContext, path: Path = ()) -> NodeView:
+    """Convert a node and its inner nodes for the page."""
     count, unreadable = context.counts.get(path, (None, 0))
     place = draft.place_of(path)
     return NodeView(
@@ -194,7 +199,7 @@ def _view_key(node: Node, prefix: str, types: Types) -> KeyView:
         key=key,
         type=declared.value,
         values=("true", "false") if declared is AttributeType.BOOLEAN else tuple(values),
-        is_chosen=declared in LISTED_TYPES,
+        has_list=declared in LISTED_TYPES,
         comparison=comparison,
         comparisons=[(it, COMPARISONS.get(it, it)) for it in offered],
     )

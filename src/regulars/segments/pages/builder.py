@@ -200,8 +200,7 @@ class Builder:
         return redirect(visit, visit.url(PATH), done=f"{segment.row.name} is deleted.")
 
     async def prepare(self, visit: Visit) -> Response:
-        """Start to build the columnar copy of customers, before the first segment is saved, so that drafts can be
-        counted."""
+        """Start the build of the columnar data before the first segment is saved, so that drafts can be counted."""
         async with visit.database.transaction() as tx:
             await lifecycle.begin(tx, visit.organization_id)
         return redirect(visit, visit.url(PATH, "new"))

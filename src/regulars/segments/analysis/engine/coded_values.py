@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from regulars.catalog.model import AttributeType, day_of, fold_text, interpret
-from regulars.conditions.comparisons import FEBRUARY, LEAP_DAY, ValueTest, span_of, text_predicate
+from regulars.conditions.comparisons import FEBRUARY, LEAP_DAY, ValueTest, day_range_of, text_predicate
 from regulars.conditions.tree import ValueComparison
 from regulars.segments.analysis.engine.calendar import EPOCH_ORDINAL, NO_DAY, Zone, number_of, read_days
 from regulars.segments.analysis.engine.encoding import Array, Dictionary
@@ -139,7 +139,7 @@ def _test_or_compare(condition: ValueComparison, count: int, holds: Callable[[],
 def _compare_days(condition: ValueComparison, days: Array, today: date, zone: ZoneInfo) -> Array:
     if condition.comparison == "anniversary_in_next_days":
         return _has_anniversary(days, today, condition.days or 1)
-    low, high, is_within = span_of(condition, today, zone)
+    low, high, is_within = day_range_of(condition, today, zone)
     holds: Array = ((days >= number_of(low)) & (days <= number_of(high))) == is_within
     return holds
 

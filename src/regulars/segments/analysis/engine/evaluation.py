@@ -9,7 +9,7 @@ import numpy as np
 
 from regulars.conditions import tree
 from regulars.conditions.check import is_valid_comparison
-from regulars.conditions.comparisons import holds_on, matches_missing_value, span_of_when
+from regulars.conditions.comparisons import holds_on, matches_missing_value, day_range_of_when
 from regulars.kit.ids import CAMPAIGN, JOURNEY
 from regulars.sales.model import Currency
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
@@ -248,7 +248,7 @@ class Evaluation:
         has_time = seconds > np.iinfo(np.int64).min
         days = np.full(seconds.size, _BEFORE_ALL_DAYS, np.int64)
         days[has_time] = self._zone.days(seconds[has_time])
-        low, high, is_within = span_of_when(when, self._query.today)
+        low, high, is_within = day_range_of_when(when, self._query.today)
         holds = ((days >= number_of(low)) & (days <= number_of(high))) == is_within
         matches: Array = np.where(has_time, holds, holds_on(when, None, self._query.today))
         return matches

@@ -13,7 +13,7 @@ import numpy as np
 
 from regulars.conditions import tree
 from regulars.conditions.check import is_valid_comparison
-from regulars.conditions.comparisons import days_of, holds_on, matches_missing_value, span_of_when
+from regulars.conditions.comparisons import days_of, holds_on, matches_missing_value, day_range_of_when
 from regulars.sales.model import Currency, millionths
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
 from regulars.segments.analysis.engine.calendar import DAY_S, Zone, number_of
@@ -114,7 +114,7 @@ class SalesConditions:
         customer bought in the range and not before it; the last purchase, if not after it."""
         when = condition.when
         bought = self._find_customers(condition, lines, ALL_DAYS)
-        first, last, is_within = span_of_when(when, self._query.today)
+        first, last, is_within = day_range_of_when(when, self._query.today)
         low, high = number_of(first), number_of(last)
         in_range = self._find_customers(condition, lines, (low, high))
         if isinstance(condition, tree.LastPurchase):

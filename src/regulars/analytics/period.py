@@ -51,6 +51,7 @@ class Period:
 
     @property
     def default_unit(self) -> Unit:
+        """The unit by which a page shows the period, unless the user chose another."""
         if self.days <= _DEFAULT_DAY_DAYS_MAX:
             return "day"
         return "week" if self.days < _DEFAULT_MONTH_DAYS_MIN else "month"

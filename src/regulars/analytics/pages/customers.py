@@ -46,6 +46,7 @@ from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/customers"
+# The URL fields of this page: customers or their net in the table, and the values of the cohorts.
 FIELDS: Final = ("measure", "read")
 DEFINITIONS: Final = (
     Definition("Customers who bought", "Identified customers with a purchase in the period."),
@@ -79,7 +80,8 @@ class CustomerAnswers(NamedTuple):
 
 
 class BucketRow(NamedTuple):
-    """New and returning customers, or their net, in one day, week or month."""
+    """New and returning customers, or their net, in one day, week or month (bucket); `share` is that of returning
+    customers."""
 
     name: str
     url: str
@@ -90,7 +92,7 @@ class BucketRow(NamedTuple):
 
 
 class IntervalRow(NamedTuple):
-    """How many purchases came so many days after the customer's purchase before."""
+    """The number of purchases that came a range of days after the customer's previous purchase."""
 
     name: str
     purchases: str
@@ -101,6 +103,9 @@ class IntervalRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketTable:
+    """The table and chart of new and returning customers (or, with `is_net`, of their net), and the time between their
+    purchases."""
+
     is_net: bool
     currency: Currency
     currencies: Sequence[Currency]
@@ -199,6 +204,7 @@ def _store_ids(view: AnalysisView) -> tuple[UUID, ...] | None:
 
 
 async def _prepare(tx: Tx, visit: Visit, view: AnalysisView) -> tuple[SegmentQuery, Currency]:
+    """Start the build of the columnar data, if there is none, and build the query for the counted customers."""
     await need_columns(tx, visit.organization_id)
     query = await resolve_members(tx, visit.organization_id, view.segment_id)
     return query, (await list_currencies(tx, visit, view))[0]
@@ -235,7 +241,8 @@ def _bucket_table(formats: Format, view: AnalysisView, answer: CustomersAnswer, 
             )
         )
     kinds = ("returning", "new")
-    series = [[max(0.0, value / (100 if is_net else 1)) for value in line] for line in (returning, new)]
+    # The chart shows whole currency units instead of cents.
+    series = [[max(0.0, value / (100 if is_net else 1)) for value in counts] for counts in (returning, new)]
     titles = [
         [f"{row.name}: {row.returning if kind == 'returning' else row.new} {kind}" for row in rows] for kind in kinds
     ]

@@ -39,8 +39,8 @@ def render_analysis(
     is_nearly_ready: bool = False,
     **values: Any,
 ) -> Response:
-    """Render a page. With `is_live`, numbers are missing, so the browser requests the page again, sooner if they are
-    nearly ready."""
+    """Render a page with the definitions of its measures (`defined`). With `is_live`, numbers are missing, so the
+    browser requests the page again, sooner if they are nearly ready."""
     return render(
         visit,
         template,
@@ -89,6 +89,7 @@ def name_part(formats: Format, part: Period, unit: Unit) -> str:
         return formats.weekday(part.first)
     if unit == "month":
         return formats.month(part.first)
+    # NOTHING is a dash, which pages also show instead of a missing value.
     return f"{formats.day(part.first)} {NOTHING} {formats.day(part.last)}"
 
 

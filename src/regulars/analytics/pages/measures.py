@@ -13,7 +13,8 @@ from regulars.web.format import NOTHING, Format
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A column of sales tables. `name` identifies it in the CSV file and in the URL that sorts by it; `drop` is the CSS
-    class that hides it in a narrow table: `drop-1` first, `drop-4` last, "" never."""
+    class that hides it in a narrow table: `drop-1` first, `drop-4` last, "" never. `show` formats the value for a page,
+    `raw` is the value for the CSV file."""
 
     name: str
     label: str
@@ -35,7 +36,7 @@ def _format_rate(rate: Callable[[Sums], float | None]) -> Callable[[Format, Sums
     return show
 
 
-def _format_value(formats: Format, sums: Sums, currency: str) -> str:
+def _format_mean(formats: Format, sums: Sums, currency: str) -> str:
     return NOTHING if sums.ticket_cents is None else formats.money(sums.ticket_cents, currency)
 
 
@@ -67,7 +68,7 @@ MEASURES: Final = (
         lambda formats, sums, _: formats.number(sums.tickets),
         lambda sums: sums.tickets,
     ),
-    Measure("ticket_cents", "Ticket value", "Gross ÷ purchases.", "drop-2", _format_value, attrgetter("ticket_cents")),
+    Measure("ticket_cents", "Ticket value", "Gross ÷ purchases.", "drop-2", _format_mean, attrgetter("ticket_cents")),
     Measure(
         "units_per_ticket",
         "Units per ticket",
@@ -83,7 +84,8 @@ BY_NAME: Final[Mapping[str, Measure]] = {measure.name: measure for measure in ME
 
 
 class MeasureRow(NamedTuple):
-    """A row of a table: its sums in one currency, and its sums in the compared period."""
+    """A row of a table: its sums in one currency, and its sums in the compared period. `url` leads to the analysis of
+    the row, `tickets_url` to its tickets."""
 
     # Identifies the row in the CSV file.
     key: str
@@ -95,7 +97,7 @@ class MeasureRow(NamedTuple):
     compared: Sums | None
     # Why there is no comparison.
     no_comparison: str = ""
-    # Today's net since the last full hour, which is left out of the comparison.
+    # The net of the current hour of today, which is left out of the comparison.
     current_hour_net_cents: int = 0
     # None if opt-ins are not counted for this row.
     opt_ins_per_100: float | None = None

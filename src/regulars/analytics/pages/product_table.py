@@ -1,4 +1,5 @@
-"""Builds the table of products, with its rows, total and groupings, for the page and the CSV file."""
+"""Builds the table of products, with its rows, total and groupings, for the page and the CSV file. A row is a group of
+lines of tickets with the same product, the same value of a product property, or the same store."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ class ProductTableRow(NamedTuple):
     units: str
     tickets: str
     return_rate: str
+    # Whether the return rate is high.
     is_high: bool
     customers: str
     sparkline: str
@@ -69,16 +71,18 @@ class ProductTableRow(NamedTuple):
 
 
 class BasketTableRow(NamedTuple):
+    """A product that was bought together with those of the page; `share` is its share of their tickets."""
+
     name: str
     url: str
     tickets: str
     share: str
 
 
-class _Scale(NamedTuple):
+class _TableTotals(NamedTuple):
     """The values with which rows are compared: the largest net, and the return rate of all rows."""
 
-    net_cents: int
+    largest_net_cents: int
     return_rate: float | None
     currency: Currency
 
@@ -94,7 +98,7 @@ class ProductTable:
 
 
 class ProductGrouping(NamedTuple):
-    """What the user chose: the grouping `by`, and the groups to which the table is filtered."""
+    """What the user chose: the key by which lines are grouped, and the groups to which the table is filtered."""
 
     by: ProductKey
     filters: tuple[ProductGroup, ...]
@@ -114,7 +118,7 @@ def read_grouping(view: AnalysisView) -> ProductGrouping | None:
             by = msgspec.json.decode(view.value("group"), type=ProductKey)
     except msgspec.DecodeError:
         filters, by = (), None
-    keys = [it for it in (by, *(group.key for group in filters)) if it is not None]
+    keys = [key for key in (by, *(group.key for group in filters)) if key is not None]
     has_no_name = any(key.kind == "property" and not key.property for key in keys)
     if by is None or has_no_name or any(group.kind == "others" for group in filters):
         view.form.refuse("group", "The group of products in this address cannot be read.")
@@ -131,19 +135,18 @@ def _key_name(key: ProductKey) -> str:
 
 
 def list_keys(grouping: ProductGrouping, properties: Sequence[str]) -> list[tuple[str, str, bool]]:
-    """The possible groupings: name, value in the URL, and whether it is chosen."""
+    """The keys by which lines can be grouped: name, value in the URL, and whether it is chosen."""
     keys = [ProductKey(), *(ProductKey("property", name) for name in properties), ProductKey("store")]
-    filtered = {group.key for group in grouping.filters}
-    return [(_key_name(key), _encode(key), key == grouping.by) for key in keys if key not in filtered or key == grouping.by]
+    filtered = {group.key for group in grouping.filters} - {grouping.by}
+    return [(_key_name(key), _encode(key), key == grouping.by) for key in keys if key not in filtered]
 
 
-def list_trail(view: AnalysisView, grouping: ProductGrouping) -> list[tuple[str, str]]:
+def list_filters(view: AnalysisView, grouping: ProductGrouping) -> list[tuple[str, str]]:
     """The groups to which the page is filtered, each with the URL without this filter."""
+    names = [f"{_key_name(group.key)}: {_name_group(view, group, None)}" for group in grouping.filters]
     texts = [_encode(group) for group in grouping.filters]
-    return [
-        (f"{_key_name(group.key)}: {_name_group(view, group, None)}", view.url(in_=[it for it in texts if it != text]))
-        for group, text in zip(grouping.filters, texts, strict=True)
-    ]
+    urls = [view.url(in_=[other for other in texts if other != text]) for text in texts]
+    return list(zip(names, urls, strict=True))
 
 
 def _name_group(view: AnalysisView, group: ProductGroup, name: str | None) -> str:
@@ -172,13 +175,15 @@ def _group_url(view: AnalysisView, grouping: ProductGrouping, group: ProductGrou
     if group.kind == "others" or len(grouping.filters) >= LIST_VALUES_MAX:
         return ""
     next_key = ProductKey("store") if group.key.kind == "product" else ProductKey()
-    if any(it.key == next_key for it in grouping.filters) or (next_key == group.key):
+    if any(chosen.key == next_key for chosen in grouping.filters) or (next_key == group.key):
         next_key = ProductKey("store")
-    encoded = [_encode(it) for it in (*grouping.filters, group)]
+    encoded = [_encode(chosen) for chosen in (*grouping.filters, group)]
     return view.url(in_=encoded, group=_encode(next_key), sort=None, rows=None)
 
 
-def _format_row(formats: Format, view: AnalysisView, grouping: ProductGrouping, row: ProductRow, scale: _Scale) -> ProductTableRow:
+def _format_row(
+    formats: Format, view: AnalysisView, grouping: ProductGrouping, row: ProductRow, totals: _TableTotals
+) -> ProductTableRow:
     figures, group = row.figures, row.group
     rate = figures.return_rate
     compared = figures.compared_net_cents
@@ -189,13 +194,13 @@ def _format_row(formats: Format, view: AnalysisView, grouping: ProductGrouping, 
         formats.number(_units(figures)),
         formats.number(figures.tickets),
         NOTHING if rate is None else formats.aligned_share(rate, 1),
-        has_high_returns(figures, scale.return_rate),
+        has_high_returns(figures, totals.return_rate),
         formats.number(figures.customers),
         sparkline(figures.weekly_net_cents) if any(figures.weekly_net_cents) else "",
         "" if compared is None else formats.delta(figures.net_cents, compared),
-        formats.money_rounded(figures.net_cents, scale.currency),
-        max(0, round(100 * figures.net_cents / scale.net_cents))
-        if scale.net_cents > 0 and group.kind != "others"
+        formats.money_rounded(figures.net_cents, totals.currency),
+        max(0, round(100 * figures.net_cents / totals.largest_net_cents))
+        if totals.largest_net_cents > 0 and group.kind != "others"
         else 0,
     )
 
@@ -213,16 +218,17 @@ def product_table(
     formats: Format, view: AnalysisView, grouping: ProductGrouping, currency: Currency, answer: ProductsAnswer
 ) -> ProductTable:
     rows = sort_rows(view, answer.rows)
-    scale = _Scale(
+    totals = _TableTotals(
         max([row.figures.net_cents for row in rows if row.group.kind != "others"], default=0),
         answer.whole.return_rate,
         currency,
     )
+    # Formatted like the row of all other groups, without a link or a bar.
     total = ProductRow(ProductGroup(grouping.by, "others"), answer.whole)
     return ProductTable(
         key_name=_key_name(grouping.by),
-        rows=[_format_row(formats, view, grouping, row, scale) for row in rows],
-        total=_format_row(formats, view, grouping, total, scale),
+        rows=[_format_row(formats, view, grouping, row, totals) for row in rows],
+        total=_format_row(formats, view, grouping, total, totals),
         groups=answer.groups,
         has_more_rows=any(row.group.kind == "others" for row in rows) and rows_max_of(view) < PRODUCT_ROWS_MAX,
     )

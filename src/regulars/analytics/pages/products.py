@@ -1,5 +1,5 @@
-"""The page of products: net, units and returns by product, by a property or by store, and the products that customers
-buy together with them."""
+"""The page of products: net, units and returns by product, by a property or by store, and the basket: the products that
+customers buy together with them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from regulars.analytics.pages.product_table import (
     basket_rows,
     csv_rows,
     list_keys,
-    list_trail,
+    list_filters,
     product_table,
     read_grouping,
     rows_max_of,
@@ -104,7 +104,7 @@ class ProductPages:
             currency=context.currency,
             currencies=context.currencies,
             keys=list_keys(grouping, context.properties),
-            trail=list_trail(view, grouping),
+            trail=list_filters(view, grouping),
             segment_url=_customers_url(visit, view, grouping, context),
             tickets_url=_tickets_url(visit, view, grouping, context.currency),
         )

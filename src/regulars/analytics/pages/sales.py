@@ -8,15 +8,8 @@ from typing import Final
 from regulars.analytics.holidays import find_holidays
 from regulars.analytics.pages.measure_pages import HeadlineStat, MeasurePages, sort_rows, tickets_url, total_row
 from regulars.analytics.pages.filters import AnalysisView
-from regulars.analytics.pages.frame import (
-    name_part,
-    short_name_part,
-)
-from regulars.analytics.pages.measures import (
-    MeasureRow,
-    choose_currency,
-    sums_in,
-)
+from regulars.analytics.pages.frame import name_part, short_name_part
+from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_in
 from regulars.analytics.pages.sales_source import ComparedSales
 from regulars.analytics.period import Period, Unit, parts_of
 from regulars.analytics.sales_figures import By
@@ -27,6 +20,7 @@ from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/sales"
+# The longest period for which holidays are shown, and the longest for which opt-ins are counted.
 HOLIDAYS_DAYS_MAX: Final = 62
 OPT_IN_DAYS_MAX: Final = 7 * WEEKS
 
@@ -88,7 +82,7 @@ class SalesPages(MeasurePages[SalesTable]):
             labels=[short_name_part(visit.format, part, unit) for part in parts],
             is_last_open=view.period.last == view.today,
             compared=[] if view.comparison is None else [_net(row.compared) for row in rows],
-            marked={n: holidays[part.first] for n, part in enumerate(parts) if part.first in holidays},
+            marked={index: holidays[part.first] for index, part in enumerate(parts) if part.first in holidays},
         )
         return SalesTable(
             currency=currency,
@@ -111,13 +105,16 @@ def _part_row(
     currency: str,
     holidays: Mapping[date, str],
 ) -> MeasureRow:
+    """The row of a day, week or month."""
     comparison = view.comparison
     compared = None
     if comparison is not None:
-        past = [day for day in map(comparison.compared_day_of, part) if day is not None]
-        compared = sums_in(_add_days(figures.compared, past), currency) if past else None
+        compared_days = [day for day in map(comparison.compared_day_of, part) if day is not None]
+        compared = sums_in(_add_days(figures.compared, compared_days), currency) if compared_days else None
+    # A week or month links to its days; a day, to the default unit.
     linked_unit = None if unit == "day" else "day"
     is_today = part.first == part.last == view.today
+    hour_sums = sums_in(figures.current_hour.get(view.today), currency)
     return MeasureRow(
         part.first.isoformat(),
         name_part(visit.format, part, unit),
@@ -126,7 +123,7 @@ def _part_row(
         tickets_url(visit, view, part, currency),
         sums_in(_add_days(figures.rows, part), currency),
         compared,
-        current_hour_net_cents=sums_in(figures.current_hour.get(view.today), currency).net_cents if view.today in part else 0,
+        current_hour_net_cents=hour_sums.net_cents if view.today in part else 0,
     )
 
 

@@ -7,11 +7,7 @@ from uuid import UUID
 
 from regulars.analytics.pages.measure_pages import MeasurePages, sort_rows, tickets_url, total_row
 from regulars.analytics.pages.filters import AnalysisView
-from regulars.analytics.pages.measures import (
-    MeasureRow,
-    choose_currency,
-    sums_in,
-)
+from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_in
 from regulars.analytics.pages.sales import PATH as SALES_PATH
 from regulars.analytics.pages.sales_source import ComparedSales
 from regulars.analytics.sales_figures import By
@@ -81,6 +77,7 @@ def _row(
 ) -> MeasureRow:
     store = STORE.encode(store_id)
     compared = None if view.comparison is None else sums_in(figures.compared.get(store_id), currency)
+    # A store without a ticket in the compared period has no comparison.
     is_new = compared is not None and not compared.tickets
     return MeasureRow(
         store,

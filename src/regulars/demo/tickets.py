@@ -1,7 +1,7 @@
-"""Invent the tickets of two years in the order of time, distributed over the year, the week and the day.
+"""Invents the tickets of two years in the order of time, distributed over the year, the week and the day.
 
-The pages under *Analyse* get something to show: the chain grows and opens a shop, articles have seasons, new customers
-come and some come back, and an article is recalled.
+They give the pages under *Analyse* something to show: the chain grows and opens a shop, articles have seasons, new
+customers come and some come back, and an article is recalled. A day is counted from the first day of the demo.
 """
 
 import random
@@ -54,14 +54,15 @@ def tickets_per_day(days: Sequence[date], total: int) -> list[int]:
     return [end - start for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def day_weight(day: date, progress: float) -> float:
-    return MONTH_WEIGHTS[day.month - 1] * WEEKDAY_WEIGHTS[day.weekday()] * (1 + GROWTH * progress)
+def day_weight(day: date, elapsed_share: float) -> float:
+    """How many tickets the day has, relative to other days; `elapsed_share` is the share of the two years before it."""
+    return MONTH_WEIGHTS[day.month - 1] * WEEKDAY_WEIGHTS[day.weekday()] * (1 + GROWTH * elapsed_share)
 
 
 ANONYMOUS_SHARE = 0.3
 RETURN_SHARE = 0.05
 RETURN_WITHIN_DAYS = 28
-# The number of lines of a ticket: one to four.
+# The number of lines of a ticket: one to four. These weights and those below are cumulative.
 LINE_COUNTS = (1, 2, 3, 4)
 LINE_COUNT_WEIGHTS = (45, 80, 95, 100)
 # Outside the sale months few articles are discounted; during them, most are.
@@ -85,6 +86,8 @@ SUNDAY = 6
 
 
 class ReturnedLine(NamedTuple):
+    """A line of a purchase that the customer returns later, at the same till."""
+
     till: "Till"
     customer: ByExternalId
     line: ArticleLine
@@ -103,7 +106,8 @@ class Till:
         self.lines = _articles_of(shop.country)
         self.next_number = 1
 
-    def external_id(self) -> str:
+    def next_external_id(self) -> str:
+        """The id of the next ticket."""
         number = self.next_number
         self.next_number = number + 1
         return f"{self.shop.external_id}:{number:07d}"
@@ -139,10 +143,11 @@ def make_tickets(seed: int, customers: Sequence[DemoCustomer], *, count: int, la
         by_shop[customer.shop.external_id].append(ByExternalId(customer.external_id))
     tills = [Till(shop, by_shop[shop.external_id]) for shop in SHOPS]
     days = days_until(last_day - timedelta(days=1))
+    # The returns of later days, by day.
     returns: dict[int, list[ReturnedLine]] = defaultdict(list)
-    for day, planned in enumerate(tickets_per_day(days, count)):
-        due = returns.pop(day, [])[:planned]
-        yield from _make_day(rng, tills, days, day, purchases=planned - len(due), due=due, returns=returns)
+    for day, tickets in enumerate(tickets_per_day(days, count)):
+        due = returns.pop(day, [])[:tickets]
+        yield from _make_day(rng, tills, days, day, purchases=tickets - len(due), due=due, returns=returns)
 
 
 def _make_day(
@@ -168,7 +173,7 @@ def _make_day(
     discounts = choose(range(len(DISCOUNTS_PERCENT)), cum_weights=weights, k=purchases)
     tickets = list(zip(tills_used, counts, discounts, strict=True))
     since_recall = day - (DAYS - RECALLED_DAYS_AGO)
-    line_shares = line_weights(date_.month, is_recalled=0 <= since_recall < RECALL_DAYS)
+    cumulative_weights = line_weights(date_.month, is_recalled=0 <= since_recall < RECALL_DAYS)
     # Returns are spread evenly over the day.
     returned_at = {position * total // len(due): item for position, item in enumerate(due)} if due else {}
     midnight = datetime(date_.year, date_.month, date_.day, tzinfo=UTC)
@@ -182,7 +187,7 @@ def _make_day(
             continue
         till, lines_count, discount = tickets.pop()
         buyer = till.choose_customer(day, rng) if uniform() > ANONYMOUS_SHARE else None
-        lines = choose(till.lines[discount], cum_weights=line_shares, k=lines_count)
+        lines = choose(till.lines[discount], cum_weights=cumulative_weights, k=lines_count)
         if buyer is not None and (return_ := _choose_return(rng, lines, since_recall)) is not None:
             line, days_later = return_
             return_day = _next_open_day(till, days, day + days_later)
@@ -194,7 +199,8 @@ def _make_day(
 def _choose_return(
     rng: random.Random, lines: Sequence[ArticleLine], since_recall: int
 ) -> tuple[ArticleLine, int] | None:
-    """The line of the ticket that will be returned, if any, and after how many days."""
+    """The line of the ticket that will be returned, if any, and after how many days. `since_recall` is the number of
+    days since the recall, negative before it."""
     if -RECALL_REACHES_BACK_DAYS <= since_recall < 0 and rng.random() < RECALL_RETURN_SHARE:
         for line in lines:
             if line.name == RECALLED:
@@ -225,7 +231,7 @@ def _make_sale(
         tax += line.tax_cents
         encoded.append(line.encoded[position])
     return Sale(
-        external_id=till.external_id(),
+        external_id=till.next_external_id(),
         type=kind,
         occurred_at=occurred_at,
         store=till.store,

@@ -161,16 +161,16 @@ class CachedColumns:
 
     def apply_patches(self) -> None:
         """Apply the patches (changed customers) that are not applied yet to the cached columns."""
-        new = [run for run in self.runs("patch") if run.ordinal > self.last_applied_patch]
+        new_patches = [run for run in self.runs("patch") if run.ordinal > self.last_applied_patch]
         if self.columns:
-            states = last_state_of_each(self.patches[run.id] for run in new)
+            states = last_state_of_each(self.patches[run.id] for run in new_patches)
             for name, column in self.columns.items():
                 self.columns[name] = extend(name, column, self.size)
                 apply_states(name, self.columns[name], states)
         self.last_applied_patch = max([self.snapshot.last_merged_patch, *(run.ordinal for run in self.runs("patch"))])
 
-    def all_patches(self) -> list[CustomerState]:
-        """The last state of each customer in a patch."""
+    def patched_states(self) -> list[CustomerState]:
+        """The last state of each customer who is in a patch."""
         return last_state_of_each(self.patches[run.id] for run in self.runs("patch"))
 
     @property
@@ -234,6 +234,7 @@ class ColumnCache:
         self._organizations: OrderedDict[UUID, CachedColumns] = OrderedDict()
 
     def find(self, organization_id: UUID, snapshot: Snapshot) -> CachedColumns:
+        """Find the organization's columns and update them to the snapshot; new, empty columns if they are invalid."""
         cached = self._organizations.get(organization_id)
         if (
             cached is None

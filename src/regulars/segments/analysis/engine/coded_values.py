@@ -35,7 +35,7 @@ CHUNK_VALUES: Final = 1 << 16
 
 
 class ParsedValues:
-    """The distinct values of a key, parsed by its type; new values are appended."""
+    """The distinct values of a column, parsed by their declared type; new values are appended."""
 
     def __init__(self, declared: AttributeType, allowed_values: Collection[str], zone: str) -> None:
         self._declared = declared
@@ -60,26 +60,26 @@ class ParsedValues:
             match self._declared:
                 case AttributeType.DATE:
                     self._read_days(values, progress)
-                    holds = _test_or_compare(
+                    holds = _compare_parsable(
                         condition, len(values), lambda: _compare_days(condition, self._days, today, self._zone)
                     )
                     return np.where(self._days == NO_DAY, UNREADABLE, holds)
                 case AttributeType.NUMBER | AttributeType.CURRENCY:
                     self._read_numbers(values, progress)
-                    holds = _test_or_compare(condition, len(values), lambda: self._numbers.compare(condition, test))
+                    holds = _compare_parsable(condition, len(values), lambda: self._numbers.compare(condition, test))
                     return np.where(self._numbers.is_parsable, holds, UNREADABLE)
                 case AttributeType.TEXT:
-                    return _test_or_compare(condition, len(values), lambda: self._compare_texts(condition, values))
+                    return _compare_parsable(condition, len(values), lambda: self._compare_texts(condition, values))
                 case _:
                     pass
         return np.fromiter((_truth_of(test(value)) for value in values), np.int8, len(values))
 
     def _read_days(self, values: Sequence[str], progress: LoadProgress) -> None:
         zone = Zone(self._zone.key)
-        new_days = [read_days(chunk, zone, self._day) for chunk in _unparsed(values, self._days.size, progress)]
+        new_days = [read_days(chunk, zone, self._parse_day) for chunk in _unparsed(values, self._days.size, progress)]
         self._days = np.concatenate([self._days, *new_days])
 
-    def _day(self, value: str) -> int:
+    def _parse_day(self, value: str) -> int:
         parsed = interpret(AttributeType.DATE, value)
         return day_of(parsed, self._zone).toordinal() - EPOCH_ORDINAL if isinstance(parsed, date) else NO_DAY
 
@@ -90,6 +90,7 @@ class ParsedValues:
     def _compare_texts(self, condition: ValueComparison, values: Sequence[str]) -> Array:
         new_texts = [fold_text(value) for value in values[len(self._texts) :]]
         self._texts += new_texts
+        # Each entry of the list takes 8 bytes.
         self._bytes_of_texts += sum(map(getsizeof, new_texts)) + 8 * len(new_texts)
         return np.fromiter(map(text_predicate(condition), self._texts), bool, len(self._texts))
 
@@ -107,11 +108,11 @@ class CodedColumn:
         return self.codes.nbytes + self.dictionary.nbytes + sum(parsed.nbytes for parsed in self._parsed.values())
 
     def parse_as(self, declared: AttributeType, allowed_values: Collection[str], zone: str) -> ParsedValues:
-        key = (declared, tuple(sorted(allowed_values)), zone)
-        if key not in self._parsed:
-            # A key has one type at a time, so the values parsed by an earlier type are dropped.
-            self._parsed = {key: ParsedValues(declared, allowed_values, zone)}
-        return self._parsed[key]
+        cache_key = (declared, tuple(sorted(allowed_values)), zone)
+        if cache_key not in self._parsed:
+            # The column has one type at a time, so the values parsed by an earlier type are dropped.
+            self._parsed = {cache_key: ParsedValues(declared, allowed_values, zone)}
+        return self._parsed[cache_key]
 
 
 def _unparsed(values: Sequence[str], parsed_count: int, progress: LoadProgress) -> Iterator[Sequence[str]]:
@@ -129,11 +130,11 @@ def _truth_of(holds: bool | None) -> np.int8:
     return YES if holds else NO
 
 
-def _test_or_compare(condition: ValueComparison, count: int, holds: Callable[[], Array]) -> Array:
-    """`is_set` and `is_not_set` have the same result for all parsable values; other comparisons call `holds`."""
+def _compare_parsable(condition: ValueComparison, count: int, compare: Callable[[], Array]) -> Array:
+    """`is_set` and `is_not_set` have the same result for all parsable values; other conditions call `compare`."""
     if condition.comparison in {"is_set", "is_not_set"}:
         return np.full(count, condition.comparison == "is_set", np.int8)
-    return holds().astype(np.int8)
+    return compare().astype(np.int8)
 
 
 def _compare_days(condition: ValueComparison, days: Array, today: date, zone: ZoneInfo) -> Array:

@@ -1,8 +1,8 @@
 """Compacts the columnar copy of customers and sales: merges its runs, and purges erased customers, whose sales remain.
 
 A run is a stored chunk of rows: a patch has changed customers, a block has a range of customers, and all other runs
-have sales. The ordinal of a block is its index; patches are numbered as they are written. An epoch is one build of all
-runs.
+have sales. The ordinal of a block is its index; patches are numbered as they are written. Each array of a run is stored
+as a part; a new run is packed, with all arrays in one part. An epoch is one build of all runs.
 
 Runs are immutable. So the heavy work happens without a lock on the state: new runs are written as not live (queries
 ignore them), while the old runs stay live, and one short transaction replaces the old runs. It checks that all old runs
@@ -60,7 +60,7 @@ PURGE_AFTER: Final = timedelta(hours=12)
 
 
 class NewRun(NamedTuple):
-    """A run that replaces old runs."""
+    """A run that replaces old runs, and its parts. The id of the run is 0 until the run is written."""
 
     run: Run
     parts: Mapping[str, bytes]
@@ -123,6 +123,7 @@ def choose_runs(runs: Sequence[Run], *, is_building: bool = False) -> list[Run]:
     ]
     for level, kind in sorted({(run.level, run.kind) for run in sales}):
         of_level = [run for run in sales if (run.level, run.kind) == (level, kind)]
+        # How many of the oldest runs fit into one merged run.
         fitting = sum(rows <= MERGED_ROWS_MAX for rows in accumulate(run.rows for run in of_level))
         if fitting >= MERGE_RUNS and (fitting < len(of_level) or not is_building):
             return of_level[:fitting]
@@ -154,6 +155,7 @@ async def _merge_next(database: Database, organization_id: UUID, epoch: int, *, 
     return True
 
 
+# The content of the parts, by the id of the run and the name of the part.
 Blobs = Mapping[tuple[int, str], bytes]
 
 
@@ -168,6 +170,7 @@ def _purge_run(run: Run, blobs: Blobs, erased_customers: Array) -> list[NewRun]:
     """Split a run: one run with the sales of existing customers, and one with the other sales, without a customer."""
     dictionaries = Dictionaries()
     remaining, erased = split_erased(_decode_run(run, blobs, dictionaries), erased_customers)
+    # Only packed runs have the level 0.
     return [
         _encode_run(kind, max(1, run.level), run.ordinal, parts, dictionaries)
         for kind, parts in ((IDENTIFIED_SALES, remaining), (ANONYMOUS_SALES, erased))
@@ -234,8 +237,8 @@ async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
     customer who is erased during the purge is in a later patch and waits for the next purge."""
     await merge_patches(database, organization_id, epoch)
     async with database.transaction() as tx:
-        begun = tx.now
-        before = await columns.find_state(tx, organization_id)
+        started_at = tx.now
+        state_before = await columns.find_state(tx, organization_id)
         runs = await columns.list_runs(tx, organization_id, epoch)
         erased = await _find_erased(tx, organization_id, epoch, [run for run in runs if run.kind == "block"])
     for run in [run for run in runs if run.kind == IDENTIFIED_SALES]:
@@ -243,18 +246,20 @@ async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
     async with database.transaction() as tx:
         await columns.set_lock_timeout(tx)
         state = await columns.lock_state(tx, organization_id)
-        if state is None or before is None or not state.epoch == before.epoch == epoch:
+        if state is None or state_before is None or not state.epoch == state_before.epoch == epoch:
             return
         patches = [run for run in await columns.list_runs(tx, organization_id, epoch) if run.kind == "patch"]
         blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in patches], None)
-        is_complete = state.folded_to == before.folded_to and all(
+        # `folded_to` is the last patch that was merged into blocks: a patch merged meanwhile may have erased customers.
+        is_complete = state.folded_to == state_before.folded_to and all(
             customer.is_alive for customer in _last_states(patches, blobs)
         )
-        state.erased_since = None if is_complete else begun
+        state.erased_since = None if is_complete else started_at
         await columns.update_state(tx, organization_id, state)
 
 
 async def _find_erased(tx: Tx, organization_id: UUID, epoch: int, blocks: Sequence[Run]) -> Array:
+    """The numbers of the erased customers."""
     blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in blocks], ["alive"])
     numbers = [np.zeros(0, np.int64)]
     for run in blocks:

@@ -60,8 +60,8 @@ CODED: Final[dict[str, Callable[[CustomerState], str | bytes | None]]] = {
 
 
 class LastTexts:
-    """When each customer last got a text of each sender, which is a journey or a campaign; `senders` is the dictionary
-    of their ids, and `sender` has codes."""
+    """When each customer last got a text of each sender, which is a journey or a campaign. A row has a customer number,
+    a code of `senders`, which is the dictionary of the senders' ids, and a time."""
 
     def __init__(self) -> None:
         self.senders = Dictionary()
@@ -79,6 +79,7 @@ class LastTexts:
         self.at_s = np.concatenate((self.at_s, at_s.astype(np.int64)))
 
     def apply_states(self, states: Sequence[CustomerState], first: int) -> None:
+        """Replace the rows of the customers in `states`; customer `first` has the index 0."""
         changed = numbers_of(states) - first
         unchanged = ~np.isin(self.customer, changed)
         self.customer, self.sender, self.at_s = self.customer[unchanged], self.sender[unchanged], self.at_s[unchanged]
@@ -136,6 +137,7 @@ def write_block(column: Column, block: int, content: bytes) -> None:
 
 
 def numbers_of(states: Sequence[CustomerState]) -> Array:
+    """The customer numbers, which are indexes in the columns."""
     return np.fromiter((state.number for state in states), np.int64, len(states))
 
 

@@ -178,7 +178,7 @@ async def _load_column(tx: Tx, organization_id: UUID, cached: CachedColumns, nam
             decoding = tasks.create_task(asyncio.to_thread(_write_blocks, cached, name, column, batch, blobs))
     if is_gone:
         raise RunGoneError
-    apply_states(name, column, cached.all_patches())
+    apply_states(name, column, cached.patched_states())
     cached.columns[name] = column
 
 

@@ -56,31 +56,31 @@ class SalesConditions:
         unknown for customers for whom the two results differ."""
         if condition.property is not None and not is_valid_comparison(condition.property, self._query.properties):
             return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
-        lines = self._line_filter(condition)
-        holds = self._evaluate(condition, lines)
-        unreadable = self._find_unreadable(lines)
-        if lines is None or unreadable is None:
+        line_filter = self._line_filter(condition)
+        holds = self._evaluate(condition, line_filter)
+        unreadable = self._find_unreadable(line_filter)
+        if line_filter is None or unreadable is None:
             return Result(holds)
-        with_unreadable = self._evaluate(condition, lines.with_unreadable())
+        with_unreadable = self._evaluate(condition, line_filter.with_unreadable())
         return Result(holds & with_unreadable, holds ^ with_unreadable, unreadable)
 
-    def _evaluate(self, condition: tree.SalesCondition, lines: LineFilter | None) -> Array:
+    def _evaluate(self, condition: tree.SalesCondition, line_filter: LineFilter | None) -> Array:
         match condition:
             case tree.FirstPurchase() | tree.LastPurchase():
-                return self._evaluate_day(condition, lines)
+                return self._evaluate_day(condition, line_filter)
             case tree.TicketValue():
-                return self._evaluate_ticket(condition, lines)
+                return self._evaluate_ticket(condition, line_filter)
             case tree.Spend():
-                return self._evaluate_sum(condition, lines, condition.at_least_cents, condition.at_most_cents)
+                return self._evaluate_sum(condition, line_filter, condition.at_least_cents, condition.at_most_cents)
             case tree.Bought(count="articles"):
                 bounds = (condition.at_least, condition.at_most)
                 return self._evaluate_sum(
-                    condition, lines, *(None if bound is None else millionths(bound) for bound in bounds)
+                    condition, line_filter, *(None if bound is None else millionths(bound) for bound in bounds)
                 )
             case tree.Bought() | tree.Returned():
-                return self._evaluate_count(condition, lines)
+                return self._evaluate_count(condition, line_filter)
 
-    def _evaluate_count(self, condition: tree.CountCondition, lines: LineFilter | None) -> Array:
+    def _evaluate_count(self, condition: tree.CountCondition, line_filter: LineFilter | None) -> Array:
         """A mask of the customers whose number of matching sales, or of days with a matching sale, is within the
         bounds. With the bounds "at least 1" or "at most 0", the sales need not be counted."""
         low, high = (None if bound is None else int(bound) for bound in (condition.at_least, condition.at_most))
@@ -90,17 +90,18 @@ class SalesConditions:
             low = 1
         window = self._window(condition)
         if high in {None, 0} and (low or 0) <= 1:
+            has_match = self._find_customers(condition, line_filter, window)
             if high == 0:
-                has_none = ~self._find_customers(condition, lines, window)
-                return has_none if (low or 0) == 0 else np.zeros_like(has_none)
-            return self._find_customers(condition, lines, window) if low == 1 else np.ones(self._cached.size, bool)
+                return ~has_match if (low or 0) == 0 else np.zeros_like(has_match)
+            return has_match if low == 1 else np.ones_like(has_match)
         kinds = tuple(np.flatnonzero(self._kind_mask(condition)).tolist())
-        key = ("times", tree.counts_days(condition), kinds, window, *self._cache_key(condition, lines))
-        return are_within((self._find_or_compute(key, lambda: self._count_matches(condition, lines)), None), low, high)
+        key = ("times", tree.counts_days(condition), kinds, window, *self._cache_key(condition, line_filter))
+        counts = self._find_or_compute(key, lambda: self._count_matches(condition, line_filter))
+        return are_within((counts, None), low, high)
 
-    def _count_matches(self, condition: tree.CountCondition, lines: LineFilter | None) -> Array:
+    def _count_matches(self, condition: tree.CountCondition, line_filter: LineFilter | None) -> Array:
         """How many sales of each customer match, or on how many days."""
-        selections = self._select(condition, lines, self._window(condition))
+        selections = self._select(condition, line_filter, self._window(condition))
         if tree.counts_days(condition):
             days = purchase_days([(selection.of("customer"), selection.days(self._zone)) for selection in selections])
             return np.bincount(days.customer, minlength=self._cached.size)
@@ -109,20 +110,21 @@ class SalesConditions:
             times += np.bincount(selection.of("customer"), minlength=self._cached.size)
         return times
 
-    def _evaluate_day(self, condition: tree.FirstPurchase | tree.LastPurchase, lines: LineFilter | None) -> Array:
+    def _evaluate_day(self, condition: tree.FirstPurchase | tree.LastPurchase, line_filter: LineFilter | None) -> Array:
         """A mask of the customers whose first or last purchase matches. The first purchase is in a range of days if the
         customer bought in the range and not before it; the last purchase, if not after it."""
         when = condition.when
-        bought = self._find_customers(condition, lines, ALL_DAYS)
+        bought = self._find_customers(condition, line_filter, ALL_DAYS)
         first, last, is_within = day_range_of_when(when, self._query.today)
         low, high = number_of(first), number_of(last)
-        in_range = self._find_customers(condition, lines, (low, high))
+        in_range = self._find_customers(condition, line_filter, (low, high))
         if isinstance(condition, tree.LastPurchase):
-            in_range &= ~self._find_customers(condition, lines, (high + 1, _LAST_DAY))
+            in_range &= ~self._find_customers(condition, line_filter, (high + 1, _LAST_DAY))
         else:
-            in_range &= ~self._find_customers(condition, lines, (_FIRST_DAY, low - 1))
+            in_range &= ~self._find_customers(condition, line_filter, (_FIRST_DAY, low - 1))
         holds = in_range if is_within else bought & ~in_range
-        return holds | ~bought if holds_on(when, None, self._query.today) else holds
+        matches_if_never_bought = holds_on(when, None, self._query.today)
+        return holds | ~bought if matches_if_never_bought else holds
 
     def last_purchases(self) -> Array:
         """The day of each customer's last purchase; a day before all days for customers without a purchase."""
@@ -194,72 +196,76 @@ class SalesConditions:
         return np.array([np.count_nonzero(has_bought), buyer_weeks, total, squares])
 
     def _evaluate_sum(
-        self, condition: tree.Spend | tree.Bought, lines: LineFilter | None, low: int | None, high: int | None
+        self, condition: tree.Spend | tree.Bought, line_filter: LineFilter | None, low: int | None, high: int | None
     ) -> Array:
         """A mask of the customers whose sum is within the bounds; the sum of a customer without sales is 0. The sums
         are cached, since a user who edits a bound requests the same sums again."""
-        sums = self._sums(condition, lines)
+        sums = self._sums(condition, line_filter)
         return are_within(sums[:2], None, 0) if condition.none else are_within(sums[:2], low, high)
 
-    def _sums(self, condition: tree.Spend | tree.Bought, lines: LineFilter | None) -> Result:
+    def _sums(self, condition: tree.Spend | tree.Bought, line_filter: LineFilter | None) -> Result:
+        """The sum of each customer; the first two fields of the result are `SplitIntegers`."""
         kinds = tuple(np.flatnonzero(self._kind_mask(condition)).tolist())
         key = (
             "sums",
             isinstance(condition, tree.Spend),
             kinds,
             self._window(condition),
-            *self._cache_key(condition, lines),
+            *self._cache_key(condition, line_filter),
         )
         return self._cached.results.find(key) or self._cached.results.add(
-            key, Result(*sum_by_index(list(self._summands(condition, lines)), self._cached.size))
+            key, Result(*sum_by_index(list(self._summands(condition, line_filter)), self._cached.size))
         )
 
-    def _summands(self, condition: tree.Spend | tree.Bought, lines: LineFilter | None) -> Iterator[tuple[Array, Array]]:
+    def _summands(
+        self, condition: tree.Spend | tree.Bought, line_filter: LineFilter | None
+    ) -> Iterator[tuple[Array, Array]]:
         """For each run, an array of customer numbers, and an array of the cents or articles to add up for them."""
-        for selection in self._select(condition, lines, self._window(condition)):
-            if isinstance(condition, tree.Spend) and lines is None:
+        for selection in self._select(condition, line_filter, self._window(condition)):
+            if isinstance(condition, tree.Spend) and line_filter is None:
                 yield selection.of("customer"), selection.of("amount")
             else:
-                yield select_lines(selection, lines, "total" if isinstance(condition, tree.Spend) else "quantity")
+                yield select_lines(selection, line_filter, "total" if isinstance(condition, tree.Spend) else "quantity")
 
-    def _find_customers(self, condition: tree.SalesCondition, lines: LineFilter | None, window: Window) -> Array:
+    def _find_customers(self, condition: tree.SalesCondition, line_filter: LineFilter | None, window: Window) -> Array:
         """A mask of the customers with a matching sale in the window.
 
         The mask for all days is cached, because conditions on the first or last purchase need it too.
         """
         if window != ALL_DAYS:
-            return self._compute_customers(condition, lines, window)
-        key = ("all days", isinstance(condition, tree.Returned), *self._cache_key(condition, lines))
-        return self._find_or_compute(key, lambda: self._compute_customers(condition, lines, window)).copy()
+            return self._mask_customers(condition, line_filter, window)
+        key = ("all days", isinstance(condition, tree.Returned), *self._cache_key(condition, line_filter))
+        return self._find_or_compute(key, lambda: self._mask_customers(condition, line_filter, window)).copy()
 
-    def _cache_key(self, condition: tree.SalesCondition, lines: LineFilter | None) -> tuple[object, ...]:
+    def _cache_key(self, condition: tree.SalesCondition, line_filter: LineFilter | None) -> tuple[object, ...]:
         """The part of the cache key that does not depend on days and kinds of sales."""
         declared = None if condition.property is None else self._query.properties.get(condition.property.key)
         stores = tuple(self._query.stores.get(reference) for reference in condition.stores)
         key = (condition.products, condition.property, declared, stores, self._query.today, self._query.zone)
-        return *key, lines is not None and lines.includes_unreadable, self._cached.size, self._cached.sales_as_of
+        includes_unreadable = line_filter is not None and line_filter.includes_unreadable
+        return *key, includes_unreadable, self._cached.size, self._cached.sales_as_of
 
     def _find_or_compute(self, key: tuple[object, ...], compute: Callable[[], Array]) -> Array:
         result = self._cached.results.find(key)
         return (result or self._cached.results.add(key, Result(compute()))).holds
 
-    def _compute_customers(self, condition: tree.SalesCondition, lines: LineFilter | None, window: Window) -> Array:
+    def _mask_customers(self, condition: tree.SalesCondition, line_filter: LineFilter | None, window: Window) -> Array:
         holds = np.zeros(self._cached.size, bool)
-        for selection in self._select(condition, lines, window):
+        for selection in self._select(condition, line_filter, window):
             holds[selection.of("customer")] = True
         return holds
 
-    def _evaluate_ticket(self, condition: tree.TicketValue, lines: LineFilter | None) -> Array:
+    def _evaluate_ticket(self, condition: tree.TicketValue, line_filter: LineFilter | None) -> Array:
         """A mask of the customers with a purchase whose value is in the range; with a product filter, the value is the
         total of its matching lines."""
         holds = np.zeros(self._cached.size, bool)
         low, high = condition.at_least_cents, condition.at_most_cents
-        for selection in self._select(condition, lines, self._window(condition)):
-            if lines is None:
+        for selection in self._select(condition, line_filter, self._window(condition)):
+            if line_filter is None:
                 holds[selection.of("customer")[are_within((selection.of("amount"), None), low, high)]] = True
                 continue
             run = selection.run
-            sale, total = run.pick_lines(lines.match_products(run), "sale", "total")
+            sale, total = run.pick_lines(line_filter.match_products(run), "sale", "total")
             has_line = np.zeros(run.size, bool)
             has_line[sale] = True
             sales = np.flatnonzero(has_line & are_within(sum_by_index([(sale, total)], run.size), low, high))
@@ -267,7 +273,7 @@ class SalesConditions:
         return holds
 
     def _select(
-        self, condition: tree.SalesCondition, lines: LineFilter | None, window: Window
+        self, condition: tree.SalesCondition, line_filter: LineFilter | None, window: Window
     ) -> Iterator[SalesSelection]:
         """The runs that overlap the window, each with its matching sales."""
         kinds = self._kind_mask(condition)
@@ -284,11 +290,11 @@ class SalesConditions:
                 selection = selection.where(_is_one_of(kind, kinds))
             if stores is not None:
                 selection = selection.where(stores[selection.all_of("store")])
-            if lines is not None and not (
+            if line_filter is not None and not (
                 tree.counts_articles(condition) or isinstance(condition, tree.Spend | tree.TicketValue)
             ):
                 with_line = np.zeros(run.size, bool)
-                with_line[run.pick_lines(lines.match_products(run), "sale")[0]] = True
+                with_line[run.pick_lines(line_filter.match_products(run), "sale")[0]] = True
                 selection = selection.where(with_line[selection.first : selection.last])
             yield selection
 
@@ -340,14 +346,14 @@ class SalesConditions:
         truth = parsed.truth(compared, values.dictionary.values, self._query.today, self._cached.progress)
         return np.append(truth, YES if matches_missing_value(compared) else NO)
 
-    def _find_unreadable(self, lines: LineFilter | None) -> Array | None:
+    def _find_unreadable(self, line_filter: LineFilter | None) -> Array | None:
         """A mask of the customers with a product whose property cannot be parsed; None if there is no such product."""
-        if lines is None or lines.property is None or not (lines.property.truth == UNREADABLE).any():
+        if line_filter is None or line_filter.property is None or not (line_filter.property.truth == UNREADABLE).any():
             return None
         holds = np.zeros(self._cached.size, bool)
         for meta in self._cached.runs("sales"):
             run = self._cached.sales[meta.id]
-            holds[run.parts["customer"][run.pick_lines(lines.unreadable(run), "sale")[0]]] = True
+            holds[run.parts["customer"][run.pick_lines(line_filter.unreadable(run), "sale")[0]]] = True
         return holds
 
     def _window(self, condition: tree.CountCondition | tree.Spend | tree.TicketValue) -> Window:

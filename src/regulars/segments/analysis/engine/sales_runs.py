@@ -239,10 +239,10 @@ def select_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> SalesSe
     return SalesSelection(run, 0, run.size, (days >= window[0]) & (days <= window[1]))
 
 
-def select_lines(selection: SalesSelection, lines: LineFilter | None, part: str) -> tuple[Array, Array]:
+def select_lines(selection: SalesSelection, line_filter: LineFilter | None, part: str) -> tuple[Array, Array]:
     """The customer and the value of each matching line of the selected sales."""
     run = selection.run
-    sale, values = run.pick_lines(None if lines is None else lines.match_products(run), "sale", part)
+    sale, values = run.pick_lines(None if line_filter is None else line_filter.match_products(run), "sale", part)
     if not selection.is_whole:
         is_selected = selection.has(sale)
         sale, values = sale[is_selected], values[is_selected]

@@ -1,7 +1,7 @@
 """Invents the tickets of two years in the order of time, distributed over the year, the week and the day.
 
 They give the pages under *Analyse* something to show: the chain grows and opens a shop, articles have seasons, new
-customers come and some come back, and an article is recalled. A day is counted from the first day of the demo.
+customers come and some come back, and an article is recalled. Days are numbered from the first day of the demo.
 """
 
 import random
@@ -112,14 +112,14 @@ class Till:
         self.next_number = number + 1
         return f"{self.shop.external_id}:{number:07d}"
 
-    def is_open(self, day: int, date_: date) -> bool:
-        return day >= self.shop.opens_after_days and (self.opens_on_sunday or date_.weekday() != SUNDAY)
+    def is_open(self, day_number: int, day: date) -> bool:
+        return day_number >= self.shop.opens_after_days and (self.opens_on_sunday or day.weekday() != SUNDAY)
 
-    def choose_customer(self, day: int, rng: random.Random) -> ByExternalId | None:
+    def choose_customer(self, day_number: int, rng: random.Random) -> ByExternalId | None:
         """A customer of those known by this day; their number grows with the days since the shop opened."""
         opening_day = self.shop.opens_after_days
         first_share = FIRST_DAY_SHARE if opening_day == 0 else 0.0
-        share = first_share + (1 - first_share) * (day + 1 - opening_day) / (DAYS - opening_day)
+        share = first_share + (1 - first_share) * (day_number + 1 - opening_day) / (DAYS - opening_day)
         known_count = int(len(self.customers) * share)
         if known_count == 0:
             return None
@@ -143,55 +143,54 @@ def make_tickets(seed: int, customers: Sequence[DemoCustomer], *, count: int, la
         by_shop[customer.shop.external_id].append(ByExternalId(customer.external_id))
     tills = [Till(shop, by_shop[shop.external_id]) for shop in SHOPS]
     days = days_until(last_day - timedelta(days=1))
-    # The returns of later days, by day.
-    returns: dict[int, list[ReturnedLine]] = defaultdict(list)
-    for day, tickets in enumerate(tickets_per_day(days, count)):
-        due = returns.pop(day, [])[:tickets]
-        yield from _make_day(rng, tills, days, day, purchases=tickets - len(due), due=due, returns=returns)
+    later_returns: dict[int, list[ReturnedLine]] = defaultdict(list)
+    for day_number, tickets in enumerate(tickets_per_day(days, count)):
+        due_returns = later_returns.pop(day_number, [])[:tickets]
+        purchases = tickets - len(due_returns)
+        yield from _make_day(rng, tills, days, day_number, purchases, due_returns, later_returns)
 
 
 def _make_day(
     rng: random.Random,
     tills: Sequence[Till],
     days: Sequence[date],
-    day: int,
-    *,
+    day_number: int,
     purchases: int,
-    due: list[ReturnedLine],
-    returns: dict[int, list[ReturnedLine]],
+    due_returns: list[ReturnedLine],
+    later_returns: dict[int, list[ReturnedLine]],
 ) -> Iterator[Sale]:
-    """The tickets of one day: purchases, and the returns that are due. New returns are added to `returns` under their
-    day. Random values are drawn for all tickets at once, which is several times faster than one by one."""
-    date_ = days[day]
-    open_tills = [till for till in tills if till.is_open(day, date_)]
-    total = purchases + len(due)
+    """The tickets of one day: purchases, and the returns that are due. New returns are added to `later_returns` under
+    the number of their day. Random values are drawn for all tickets at once, which is several times faster."""
+    day = days[day_number]
+    open_tills = [till for till in tills if till.is_open(day_number, day)]
+    total = purchases + len(due_returns)
     choose = rng.choices
     minutes = sorted(choose(OPENING_MINUTES, cum_weights=OPENING_WEIGHTS, k=total))
     tills_used = choose(open_tills, cum_weights=list(accumulate(till.shop.weight for till in open_tills)), k=purchases)
     counts = choose(LINE_COUNTS, cum_weights=LINE_COUNT_WEIGHTS, k=purchases)
-    weights = SALE_DISCOUNT_WEIGHTS if is_on_sale(date_) else USUAL_DISCOUNT_WEIGHTS
+    weights = SALE_DISCOUNT_WEIGHTS if is_on_sale(day) else USUAL_DISCOUNT_WEIGHTS
     discounts = choose(range(len(DISCOUNTS_PERCENT)), cum_weights=weights, k=purchases)
     tickets = list(zip(tills_used, counts, discounts, strict=True))
-    since_recall = day - (DAYS - RECALLED_DAYS_AGO)
-    cumulative_weights = line_weights(date_.month, is_recalled=0 <= since_recall < RECALL_DAYS)
+    since_recall = day_number - (DAYS - RECALLED_DAYS_AGO)
+    cumulative_weights = line_weights(day.month, is_recalled=0 <= since_recall < RECALL_DAYS)
     # Returns are spread evenly over the day.
-    returned_at = {position * total // len(due): item for position, item in enumerate(due)} if due else {}
-    midnight = datetime(date_.year, date_.month, date_.day, tzinfo=UTC)
+    returns_by_position = {index * total // len(due_returns): line for index, line in enumerate(due_returns)}
+    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
     uniform = rng.random
     for position, minute in enumerate(minutes):
         occurred_at = midnight + timedelta(minutes=minute, milliseconds=int(uniform() * 60_000))
-        returned = returned_at.get(position)
+        returned = returns_by_position.get(position)
         if returned is not None:
             till, customer, line = returned
             yield _make_sale(till, "RETURN", occurred_at=occurred_at, customer=customer, lines=[line], paid_by=CARD)
             continue
         till, lines_count, discount = tickets.pop()
-        buyer = till.choose_customer(day, rng) if uniform() > ANONYMOUS_SHARE else None
+        buyer = till.choose_customer(day_number, rng) if uniform() > ANONYMOUS_SHARE else None
         lines = choose(till.lines[discount], cum_weights=cumulative_weights, k=lines_count)
         if buyer is not None and (return_ := _choose_return(rng, lines, since_recall)) is not None:
             line, days_later = return_
-            return_day = _next_open_day(till, days, day + days_later)
-            returns[return_day].append(ReturnedLine(till, buyer, line))
+            return_day = _next_open_day(till, days, day_number + days_later)
+            later_returns[return_day].append(ReturnedLine(till, buyer, line))
         paid_by = CARD if uniform() < CARD_SHARE else CASH
         yield _make_sale(till, "PURCHASE", occurred_at=occurred_at, customer=buyer, lines=lines, paid_by=paid_by)
 
@@ -210,8 +209,9 @@ def _choose_return(
     return None
 
 
-def _next_open_day(till: Till, days: Sequence[date], day: int) -> int:
-    return next((later for later in range(day, len(days)) if till.is_open(later, days[later])), len(days))
+def _next_open_day(till: Till, days: Sequence[date], day_number: int) -> int:
+    later_numbers = range(day_number, len(days))
+    return next((number for number in later_numbers if till.is_open(number, days[number])), len(days))
 
 
 def _make_sale(

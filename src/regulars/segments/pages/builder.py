@@ -89,9 +89,9 @@ class _DraftContext:
     offered: FormChoices
     is_changed: bool
     uses: Sequence[Use]
-    why: dict[str, Any] | None
+    explanation: dict[str, Any] | None
     changes: list[ConditionChange]
-    difference: tuple[SegmentQuery, SegmentQuery] | None
+    difference_queries: tuple[SegmentQuery, SegmentQuery] | None
     progress: BuildProgress | None
 
 
@@ -237,7 +237,7 @@ class Builder:
             self._analysis, visit.organization_id, query, progress=context.progress, deadline_s=time_budget.left_s
         )
         is_counted = counted.figures is not None
-        difference_queries = context.difference if is_counted else None
+        difference_queries = context.difference_queries if is_counted else None
         difference = await find_difference(self._analysis, visit.organization_id, difference_queries, time_budget)
         sample = await self._find_sample(visit, query, counted, edit.seed, time_budget)
         tree_context = TreeContext(
@@ -269,7 +269,7 @@ class Builder:
             "seed": edit.seed,
             "next_seed": (edit.seed + 1) % SEEDS,
             "who": edit.who,
-            "why": context.why,
+            "why": context.explanation,
             "base": visit.url(PATH, edit.segment.id) if edit.segment else visit.url(PATH),
             "groups": GROUPS,
             "kinds": context.offered.kinds,
@@ -307,9 +307,9 @@ class Builder:
             offered=offered,
             is_changed=is_changed,
             uses=[] if edit.segment is None else await self._list_uses(tx, visit, edit.segment),
-            why=await explain_membership(tx, visit, edit.who, resolved, labels) if edit.who else None,
+            explanation=await explain_membership(tx, visit, edit.who, resolved, labels) if edit.who else None,
             changes=[] if segment is None else find_changes(_as_form_writes(segment), built.match, labels),
-            difference=None
+            difference_queries=None
             if segment is None
             else await build_difference_queries(tx, visit.organization_id, draft=resolved, saved=segment),
             progress=await lifecycle.find_build_progress(tx, visit.organization_id),

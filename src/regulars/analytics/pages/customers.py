@@ -15,7 +15,7 @@ from regulars.analytics.pages.filters import AnalysisView, list_currencies, read
 from regulars.analytics.pages.frame import (
     Definition,
     export_table,
-    list_own_views,
+    list_saved_views,
     name_part,
     render_analysis,
     render_refused,
@@ -126,7 +126,7 @@ class CustomerPages:
             if view.form.is_refused:
                 return await render_refused(tx, visit, view, "Customers")
             query, currency = await _prepare(tx, visit, view)
-            views = await list_own_views(tx, visit, view)
+            saved_views = await list_saved_views(tx, visit, view)
         answers = CustomerAnswers(
             *await asyncio.gather(
                 self._request(visit, query, _customers_question(view)),
@@ -139,7 +139,7 @@ class CustomerPages:
             visit,
             "analytics/customers.html",
             view,
-            views=views,
+            views=saved_views,
             defined=DEFINITIONS,
             answers=answers,
             figures=buckets,

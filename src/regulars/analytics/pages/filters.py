@@ -48,7 +48,8 @@ COMPARE_LABELS: Final[dict[Compare, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisView:
-    """The filters of an analysis. `values` has the URL fields that differ from the defaults of the page."""
+    """The filters of an analysis. `values` has the URL fields that differ from the defaults of the page; `form` has the
+    errors of invalid fields."""
 
     # One of sales, customers, products and stores.
     page: str

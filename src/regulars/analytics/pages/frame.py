@@ -59,16 +59,16 @@ def render_analysis(
 
 async def render_refused(tx: Tx, visit: Visit, view: AnalysisView, title: str) -> Response:
     """Render the filters with their errors, and no table."""
-    views = await list_own_views(tx, visit, view)
-    return render_analysis(visit, "analytics/refused.html", view, views=views, defined=(), title=title)
+    saved_views = await list_saved_views(tx, visit, view)
+    return render_analysis(visit, "analytics/refused.html", view, views=saved_views, defined=(), title=title)
 
 
-async def list_own_views(tx: Tx, visit: Visit, view: AnalysisView) -> list[SavedView]:
+async def list_saved_views(tx: Tx, visit: Visit, view: AnalysisView) -> list[SavedView]:
     return await list_views(tx, visit.organization_id, visit.user.id, page=view.page)
 
 
 def segment_url(visit: Visit, match: All | None) -> str:
-    """The URL of the segment builder with these conditions; empty without conditions, or if the user may not edit
+    """The URL of the page that creates a segment with these conditions; empty without conditions, or if the user may not edit
     segments."""
     if match is None or not visit.may(Action.EDIT_SEGMENTS):
         return ""

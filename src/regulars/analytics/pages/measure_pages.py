@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from regulars.analytics.pages.answers import AnalysisResult
 from regulars.analytics.pages.filters import AnalysisView, read_view
-from regulars.analytics.pages.frame import export_table, list_own_views, render_analysis, render_refused
+from regulars.analytics.pages.frame import export_table, list_saved_views, render_analysis, render_refused
 from regulars.analytics.pages.measures import (
     BY_NAME,
     CSV_HEADER,
@@ -76,7 +76,7 @@ class MeasurePages(ABC, Generic[Table]):
             view = await read_view(tx, visit, self.path)
             if view.form.is_refused:
                 return await render_refused(tx, visit, view, self.title)
-            views = await list_own_views(tx, visit, view)
+            saved_views = await list_saved_views(tx, visit, view)
             first_day = await find_first_day(tx, visit.organization_id, since=FIRST_DAY)
         answer = await self.source.load(visit, view, self.by)
         figures = answer.figures
@@ -84,7 +84,7 @@ class MeasurePages(ABC, Generic[Table]):
             visit,
             self.template,
             view,
-            views=views,
+            views=saved_views,
             defined=SALES_DEFINITIONS,
             is_live=is_counting(answer),
             is_nearly_ready=answer.is_nearly_ready,
@@ -100,7 +100,7 @@ class MeasurePages(ABC, Generic[Table]):
         which shows the progress."""
         async with visit.database.reading() as tx:
             view = (await read_view(tx, visit, self.path)).require_readable()
-        figures = (await self.source.load(visit, view, self.by, waits_longer=True)).figures
+        figures = (await self.source.load(visit, view, self.by, is_export=True)).figures
         if figures is None:
             return redirect(visit, view.url())
         table = await self.table(visit, view, figures)

@@ -14,7 +14,7 @@ from regulars.analytics.pages.filters import AnalysisView, list_currencies, read
 from regulars.analytics.pages.frame import (
     Definition,
     export_table,
-    list_own_views,
+    list_saved_views,
     render_analysis,
     render_refused,
     segment_url,
@@ -85,14 +85,14 @@ class ProductPages:
             if view.form.is_refused or grouping is None:
                 return await render_refused(tx, visit, view, "Products")
             context = await _load_context(tx, visit, view)
-            views = await list_own_views(tx, visit, view)
+            saved_views = await list_saved_views(tx, visit, view)
         answer, basket = await self._request_figures(visit, view, grouping, context, rows_max=rows_max_of(view))
         figures = answer.figures
         return render_analysis(
             visit,
             "analytics/products.html",
             view,
-            views=views,
+            views=saved_views,
             defined=DEFINITIONS,
             is_live=answer.is_waiting or basket.is_waiting,
             is_nearly_ready=answer.is_nearly_ready,

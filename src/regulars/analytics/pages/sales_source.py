@@ -51,17 +51,17 @@ class SalesSource:
         self._analysis = analysis
 
     async def load(
-        self, visit: Visit, view: AnalysisView, by: By, *, waits_longer: bool = False
+        self, visit: Visit, view: AnalysisView, by: By, *, is_export: bool = False
     ) -> AnalysisResult[ComparedSales]:
-        """Load the sales by day or by store. With `waits_longer`, wait for the analysis process up to the deadline of a
-        request."""
+        """Load the sales by day or by store. An export waits for the analysis process up to the deadline of a request,
+        a page only briefly."""
         if view.segment is None:
             async with visit.database.snapshot() as tx:
                 return AnalysisResult(await _read_totals(tx, visit, view, by))
         async with visit.database.transaction() as tx:
             await need_columns(tx, visit.organization_id)
             query = await resolve_members(tx, visit.organization_id, view.segment_id)
-        deadline_s = DEADLINE_S if waits_longer else PAGE_WAIT_S
+        deadline_s = DEADLINE_S if is_export else PAGE_WAIT_S
         return await await_answer(self._request_sales(visit.organization_id, view, query, by, deadline_s))
 
     async def load_hours(self, visit: Visit, view: AnalysisView, store_ids: Sequence[UUID] | None) -> list[PerCurrency]:

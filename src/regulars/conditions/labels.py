@@ -124,7 +124,8 @@ class Labels:
                 return sentence[:1].lower() + sentence[1:]
 
     def _join(self, conditions: tuple[tree.Condition, ...], word: str) -> str:
-        labels = [f"({self.line(it)})" if isinstance(it, tree.All | tree.Any) else self.line(it) for it in conditions]
+        lines = [(condition, self.line(condition)) for condition in conditions]
+        labels = [f"({line})" if isinstance(condition, tree.All | tree.Any) else line for condition, line in lines]
         return word.join(labels) or "nothing"
 
     def sentence(self, condition: tree.Condition) -> str:

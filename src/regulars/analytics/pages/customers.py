@@ -229,12 +229,11 @@ def _bucket_table(formats: Format, view: AnalysisView, answer: CustomersAnswer, 
         new.append(values[0])
         returning.append(values[1])
         formatted = [formats.money_rounded(value, currency) if is_net else formats.number(value) for value in values]
-        is_open = view.today in part and part.last != view.today
         rows.append(
             BucketRow(
                 name_part(formats, part, unit),
                 view.url_of(part, by=None if unit == "day" else "day"),
-                "until today" if part.last == view.today or is_open else "",
+                "until today" if view.today in part else "",
                 formatted[0],
                 formatted[1],
                 formats.aligned_share(values[1], sum(values)) if sum(values) > 0 else NOTHING,

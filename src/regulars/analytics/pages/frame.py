@@ -68,8 +68,8 @@ async def list_saved_views(tx: Tx, visit: Visit, view: AnalysisView) -> list[Sav
 
 
 def segment_url(visit: Visit, match: All | None) -> str:
-    """The URL of the page that creates a segment with these conditions; empty without conditions, or if the user may not edit
-    segments."""
+    """The URL of the page that creates a segment with these conditions; empty without conditions, or if the user may
+    not edit segments."""
     if match is None or not visit.may(Action.EDIT_SEGMENTS):
         return ""
     return visit.url("/segments/new") + "?" + urlencode({"match": msgspec.json.encode(match).decode()})

@@ -121,10 +121,10 @@ def sums_in(total: PerCurrency | None, currency: str) -> Sums:
 
 
 def csv_row(row: MeasureRow, currency: str) -> list[str]:
-    values = [measure.raw(row.sums) for measure in MEASURES]
+    values = ["" if (value := measure.raw(row.sums)) is None else str(value) for measure in MEASURES]
     compared = "" if row.compared is None else str(row.compared.net_cents)
     opt_ins = "" if row.opt_ins_per_100 is None else str(row.opt_ins_per_100)
-    return [row.key, row.name, currency, *("" if it is None else str(it) for it in values), compared, opt_ins]
+    return [row.key, row.name, currency, *values, compared, opt_ins]
 
 
 CSV_HEADER: Final = ("key", "name", "currency", *BY_NAME, "compared_net_cents", "opt_ins_per_100")

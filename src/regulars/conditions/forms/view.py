@@ -40,8 +40,9 @@ async def fit_tree(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Ty
     """Adapt the fields of each condition to the declared type of its key; return the types of attributes and
     properties."""
     nodes = [node for _, node in draft.walk(root)]
-    attributes = await find_types(tx, organization_id, Catalog.ATTRIBUTES, {it.get("key") for it in nodes} - {""})
-    properties = await find_types(tx, organization_id, Catalog.PRODUCTS, {it.get("pkey") for it in nodes} - {""})
+    keys, property_keys = ({node.get(name) for node in nodes} - {""} for name in ("key", "pkey"))
+    attributes = await find_types(tx, organization_id, Catalog.ATTRIBUTES, keys)
+    properties = await find_types(tx, organization_id, Catalog.PRODUCTS, property_keys)
     for node in nodes:
         fit_fields(node, attributes, properties)
     draft.number_nodes(root)
@@ -201,7 +202,7 @@ def _view_key(node: Node, prefix: str, types: Types) -> KeyView:
         values=("true", "false") if declared is AttributeType.BOOLEAN else tuple(values),
         has_list=declared in LISTED_TYPES,
         comparison=comparison,
-        comparisons=[(it, COMPARISONS.get(it, it)) for it in offered],
+        comparisons=[(name, COMPARISONS.get(name, name)) for name in offered],
     )
 
 
@@ -248,7 +249,7 @@ async def find_choices(
 ) -> FormChoices:
     """Find the choices that the form offers. `territories` has the names of countries in the user's language. The
     campaigns are the newest and those to which `match` refers."""
-    campaign_ids = [campaign_id for it in campaigns_of(match) if (campaign_id := CAMPAIGN.decode(it)) is not None]
+    campaign_ids = [decoded for text in campaigns_of(match) if (decoded := CAMPAIGN.decode(text)) is not None]
     campaigns = await find_campaign_names(tx, organization_id, campaign_ids, newest=CHOICES_MAX)
     attributes = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(CHOICES_MAX))
     properties = await list_entries(tx, organization_id, Catalog.PRODUCTS, PageRequest(CHOICES_MAX))
@@ -262,5 +263,5 @@ async def find_choices(
         segments=list(segments),
         journeys=list(journeys),
         campaigns=[(CAMPAIGN.encode(campaign_id), name) for campaign_id, name in campaigns],
-        countries=sorted(countries, key=lambda it: it[1]),
+        countries=sorted(countries, key=lambda country: country[1]),
     )

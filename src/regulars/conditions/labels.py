@@ -167,7 +167,7 @@ class Labels:
             case tree.OfStore(any_of=stores):
                 return f"The ticket is of {self._list_first([self.names.stores.get(each, each) for each in stores])}"
             case tree.OfAmount(at_least_cents=low, at_most_cents=high):
-                limits = [None if each is None else self._text(format_cents(each)) for each in (low, high)]
+                limits = [None if cents is None else self._text(format_cents(cents)) for cents in (low, high)]
                 return f"The ticket is {self._limits(*limits) if any(limits) else 'of any amount'}"
             case tree.OfCurrency(any_of=currencies):
                 return f"Paid in {' or '.join(currencies)}"

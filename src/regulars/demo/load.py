@@ -204,8 +204,8 @@ async def _find_ids(
     for batch in batches(customers, BATCH_ITEMS):
         async with database.transaction() as tx:
             references = [ByExternalId(customer.external_id) for customer in batch]
-            found = await find_profiles(tx, organization_id, references)
-        profiles.update({key: profile.id for key, profile in found.items()})
+            batch_profiles = await find_profiles(tx, organization_id, references)
+        profiles.update({reference: profile.id for reference, profile in batch_profiles.items()})
     return stores, profiles
 
 

@@ -111,8 +111,8 @@ class MeasureRow(NamedTuple):
 def choose_currency(requested: str, *totals: PerCurrency) -> tuple[str, list[str]]:
     """Choose the currency to show; also return all currencies of the period, largest net sales first."""
     by_net_sales = [currency for currency, _ in totals[0].by_size()]
-    others = sorted({currency for total in totals for currency in total.sums} - set(by_net_sales))
-    currencies = [*by_net_sales, *others]
+    without_sales = sorted({currency for total in totals for currency in total.sums} - set(by_net_sales))
+    currencies = [*by_net_sales, *without_sales]
     return (requested if requested in currencies else next(iter(currencies), requested or "EUR")), currencies
 
 

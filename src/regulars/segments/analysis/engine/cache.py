@@ -260,11 +260,11 @@ class ColumnCache:
     def evict_to_budget(self, organization_id: UUID, required: set[str], *, is_busy: Callable[[UUID], bool]) -> None:
         """Evict down to the budget: first from organizations without an open request, the least recently used first,
         then from the organization of this request."""
-        others = [id_ for id_ in self._organizations if id_ != organization_id and not is_busy(id_)]
+        idle_ids = [id_ for id_ in self._organizations if id_ != organization_id and not is_busy(id_)]
         while self.nbytes() > self._bytes_max:
-            if others:
-                if not self._organizations[others[0]].evict_one(set()):
-                    del self._organizations[others.pop(0)]
+            if idle_ids:
+                if not self._organizations[idle_ids[0]].evict_one(set()):
+                    del self._organizations[idle_ids.pop(0)]
             elif not self._organizations[organization_id].evict_one(required):
                 return
 

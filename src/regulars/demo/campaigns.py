@@ -81,7 +81,7 @@ async def run_campaigns(
     database: Database, organization_id: UUID, tickets: Sequence[Sale], *, customers: int, by: str
 ) -> None:
     """Create and run the campaigns, unless an earlier attempt has created them; then the worker continues them. Copies
-    of these tickets become the purchases of some recipients. `by` is the user name to whom the pages attribute them."""
+    of these tickets become the purchases of some recipients. `by` is stored as the user who created the campaigns."""
     async with database.transaction() as tx:
         if await list_campaigns(tx, organization_id, limit=1):
             return

@@ -100,9 +100,9 @@ ListChoices = Callable[[Tx, UUID], Awaitable[Choices]]
 
 
 class Builder:
-    def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses], list_journeys: ListChoices) -> None:
+    def __init__(self, analysis: Analysis, describe_uses: Mapping[str, DescribeUses], list_journeys: ListChoices) -> None:
         self._analysis = analysis
-        self._describe = describe
+        self._describe_uses = describe_uses
         self._list_journeys = list_journeys
 
     async def begin(self, visit: Visit) -> Response:
@@ -352,7 +352,7 @@ class Builder:
             return await load_member_rows(tx, visit, members.profile_ids)
 
     async def _list_uses(self, tx: Tx, visit: Visit, segment: Segment) -> Sequence[Use]:
-        uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
+        uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe_uses)
         return uses[segment.row.id]
 
 

@@ -39,16 +39,16 @@ class SegmentListRow(NamedTuple):
 
 
 class Listing:
-    def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses]) -> None:
+    def __init__(self, analysis: Analysis, describe_uses: Mapping[str, DescribeUses]) -> None:
         self._analysis = analysis
-        self._describe = describe
+        self._describe_uses = describe_uses
 
     async def show(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             segments = await manage.list_segments(tx, visit.organization_id)
             ids = [row.id for row in segments]
             sizes = await find_last_sizes(tx, visit.organization_id, ids)
-            uses = await list_uses(tx, visit.organization_id, ids, self._describe)
+            uses = await list_uses(tx, visit.organization_id, ids, self._describe_uses)
             # A condition that refers to all segments, to find the faults of each.
             all_segments = All(of=tuple(InSegment(id=SEGMENT.encode(segment_id)) for segment_id in ids))
             referenced = (await load_context(tx, visit.organization_id, [all_segments])).segments

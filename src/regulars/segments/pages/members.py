@@ -59,9 +59,9 @@ class UnreadableCondition(NamedTuple):
 
 
 class MemberPages:
-    def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses]) -> None:
+    def __init__(self, analysis: Analysis, describe_uses: Mapping[str, DescribeUses]) -> None:
         self._analysis = analysis
-        self._describe = describe
+        self._describe_uses = describe_uses
 
     async def summary(self, visit: Visit) -> Response:
         """The page for users who may not edit segments: counts, and where the segment is used."""
@@ -71,7 +71,7 @@ class MemberPages:
         counted = await count(self._analysis, visit.organization_id, query, progress=progress, deadline_s=PAGE_WAIT_S)
         async with visit.database.reading() as tx:
             sizes = await list_sizes(tx, visit.organization_id, segment.row.id)
-            uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
+            uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe_uses)
         return render(
             visit,
             "segments/summary.html",

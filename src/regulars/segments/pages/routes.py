@@ -24,9 +24,9 @@ def pages(
 ) -> tuple[Page, ...]:
     """`describe_uses` has for each kind of object that uses segments, such as journeys, the function that describes
     these objects; `list_journeys` lists the journeys that a condition may name."""
-    describe = {"segment": describe_segments, **(describe_uses or {})}
-    builder, listing = Builder(analysis, describe, list_journeys), Listing(analysis, describe)
-    members = MemberPages(analysis, describe)
+    describe_by_kind = {"segment": describe_segments, **(describe_uses or {})}
+    builder, listing = Builder(analysis, describe_by_kind, list_journeys), Listing(analysis, describe_by_kind)
+    members = MemberPages(analysis, describe_by_kind)
 
     async def show(visit: Visit) -> Response:
         """Show the builder, or a summary to users who may not edit segments."""

@@ -69,12 +69,12 @@ async def describe_segments(tx: Tx, organization_id: UUID, ids: Collection[UUID]
 
 
 async def list_uses(
-    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], describe: Mapping[str, DescribeUses]
+    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], describe_uses: Mapping[str, DescribeUses]
 ) -> dict[UUID, Sequence[Use]]:
-    """List the objects that use each segment."""
+    """List the objects that use each segment; `describe_uses` has the function for each kind of object."""
     rows = await find_uses(tx, organization_id, segment_ids)
     described: dict[tuple[str, UUID], Use] = {}
-    for kind, describe_users in describe.items():
+    for kind, describe_users in describe_uses.items():
         ids = {row.id for row in rows if row.kind == kind}
         if ids:
             described |= {

@@ -100,9 +100,9 @@ ListChoices = Callable[[Tx, UUID], Awaitable[Choices]]
 
 
 class Builder:
-    def __init__(self, analysis: Analysis, describe_uses: Mapping[str, DescribeUses], list_journeys: ListChoices) -> None:
+    def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses], list_journeys: ListChoices) -> None:
         self._analysis = analysis
-        self._describe_uses = describe_uses
+        self._describe_uses = describe
         self._list_journeys = list_journeys
 
     async def begin(self, visit: Visit) -> Response:

@@ -199,32 +199,32 @@ class Labels:
         return "".join(parts)
 
     def _sales(self, condition: tree.SalesCondition) -> str:
-        among = self.sales_filter(condition)
+        filter_text = self.sales_filter(condition)
         match condition:
             case tree.FirstPurchase(when=when) | tree.LastPurchase(when=when):
                 ordinal = "First" if isinstance(condition, tree.FirstPurchase) else "Last"
                 or_never = ", or never bought" if when.without_value else ""
-                return f"{ordinal} purchase{among}{self._when(when)}{or_never}"
+                return f"{ordinal} purchase{filter_text}{self._when(when)}{or_never}"
             case tree.Spend():
                 low, high = condition.at_least_cents, condition.at_most_cents
                 amount = self._limits(self._money(low, condition.currency), self._money(high, condition.currency))
                 amount = f"nothing in {condition.currency}" if condition.none else amount
-                return f"Spent net {amount}{among}{self.window(condition.window)}"
+                return f"Spent net {amount}{filter_text}{self.window(condition.window)}"
             case tree.TicketValue():
                 low, high = condition.at_least_cents, condition.at_most_cents
                 amount = self._limits(self._money(low, condition.currency), self._money(high, condition.currency))
-                return f"A ticket of {amount}{among}{self.window(condition.window)}"
+                return f"A ticket of {amount}{filter_text}{self.window(condition.window)}"
             case tree.Bought(count="articles"):
                 count = "no" if condition.none else self._number_limits(condition.at_least, condition.at_most)
-                return f"Bought {count} articles net{among}{self.window(condition.window)}"
+                return f"Bought {count} articles net{filter_text}{self.window(condition.window)}"
             case _:
                 verb = "Returned" if isinstance(condition, tree.Returned) else "Bought"
                 if condition.none:
-                    return f"{verb} nothing{among}{self.window(condition.window)}"
+                    return f"{verb} nothing{filter_text}{self.window(condition.window)}"
                 has_no_limit = condition.at_least is None and condition.at_most is None
                 times = self._number_limits(1 if has_no_limit else condition.at_least, condition.at_most)
                 count = f"on {times} days" if tree.counts_days(condition) else f"{times} times"
-                return f"{verb} {count}{among}{self.window(condition.window)}"
+                return f"{verb} {count}{filter_text}{self.window(condition.window)}"
 
     def _comparison(self, compared: tree.ValueComparison) -> str:
         sentence = f"{compared.key} {COMPARISONS[compared.comparison]}"

@@ -94,7 +94,7 @@ class ExplanationWriter:
     def _describe_sales(
         self, explanation: customers.ConditionExplanation, condition: tree.SalesCondition
     ) -> tuple[str, customers.CustomerSale | None]:
-        formats, among = self.labels.format, self.labels.sales_filter(condition)
+        formats, filter_text = self.labels.format, self.labels.sales_filter(condition)
         window = (
             ""
             if isinstance(condition, tree.FirstPurchase | tree.LastPurchase)
@@ -104,26 +104,26 @@ class ExplanationWriter:
             case customers.ObservedTimes(times=times, last=last):
                 verb = "Returned" if isinstance(condition, tree.Returned) else "Bought"
                 if last is None:
-                    return f"{verb} {NO_SALE}{among}{window}", None
+                    return f"{verb} {NO_SALE}{filter_text}{window}", None
                 how_often = "once" if times == 1 else f"{formats.number(times)} times"
                 if tree.counts_days(condition):
                     how_often = "on one day" if times == 1 else f"on {formats.number(times)} days"
                 where = self.stores.get(last.store_id, "")
                 in_store = f" in {where}" if where else ""
-                return f"{verb} {how_often}{among}{window}, last on {formats.full_day(last.day)}{in_store}", last
+                return f"{verb} {how_often}{filter_text}{window}, last on {formats.full_day(last.day)}{in_store}", last
             case customers.ObservedMoney(cents=cents, currency=currency):
                 if cents is None:
-                    return f"No ticket in {currency}{among}{window}", None
+                    return f"No ticket in {currency}{filter_text}{window}", None
                 verb = "Spent" if isinstance(condition, tree.Spend) else "Largest ticket:"
                 net = " net" if not isinstance(condition, tree.TicketValue) else ""
-                return f"{verb} {formats.money(cents, currency)}{net}{among}{window}", None
+                return f"{verb} {formats.money(cents, currency)}{net}{filter_text}{window}", None
             case customers.ObservedArticles(quantity=quantity):
-                return f"{formats.number(quantity.normalize())} articles net{among}{window}", None
+                return f"{formats.number(quantity.normalize())} articles net{filter_text}{window}", None
             case customers.ObservedDay(day=day, sale=sale):
                 ordinal = "First" if isinstance(condition, tree.FirstPurchase) else "Last"
                 if day is None:
-                    return f"Never bought{among}", None
-                return f"{ordinal} purchase{among} on {formats.full_day(day)}", sale
+                    return f"Never bought{filter_text}", None
+                return f"{ordinal} purchase{filter_text} on {formats.full_day(day)}", sale
             case _:
                 return self.labels.sentence(condition), None
 

@@ -165,6 +165,7 @@ class Evaluator:
             return False
         if compared is None:
             return True
+        # A property is compared as text.
         value, test = line.properties.get(compared.key), self._find_test(compared, today)
         return None if test is None else test(None if value is None else spell(value))
 

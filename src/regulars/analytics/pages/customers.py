@@ -300,6 +300,7 @@ def _median(formats: Format, answer: CustomersAnswer) -> str:
 
 
 def _csv_rows(answer: CustomersAnswer) -> Iterator[list[str]]:
+    """The buckets, newest first, and the whole period last."""
     for bucket in (*reversed(answer.buckets), answer.whole):
         counts = map(str, (bucket.new, bucket.returning, bucket.repeated))
         start = [bucket.first.isoformat(), bucket.last.isoformat(), *counts]

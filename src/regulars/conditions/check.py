@@ -192,9 +192,7 @@ def _check_limits(low: float | None, high: float | None, place: str, *, may_be_n
         yield Fault(place, "Enter at least, at most, or both.")
 
 
-def _limits_of(
-    condition: tree.CountCondition | tree.Spend | tree.TicketValue,
-) -> tuple[float | None, float | None, bool]:
+def _limits_of(condition: tree.WindowedCondition) -> tuple[float | None, float | None, bool]:
     """The lower limit, the upper limit, and whether there must be none."""
     match condition:
         case tree.Spend():

@@ -198,7 +198,7 @@ class Evaluator:
                 observation = customers.ObservedArticles(Decimal(articles).scaleb(-6))
                 return _is_within(articles, low, high, none=condition.none), observation
             case tree.Bought() | tree.Returned():
-                return _count_times(condition, sales)
+                return _count(condition, sales)
 
     def _find_sales(
         self, condition: tree.SalesCondition, subject: Subject, line_filter: customers.LineFilter
@@ -243,9 +243,7 @@ def _explain_texts(condition: tree.Texts, subject: Subject) -> tuple[bool, custo
     return bool(days) is condition.got, customers.ObservedTexts(len(days), max(days, default=None))
 
 
-def _count_times(
-    condition: tree.CountCondition, sales: list[customers.CustomerSale]
-) -> tuple[bool, customers.ObservedTimes]:
+def _count(condition: tree.CountCondition, sales: list[customers.CustomerSale]) -> tuple[bool, customers.ObservedTimes]:
     """Count the matching sales, or the days with a matching sale."""
     sale_type = "RETURN" if isinstance(condition, tree.Returned) else "PURCHASE"
     matching = [sale for sale in sales if sale.type == sale_type]

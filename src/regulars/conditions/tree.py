@@ -251,7 +251,8 @@ class OfProduct(_Condition, frozen=True, kw_only=True, tag="product"):
 
 Group = All | Any | Nothing
 CountCondition = Bought | Returned
-SalesCondition = Bought | Returned | Spend | TicketValue | FirstPurchase | LastPurchase
+WindowedCondition = CountCondition | Spend | TicketValue
+SalesCondition = WindowedCondition | FirstPurchase | LastPurchase
 TicketCondition = OfStore | OfAmount | OfCurrency | OfProduct
 _OtherCondition = Texts | ReceivedCampaign | Created | Named | Country | InSegment
 Leaf = OfAttribute | Consent | SalesCondition | _OtherCondition | TicketCondition

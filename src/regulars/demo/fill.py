@@ -59,7 +59,7 @@ ENDPOINT: Final = "https://hooks.maison-corvelle.example/regulars"
 ALWAYS: Final = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
-async def fill_organization(
+async def fill_with_demo(
     database: Database,
     organization_id: UUID,
     plan: DemoPlan,

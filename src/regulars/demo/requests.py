@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent.figures import request_recount
-from regulars.demo.fill import fill_organization
+from regulars.demo.fill import fill_with_demo
 from regulars.demo.load import DemoPlan
 from regulars.demo.people import count_customers
 from regulars.kit.db import Database, Tx
@@ -121,7 +121,7 @@ class DemoQueue(Queue):
             seed=SEED, sales=run.tickets, customers=count_customers(run.tickets), last_day=datetime.now(UTC).date()
         )
         try:
-            await fill_organization(
+            await fill_with_demo(
                 database,
                 organization_id,
                 plan,

@@ -146,8 +146,9 @@ def make_tickets(seed: int, customers: Sequence[DemoCustomer], *, count: int, la
     later_returns: dict[int, list[ReturnedLine]] = defaultdict(list)
     for day_number, tickets in enumerate(tickets_per_day(days, count)):
         due_returns = later_returns.pop(day_number, [])[:tickets]
-        purchases = tickets - len(due_returns)
-        yield from _make_day(rng, tills, days, day_number, purchases, due_returns, later_returns)
+        yield from _make_day(
+            rng, tills, days, day_number, tickets=tickets, due_returns=due_returns, later_returns=later_returns
+        )
 
 
 def _make_day(
@@ -155,7 +156,8 @@ def _make_day(
     tills: Sequence[Till],
     days: Sequence[date],
     day_number: int,
-    purchases: int,
+    *,
+    tickets: int,
     due_returns: list[ReturnedLine],
     later_returns: dict[int, list[ReturnedLine]],
 ) -> Iterator[Sale]:
@@ -163,18 +165,18 @@ def _make_day(
     the number of their day. Random values are drawn for all tickets at once, which is several times faster."""
     day = days[day_number]
     open_tills = [till for till in tills if till.is_open(day_number, day)]
-    total = purchases + len(due_returns)
+    purchases = tickets - len(due_returns)
     choose = rng.choices
-    minutes = sorted(choose(OPENING_MINUTES, cum_weights=OPENING_WEIGHTS, k=total))
+    minutes = sorted(choose(OPENING_MINUTES, cum_weights=OPENING_WEIGHTS, k=tickets))
     tills_used = choose(open_tills, cum_weights=list(accumulate(till.shop.weight for till in open_tills)), k=purchases)
     counts = choose(LINE_COUNTS, cum_weights=LINE_COUNT_WEIGHTS, k=purchases)
     weights = SALE_DISCOUNT_WEIGHTS if is_on_sale(day) else USUAL_DISCOUNT_WEIGHTS
     discounts = choose(range(len(DISCOUNTS_PERCENT)), cum_weights=weights, k=purchases)
-    tickets = list(zip(tills_used, counts, discounts, strict=True))
+    planned_purchases = list(zip(tills_used, counts, discounts, strict=True))
     since_recall = day_number - (DAYS - RECALLED_DAYS_AGO)
     cumulative_weights = line_weights(day.month, is_recalled=0 <= since_recall < RECALL_DAYS)
     # Returns are spread evenly over the day.
-    returns_by_position = {index * total // len(due_returns): line for index, line in enumerate(due_returns)}
+    returns_by_position = {index * tickets // len(due_returns): line for index, line in enumerate(due_returns)}
     midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
     uniform = rng.random
     for position, minute in enumerate(minutes):
@@ -184,7 +186,7 @@ def _make_day(
             till, customer, line = returned
             yield _make_sale(till, "RETURN", occurred_at=occurred_at, customer=customer, lines=[line], paid_by=CARD)
             continue
-        till, lines_count, discount = tickets.pop()
+        till, lines_count, discount = planned_purchases.pop()
         buyer = till.choose_customer(day_number, rng) if uniform() > ANONYMOUS_SHARE else None
         lines = choose(till.lines[discount], cum_weights=cumulative_weights, k=lines_count)
         if buyer is not None and (return_ := _choose_return(rng, lines, since_recall)) is not None:
@@ -210,8 +212,7 @@ def _choose_return(
 
 
 def _next_open_day(till: Till, days: Sequence[date], day_number: int) -> int:
-    later_numbers = range(day_number, len(days))
-    return next((number for number in later_numbers if till.is_open(number, days[number])), len(days))
+    return next((later for later in range(day_number, len(days)) if till.is_open(later, days[later])), len(days))
 
 
 def _make_sale(

@@ -24,9 +24,9 @@ LOCK_TIMEOUT: Final = "10s"
 WORKER_LOCK_TIMEOUT: Final = "2s"
 
 
-async def set_lock_timeout(tx: Tx, timeout: str = LOCK_TIMEOUT) -> None:
+async def set_lock_timeout(tx: Tx, longest_wait: str = LOCK_TIMEOUT) -> None:
     """Set the timeout for this transaction. A build locks the state during each of its batches."""
-    await tx.set_lock_timeout(timeout)
+    await tx.set_lock_timeout(longest_wait)
 
 
 _COLUMNS: Final = [column.name for column in fields(State)]

@@ -25,8 +25,8 @@ from regulars.analytics.pages.product_table import (
     ProductGrouping,
     basket_rows,
     csv_rows,
-    list_keys,
     list_filters,
+    list_keys,
     product_table,
     read_grouping,
     rows_max_of,
@@ -157,8 +157,7 @@ class ProductPages:
         products = await_answer(request(question))
         if not grouping.filters:
             return await products, AnalysisResult(BasketAnswer(as_of=visit.now, rows=(), tickets=0))
-        answers = await asyncio.gather(products, await_answer(request(basket)))
-        return answers[0], answers[1]
+        return await asyncio.gather(products, await_answer(request(basket)))
 
 
 async def _load_context(tx: Tx, visit: Visit, view: AnalysisView) -> ProductContext:

@@ -6,9 +6,9 @@ from datetime import date
 from typing import Final
 
 from regulars.analytics.holidays import find_holidays
-from regulars.analytics.pages.measure_pages import HeadlineStat, MeasurePages, sort_rows, tickets_url, total_row
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.pages.frame import name_part, short_name_part
+from regulars.analytics.pages.measure_pages import HeadlineStat, MeasurePages, sort_rows, tickets_url, total_row
 from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_in
 from regulars.analytics.pages.sales_source import ComparedSales
 from regulars.analytics.period import Period, Unit, parts_of

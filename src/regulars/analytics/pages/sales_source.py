@@ -113,9 +113,7 @@ async def _read_totals(tx: Tx, visit: Visit, view: AnalysisView, by: By) -> Comp
     current_hour: Mapping[Any, PerCurrency] = {}
     if comparison is not None:
         first, last = comparison.period.first, comparison.period.last
-        compared = (
-            await read_sales(tx, organization_id, first=first, last=last, by=by, store_ids=store_ids)
-        ).rows
+        compared = (await read_sales(tx, organization_id, first=first, last=last, by=by, store_ids=store_ids)).rows
         if period.last == view.today:
             # The current hour, which begins at the last full hour.
             hour, by_store = visit.now.astimezone(visit.format.zone).hour, by is By.STORE

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from regulars.analytics.pages.measure_pages import MeasurePages, sort_rows, tickets_url, total_row
 from regulars.analytics.pages.filters import AnalysisView
+from regulars.analytics.pages.measure_pages import MeasurePages, sort_rows, tickets_url, total_row
 from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_in
 from regulars.analytics.pages.sales import PATH as SALES_PATH
 from regulars.analytics.pages.sales_source import ComparedSales

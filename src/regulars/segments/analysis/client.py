@@ -352,7 +352,7 @@ PAGE_RETRIES_S: Final = 30.0
 PAGE_RETRY_INTERVAL_S: Final = 0.2
 
 
-async def iterate_pages(
+async def list_pages(
     analysis: Analysis,
     organization_id: UUID,
     query: SegmentQuery,

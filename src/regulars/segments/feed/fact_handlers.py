@@ -78,7 +78,7 @@ async def on_messages_changed(tx: Tx, organization_id: UUID, facts: Sequence[Mes
 def _changes_columns(fact: MessagesChanged) -> bool:
     """Whether the fact may change the columns. They contain only whether a text was sent (`queries.find_texts`), so
     most facts, such as a change from sent to delivered, do not matter."""
-    return fact.previous_state is None or _STORED_AS.get(fact.previous_state) != _COLUMN_STATES.get(fact.state or "")
+    return fact.previous_state is None or _STORED_AS.get(fact.previous_state) != _STORED_AS.get(fact.state or "")
 
 
 async def _refresh_customers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:

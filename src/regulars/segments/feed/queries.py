@@ -43,8 +43,7 @@ async def list_profile_ids(tx: Tx, organization_id: UUID, *, after: UUID, limit:
 
 async def count_profiles(tx: Tx, organization_id: UUID) -> int:
     [(count,)] = await tx.fetch("SELECT count(*) FROM profiles WHERE organization_id = %s", (organization_id,))
-    number: int = count
-    return number
+    return int(count)
 
 
 async def estimate_sales(tx: Tx, organization_id: UUID) -> int:
@@ -56,8 +55,7 @@ async def estimate_sales(tx: Tx, organization_id: UUID) -> int:
         """,
         (organization_id,),
     )
-    number: int = count
-    return number
+    return int(count)
 
 
 async def find_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ProfileRow]:
@@ -192,12 +190,11 @@ async def has_older_transaction(tx: Tx, *, below: int, before: datetime) -> bool
 
 async def delete_old_epochs(tx: Tx, organization_id: UUID, *, before: int, limit: int) -> int:
     """Delete a batch of rows of the epochs before this one; return how many."""
-    deleted = 0
     for statement in (_DELETE_WRITTEN_SALES, _DELETE_BLOBS, _DELETE_RUNS, _DELETE_CUSTOMERS):
         deleted = await tx.execute(statement, {"organization_id": organization_id, "before": before, "limit": limit})
         if deleted:
             return deleted
-    return deleted
+    return 0
 
 
 _DELETE_WRITTEN_SALES = """

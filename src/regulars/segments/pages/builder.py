@@ -41,8 +41,8 @@ from regulars.segments.pages.figures import (
     CountResult,
     TimeBudget,
     build_difference_queries,
-    find_changes,
     count,
+    find_changes,
     find_difference,
 )
 from regulars.segments.pages.member_rows import MemberRow, load_member_rows

@@ -9,11 +9,11 @@ from starlette.responses import Response
 from regulars.accounts.audit.exports import export_csv
 from regulars.conditions.forms.draft import path_of
 from regulars.conditions.labels import STATES
-from regulars.conditions.tree import ConsentState, OfAttribute, SalesCondition, Path, walk
+from regulars.conditions.tree import ConsentState, OfAttribute, Path, SalesCondition, walk
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import PROFILE
 from regulars.profiles.model import Profile
-from regulars.segments.analysis.client import Analysis, iterate_pages
+from regulars.segments.analysis.client import Analysis, list_pages
 from regulars.segments.analysis.protocol import (
     AnalysisUnavailable,
     CursorExpired,
@@ -115,7 +115,6 @@ class MemberPages:
 
     async def export(self, visit: Visit) -> Response:
         segment, query = await self._load_query(visit)
-        first_page = None
         try:
             first_page = await self._analysis.members(visit.organization_id, query, limit=CSV_MEMBERS)
         except (NotReady, AnalysisUnavailable) as error:
@@ -137,7 +136,7 @@ class MemberPages:
         )
 
     async def _csv_rows(self, visit: Visit, query: SegmentQuery, first_page: Members) -> AsyncIterator[list[str]]:
-        async for page in iterate_pages(self._analysis, visit.organization_id, query, first_page, limit=CSV_MEMBERS):
+        async for page in list_pages(self._analysis, visit.organization_id, query, first_page, limit=CSV_MEMBERS):
             async with visit.database.reading() as tx:
                 members = await find_members(tx, visit.organization_id, page.profile_ids)
             for profile, state in members:

@@ -203,7 +203,7 @@ async def insert_keys(tx: Tx, organization_id: UUID, segment_id: UUID, keys: Seq
     )
 
 
-async def find_segments_with_key(
+async def find_segments_by_key(
     tx: Tx, organization_id: UUID, *, catalog: str, key: str, limit: int
 ) -> list[SegmentRow]:
     rows = await tx.fetch(

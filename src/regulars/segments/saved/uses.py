@@ -49,11 +49,11 @@ async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]
     return await queries.find_uses(tx, organization_id, segment_ids) if segment_ids else []
 
 
-async def find_segments_with_key(tx: Tx, organization_id: UUID, *, catalog: str, key: str) -> list[SegmentRow]:
+async def find_segments_by_key(tx: Tx, organization_id: UUID, *, catalog: str, key: str) -> list[SegmentRow]:
     """The segments whose conditions read a key of a catalog: an attribute or a product property."""
     if "\0" in key:
         return []
-    return await queries.find_segments_with_key(tx, organization_id, catalog=catalog, key=key, limit=SEGMENT_ROWS_MAX)
+    return await queries.find_segments_by_key(tx, organization_id, catalog=catalog, key=key, limit=SEGMENT_ROWS_MAX)
 
 
 PATH: Final = "/segments"

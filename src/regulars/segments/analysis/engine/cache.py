@@ -179,14 +179,8 @@ class CachedColumns:
         sales = sum(run.nbytes for run in self.sales.values())
         # A patch takes about 600 bytes per customer.
         patches = 600 * sum(len(states) for states in self.patches.values())
-        return (
-            columns
-            + sales
-            + patches
-            + self.dictionaries.nbytes
-            + self.do_not_contact_hashes.nbytes
-            + self.results.nbytes
-        )
+        caches = self.dictionaries, self.do_not_contact_hashes, self.results
+        return columns + sales + patches + sum(cache.nbytes for cache in caches)
 
     def evict_one(self, required: set[str]) -> bool:
         """Evict the least recently used item that is not required now; return False if there is none."""

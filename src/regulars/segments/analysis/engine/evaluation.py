@@ -9,7 +9,7 @@ import numpy as np
 
 from regulars.conditions import tree
 from regulars.conditions.check import is_valid_comparison
-from regulars.conditions.comparisons import holds_on, matches_missing_value, day_range_of_when
+from regulars.conditions.comparisons import day_range_of_when, holds_on, matches_missing_value
 from regulars.kit.ids import CAMPAIGN, JOURNEY
 from regulars.sales.model import Currency
 from regulars.segments.analysis.engine.cache import CachedColumns, Result

@@ -13,7 +13,7 @@ import numpy as np
 
 from regulars.conditions import tree
 from regulars.conditions.check import is_valid_comparison
-from regulars.conditions.comparisons import days_of, holds_on, matches_missing_value, day_range_of_when
+from regulars.conditions.comparisons import day_range_of_when, days_of, holds_on, matches_missing_value
 from regulars.sales.model import Currency, millionths
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
 from regulars.segments.analysis.engine.calendar import DAY_S, Zone, number_of
@@ -133,10 +133,7 @@ class SalesConditions:
         def compute() -> Array:
             last = np.full(self._cached.size, _FIRST_DAY - 1, np.int64)
             for selection in self._select(condition, None, ALL_DAYS):
-                days = selection.run.days(self._zone).astype(np.int64)
-                np.maximum.at(
-                    last, selection.of("customer"), days if selection.row_filter is None else days[selection.row_filter]
-                )
+                np.maximum.at(last, selection.of("customer"), selection.days(self._zone).astype(np.int64))
             return last
 
         return self._find_or_compute(("last", *self._cache_key(condition, None)), compute)
@@ -356,7 +353,7 @@ class SalesConditions:
             holds[run.parts["customer"][run.pick_lines(line_filter.unreadable(run), "sale")[0]]] = True
         return holds
 
-    def _window(self, condition: tree.CountCondition | tree.Spend | tree.TicketValue) -> Window:
+    def _window(self, condition: tree.WindowedCondition) -> Window:
         first, last = days_of(condition.window, self._query.today)
         return number_of(first), number_of(last)
 

@@ -48,9 +48,7 @@ RESPONSE_RETAINED_S: Final = 5.0
 COMPACTION_DUE: Final = Due(table="segment_columns", column="tidy_at")
 
 _log = log.get(__name__)
-UNREADABLE_REQUEST: Final = AnalysisResponse(
-    fault="The question cannot be read; is the analysis process of another release?"
-)
+BAD_REQUEST: Final = AnalysisResponse(fault="The question cannot be read; is the analysis process of another release?")
 _request_decoder = msgspec.msgpack.Decoder(AnalysisRequest)
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -116,7 +114,7 @@ class ConnectionHandler:
                 message = await read_message(reader)
             request = _read_request(message)
             if request is None:
-                await write_message(writer, _encode(UNREADABLE_REQUEST))
+                await write_message(writer, _encode(BAD_REQUEST))
             elif request.want == "freeze":
                 # The response has the ids of an audience.
                 async with self._audience_copies:

@@ -198,8 +198,7 @@ async def insert_written_sales(tx: Tx, organization_id: UUID, epoch: int, sale_i
 
 
 async def claim_compaction(tx: Tx, organization_id: UUID, *, until: datetime) -> bool:
-    """Claim the compaction, which is due at `tidy_at`, until a time, so that other processes skip the organization;
-    False if it is not due."""
+    """Claim the compaction until a time, so that other processes skip the organization; False if it is not due."""
     changed = await tx.execute(
         """
         UPDATE segment_columns SET tidy_at = %(until)s

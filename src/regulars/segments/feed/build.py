@@ -9,7 +9,7 @@ Meanwhile rows change. A fact is a recorded event about changed rows; listeners 
 3. *sales*: copies sales in the order of their ids, except those that listeners already wrote or will write from a fact.
 
 A crash loses only the batch that was not committed. Each build has a new number, the epoch; rows of earlier epochs are
-deleted in batches as well, as long as `State.is_littered` is set.
+deleted in batches as well.
 """
 
 from datetime import timedelta

@@ -263,7 +263,7 @@ def _probe(number: int) -> dict[str, Any]:
 
 async def _count(analysis: Analysis, organization: Organization, *conditions: dict[str, Any]) -> int:
     try:
-        figures = await analysis.figures(UUID(organization.id), _query(conditions), deadline_s=10)
+        figures = await analysis.count_segment(UUID(organization.id), _query(conditions), deadline_s=10)
     except (NotReady, AnalysisUnavailable):
         return 0
     return figures.total

@@ -284,7 +284,7 @@ async def _measure_numbers(analysis: Analysis, big: Big, times: SegmentTimes) ->
 
 
 async def _ask(analysis: Analysis, big: Big, match: dict[str, Any]) -> SegmentCounts:
-    return await analysis.figures(big.organization_id, query_of(big, match), deadline_s=DEADLINE_S)
+    return await analysis.count_segment(big.organization_id, query_of(big, match), deadline_s=DEADLINE_S)
 
 
 async def _timed(analysis: Analysis, big: Big, match: dict[str, Any]) -> tuple[SegmentCounts, float]:

@@ -89,7 +89,7 @@ from regulars.sales.pages import collisions, tickets
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.pages import routes as segments
 from regulars.segments.saved.uses import PATH as SEGMENTS_PATH
-from regulars.segments.saved.uses import find_readers
+from regulars.segments.saved.uses import find_segments_by_key
 from regulars.stores import api as stores
 from regulars.web import theme
 from regulars.web.access import Action
@@ -197,7 +197,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *EndpointPages(secrets_vault, AddressPolicy(settings.webhook_allow)).pages(),
         *DeliveryPages(secrets_vault).pages(),
         *CheckerPages(secrets_vault).pages(),
-        *segments.pages(Analysis(settings), users=SEGMENT_USERS, list_journeys=list_choices),
+        *segments.pages(Analysis(settings), describe_uses=SEGMENT_USERS, list_journeys=list_choices),
         *analytics.pages(Analysis(settings)),
         *attribution.PAGES,
         *catalog.pages(uses=[find_reading_segments]),
@@ -236,7 +236,7 @@ async def find_sending_campaigns(tx: Tx, organization_id: UUID, ids: Collection[
 
 async def find_reading_segments(tx: Tx, organization_id: UUID, searched: Catalog, key: str) -> list[catalog.KeyUse]:
     """Find the segments whose conditions read an attribute of customers or products."""
-    rows = await find_readers(tx, organization_id, catalog=searched.value, key=key)
+    rows = await find_segments_by_key(tx, organization_id, catalog=searched.value, key=key)
     return [
         catalog.KeyUse(f"Segment: {row.name}", f"{SEGMENTS_PATH}/{SEGMENT.encode(row.id)}", Action.READ_SEGMENTS)
         for row in rows

@@ -70,7 +70,7 @@ from regulars.segments.analysis.client import Analysis
 from regulars.segments.columns.model import SALES_LISTENER as SEGMENT_SALES
 from regulars.segments.feed import fact_handlers as columns
 from regulars.segments.feed.build import ColumnsBuild
-from regulars.segments.saved.manage import UNNEEDED_AFTER, end_unneeded
+from regulars.segments.saved.manage import UNNEEDED_AFTER, delete_unneeded_columns
 from regulars.segments.saved.sizes import SizeQueue
 from regulars.webhooks.delivery.metrics import DeliveryMetrics
 from regulars.webhooks.delivery.queue import DeliveryQueue, ProbeQueue
@@ -182,7 +182,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         TotalsFill(),
         ColumnsBuild(),
-        Sweep("segments.unneeded", SEGMENT_COLUMNS, end_unneeded, poll_every_s=3600),
+        Sweep("segments.unneeded", SEGMENT_COLUMNS, delete_unneeded_columns, poll_every_s=3600),
         SizeQueue(Analysis(settings)),
         ConsentFiguresQueue(),
         deliveries,

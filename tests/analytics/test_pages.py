@@ -10,7 +10,7 @@ import pytest
 from tests.analytics.pages_shop import NOON, Shop, open_shop
 from tests.support.visitor import Visitor
 
-from regulars.analytics.pages.measures import FigureRow
+from regulars.analytics.pages.measures import MeasureRow
 from regulars.analytics.pages.product_table import has_high_returns
 from regulars.sales.totals.model import Sums
 from regulars.segments.analysis.questions import MILLIONTHS, ProductFigures
@@ -65,7 +65,7 @@ def test_today_is_compared_up_to_the_last_full_hour(shop, analyst):
     assert "on €250.00" not in text_of(analyst.get("/analyse/sales", period="7d", compare="none").text)
     stores = text_of(analyst.get("/analyse/stores", period="7d").text)
     assert "€460.00 +84% 1 store" in stores
-    row = FigureRow("", "", "", "", "", Sums(gross_cents=500), Sums(gross_cents=200), late_net_cents=100)
+    row = MeasureRow("", "", "", "", "", Sums(gross_cents=500), Sums(gross_cents=200), current_hour_net_cents=100)
     assert row.change(Format("en-GB", "UTC")) == "+100%"
 
 

@@ -65,14 +65,14 @@ def test_the_same_weekdays_last_year_are_364_days_back():
     found = comparison_of(Period(date(2026, 11, 1), date(2026, 11, 14)), "weekdays")
     assert found is not None
     assert (found.period.first, found.period.last) == (date(2025, 11, 2), date(2025, 11, 15))
-    assert date(2026, 11, 11).weekday() == found.past_of(date(2026, 11, 11)).weekday()
+    assert date(2026, 11, 11).weekday() == found.compared_day_of(date(2026, 11, 11)).weekday()
 
 
 def test_29_february_has_no_same_date_last_year():
     found = comparison_of(Period(date(2024, 2, 1), date(2024, 2, 29)), "dates")
     assert found is not None
     assert found.period == Period(date(2023, 2, 1), date(2023, 2, 28))
-    assert found.past_of(date(2024, 2, 29)) is None
+    assert found.compared_day_of(date(2024, 2, 29)) is None
 
 
 @given(first=DAYS, days=st.integers(0, 1500), kind=st.sampled_from(COMPARES), unit=st.sampled_from(UNITS))
@@ -83,7 +83,7 @@ def test_parts_cover_a_period_once_and_every_compared_day_lies_in_the_compared_p
     assert all(len({day.month for day in part}) == 1 for part in parts if unit == "month")
     assert all(part.days <= {"day": 1, "week": 7, "month": 31}[unit] for part in parts)
     found = comparison_of(period, kind)
-    past = [] if found is None else [found.past_of(day) for day in period]
+    past = [] if found is None else [found.compared_day_of(day) for day in period]
     assert all(day is None or day in found.period for day in past)
     assert len({day for day in past if day}) == sum(day is not None for day in past)
 
@@ -93,4 +93,4 @@ def test_a_preset_has_no_fault_on_any_day(today, preset):
     period = preset_period(preset, today)
     given_days = {"period": preset, "from": period.first.isoformat(), "to": period.last.isoformat()}
     assert read_period(given_days, today) == (period, {})
-    assert period.usual_unit in period.units
+    assert period.default_unit in period.units

@@ -10,7 +10,7 @@ from tests.messaging.desk import ALWAYS
 from regulars.campaigns import estimate
 from regulars.campaigns.text_sizes import TextGroup, apportion
 from regulars.messaging.settings.model import Price, SmsSettings
-from regulars.segments.analysis.protocol import SpendPerHead
+from regulars.segments.analysis.protocol import WeeklySpend
 from regulars.segments.audience import AudienceRefused
 from regulars.segments.effect import smallest_effects
 
@@ -121,7 +121,7 @@ def test_holdouts_are_offered_with_their_sizes_and_effects(desk):
 def test_the_smallest_effect_is_that_of_a_plain_power_calculation():
     # 20,000 customers of whom 2,000 are held out; a deviation of 80 euros a week. The error of the difference is
     # 8,000 * sqrt(1/18,000 + 1/2,000) = 188.6 cents, and 2.8016 errors show it in four of five cases.
-    spend = SpendPerHead("EUR", 9_000, 380.0, 8_000.0**2, 1_200.0)
+    spend = WeeklySpend("EUR", 9_000, 380.0, 8_000.0**2, 1_200.0)
     [effect] = smallest_effects([spend], customers=20_000, first=18_000, second=2_000)
     assert effect.cents == pytest.approx(528.3, abs=0.1)
     assert effect.percent == pytest.approx(139.0, abs=0.1)

@@ -190,11 +190,11 @@ def test_after_a_vacuum_nothing_of_an_erased_customer_is_on_the_disk_or_in_memor
     fed.erase("dan")
     fed.drain()
     # As every minute; the purge is half a day later.
-    fed.runner.run(fed.engine.forget_purged())
+    fed.runner.run(fed.engine.drop_purged())
     assert cached() is not None
     assert fed.compact(purge_after=timedelta(0))
     assert not any(content in vacuumed_bytes(fed) for content in packed)
-    fed.runner.run(fed.engine.forget_purged())
+    fed.runner.run(fed.engine.drop_purged())
     gc.collect()
     assert cached() is None
     assert "dan" not in fed.members()

@@ -6,13 +6,13 @@ import pytest
 
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
 from regulars.conditions.forms import draft
-from regulars.conditions.forms.draft import Node, apply, read_tree, walk
-from regulars.conditions.forms.fields import Incomplete, condition_of, fit_fields, node_of
+from regulars.conditions.forms.draft import Node, apply_action, read_tree, walk
+from regulars.conditions.forms.fields import IncompleteCondition, condition_of, fit_fields, node_of
 from regulars.conditions.forms.view import build
 from regulars.conditions.labels import COMPARISONS, HIDDEN, Labels, Names
 from regulars.conditions.tree import CONDITIONS_MAX
 from regulars.segments.definition import read_definition
-from regulars.segments.pages.figures import changes
+from regulars.segments.pages.figures import find_changes
 from regulars.web.format import Format
 
 PROPERTY = {"key": "collection", "comparison": "is", "value": "Lin lavé"}
@@ -100,10 +100,10 @@ def test_every_condition_has_words_and_they_can_leave_out_what_a_user_typed(give
     [condition] = match_of(given).of
     names = Names(stores={"LYO": "Lyon"}, segments={"seg_x": "Gold"}, journeys={"jrn_x": "Welcome"})
     assert Labels(Format("en-GB", "UTC"), names).sentence(condition)
-    hidden = Labels(Format("en-GB", "UTC"), names, constants=False).sentence(condition)
+    hidden = Labels(Format("en-GB", "UTC"), names, shows_values=False).sentence(condition)
     for constant in ("Platinum", "1500", "Lin lavé", "365", "200.50", "FR", "2026"):
         assert constant not in hidden
-    assert HIDDEN in Labels(Format("en-GB", "UTC"), names, constants=False).sentence(match_of(CONDITIONS[0]).of[0])
+    assert HIDDEN in Labels(Format("en-GB", "UTC"), names, shows_values=False).sentence(match_of(CONDITIONS[0]).of[0])
 
 
 def test_every_comparison_is_offered_and_has_words():
@@ -112,15 +112,15 @@ def test_every_comparison_is_offered_and_has_words():
 
 def test_buttons_add_remove_and_drop():
     root = Node("all")
-    assert apply(root, "add r spend") == (0,)
+    assert apply_action(root, "add r spend") == (0,)
     assert [node.kind for _, node in walk(root)] == ["all", "spend"]
-    assert apply(root, "group r") == (1,)
-    assert apply(root, "add r.1") == (1, 0)
+    assert apply_action(root, "group r") == (1,)
+    assert apply_action(root, "add r.1") == (1, 0)
     root.inner[1].inner[0].set("values", "Gold", "Platinum and more")
-    apply(root, "drop r.1.0 values Platinum and more")
+    apply_action(root, "drop r.1.0 values Platinum and more")
     assert root.inner[1].inner[0].get_list("values") == ["Gold"]
-    assert apply(root, "remove r.1.0") == (1,)
-    assert apply(root, "remove r.0") == ()
+    assert apply_action(root, "remove r.1.0") == (1,)
+    assert apply_action(root, "remove r.0") == ()
     assert [node.kind for _, node in walk(root)] == ["all", "any"]
 
 
@@ -128,8 +128,8 @@ def test_a_condition_keeps_its_number_when_its_place_changes():
     root = read_tree({"r~kind": ["all"], "r.0~kind": ["named"], "r.1~kind": ["bought"], "r.1~number": ["nonsense"]})
     draft.number_nodes(root)
     assert [node.get("number") for _, node in walk(root)] == ["1", "2", "3"]
-    apply(root, "remove r.0")
-    apply(root, "add r")
+    apply_action(root, "remove r.0")
+    apply_action(root, "add r")
     draft.number_nodes(root)
     assert [(node.kind, node.get("number")) for _, node in walk(root)] == [
         ("all", "1"),
@@ -141,16 +141,16 @@ def test_a_condition_keeps_its_number_when_its_place_changes():
 @pytest.mark.parametrize("act", ["", "add", "add x", "add r.7", "fly r", "remove r", "drop r.1", "add r.x", "add r.-1"])
 def test_an_unknown_button_changes_nothing(act):
     root = Node("all", inner=[Node("named")])
-    apply(root, act)
+    apply_action(root, act)
     assert [node.kind for _, node in walk(root)] == ["all", "named"]
 
 
 def test_a_draft_stays_within_its_limits():
     root = Node("all", inner=[Node("named") for _ in range(CONDITIONS_MAX)])
-    assert apply(root, "add r") is None
+    assert apply_action(root, "add r") is None
     deep = read_tree({".".join(["r", *["0"] * depth]) + "~kind": ["all"] for depth in range(40)})
     assert max(len(path) for path, _ in walk(deep)) == 4
-    assert apply(deep, "group r.0.0.0.0") is None
+    assert apply_action(deep, "group r.0.0.0.0") is None
 
 
 def test_what_is_picked_joins_its_list():
@@ -182,7 +182,7 @@ def test_what_says_too_little_is_left_out_and_named():
     ],
 )
 def test_what_cannot_be_read_is_said_and_breaks_nothing(kind, fields):
-    with pytest.raises(Incomplete):
+    with pytest.raises(IncompleteCondition):
         condition_of(Node(kind, {name: [value] for name, value in fields.items()}))
 
 
@@ -199,7 +199,7 @@ def test_another_key_begins_with_its_own_comparison():
 def test_a_difference_names_what_came_and_what_went():
     words = Labels(Format("en-GB", "UTC"), Names())
     before, after = match_of(CONDITIONS[0], {"type": "named"}), match_of(CONDITIONS[0], {"type": "bought"})
-    assert [(one.is_added, one.sentence) for one in changes(before, after, words)] == [
+    assert [(one.is_added, one.sentence) for one in find_changes(before, after, words)] == [
         (False, "All of these: Known by name"),
         (True, "All of these: Bought at least 1 times, ever"),
     ]
@@ -213,5 +213,5 @@ def test_a_place_that_no_form_has_is_left_out():
     )
     assert [node.kind for node in root.inner] == ["named"]
     for act in (f"remove r.{far}", f"add r.{far}", "remove r.\u0663", "remove r.7"):
-        assert apply(root, act) is None
+        assert apply_action(root, act) is None
     assert [node.kind for node in root.inner] == ["named"]

@@ -26,7 +26,7 @@ def test_what_cannot_be_read_is_not_known_and_makes_no_group_hold(desk):
     assert desk.holds(other, more_than_ten, {"type": "named"}, kind="any")
     assert desk.holds(customer, {"type": "named"}, more_than_ten, kind="any")
     seen = desk.why(other, more_than_ten).tree.inner[0].observation
-    assert (seen.value, seen.is_readable) == ("n/a", False)
+    assert (seen.value, seen.is_parsable) == ("n/a", False)
 
 
 def test_a_negative_comparison_says_whether_missing_values_count(desk):

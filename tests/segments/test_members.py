@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.client import Analysis, follow
+from regulars.segments.analysis.client import Analysis, list_pages
 from regulars.segments.analysis.engine.server import ConnectionHandler
 from regulars.segments.analysis.protocol import CursorExpired, MemberCursor, NotReady, parse_cursor
 from regulars.segments.columns import lifecycle
@@ -42,7 +42,7 @@ def test_every_member_comes_once(crowd, tmp_path):
     async def read() -> list[int]:
         async with answering(crowd, tmp_path / "s") as analysis:
             first = await analysis.members(crowd.organization_id, query, limit=2)
-            pages = [page async for page in follow(analysis, crowd.organization_id, query, first, limit=2)]
+            pages = [page async for page in list_pages(analysis, crowd.organization_id, query, first, limit=2)]
             assert len({member for page in pages for member in page.profile_ids}) == len(PEOPLE)
             return [len(page.profile_ids) for page in pages]
 
@@ -55,7 +55,7 @@ def test_a_process_that_is_away_for_a_moment_breaks_no_file(crowd, tmp_path):
     async def read() -> None:
         async with answering(crowd, tmp_path / "s") as analysis:
             first = await analysis.members(crowd.organization_id, query, limit=3)
-        pages = follow(analysis, crowd.organization_id, query, first, limit=3)
+        pages = list_pages(analysis, crowd.organization_id, query, first, limit=3)
         assert await anext(pages) == first
         following = asyncio.create_task(anext(pages))
         with pytest.raises(NotReady):
@@ -74,7 +74,7 @@ def test_a_process_that_is_away_for_long_breaks_it_off(crowd, tmp_path):
     async def read() -> None:
         async with answering(crowd, tmp_path / "s") as analysis:
             first = await analysis.members(crowd.organization_id, query, limit=3)
-        pages = follow(analysis, crowd.organization_id, query, first, limit=3, deadline_s=0.1, retries_s=0)
+        pages = list_pages(analysis, crowd.organization_id, query, first, limit=3, deadline_s=0.1, retries_s=0)
         await anext(pages)
         with pytest.raises(NotReady):
             await anext(pages)

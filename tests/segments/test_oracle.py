@@ -228,7 +228,7 @@ def test_columns_and_rows_agree(shop, seed, columns_database_url, monkeypatch):
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few they are, values, days, sums and lines take the way that is made for many."""
     for name, value in {
-        "coded_values.VECTORIZED_MIN": 1,
+        "coded_values.VECTORIZED_VALUES_MIN": 1,
         "numbers.SUM_MAX": -1,
         "calendar._LOOKED_UP_DAYS_MAX": 0,
         "sales_runs.SLICES_MAX": 0,
@@ -349,7 +349,7 @@ def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:
 def note(explained: ConditionExplanation, counts: Counter[Path], unreadable: Counter[Path]) -> None:
     counts[explained.path] += explained.holds is True
     unreadable[explained.path] += (
-        isinstance(explained.observation, ObservedValue) and not explained.observation.is_readable
+        isinstance(explained.observation, ObservedValue) and not explained.observation.is_parsable
     )
     for inner in explained.inner:
         note(inner, counts, unreadable)

@@ -32,7 +32,7 @@ def test_a_process_that_has_not_started_is_waited_for_until_the_deadline(shop, t
     analysis = Analysis(Settings(data_dir=tmp_path))
     query = shop.query({"type": "all", "of": []})
     with pytest.raises(NotReady, match="The analysis process is starting; try again in a moment") as starting:
-        shop.runner.run(analysis.figures(shop.organization_id, query, deadline_s=0.1))
+        shop.runner.run(analysis.count_segment(shop.organization_id, query, deadline_s=0.1))
     assert starting.value.progress == STARTING
 
 
@@ -83,7 +83,7 @@ def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, m
     async def ask() -> None:
         """Before the process listens: who asks waits for it."""
         served = Analysis(settings)
-        waiting = asyncio.create_task(served.figures(shop.organization_id, query, deadline_s=60))
+        waiting = asyncio.create_task(served.count_segment(shop.organization_id, query, deadline_s=60))
         await asyncio.sleep(0)
         child = await asyncio.create_subprocess_exec(sys.executable, "-m", "regulars.cli", "analysis")
         try:
@@ -101,7 +101,7 @@ def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, m
     async def ask_again() -> None:
         before = await find_children()
         async with running(settings) as analysis:
-            figures = await analysis.figures(shop.organization_id, query, deadline_s=60)
+            figures = await analysis.count_segment(shop.organization_id, query, deadline_s=60)
             assert (figures.total, figures.customers, figures.split.never_asked) == (3, 5, 3)
             page = await analysis.members(shop.organization_id, query, limit=2, deadline_s=60)
             rest = await analysis.members(shop.organization_id, query, after=page.next, limit=2, deadline_s=60)
@@ -111,9 +111,9 @@ def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, m
             [child] = await find_children() - before
             os.kill(child, signal.SIGKILL)
             with pytest.raises((NotReady, AnalysisUnavailable)):
-                await analysis.figures(shop.organization_id, query, deadline_s=0.1)
+                await analysis.count_segment(shop.organization_id, query, deadline_s=0.1)
         async with running(settings) as analysis:
-            assert (await analysis.figures(shop.organization_id, query, deadline_s=60)).total == 3
+            assert (await analysis.count_segment(shop.organization_id, query, deadline_s=60)).total == 3
 
     shop.runner.run(ask_again())
 

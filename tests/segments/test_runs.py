@@ -108,7 +108,7 @@ def test_lines_are_picked_by_their_products(monkeypatch, slices_max, passing):
     flat = sort_flat(flat_run(4))
     run = SalesRun(RUN, group_by_product(flat))
     table = np.isin(np.arange(9), passing)
-    sale, total = run.pick(table[run.parts["product"]], "sale", "total")
+    sale, total = run.pick_lines(table[run.parts["product"]], "sale", "total")
     wanted = table[flat["product"]]
     assert (sale.tolist(), total.tolist()) == (flat["sale"][wanted].tolist(), flat["total"][wanted].tolist())
 

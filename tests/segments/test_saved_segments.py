@@ -10,7 +10,7 @@ from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.segments.definition import CHAIN_MAX, DefinitionRefused, InUse, SegmentNotFound
 from regulars.segments.saved import manage
-from regulars.segments.saved.uses import find_readers, find_uses, register_uses
+from regulars.segments.saved.uses import find_segments_by_key, find_uses, register_uses
 
 NAMED = {"type": "named"}
 
@@ -131,11 +131,11 @@ def test_an_unknown_key_is_a_warning_and_matches_no_customer(desk):
 def test_the_catalogs_know_which_segments_read_a_key(desk):
     desk.customer("C1", points="12")
     segment = desk.segment({"type": "attribute", "key": "points", "comparison": "is_set"}, name="Points")
-    readers = desk.do(lambda tx: find_readers(tx, desk.organization_id, catalog="attributes", key="points"))
+    readers = desk.do(lambda tx: find_segments_by_key(tx, desk.organization_id, catalog="attributes", key="points"))
     assert [reader.name for reader in readers] == ["Points"]
     update(desk, segment, NAMED)
-    assert desk.do(lambda tx: find_readers(tx, desk.organization_id, catalog="attributes", key="points")) == []
-    assert desk.do(lambda tx: find_readers(tx, desk.organization_id, catalog="attributes", key="a\0")) == []
+    assert desk.do(lambda tx: find_segments_by_key(tx, desk.organization_id, catalog="attributes", key="points")) == []
+    assert desk.do(lambda tx: find_segments_by_key(tx, desk.organization_id, catalog="attributes", key="a\0")) == []
 
 
 def test_names_and_keys_that_no_table_can_hold_do_no_harm(desk):

@@ -47,7 +47,7 @@ CONSTANTS = {
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch):
     """However few they are, they take the way that is made for many."""
-    monkeypatch.setattr(coded_values, "VECTORIZED_MIN", 1)
+    monkeypatch.setattr(coded_values, "VECTORIZED_VALUES_MIN", 1)
 
 
 def comparisons(declared: AttributeType, comparison: str) -> list[OfAttribute]:
@@ -123,8 +123,9 @@ def test_numbers_of_usual_length_never_ask_the_catalog():
     numbers.add(["9" * 18 + "." + "9" * 18, "-" + "0" * 18 + ".5", "-0"], is_number)
     numbers.add(["7"], is_number)
     above = OfAttribute(key="k", comparison="more", value="-0.5000000000000000000000000000001")
-    assert numbers.hold(above, is_number).tolist() == [True, True, True, True]
-    assert numbers.hold(msgspec.structs.replace(above, value="-0.5"), is_number).tolist() == [True, False, True, True]
+    assert numbers.compare(above, is_number).tolist() == [True, True, True, True]
+    above_half = msgspec.structs.replace(above, value="-0.5")
+    assert numbers.compare(above_half, is_number).tolist() == [True, False, True, True]
 
 
 IS_SET = OfAttribute(key="k", comparison="is_set")

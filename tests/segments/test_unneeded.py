@@ -4,7 +4,7 @@ import pytest
 
 from regulars.segments.columns import lifecycle
 from regulars.segments.saved import manage
-from regulars.segments.saved.manage import end_unneeded
+from regulars.segments.saved.manage import delete_unneeded_columns
 from regulars.work.due import find_due_organizations
 from regulars.worker import SEGMENT_COLUMNS
 
@@ -26,13 +26,13 @@ def pass_a_day(desk) -> None:
 def has_columns(desk) -> bool:
     """After the worker looked."""
     if desk.organization_id in desk.do(lambda tx: find_due_organizations(tx, SEGMENT_COLUMNS, after=None)):
-        desk.runner.run(end_unneeded(desk.database, desk.organization_id))
+        desk.runner.run(delete_unneeded_columns(desk.database, desk.organization_id))
     return desk.do(lambda tx: lifecycle.find_build_progress(tx, desk.organization_id)) is not None
 
 
 def test_a_user_who_writes_the_first_segment_has_a_day_for_it(prepared):
     assert has_columns(prepared)
-    prepared.runner.run(end_unneeded(prepared.database, prepared.organization_id))
+    prepared.runner.run(delete_unneeded_columns(prepared.database, prepared.organization_id))
     assert has_columns(prepared)
     pass_a_day(prepared)
     assert not has_columns(prepared)

@@ -26,7 +26,7 @@ from tests.support.server import running_server
 from tests.support.visitor import SignedIn, Visitor
 
 from regulars.accounts import sessions, users
-from regulars.demo.fill import fill
+from regulars.demo.fill import fill_with_demo
 from regulars.demo.load import DemoPlan
 from regulars.demo.people import count_customers
 from regulars.kit import vault
@@ -97,7 +97,7 @@ async def fill_demo(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
                 for name in TILLS
             ]
         story = DemoPlan(seed=1, sales=sales, customers=count_customers(sales), last_day=date.today())  # noqa: DTZ011  # the demo ends on the day of the machine
-        await fill(
+        await fill_with_demo(
             opened,
             organization.id,
             story,

@@ -25,16 +25,18 @@ async def find_holidays(
 
 def _compute_holidays(countries: list[str], periods: Collection[Period]) -> dict[date, str]:
     years = {year for period in periods for year in range(period.first.year, period.last.year + 1)}
-    countries_by_name: dict[date, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    # The names of the holidays of each day, with the countries that have them.
+    holidays: dict[date, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for country in countries:
         for year in years:
             for day, name in holidays_of(country, year).items():
                 if any(day in period for period in periods):
-                    countries_by_name[day][name].append(country)
-    return {day: _describe(names, len(countries)) for day, names in sorted(countries_by_name.items())}
+                    holidays[day][name].append(country)
+    return {day: _describe(names, len(countries)) for day, names in sorted(holidays.items())}
 
 
-def _describe(names: dict[str, list[str]], countries_total: int) -> str:
+def _describe(countries_by_name: dict[str, list[str]], countries_total: int) -> str:
     return ", ".join(
-        name if len(having) == countries_total else f"{name} ({', '.join(having)})" for name, having in names.items()
+        name if len(countries) == countries_total else f"{name} ({', '.join(countries)})"
+        for name, countries in countries_by_name.items()
     )

@@ -50,7 +50,8 @@ class Period:
         return tuple(unit for unit in UNITS if unit != "day" or self.days <= BY_DAY_DAYS_MAX)
 
     @property
-    def usual_unit(self) -> Unit:
+    def default_unit(self) -> Unit:
+        """The unit by which a page shows the period, unless the user chose another."""
         if self.days <= _DEFAULT_DAY_DAYS_MAX:
             return "day"
         return "week" if self.days < _DEFAULT_MONTH_DAYS_MIN else "month"
@@ -120,7 +121,7 @@ class Comparison:
     period: Period
     current: Period
 
-    def past_of(self, day: date) -> date | None:
+    def compared_day_of(self, day: date) -> date | None:
         """The day with which a day is compared; None for 29 February, if the year before has no such day."""
         if self.kind == "weekdays":
             return day - WEEKS_52

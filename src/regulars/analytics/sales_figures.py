@@ -91,9 +91,10 @@ async def find_comparable_stores(
 
 
 async def read_progress(tx: Tx, organization_id: UUID) -> Progress:
-    behind = await behind_since(tx, organization_id)
+    # The time of the oldest recorded event that no listener has handled.
+    oldest_waiting = await behind_since(tx, organization_id)
     return Progress(
-        as_of=behind or tx.now,
-        is_behind=behind is not None,
+        as_of=oldest_waiting or tx.now,
+        is_behind=oldest_waiting is not None,
         filled_until=await filled_until(tx, organization_id),
     )

@@ -36,6 +36,7 @@ def rfm_conditions(
     recency, days, net = group.recency_days, group.purchase_days, group.net
     conditions: list[tree.Condition] = []
     if recency.high is not None:
+        # A purchase `high` days ago is in the last `high + 1` days, since today counts.
         within = tree.When(comparison="in_last_days", days=recency.high + 1)
         conditions.append(tree.LastPurchase(when=within, stores=stores))
     if recency.low:
@@ -61,6 +62,7 @@ def cohort_conditions(
     start, end = _days_of_month_after(first, 0)
     when = tree.When(comparison="between", from_=start, to=end)
     conditions: list[tree.Condition] = [tree.FirstPurchase(when=when)]
+    # The first purchase is that at all stores. With a choice of stores, a purchase there in month 0 is required too.
     for months in {month} | ({0} if stores else set()):
         if months or stores:
             start, end = _days_of_month_after(first, months)

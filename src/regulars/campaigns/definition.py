@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from regulars.campaigns.errors import DefinitionRefused
-from regulars.conditions.documents import Unreadable, read_document, schema_of
+from regulars.conditions.documents import UnreadableDocument, read_document, schema_of
 from regulars.kit.wire import Name
 from regulars.messaging.template import TextContent
 
@@ -77,7 +77,7 @@ def read_definition(content: bytes) -> Definition:
     """Raises `DefinitionRefused`, whose message names the faulty field."""
     try:
         return read_document(content, Definition, dict, bytes_max=FILE_BYTES_MAX)
-    except Unreadable as error:
+    except UnreadableDocument as error:
         raise DefinitionRefused(str(error)) from None
 
 

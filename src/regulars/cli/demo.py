@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli.output import CommandError, ExitCode, err, format_count, out
 from regulars.cli.runner import run_on_pool
-from regulars.demo.fill import fill
+from regulars.demo.fill import fill_with_demo
 from regulars.demo.load import SALES_MAX, DemoPlan, organization_has_data
 from regulars.demo.people import count_customers
 from regulars.kit import vault
@@ -65,7 +65,8 @@ async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, opene
             f"The organization {name} has data already; choose another with --organization, or add to it with --force."
         )
     with _progress_bars(plan) as bars:
-        await fill(pool, organization.id, plan, secret=secret_and_country.secret, vault=opened_vault, progress=bars.add)
+        secret = secret_and_country.secret
+        await fill_with_demo(pool, organization.id, plan, secret=secret, vault=opened_vault, progress=bars.add)
     async with pool.transaction() as tx:
         await record(tx, organization.id, OPERATOR, "demo.fill", name, after={"tickets": plan.sales})
 

@@ -21,7 +21,7 @@ from regulars.kit.settings import Settings
 from regulars.kit.text import safe_cell
 from regulars.profiles.find import find_profile
 from regulars.profiles.search import find_by_ids
-from regulars.segments.analysis.client import Analysis, follow, running
+from regulars.segments.analysis.client import Analysis, list_pages, running
 from regulars.segments.analysis.protocol import SegmentCounts, SegmentQuery
 from regulars.segments.columns import lifecycle
 from regulars.segments.definition import Definition, read_definition, schema
@@ -95,7 +95,7 @@ def count(organization: OfOrganization, segment_id: TheId, as_json: AsJson = Fal
     async def count_now(
         analysis: Analysis, pool: Database, organization_id: UUID, segment: Segment, query: SegmentQuery
     ) -> SegmentCounts:
-        counts = await analysis.figures(organization_id, query, deadline_s=DEADLINE_S)
+        counts = await analysis.count_segment(organization_id, query, deadline_s=DEADLINE_S)
         async with pool.transaction() as tx:
             await store_size(
                 tx,
@@ -139,7 +139,9 @@ def members(
         written = 0
         first_limit = PAGE_MEMBERS if limit is None else min(PAGE_MEMBERS, limit)
         first = await analysis.members(organization_id, query, limit=first_limit, deadline_s=DEADLINE_S)
-        async for page in follow(analysis, organization_id, query, first, limit=PAGE_MEMBERS, deadline_s=DEADLINE_S):
+        async for page in list_pages(
+            analysis, organization_id, query, first, limit=PAGE_MEMBERS, deadline_s=DEADLINE_S
+        ):
             profile_ids = page.profile_ids if limit is None else page.profile_ids[: limit - written]
             written += len(profile_ids)
             if as_csv:

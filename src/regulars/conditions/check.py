@@ -1,4 +1,4 @@
-"""Finds the faults of conditions, each with its path in the definition and a message for the user.
+"""Finds the faults of conditions, each with its path in the definition (its place) and a message for the user.
 
 The same check runs when a definition is saved and each time it is evaluated, because in the meantime the type of a key
 may have changed, or a segment or store may have been deleted. A tree with a fault is not evaluated at all. If only the
@@ -25,7 +25,7 @@ DATE_CHARACTERS: Final = len("2026-11-15")
 # Texts and journey runs are deleted some weeks after this age, without an event that would update segments.
 TEXTS_DAYS_MAX: Final = 730
 TEXTS_OF_JOURNEY_DAYS_MAX: Final = 365
-# The declared type of each key, and the values that an enum allows.
+# The declared type of each attribute or product property, by its key, and the values that an enum allows.
 Types = Mapping[str, tuple[AttributeType, Collection[str]]]
 
 
@@ -66,8 +66,8 @@ class ConditionContext:
 def find_faults(
     condition: tree.Condition, context: ConditionContext, *, root: str = "match", no_ticket: str | None = None
 ) -> list[Fault]:
-    """Find the first FAULTS_MAX faults. `no_ticket` says why conditions on a ticket are not allowed; None allows
-    them."""
+    """Find the first FAULTS_MAX faults. `no_ticket` says why conditions on the ticket that triggered a journey are not
+    allowed; None allows them."""
     return list(_check(condition, context, root, no_ticket))[:FAULTS_MAX]
 
 
@@ -89,7 +89,7 @@ def _check(condition: tree.Condition, context: ConditionContext, root: str, no_t
     yield from find_size_faults(condition, root)
     for path, part in tree.walk(condition):
         place = place_of(root, path)
-        if no_ticket is not None and isinstance(part, tree.OfTicket):
+        if no_ticket is not None and isinstance(part, tree.TicketCondition):
             yield Fault(place, f"A condition is about the ticket, and {no_ticket}.")
         yield from _check_condition(part, place, context)
 
@@ -110,15 +110,15 @@ def _check_condition(condition: tree.Condition, place: str, context: ConditionCo
             yield Fault(f"{place}.any_of", "Name at least one country.")
         case tree.InSegment(id=segment_id):
             yield from _check_segment(segment_id, f"{place}.id", context)
-        case _ if isinstance(condition, tree.OfSales):
+        case _ if isinstance(condition, tree.SalesCondition):
             yield from _check_sales(condition, place, context)
-        case _ if isinstance(condition, tree.OfTicket):
+        case _ if isinstance(condition, tree.TicketCondition):
             yield from _check_ticket(condition, place, context)
         case _:
             pass
 
 
-def _check_ticket(condition: tree.OfTicket, place: str, context: ConditionContext) -> Iterator[Fault]:
+def _check_ticket(condition: tree.TicketCondition, place: str, context: ConditionContext) -> Iterator[Fault]:
     match condition:
         case tree.OfStore(any_of=stores):
             yield from _check_stores(stores, f"{place}.any_of", context)
@@ -162,7 +162,7 @@ def _check_texts(condition: tree.Texts | tree.ReceivedCampaign, place: str) -> I
         yield Fault(f"{place}.days", f"Texts are stored for {TEXTS_DAYS_MAX} days; enter at most that many.")
 
 
-def _check_sales(condition: tree.OfSales, place: str, context: ConditionContext) -> Iterator[Fault]:
+def _check_sales(condition: tree.SalesCondition, place: str, context: ConditionContext) -> Iterator[Fault]:
     yield from _check_stores(condition.stores, f"{place}.stores", context)
     if condition.property is not None:
         yield from _check_key(condition.property, f"{place}.property", context.properties, noun="product property")
@@ -174,7 +174,7 @@ def _check_sales(condition: tree.OfSales, place: str, context: ConditionContext)
     low, high, none = _limits_of(condition)
     if none and (low is not None or high is not None):
         yield Fault(place, "Use none or a limit, not both.")
-    may_have_no_limit = none or (isinstance(condition, tree.OfTimes) and not tree.counts_articles(condition))
+    may_have_no_limit = none or (isinstance(condition, tree.CountCondition) and not tree.counts_articles(condition))
     yield from _check_limits(low, high, place, may_be_none=may_have_no_limit)
     limits = [limit for limit in (low, high) if limit is not None]
     is_count = isinstance(condition, tree.Bought) and condition.count != "articles"
@@ -192,7 +192,8 @@ def _check_limits(low: float | None, high: float | None, place: str, *, may_be_n
         yield Fault(place, "Enter at least, at most, or both.")
 
 
-def _limits_of(condition: tree.OfTimes | tree.Spend | tree.TicketValue) -> tuple[float | None, float | None, bool]:
+def _limits_of(condition: tree.WindowedCondition) -> tuple[float | None, float | None, bool]:
+    """The lower limit, the upper limit, and whether there must be none."""
     match condition:
         case tree.Spend():
             return condition.at_least_cents, condition.at_most_cents, condition.none
@@ -282,7 +283,7 @@ def _check_values(
         if compared.comparison in {"contains", "starts_with"} and not value.strip():
             yield Fault(place, "The comparison needs a text that is not empty.")
         elif interpret(declared, value, allowed_values=allowed_values) is None:
-            yield Fault(place, _describe_unreadable(value, compared.key, declared, allowed_values))
+            yield Fault(place, _describe_unparsable(value, compared.key, declared, allowed_values))
             return
     if compared.comparison == "between" and not _is_in_order(values, declared):
         yield Fault(place, "The first value is above the second.")
@@ -296,7 +297,7 @@ def _is_in_order(values: tuple[str, ...], declared: AttributeType) -> bool:
     return values[0].strip()[:DATE_CHARACTERS] <= values[1].strip()[:DATE_CHARACTERS]
 
 
-def _describe_unreadable(value: str, key: str, declared: AttributeType, allowed: Collection[str]) -> str:
+def _describe_unparsable(value: str, key: str, declared: AttributeType, allowed: Collection[str]) -> str:
     if declared is AttributeType.ENUM:
         return f"'{value}' is none of the values of {key}: {', '.join(sorted(allowed)[:20])}."
     if declared is AttributeType.DATE:

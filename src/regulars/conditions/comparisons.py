@@ -34,6 +34,7 @@ COMPARISONS_BY_TYPE: Final[dict[AttributeType, tuple[Comparison, ...]]] = {
     ),
     AttributeType.ENUM: ("any_of", "none_of", "is", "is_not", *_PRESENCE),
 }
+# Comparisons with one value, with several values, and with a number of days.
 ONE_VALUE: Final = frozenset(
     {"is", "is_not", "contains", "starts_with", "less", "at_most", "more", "at_least", "before", "after"}
 )
@@ -47,11 +48,11 @@ _DAY: Final = timedelta(days=1)
 
 Predicate = Callable[[Interpreted], bool]
 # First day, last day, and whether the days inside match (True) or the days outside (False).
-Span = tuple[date, date, bool]
+DayRange = tuple[date, date, bool]
 
 
 class ValueTest:
-    """A comparison with parsed values; the caller has checked that the type allows the comparison."""
+    """Compares values after it has parsed them; the caller has checked that the type allows the comparison."""
 
     def __init__(
         self,
@@ -75,6 +76,7 @@ class ValueTest:
 
 
 def matches_missing_value(compared: ValueComparison) -> bool:
+    """Whether the comparison is true for a customer or product without a value."""
     return compared.comparison == "is_not_set" or (compared.comparison in NEGATIVE and bool(compared.without_value))
 
 
@@ -82,11 +84,11 @@ def holds_on(when: When, day: date | None, today: date) -> bool:
     """Whether a day matches the comparison; None is the day of an event that never happened."""
     if day is None:
         return when.comparison == "not_in_last_days" and bool(when.without_value)
-    low, high, is_within = span_of_when(when, today)
+    low, high, is_within = day_range_of_when(when, today)
     return (low <= day <= high) is is_within
 
 
-def span_of_when(when: When, today: date) -> Span:
+def day_range_of_when(when: When, today: date) -> DayRange:
     match when.comparison:
         case "before":
             return _before(when.date or date.min)
@@ -120,13 +122,14 @@ def last_of_next(days: int | None, today: date) -> date:
 
 
 def _predicate(compared: ValueComparison, declared: AttributeType, today: date, zone: tzinfo) -> Predicate:
+    """A function that compares a parsed value of the declared type."""
     if compared.comparison in _PRESENCE:
         is_set = compared.comparison == "is_set"
         return lambda _: is_set
     match declared:
         case AttributeType.TEXT | AttributeType.ENUM:
-            holds_of_text = text_predicate(compared)
-            return lambda parsed: holds_of_text(fold_text(str(parsed)))
+            holds_for_text = text_predicate(compared)
+            return lambda parsed: holds_for_text(fold_text(str(parsed)))
         case AttributeType.NUMBER | AttributeType.CURRENCY:
             return _number_predicate(compared)
         case AttributeType.BOOLEAN:
@@ -181,11 +184,11 @@ def _day_predicate(compared: ValueComparison, today: date, zone: tzinfo) -> Call
         last = last_of_next(compared.days, today)
         years = range(today.year, last.year + 1)
         return lambda day: any(today <= anniversary_in(day, year) <= last for year in years)
-    low, high, is_within = span_of(compared, today, zone)
+    low, high, is_within = day_range_of(compared, today, zone)
     return lambda day: (low <= day <= high) is is_within
 
 
-def span_of(compared: ValueComparison, today: date, zone: tzinfo) -> Span:
+def day_range_of(compared: ValueComparison, today: date, zone: tzinfo) -> DayRange:
     match compared.comparison:
         case "before":
             return _before(_parse_day(compared.value, zone))
@@ -200,11 +203,11 @@ def span_of(compared: ValueComparison, today: date, zone: tzinfo) -> Span:
             return first_of_last_days(compared.days or 1, today), today, compared.comparison == "in_last_days"
 
 
-def _before(day: date) -> Span:
+def _before(day: date) -> DayRange:
     return (date.min, day - _DAY, True) if day > date.min else (date.max, date.min, True)
 
 
-def _after(day: date) -> Span:
+def _after(day: date) -> DayRange:
     return (day + _DAY, date.max, True) if day < date.max else (date.max, date.min, True)
 
 

@@ -1,6 +1,7 @@
 """The customer data that conditions read, sums over a customer's sales, and the explanation of each condition's result.
 
-An explanation has an `Observed…`: the value of the customer that made the condition true or false.
+An explanation contains an observation: the value of the customer that made the condition true or false. An article is a
+unit of a product; quantities are in millionths, since they may have decimals.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -77,19 +78,21 @@ class Customer:
 
 
 class ObservedValue(NamedTuple):
-    """The value of an attribute; `is_readable` means that it fits the attribute's type."""
+    """The value of an attribute; `is_parsable` says whether it fits the attribute's type."""
 
     value: str | None
-    is_readable: bool = True
+    is_parsable: bool = True
 
 
 class ObservedTimes(NamedTuple):
+    """The number of matching sales, or of days with a matching sale, and the last of these sales."""
+
     times: int
     last: CustomerSale | None
 
 
 class ObservedMoney(NamedTuple):
-    """The net spend, or the largest ticket amount among the matching tickets."""
+    """The net spend, or the amount of the largest matching ticket."""
 
     cents: int | None
     currency: str
@@ -193,6 +196,7 @@ def articles_of(sales: Iterable[CustomerSale], line_filter: LineFilter) -> int:
 def _net_millionths(sale: CustomerSale, line_filter: LineFilter) -> int:
     lines = [line for line in sale.lines if line.properties is not None]
     millionths = sum(line.millionths for line in lines if line_filter is None or line_filter(line))
-    # Decided apart from prices: some tills send a return with negative prices and positive quantities.
+    # The sign of quantities is decided apart from that of prices: some tills send a return with negative prices and
+    # positive quantities.
     is_stored_positive = sale.type == "RETURN" and sum(line.millionths for line in lines) >= 0
     return -millionths if is_stored_positive else millionths

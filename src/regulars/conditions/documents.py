@@ -15,6 +15,7 @@ from regulars.conditions.comparisons import NEGATIVE
 
 Document = TypeVar("Document", bound=msgspec.Struct)
 _PATH: Final = re.compile(r" - at `\$?\.?(?P<path>[^`]*)`$")
+# Error messages of msgspec, as patterns, with what users read instead.
 _REPHRASED: Final = (
     (re.compile(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`"), r"expected \1, got \2"),
     (re.compile(r"Expected `(\w+) \| (\w+)`, got `(\w+)`"), r"expected \1 or \2, got \3"),
@@ -35,8 +36,8 @@ _TYPE_NAMES: Final = {
 }
 
 
-class Unreadable(Exception):
-    """The document cannot be read; `place` is the path of the error, or empty."""
+class UnreadableDocument(Exception):
+    """The document cannot be parsed; `place` is the path of the error in the document, or empty."""
 
     def __init__(self, place: str, message: str) -> None:
         super().__init__(f"{place}: {message}" if place else message)
@@ -49,22 +50,22 @@ def read_document(
 ) -> Document:
     """Return the document in the current format; `upgrade` converts older decoded JSON."""
     if len(content) > bytes_max:
-        raise Unreadable("", f"A definition has at most {bytes_max >> 10} KB.")
+        raise UnreadableDocument("", f"A definition has at most {bytes_max >> 10} KB.")
     try:
         data = msgspec.json.decode(content)
         return msgspec.convert(upgrade(data) if isinstance(data, dict) else data, kind)
     except msgspec.ValidationError as error:
-        raise Unreadable(*describe_decode_error(str(error))) from None
+        raise UnreadableDocument(*describe_decode_error(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Unreadable("", "The definition is not JSON.") from None
+        raise UnreadableDocument("", "The definition is not JSON.") from None
 
 
 def schema_of(kind: type[msgspec.Struct], title: str, *, without: Collection[type[msgspec.Struct]] = ()) -> bytes:
     """The JSON Schema of a definition; `without` are condition types that it does not allow."""
     schema = msgspec.json.schema(kind)
-    removed = {f"#/$defs/{leaf.__name__}" for leaf in without}
-    for leaf in without:
-        schema["$defs"].pop(leaf.__name__)
+    removed = {f"#/$defs/{condition_type.__name__}" for condition_type in without}
+    for condition_type in without:
+        schema["$defs"].pop(condition_type.__name__)
     for part in schema["$defs"].values():
         items = part.get("properties", {}).get("of", {}).get("items", {})
         if "anyOf" in items:

@@ -23,7 +23,7 @@ from regulars.sales.model import millionths
 
 class Subject(NamedTuple):
     """The customer and the day for which conditions are evaluated. `segments` says of each segment whether the customer
-    is a member; None if that is unknown."""
+    is a member; None if that is unknown. `ticket` is the sale that triggered a journey."""
 
     customer: customers.Customer
     today: date
@@ -84,7 +84,7 @@ class Evaluator:
             case tree.InSegment(id=segment_id, is_=expected):
                 is_in = subject.segments.get(segment_id)
                 return None if is_in is None else is_in is expected, self._observe_segment(segment_id)
-            case _ if isinstance(condition, tree.OfTicket):
+            case _ if isinstance(condition, tree.TicketCondition):
                 holds = None if subject.ticket is None else self._matches_ticket(condition, subject.ticket, today)
                 return holds, customers.ObservedTicket(subject.ticket)
             case _:
@@ -104,7 +104,7 @@ class Evaluator:
         if test is None:
             return None, customers.ObservedValue(value)
         holds = test(value)
-        return holds, customers.ObservedValue(value, is_readable=holds is not None)
+        return holds, customers.ObservedValue(value, is_parsable=holds is not None)
 
     def _find_test(self, compared: tree.ValueComparison, today: date) -> ValueTest | None:
         """The test of a comparison; None if the key is unknown, or if its type does not allow the comparison."""
@@ -129,7 +129,7 @@ class Evaluator:
             holds &= consent.since is not None and holds_on(condition.since, consent.since, subject.today)
         return holds is condition.is_
 
-    def _matches_ticket(self, condition: tree.OfTicket, ticket: customers.Ticket, today: date) -> bool | None:
+    def _matches_ticket(self, condition: tree.TicketCondition, ticket: customers.Ticket, today: date) -> bool | None:
         match condition:
             case tree.OfStore(any_of=stores):
                 return ticket.store_id in self._store_ids(stores)
@@ -140,7 +140,9 @@ class Evaluator:
             case tree.OfProduct(any_of=products, property=compared):
                 return any_of([self._matches_line(line, products, compared, today) for line in ticket.lines])
 
-    def _explain_sales(self, condition: tree.OfSales, subject: Subject) -> tuple[bool | None, customers.Observation]:
+    def _explain_sales(
+        self, condition: tree.SalesCondition, subject: Subject
+    ) -> tuple[bool | None, customers.Observation]:
         """If the property of a line cannot be parsed, the condition is evaluated twice, with the line as a match and
         without it; if the results differ, the result is unknown."""
         compared, products, today = condition.property, condition.products, subject.today
@@ -163,11 +165,12 @@ class Evaluator:
             return False
         if compared is None:
             return True
+        # A property is compared as text.
         value, test = line.properties.get(compared.key), self._find_test(compared, today)
         return None if test is None else test(None if value is None else spell(value))
 
     def _measure_sales(
-        self, condition: tree.OfSales, subject: Subject, line_filter: customers.LineFilter
+        self, condition: tree.SalesCondition, subject: Subject, line_filter: customers.LineFilter
     ) -> tuple[bool, customers.ObservedSales]:
         sales = list(self._find_sales(condition, subject, line_filter))
         match condition:
@@ -189,15 +192,16 @@ class Evaluator:
                 return holds, customers.ObservedMoney(max(values, default=None), condition.currency)
             case tree.Bought(count="articles"):
                 articles = customers.articles_of(sales, line_filter)
-                low, high = (None if it is None else millionths(it) for it in (condition.at_least, condition.at_most))
-                return _is_within(articles, low, high, none=condition.none), customers.ObservedArticles(
-                    Decimal(articles).scaleb(-6)
-                )
+                limits = condition.at_least, condition.at_most
+                low, high = (None if limit is None else millionths(limit) for limit in limits)
+                # From millionths.
+                observation = customers.ObservedArticles(Decimal(articles).scaleb(-6))
+                return _is_within(articles, low, high, none=condition.none), observation
             case tree.Bought() | tree.Returned():
-                return _count_times(condition, sales)
+                return _count(condition, sales)
 
     def _find_sales(
-        self, condition: tree.OfSales, subject: Subject, line_filter: customers.LineFilter
+        self, condition: tree.SalesCondition, subject: Subject, line_filter: customers.LineFilter
     ) -> Iterator[customers.CustomerSale]:
         """The customer's sales in the window and stores that have a matching line, earliest first."""
         window = None if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) else condition.window
@@ -205,8 +209,8 @@ class Evaluator:
         stores = self._store_ids(condition.stores)
         ticket_id = None if subject.ticket is None else subject.ticket.id
         for sale in subject.customer.sales:
-            is_in_scope = first <= sale.day <= last and (not condition.stores or sale.store_id in stores)
-            if is_in_scope and sale.id != ticket_id and customers.has_matching_line(sale, line_filter):
+            is_counted = first <= sale.day <= last and (not condition.stores or sale.store_id in stores)
+            if is_counted and sale.id != ticket_id and customers.has_matching_line(sale, line_filter):
                 yield sale
 
     def _store_ids(self, stores: Collection[str]) -> set[UUID]:
@@ -239,13 +243,14 @@ def _explain_texts(condition: tree.Texts, subject: Subject) -> tuple[bool, custo
     return bool(days) is condition.got, customers.ObservedTexts(len(days), max(days, default=None))
 
 
-def _count_times(condition: tree.OfTimes, sales: list[customers.CustomerSale]) -> tuple[bool, customers.ObservedTimes]:
+def _count(condition: tree.CountCondition, sales: list[customers.CustomerSale]) -> tuple[bool, customers.ObservedTimes]:
+    """Count the matching sales, or the days with a matching sale."""
     sale_type = "RETURN" if isinstance(condition, tree.Returned) else "PURCHASE"
     matching = [sale for sale in sales if sale.type == sale_type]
     has_no_limit = condition.at_least is None and condition.at_most is None and not condition.none
-    least = 1 if has_no_limit else condition.at_least
+    low = 1 if has_no_limit else condition.at_least
     times = len({sale.day for sale in matching}) if tree.counts_days(condition) else len(matching)
-    holds = _is_within(times, least, condition.at_most, none=condition.none)
+    holds = _is_within(times, low, condition.at_most, none=condition.none)
     return holds, customers.ObservedTimes(times, matching[-1] if matching else None)
 
 

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from regulars.conditions import tree
 from regulars.conditions.comparisons import NEGATIVE
 
+# Replaces a compared value that the reader may not see.
 HIDDEN: Final = "…"
 GROUPS: Final = {"all": "All of these", "any": "Any of these", "none": "None of these"}
 COMPARISONS: Final = {
@@ -44,6 +45,7 @@ NOT_STATES: Final = {
     "never_asked": "Was asked for consent",
     "do_not_contact": "Is not “do not contact”",
 }
+# The kinds of conditions on customers and their sales, with their labels in forms.
 KINDS: Final = {
     "attribute": "Attribute",
     "consent": "Texting",
@@ -100,11 +102,11 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Describes conditions as sentences for one user; without `constants` it replaces the compared values by "…"."""
+    """Describes conditions as sentences for one user; without `shows_values`, "…" replaces the compared values."""
 
     format: ValueFormat = field(default_factory=PlainFormat)
     names: Names = field(default_factory=Names)
-    constants: bool = True
+    shows_values: bool = True
 
     def line(self, condition: tree.Condition) -> str:
         """A whole tree in one line, with groups in brackets."""
@@ -122,10 +124,12 @@ class Labels:
                 return sentence[:1].lower() + sentence[1:]
 
     def _join(self, conditions: tuple[tree.Condition, ...], word: str) -> str:
-        labels = [f"({self.line(it)})" if isinstance(it, tree.All | tree.Any) else self.line(it) for it in conditions]
+        lines = [(condition, self.line(condition)) for condition in conditions]
+        labels = [f"({line})" if isinstance(condition, tree.All | tree.Any) else line for condition, line in lines]
         return word.join(labels) or "nothing"
 
     def sentence(self, condition: tree.Condition) -> str:
+        """Describe one condition; of a group only how it combines its inner conditions."""
         match condition:
             case tree.OfAttribute():
                 return self._comparison(condition)
@@ -144,7 +148,7 @@ class Labels:
                 return f"{verb} the segment {self.names.segments.get(segment_id, segment_id)}"
             case _ if isinstance(condition, tree.Group):
                 return GROUPS[tree.kind_of(condition)]
-            case _ if isinstance(condition, tree.OfTicket):
+            case _ if isinstance(condition, tree.TicketCondition):
                 return self._ticket(condition)
             case _:
                 return self._sales(condition)
@@ -158,12 +162,12 @@ class Labels:
         verb = "Got a text" if condition.got else "Got no text"
         return f"{verb}{journey} in the last {self._number(condition.days)} days"
 
-    def _ticket(self, condition: tree.OfTicket) -> str:
+    def _ticket(self, condition: tree.TicketCondition) -> str:
         match condition:
             case tree.OfStore(any_of=stores):
                 return f"The ticket is of {self._list_first([self.names.stores.get(each, each) for each in stores])}"
             case tree.OfAmount(at_least_cents=low, at_most_cents=high):
-                limits = [None if each is None else self._text(format_cents(each)) for each in (low, high)]
+                limits = [None if cents is None else self._text(format_cents(cents)) for cents in (low, high)]
                 return f"The ticket is {self._limits(*limits) if any(limits) else 'of any amount'}"
             case tree.OfCurrency(any_of=currencies):
                 return f"Paid in {' or '.join(currencies)}"
@@ -173,6 +177,7 @@ class Labels:
                 return f"The ticket has a product{of}{where}"
 
     def window(self, window: tree.Window | None) -> str:
+        """Describe the days whose sales count."""
         if window is None:
             return ", ever"
         if window.last_days is not None:
@@ -181,7 +186,7 @@ class Labels:
             return ""
         return f" from {self._day(window.from_)} to {self._day(window.to)}"
 
-    def sales_filter(self, condition: tree.OfSales) -> str:
+    def sales_filter(self, condition: tree.SalesCondition) -> str:
         """Describe the filter of sales by store and product."""
         parts = []
         if condition.products:
@@ -193,33 +198,33 @@ class Labels:
             parts.append(f" in {', '.join(stores)}")
         return "".join(parts)
 
-    def _sales(self, condition: tree.OfSales) -> str:
-        among = self.sales_filter(condition)
+    def _sales(self, condition: tree.SalesCondition) -> str:
+        filter_text = self.sales_filter(condition)
         match condition:
             case tree.FirstPurchase(when=when) | tree.LastPurchase(when=when):
                 ordinal = "First" if isinstance(condition, tree.FirstPurchase) else "Last"
                 or_never = ", or never bought" if when.without_value else ""
-                return f"{ordinal} purchase{among}{self._when(when)}{or_never}"
+                return f"{ordinal} purchase{filter_text}{self._when(when)}{or_never}"
             case tree.Spend():
                 low, high = condition.at_least_cents, condition.at_most_cents
                 amount = self._limits(self._money(low, condition.currency), self._money(high, condition.currency))
                 amount = f"nothing in {condition.currency}" if condition.none else amount
-                return f"Spent net {amount}{among}{self.window(condition.window)}"
+                return f"Spent net {amount}{filter_text}{self.window(condition.window)}"
             case tree.TicketValue():
                 low, high = condition.at_least_cents, condition.at_most_cents
                 amount = self._limits(self._money(low, condition.currency), self._money(high, condition.currency))
-                return f"A ticket of {amount}{among}{self.window(condition.window)}"
+                return f"A ticket of {amount}{filter_text}{self.window(condition.window)}"
             case tree.Bought(count="articles"):
                 count = "no" if condition.none else self._number_limits(condition.at_least, condition.at_most)
-                return f"Bought {count} articles net{among}{self.window(condition.window)}"
+                return f"Bought {count} articles net{filter_text}{self.window(condition.window)}"
             case _:
                 verb = "Returned" if isinstance(condition, tree.Returned) else "Bought"
                 if condition.none:
-                    return f"{verb} nothing{among}{self.window(condition.window)}"
+                    return f"{verb} nothing{filter_text}{self.window(condition.window)}"
                 has_no_limit = condition.at_least is None and condition.at_most is None
                 times = self._number_limits(1 if has_no_limit else condition.at_least, condition.at_most)
                 count = f"on {times} days" if tree.counts_days(condition) else f"{times} times"
-                return f"{verb} {count}{among}{self.window(condition.window)}"
+                return f"{verb} {count}{filter_text}{self.window(condition.window)}"
 
     def _comparison(self, compared: tree.ValueComparison) -> str:
         sentence = f"{compared.key} {COMPARISONS[compared.comparison]}"
@@ -268,23 +273,23 @@ class Labels:
     def _money(self, cents: int | None, currency: str) -> str | None:
         if cents is None:
             return None
-        return self.format.money(cents, currency) if self.constants else HIDDEN
+        return self.format.money(cents, currency) if self.shows_values else HIDDEN
 
     def _number(self, value: float | Decimal) -> str:
-        return self.format.number(value) if self.constants else HIDDEN
+        return self.format.number(value) if self.shows_values else HIDDEN
 
     def _text(self, value: str) -> str:
-        return value if self.constants else HIDDEN
+        return value if self.shows_values else HIDDEN
 
     def _list_first(self, values: Sequence[str]) -> str:
-        if not self.constants:
+        if not self.shows_values:
             return HIDDEN
         if len(values) <= VALUES_SHOWN_MAX:
             return " or ".join(values)
         return f"{', '.join(values[:VALUES_SHOWN_MAX])} or {len(values) - VALUES_SHOWN_MAX} others"
 
     def _day(self, day: date) -> str:
-        return self.format.full_day(day) if self.constants else HIDDEN
+        return self.format.full_day(day) if self.shows_values else HIDDEN
 
 
 def format_cents(cents: int) -> str:

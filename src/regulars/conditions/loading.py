@@ -20,7 +20,7 @@ from regulars.organizations.manage import find_secret_and_country
 from regulars.sales.model import millionths
 
 # More than the offset of any time zone from UTC.
-ZONE_SLACK: Final = timedelta(days=2)
+ZONE_OFFSET_MAX: Final = timedelta(days=2)
 _STATES: Final[dict[Reason, tree.ConsentState]] = {
     Reason.SUBSCRIBED: "may_be_texted",
     Reason.UNSUBSCRIBED: "withdrawn",
@@ -42,6 +42,7 @@ async def load_customers(
 ) -> dict[UUID, Customer]:
     """Load the customers that exist, with the data that the conditions need today or on a later day. Of each customer,
     load at most the `sales_max` sales that were recorded last."""
+    # The conditions and all conditions inside them.
     parts = [part for condition in conditions for _, part in tree.walk(condition)]
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
     existing_ids = [row.id for row in rows]
@@ -122,7 +123,7 @@ async def _find_sales(
     today: date,
     sales_max: int | None,
 ) -> dict[UUID, list[CustomerSale]]:
-    sales_conditions = [part for part in parts if isinstance(part, tree.OfSales)]
+    sales_conditions = [part for part in parts if isinstance(part, tree.SalesCondition)]
     if not sales_conditions or not ids:
         return {}
     first_day = min(_first_day(part, today) for part in sales_conditions)
@@ -138,13 +139,13 @@ async def _find_sales(
     return sales_by_customer
 
 
-def _first_day(part: tree.OfSales, today: date) -> date:
+def _first_day(part: tree.SalesCondition, today: date) -> date:
     return date.min if isinstance(part, tree.FirstPurchase | tree.LastPurchase) else days_of(part.window, today)[0]
 
 
 def _start_of(day: date) -> datetime | None:
     """A time before the day begins in every time zone; None means no lower bound."""
-    return None if day <= date.min + ZONE_SLACK else datetime.combine(day, time(), UTC) - ZONE_SLACK
+    return None if day <= date.min + ZONE_OFFSET_MAX else datetime.combine(day, time(), UTC) - ZONE_OFFSET_MAX
 
 
 def _sale(row: queries.SaleRow, zone: tzinfo) -> CustomerSale:

@@ -1,4 +1,8 @@
-"""The queries for the customer data that conditions need. Each query uses an index that starts with the customer id."""
+"""The queries for the customer data that conditions need. Each query uses an index that starts with the customer id.
+
+A text has an origin, such as a journey run or a campaign; `claimed_at` is when a worker took the text to send it.
+`OFFSET 0` keeps the planner from merging the lookup of one customer into the outer query.
+"""
 
 from collections.abc import Collection
 from datetime import datetime

@@ -125,7 +125,7 @@ class Consent(_Condition, frozen=True, kw_only=True, tag="consent"):
     since: When | None = None
 
 
-class _OfSales(_Condition, frozen=True, kw_only=True):
+class _SalesFilter(_Condition, frozen=True, kw_only=True):
     """A filter of sales and their lines, by store, product and property."""
 
     stores: References = ()
@@ -133,12 +133,12 @@ class _OfSales(_Condition, frozen=True, kw_only=True):
     property: OfProperty | None = None
 
 
-class _InWindow(_OfSales, frozen=True, kw_only=True):
+class _WindowedSalesFilter(_SalesFilter, frozen=True, kw_only=True):
     # None means sales of any time.
     window: Window | None = None
 
 
-class Bought(_InWindow, frozen=True, kw_only=True, tag="bought"):
+class Bought(_WindowedSalesFilter, frozen=True, kw_only=True, tag="bought"):
     """The number of purchases; at least one, if no limit is given. Or the number of calendar days with a purchase, or
     of articles bought less returned."""
 
@@ -148,7 +148,7 @@ class Bought(_InWindow, frozen=True, kw_only=True, tag="bought"):
     none: bool = False
 
 
-class Returned(_InWindow, frozen=True, kw_only=True, tag="returned"):
+class Returned(_WindowedSalesFilter, frozen=True, kw_only=True, tag="returned"):
     """The number of returns; at least one, if no limit is given."""
 
     at_least: Times | None = None
@@ -156,7 +156,7 @@ class Returned(_InWindow, frozen=True, kw_only=True, tag="returned"):
     none: bool = False
 
 
-class Spend(_InWindow, frozen=True, kw_only=True, tag="spend"):
+class Spend(_WindowedSalesFilter, frozen=True, kw_only=True, tag="spend"):
     """Purchases less returns, in one currency; with a product filter, the totals of the matching lines. `none` means at
     most 0."""
 
@@ -166,7 +166,7 @@ class Spend(_InWindow, frozen=True, kw_only=True, tag="spend"):
     none: bool = False
 
 
-class TicketValue(_InWindow, frozen=True, kw_only=True, tag="ticket_value"):
+class TicketValue(_WindowedSalesFilter, frozen=True, kw_only=True, tag="ticket_value"):
     """The amount of at least one purchase."""
 
     currency: Currency
@@ -174,11 +174,11 @@ class TicketValue(_InWindow, frozen=True, kw_only=True, tag="ticket_value"):
     at_most_cents: Cents | None = None
 
 
-class FirstPurchase(_OfSales, frozen=True, kw_only=True, tag="first_purchase"):
+class FirstPurchase(_SalesFilter, frozen=True, kw_only=True, tag="first_purchase"):
     when: When
 
 
-class LastPurchase(_OfSales, frozen=True, kw_only=True, tag="last_purchase"):
+class LastPurchase(_SalesFilter, frozen=True, kw_only=True, tag="last_purchase"):
     when: When
 
 
@@ -250,12 +250,15 @@ class OfProduct(_Condition, frozen=True, kw_only=True, tag="product"):
 
 
 Group = All | Any | Nothing
-OfTimes = Bought | Returned
-OfSales = Bought | Returned | Spend | TicketValue | FirstPurchase | LastPurchase
-OfTicket = OfStore | OfAmount | OfCurrency | OfProduct
-Leaf = OfAttribute | Consent | OfSales | Texts | ReceivedCampaign | Created | Named | Country | InSegment | OfTicket
+CountCondition = Bought | Returned
+WindowedCondition = CountCondition | Spend | TicketValue
+SalesCondition = WindowedCondition | FirstPurchase | LastPurchase
+TicketCondition = OfStore | OfAmount | OfCurrency | OfProduct
+_OtherCondition = Texts | ReceivedCampaign | Created | Named | Country | InSegment
+Leaf = OfAttribute | Consent | SalesCondition | _OtherCondition | TicketCondition
 Condition = Group | Leaf
 ValueComparison = OfAttribute | OfProperty
+# The indexes of a condition in its groups, from the root.
 Path = tuple[int, ...]
 
 
@@ -269,7 +272,7 @@ def walk(condition: Condition, path: Path = ()) -> Iterator[tuple[Path, Conditio
 
 
 def depth_of(condition: Condition) -> int:
-    """The depth of nested groups, computed without recursion: a hostile document may be very deep."""
+    """The depth of nested groups, computed without recursion: a malicious document may be very deep."""
     depth, level = 0, [condition]
     while level := [inner for inner in level if isinstance(inner, Group)]:
         depth += 1
@@ -278,6 +281,7 @@ def depth_of(condition: Condition) -> int:
 
 
 def kind_of(condition: Condition) -> str:
+    """The `type` in the JSON, such as `bought`."""
     return str(condition.__struct_config__.tag)
 
 
@@ -294,13 +298,13 @@ def attributes_of(condition: Condition) -> set[str]:
 
 
 def properties_of(condition: Condition) -> set[str]:
-    parts = (part for _, part in walk(condition) if isinstance(part, OfSales | OfProduct))
+    parts = (part for _, part in walk(condition) if isinstance(part, SalesCondition | OfProduct))
     return {part.property.key for part in parts if part.property is not None}
 
 
 def stores_of(condition: Condition) -> set[str]:
     parts = [part for _, part in walk(condition)]
-    filters = [part.stores for part in parts if isinstance(part, OfSales | Consent)]
+    filters = [part.stores for part in parts if isinstance(part, SalesCondition | Consent)]
     filters += [part.any_of for part in parts if isinstance(part, OfStore)]
     return {store for stores in filters for store in stores}
 

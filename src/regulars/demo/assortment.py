@@ -18,7 +18,7 @@ COLORS = ("navy", "ecru", "black", "olive", "rust", "sky")
 SIZES = ("XS", "S", "M", "L", "XL")
 PROPERTY_KEYS = frozenset({"category", "color", "size", "collection", "organic"})
 WARM_MONTHS, COLD_MONTHS = frozenset({4, 5, 6, 7, 8}), frozenset({10, 11, 12, 1, 2})
-# How often a seasonal article is sold in its months and outside them, as a factor.
+# How often a seasonal article is sold in its months and outside them, relative to other articles.
 IN_SEASON, OUT_OF_SEASON = 3.0, 0.35
 SEASONS = {
     "Linen shirt": WARM_MONTHS,
@@ -31,7 +31,7 @@ SEASONS = {
 }
 # An article that is recalled: it is not sold for some time, and many are returned.
 RECALLED = "Leather sneakers"
-# Name, category, price in euro cents, whether it has sizes.
+# Name, category, price in euro cents with VAT, whether it has sizes.
 ARTICLES = (
     ("Linen shirt", "shirts", 5900, True),
     ("Oxford shirt", "shirts", 6500, True),
@@ -69,9 +69,9 @@ def lines_of(country: DemoCountry, discount_percent: int) -> list[ArticleLine]:
     """Every article in every colour and size, at the country's prices less the discount."""
     return [
         _line(country, discount_percent, article, color=color, size=size)
-        for article in range(len(ARTICLES))
+        for article, (_, _, _, has_sizes) in enumerate(ARTICLES)
         for color in COLORS
-        for size in (SIZES if ARTICLES[article][3] else ("one size",))
+        for size in (SIZES if has_sizes else ("one size",))
     ]
 
 
@@ -94,6 +94,7 @@ def _line(country: DemoCountry, discount_percent: int, article: int, *, color: s
     unit_price = euro_cents * country.price_percent // 100
     discount = unit_price * discount_percent // 100
     price = unit_price - discount
+    # The VAT that the price contains.
     tax = price * country.vat_percent // (100 + country.vat_percent)
     product = Product(
         external_id=f"{article + 1:03d}-{color[:3].upper()}-{size.replace(' ', '').upper()}",

@@ -1,5 +1,5 @@
-"""Create the campaigns of the demo: one of weeks ago whose result is known, two that have just finished, one that is
-sending and a draft. The real campaign code sends them.
+"""Creates the campaigns of the demo: one of weeks ago whose result is known, two that have just finished, one that is
+sending, and a draft. The real campaign code sends them.
 
 The analysis process, which normally selects audiences, may not run while the demo is loaded. So SQL selects them, and
 the segments are simple: customers of some countries who may be texted.
@@ -39,15 +39,21 @@ from regulars.segments.saved.manage import create_segment
 
 # With more customers, sending the texts would take minutes, so the demo gets only the draft.
 CUSTOMERS_MAX: Final = 20_000
+# How often, and in which interval, `_send` checks whether the campaigns have ended.
 CHECKS_MAX: Final = 40
 CHECK_EVERY_S: Final = 0.3
-TEXTS_PER_HOUR: Final = 60
-BUYERS_MAX: Final = 60
-BUYS_AFTER: Final = timedelta(hours=4)
+# How many batches a queue handles before each check.
 _PASSES_MAX: Final = 50
+TEXTS_PER_HOUR: Final = 60
+# How many recipients of today's campaigns buy.
+BUYERS_MAX: Final = 60
+# How long after the start of the past campaign its recipients buy.
+BUYS_AFTER: Final = timedelta(hours=4)
 
 
-class _Plan(NamedTuple):
+class _CampaignPlan(NamedTuple):
+    """A campaign to the customers of some countries; `texts` has the key of each variant in `CAMPAIGN_TEXTS`."""
+
     name: str
     countries: tuple[str, ...]
     texts: tuple[str, ...]
@@ -57,37 +63,37 @@ class _Plan(NamedTuple):
 
 # No customer is in two of these campaigns: the frequency cap would skip the second text.
 _FINISHED_CAMPAIGNS: Final = (
-    _Plan("Spring collection, France", ("FR",), ("collection", "preview"), holdout_percent=10),
-    _Plan("Private sale, Switzerland and Belgium", ("CH", "BE"), ("sale",)),
+    _CampaignPlan("Spring collection, France", ("FR",), ("collection", "preview"), holdout_percent=10),
+    _CampaignPlan("Private sale, Switzerland and Belgium", ("CH", "BE"), ("sale",)),
 )
 # Large enough to measure an effect: half of the customers of all countries get a text, and the purchases of the other
 # half, which is held out, show what customers buy without it. The result is final 30 days after its window of a week.
-_PAST_CAMPAIGN: Final = _Plan("Winter sale, all countries", tuple(COUNTRIES), ("winter",), holdout_percent=50)
+_PAST_CAMPAIGN: Final = _CampaignPlan("Winter sale, all countries", tuple(COUNTRIES), ("winter",), holdout_percent=50)
 PAST_AGE: Final = timedelta(days=45)
 # The share of recipients who buy after the campaign: of those texted (True) and of those held out (False).
 BUYER_SHARES: Final = {True: 0.20, False: 0.12}
 CLICK_SHARES: Final = {ClickClass.PERSON: 0.11, ClickClass.MACHINE: 0.02}
-_SENDING_CAMPAIGN: Final = _Plan("Late opening, Germany", ("DE",), ("evening",), texts_per_hour=TEXTS_PER_HOUR)
-_DRAFT_CAMPAIGN: Final = _Plan("Summer sale, United Kingdom", ("GB",), ("sale",), holdout_percent=10)
+_SENDING_CAMPAIGN: Final = _CampaignPlan("Late opening, Germany", ("DE",), ("evening",), texts_per_hour=TEXTS_PER_HOUR)
+_DRAFT_CAMPAIGN: Final = _CampaignPlan("Summer sale, United Kingdom", ("GB",), ("sale",), holdout_percent=10)
 
 
 async def run_campaigns(
     database: Database, organization_id: UUID, tickets: Sequence[Sale], *, customers: int, by: str
 ) -> None:
     """Create and run the campaigns, unless an earlier attempt has created them; then the worker continues them. Copies
-    of these tickets become the purchases of some recipients."""
+    of these tickets become the purchases of some recipients. `by` is stored as the user who created the campaigns."""
     async with database.transaction() as tx:
         if await list_campaigns(tx, organization_id, limit=1):
             return
         await _create(tx, organization_id, _DRAFT_CAMPAIGN, by=by)
         if customers > CUSTOMERS_MAX:
             return
-        past = await _start(replace(tx, now=tx.now - PAST_AGE), organization_id, _PAST_CAMPAIGN, by=by)
-        finished = [await _start(tx, organization_id, plan, by=by) for plan in _FINISHED_CAMPAIGNS]
+        past_id = await _start(replace(tx, now=tx.now - PAST_AGE), organization_id, _PAST_CAMPAIGN, by=by)
+        finished_ids = [await _start(tx, organization_id, plan, by=by) for plan in _FINISHED_CAMPAIGNS]
         await _start(tx, organization_id, _SENDING_CAMPAIGN, by=by)
-    await _send(cast("Database", _PastDatabase(database, PAST_AGE)), organization_id, [past])
-    await _add_old_sales(database, organization_id, past, tickets)
-    await _send(database, organization_id, finished)
+    await _send(cast("Database", _PastDatabase(database, PAST_AGE)), organization_id, [past_id])
+    await _add_old_sales(database, organization_id, past_id, tickets)
+    await _send(database, organization_id, finished_ids)
     await _add_new_sales(database, organization_id, tickets)
 
 
@@ -129,6 +135,7 @@ async def _add_old_sales(database: Database, organization_id: UUID, campaign_id:
             ]
         await record_sales(tx, organization_id, bought, tolerance=timedelta(0))
         clicks = {kind: int(len(recipients[True]) * share) for kind, share in CLICK_SHARES.items()}
+        # The step of a campaign's text is the number of its variant.
         await add_counts(tx, organization_id, OriginKind.CAMPAIGN, campaign_id, step="1", counts=clicks)
 
 
@@ -162,33 +169,35 @@ async def count_texts(database: Database, organization_id: UUID) -> None:
             await update_outcomes(tx, organization_id, recipients)
 
 
-async def _create(tx: Tx, organization_id: UUID, plan: _Plan, *, by: str) -> UUID:
+async def _create(tx: Tx, organization_id: UUID, plan: _CampaignPlan, *, by: str) -> UUID:
     match = All(of=(Consent(state="may_be_texted"), Country(any_of=plan.countries)))
     name = f"May be texted: {', '.join(plan.countries)}"
     segment = await create_segment(tx, organization_id, SegmentDefinition(name=name, match=match), created_by=by)
-    share = 100 // len(plan.texts)
+    share_percent = 100 // len(plan.texts)
     definition = Definition(
         name=plan.name,
         include=(SEGMENT.encode(segment.row.id),),
-        variants=tuple(Variant(text=CAMPAIGN_TEXTS[key], share=share) for key in plan.texts),
+        variants=tuple(Variant(text=CAMPAIGN_TEXTS[key], share=share_percent) for key in plan.texts),
         holdout_percent=plan.holdout_percent,
         texts_per_hour=plan.texts_per_hour,
     )
     return (await create_campaign(tx, organization_id, definition, created_by=by)).row.id
 
 
-async def _start(tx: Tx, organization_id: UUID, plan: _Plan, *, by: str) -> UUID:
+async def _start(tx: Tx, organization_id: UUID, plan: _CampaignPlan, *, by: str) -> UUID:
     """Start the campaign; one without an audience stays a draft."""
     campaign_id = await _create(tx, organization_id, plan, by=by)
     audience = await queries.find_texted_profiles(tx, organization_id, plan.countries)
     if audience:
         await schedule(tx, organization_id, campaign_id, confirmed_recipients=len(audience), by=by, is_now=True)
+        # Store the audience as the recipients.
         await start_frozen(tx, organization_id, campaign_id, audience)
     return campaign_id
 
 
 async def _send(database: Database, organization_id: UUID, campaign_ids: Sequence[UUID]) -> None:
-    """Send until these campaigns have ended. A running worker may send some of the same texts."""
+    """Run the queues of campaigns and texts until these campaigns have ended. A running worker may send some of the
+    texts."""
     queues = (CampaignQueue(), TextQueue({"simulator": Simulator(database)}))
     for _ in range(CHECKS_MAX):
         for queue in queues:

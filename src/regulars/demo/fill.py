@@ -1,5 +1,5 @@
-"""Fill an organization with the demo: stores, customers and tickets; journeys and campaigns with texts and replies; and
-a webhook endpoint.
+"""Fills an organization with the demo: stores, customers and tickets; journeys and campaigns with texts and replies;
+and a webhook endpoint.
 
 The real code of journeys and texts makes the runs and texts. Journeys go live before the tickets are loaded, because a
 sale starts only journeys that were live when it was recorded.
@@ -38,15 +38,19 @@ from regulars.segments.suggestions import suggest_segments
 from regulars.webhooks.manage import create_endpoint, list_endpoints
 from regulars.work.queue import Queue
 
-BY: Final = "the demo"
+# The user name to whom the pages attribute what the demo creates.
+CREATED_BY: Final = "the demo"
 BRAND: Final = "Maison Corvelle"
 # Journeys start for at most this many tickets of the last days.
-RECENT: Final = timedelta(days=7)
+TICKETS_AGE_MAX: Final = timedelta(days=7)
 TICKETS_MAX: Final = 200
-PASSES_MAX: Final = 200
+# How often, and in which interval, `_run_queues` checks whether work is due, and how many batches a queue handles
+# before each check.
 CHECKS_MAX: Final = 60
 CHECK_EVERY_S: Final = 0.5
-REPLIED_MAX: Final = 5
+PASSES_MAX: Final = 200
+# How many texts get a reply.
+REPLIES_MAX: Final = 5
 JOURNEYS_MAX: Final = 100
 LIVE_TEMPLATES: Final = ("welcome", "win-back")
 DRAFT_TEMPLATE: Final = "after-return"
@@ -55,7 +59,7 @@ ENDPOINT: Final = "https://hooks.maison-corvelle.example/regulars"
 ALWAYS: Final = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
-async def fill(
+async def fill_with_demo(
     database: Database,
     organization_id: UUID,
     plan: DemoPlan,
@@ -64,7 +68,7 @@ async def fill(
     vault: AnyVault | None,
     progress: Progress,
 ) -> None:
-    """Load everything. Without a vault no webhook endpoint is created, because its secret could not be encrypted."""
+    """Load everything. The vault encrypts the secret of the webhook endpoint; without a vault there is no endpoint."""
     await mark_organization(database, organization_id)
     has_demo_journeys = await create_journeys(database, organization_id)
     last_tickets = await load_demo(database, organization_id, plan, secret=secret, progress=progress)
@@ -73,15 +77,15 @@ async def fill(
     if has_demo_journeys:
         await create_segments(database, organization_id)
         await run_automations(database, organization_id, vault=vault)
-        await run_campaigns(database, organization_id, last_tickets, customers=plan.customers, by=BY)
+        await run_campaigns(database, organization_id, last_tickets, customers=plan.customers, by=CREATED_BY)
         await _reply_to_texts(database, organization_id)
         await report_deliveries(database, organization_id)
         await count_texts(database, organization_id)
 
 
 async def create_journeys(database: Database, organization_id: UUID) -> bool:
-    """Create the journeys, before the tickets are loaded. Returns False if the organization has other journeys; then it
-    gets none of the demo."""
+    """Create the journeys, before the tickets are loaded. Return False if the organization has other journeys; then it
+    gets none of the demo's."""
     async with database.transaction() as tx:
         existing = await list_journeys(tx, organization_id, limit=JOURNEYS_MAX)
         if existing:
@@ -100,25 +104,26 @@ async def create_journeys(database: Database, organization_id: UUID) -> bool:
         # Journeys compare this attribute, so it must exist before the first customer has it.
         await register_attributes(tx, organization_id, {LANGUAGE_KEY: "fr"})
         for definition in (BIG_TICKET, *map(translate_journey, LIVE_TEMPLATES)):
-            created = await create_journey(tx, organization_id, definition, created_by=BY)
+            created = await create_journey(tx, organization_id, definition, created_by=CREATED_BY)
             await activate(tx, organization_id, created.row.id)
-        await create_journey(tx, organization_id, translate_journey(DRAFT_TEMPLATE), created_by=BY)
+        await create_journey(tx, organization_id, translate_journey(DRAFT_TEMPLATE), created_by=CREATED_BY)
     return True
 
 
 async def create_segments(database: Database, organization_id: UUID) -> None:
-    """Create a segment from each segment template, unless the organization has segments."""
+    """Create each suggested segment, unless the organization has segments."""
     async with database.transaction() as tx:
         if not await list_segments(tx, organization_id):
-            for template in suggest_segments(store=SHOPS[0].external_id):
-                await create_segment(tx, organization_id, template.definition, created_by=BY)
+            for suggestion in suggest_segments(store=SHOPS[0].external_id):
+                await create_segment(tx, organization_id, suggestion.definition, created_by=CREATED_BY)
 
 
 async def run_automations(database: Database, organization_id: UUID, *, vault: AnyVault | None) -> None:
     """Start journeys for recent sales, after the tickets are loaded; send their texts, and reply to some."""
     async with database.transaction() as tx:
-        recent = await queries.find_recent_sales(tx, organization_id, since=tx.now - RECENT, limit=TICKETS_MAX)
-        await enter_by_sales(tx, organization_id, [SalesRecorded(recent)])
+        since = tx.now - TICKETS_AGE_MAX
+        sale_ids = await queries.find_recent_sales(tx, organization_id, since=since, limit=TICKETS_MAX)
+        await enter_by_sales(tx, organization_id, [SalesRecorded(sale_ids)])
     await _run_queues(database, organization_id)
     if isinstance(vault, Vault):
         await _add_endpoint(database, organization_id, vault)
@@ -149,7 +154,7 @@ async def _reply_to_texts(database: Database, organization_id: UUID) -> None:
         texting = await load_texting(tx, organization_id)
         if texting is None:
             return
-        sent = await list_texts(tx, organization_id, secret=texting.secret, state="sent", limit=REPLIED_MAX)
+        sent = await list_texts(tx, organization_id, secret=texting.secret, state="sent", limit=REPLIES_MAX)
     for number, text in enumerate(sent):
         if text.phone_number is None:
             continue
@@ -162,7 +167,7 @@ async def _reply_to_texts(database: Database, organization_id: UUID) -> None:
 
 
 def language_of(phone_number: str) -> str:
-    """The language of the country with the prefix of the number."""
+    """The language of the demo's country whose prefix the number has."""
     return next(country.language for country in COUNTRIES.values() if phone_number.startswith(country.phone_prefix))
 
 

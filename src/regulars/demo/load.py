@@ -1,5 +1,5 @@
-"""Load the stores, customers, consents and tickets of the demo: tickets in bulk, everything else through the functions
-that the API calls too."""
+"""Loads the stores, customers, consents and tickets of the demo: tickets in bulk, everything else through the functions
+that the API calls too. A light profile is a customer of whom only an id is known."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +40,8 @@ class RealProviderError(Exception):
 
 
 async def mark_organization(database: Database, organization_id: UUID) -> None:
-    """Mark the organization as a demo, which can only simulate texts. Refuses one with a real provider."""
+    """Mark the organization as a demo, which can only simulate texts. Refuse an organization with a real provider of
+    SMS."""
     async with database.transaction() as tx:
         texting = await lock_texting(tx, organization_id)
         if texting is not None and texting.provider != "simulator":
@@ -50,7 +51,8 @@ async def mark_organization(database: Database, organization_id: UUID) -> None:
 
 SALES_MAX: Final = 10_000_000
 BATCH_ITEMS: Final = 500
-LAST_TICKETS: Final = 3
+# How many of the last purchases `load_demo` returns.
+LAST_PURCHASES: Final = 3
 # Enough rows that the cost of a commit does not matter, and few enough to stay well below the statement timeout.
 COPY_ROWS: Final = 50_000
 # How far in the future a sale may be.
@@ -79,7 +81,7 @@ async def organization_has_data(database: Database, organization_id: UUID) -> bo
 async def load_demo(
     database: Database, organization_id: UUID, plan: DemoPlan, *, secret: bytes, progress: Progress
 ) -> list[Sale]:
-    """Load the data; returns the last purchases of known customers."""
+    """Load the data; return the last purchases of known customers."""
     await mark_organization(database, organization_id)
     customers = make_customers(plan.seed, plan.customers)
     await load_shops(database, organization_id, progress)
@@ -91,7 +93,7 @@ async def load_demo(
         progress("customers", len(batch))
     history = make_consents(plan.seed, customers, plan.last_day)
     await load_consents(database, organization_id, history, secret=secret, progress=progress)
-    last_purchases: deque[Sale] = deque(maxlen=LAST_TICKETS)
+    last_purchases: deque[Sale] = deque(maxlen=LAST_PURCHASES)
     all_tickets = make_tickets(plan.seed, customers, count=plan.sales, last_day=plan.last_day)
     tickets = _collect_last(all_tickets, last_purchases)
     async with database.transaction() as tx:
@@ -140,7 +142,7 @@ async def load_consents(
 async def create_light(
     database: Database, organization_id: UUID, customers: Sequence[DemoCustomer]
 ) -> list[ProfileRef]:
-    """Create the light profiles, which have only an id; returns the new ones."""
+    """Create the light profiles; return those that did not exist."""
     new_profiles: list[ProfileRef] = []
     for external_ids in batches([customer.external_id for customer in customers if customer.is_light], BATCH_ITEMS):
         async with database.transaction() as tx:
@@ -158,7 +160,8 @@ async def load_tickets(
     *,
     progress: Progress,
 ) -> None:
-    """Load the tickets in bulk, and delete the light profiles of customers without a ticket."""
+    """Load the tickets in bulk; then delete the new light profiles without a ticket, and publish the others as
+    events."""
     stores, profiles = await _find_ids(database, organization_id, customers)
     loaded = COPY_ROWS
     while loaded == COPY_ROWS:
@@ -168,9 +171,11 @@ async def load_tickets(
         progress("tickets", loaded)
     for batch in batches(light_profiles, BATCH_ITEMS):
         async with database.transaction() as tx:
-            unused = set(await queries.find_profiles_without_sales(tx, organization_id, [it.id for it in batch]))
+            ids = [profile.id for profile in batch]
+            unused = set(await queries.find_profiles_without_sales(tx, organization_id, ids))
             await remove_light_profiles(tx, organization_id, unused)
-            await publish_light_profiles(tx, organization_id, [it for it in batch if it.id not in unused])
+            used = [profile for profile in batch if profile.id not in unused]
+            await publish_light_profiles(tx, organization_id, used)
 
 
 async def record_tickets(
@@ -199,8 +204,8 @@ async def _find_ids(
     for batch in batches(customers, BATCH_ITEMS):
         async with database.transaction() as tx:
             references = [ByExternalId(customer.external_id) for customer in batch]
-            found = await find_profiles(tx, organization_id, references)
-        profiles.update({key: profile.id for key, profile in found.items()})
+            batch_profiles = await find_profiles(tx, organization_id, references)
+        profiles.update({reference: profile.id for reference, profile in batch_profiles.items()})
     return stores, profiles
 
 

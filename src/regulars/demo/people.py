@@ -1,4 +1,4 @@
-"""Invent the customers of the demo: their shops, profiles and consents."""
+"""Invents the customers of the demo: their shops, profiles and consents."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,11 @@ CUSTOMERS_MIN = 40
 CUSTOMERS_MAX = 200_000
 # The share of light profiles: customers of whom only an id is known.
 LIGHT_SHARE = 0.06
+# Shares of the customers with a phone; of those with a consent; of those who withdraw it; of those who renew it.
 PHONE_SHARE = 0.85
 CONSENT_SHARE = 0.6
 WITHDRAWAL_SHARE = 0.12
-RESUBSCRIBE_SHARE = 0.2
+RENEWAL_SHARE = 0.2
 ORIGIN = EventOrigin(request_id="demo")
 PROOF = Proof(
     terms_url="https://shop.example/terms",
@@ -32,11 +33,11 @@ PROOF = Proof(
 )
 SOURCES = ("LOYALTY_PROGRAM", "POINT_OF_SALE", "WEBSITE", "CHECKOUT", "MOBILE_APP", "QR_CODE", "PAPER_FORM")
 # Consents from these sources are given in a store and refer to it.
-IN_STORES = frozenset({"LOYALTY_PROGRAM", "POINT_OF_SALE", "QR_CODE", "PAPER_FORM"})
+STORE_SOURCES = frozenset({"LOYALTY_PROGRAM", "POINT_OF_SALE", "QR_CODE", "PAPER_FORM"})
 SOURCE_WEIGHTS = (30, 30, 12, 12, 8, 5, 3)
 TIERS = ("bronze", "silver", "gold", "platinum")
 TIER_WEIGHTS = (60, 25, 12, 3)
-# Multiples of this prime, modulo a power of ten, give every phone number of a range once.
+# Multiples of this prime, modulo a power of ten, are different for all customers and look random.
 NUMBER_STEP = 7_368_787
 
 
@@ -92,7 +93,7 @@ def make_consents(seed: int, customers: Sequence[DemoCustomer], last_day: date) 
             origin=ORIGIN,
             proof=PROOF,
             profile=ByExternalId(customer.external_id),
-            store=ByExternalId(customer.shop.external_id) if source in IN_STORES else None,
+            store=ByExternalId(customer.shop.external_id) if source in STORE_SOURCES else None,
         )
         history.opt_ins.append(consent)
         if rng.random() > WITHDRAWAL_SHARE:
@@ -107,7 +108,7 @@ def make_consents(seed: int, customers: Sequence[DemoCustomer], last_day: date) 
                 source="customer service",
             )
         )
-        if rng.random() < RESUBSCRIBE_SHARE:
+        if rng.random() < RENEWAL_SHARE:
             history.renewals.append(
                 Consent(
                     phone_number=customer.phone_number,

@@ -4,4 +4,4 @@ from typing import Final
 
 from regulars.work.personal import PersonalData
 
-PERSONAL_DATA: Final = PersonalData(not_personal={"demo_runs": "how far a demo has come"})
+PERSONAL_DATA: Final = PersonalData(not_personal={"demo_runs": "progress of loading a demo"})

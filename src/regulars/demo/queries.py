@@ -1,4 +1,4 @@
-"""SQL of the demo, on tables of other modules."""
+"""The SQL of the demo on tables of other modules."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -33,6 +33,7 @@ async def find_recent_sales(tx: Tx, organization_id: UUID, *, since: datetime, l
 
 
 async def has_due_runs_or_texts(tx: Tx, organization_id: UUID) -> bool:
+    """Whether a journey run or a text is due, or a text is being sent."""
     rows = await tx.fetch(
         "SELECT EXISTS (SELECT FROM journey_runs WHERE organization_id = %(organization_id)s AND due_at <= %(now)s)"
         " OR EXISTS (SELECT FROM texts WHERE organization_id = %(organization_id)s AND due_at <= %(now)s)"
@@ -74,7 +75,8 @@ async def find_open_recipients(tx: Tx, organization_id: UUID) -> list[tuple[UUID
 
 
 async def find_texted_and_held_out(tx: Tx, organization_id: UUID, campaign_id: UUID) -> dict[bool, list[UUID]]:
-    """The recipients of a campaign: under True those who get its text, under False those held out."""
+    """The recipients of a campaign: under True those who get its text, under False those held out. Arm 0 is held out,
+    and arms from 1 are variants of the text; customers in no arm have -1."""
     rows = await tx.fetch(
         "SELECT profile_id, arm > 0 FROM campaign_recipients"
         " WHERE organization_id = %s AND campaign_id = %s AND arm >= 0 ORDER BY profile_id",
@@ -84,7 +86,7 @@ async def find_texted_and_held_out(tx: Tx, organization_id: UUID, campaign_id: U
 
 
 async def find_recipients_with_text(tx: Tx, organization_id: UUID, *, since: datetime, limit: int) -> list[UUID]:
-    """Customers who got the text of a campaign since then."""
+    """Customers who became recipients of a campaign after `since`, and got its text."""
     rows = await tx.fetch(
         "SELECT DISTINCT profile_id FROM campaign_recipients"
         " WHERE organization_id = %s AND outcome IN ('sent', 'delivered') AND created_at > %s"

@@ -1,5 +1,5 @@
-"""Demos that users request on a page: the worker loads the sample data and stores its progress in `demo_runs`, which
-the page shows."""
+"""Demos that users request on a page: the worker loads the sample data and stores the progress in `demo_runs`, which
+the page shows. A run is one such request."""
 
 import asyncio
 from collections import Counter
@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent.figures import request_recount
-from regulars.demo.fill import fill
+from regulars.demo.fill import fill_with_demo
 from regulars.demo.load import DemoPlan
 from regulars.demo.people import count_customers
 from regulars.kit.db import Database, Tx
@@ -73,6 +73,7 @@ async def finish_run(tx: Tx, organization_id: UUID, progress: Mapping[str, int])
 
 
 async def _fail_run(tx: Tx, organization_id: UUID, *, due_at: datetime | None) -> None:
+    """Schedule the next attempt; None marks the run as failed."""
     await tx.execute(
         "UPDATE demo_runs SET due_at = %s::timestamptz,"
         " failed_at = CASE WHEN %s::timestamptz IS NULL THEN %s::timestamptz END WHERE organization_id = %s",
@@ -90,7 +91,7 @@ async def insert_run_if_new(tx: Tx, organization_id: UUID, *, tickets: int) -> b
 
 
 async def request_demo(tx: Tx, organization_id: UUID, *, tickets: int = TICKETS) -> bool:
-    """Request a demo; returns False if the organization has one already."""
+    """Request a demo; return False if the organization has one already."""
     is_new = await insert_run_if_new(tx, organization_id, tickets=tickets)
     if is_new:
         tx.queues_to_wake.add((QUEUE, organization_id))
@@ -98,6 +99,8 @@ async def request_demo(tx: Tx, organization_id: UUID, *, tickets: int = TICKETS)
 
 
 class DemoQueue(Queue):
+    """Loads one demo per pass; a failed run is retried after 10 and 60 seconds."""
+
     name = QUEUE
     due = Due(table="demo_runs")
     schedule = Schedule(waits_s=(10, 60))
@@ -118,7 +121,7 @@ class DemoQueue(Queue):
             seed=SEED, sales=run.tickets, customers=count_customers(run.tickets), last_day=datetime.now(UTC).date()
         )
         try:
-            await fill(
+            await fill_with_demo(
                 database,
                 organization_id,
                 plan,

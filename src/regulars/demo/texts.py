@@ -55,7 +55,7 @@ REPLIES: Final = {
         "Great, see you soon",
     ),
 }
-_THANKS: Final = {
+_BIG_TICKET_TEXTS: Final = {
     "fr": 'Merci {{ profile.first_name | default("à vous") }} pour votre visite à {{ store.name }}.'
     " Un conseil d'entretien ? Répondez à ce message.",
     "de": 'Danke {{ profile.first_name | default("Ihnen") }} für Ihren Besuch bei {{ store.name }}.'
@@ -160,7 +160,7 @@ BIG_TICKET: Final = Definition(
         Branch(
             condition=Consent(state="may_be_texted"),
             then=(
-                _branch_by_language(_THANKS),
+                _branch_by_language(_BIG_TICKET_TEXTS),
                 WaitForPurchase(days=45, then=(SetAttribute(key="came_back", value="true"),), otherwise=(Exit(),)),
             ),
             otherwise=(SetAttribute(key="ask_consent_at_till", value="true"),),

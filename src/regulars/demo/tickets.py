@@ -1,7 +1,7 @@
-"""Invent the tickets of two years in the order of time, distributed over the year, the week and the day.
+"""Invents the tickets of two years in the order of time, distributed over the year, the week and the day.
 
-The pages under *Analyse* get something to show: the chain grows and opens a shop, articles have seasons, new customers
-come and some come back, and an article is recalled.
+They give the pages under *Analyse* something to show: the chain grows and opens a shop, articles have seasons, new
+customers come and some come back, and an article is recalled. Days are numbered from the first day of the demo.
 """
 
 import random
@@ -54,14 +54,15 @@ def tickets_per_day(days: Sequence[date], total: int) -> list[int]:
     return [end - start for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def day_weight(day: date, progress: float) -> float:
-    return MONTH_WEIGHTS[day.month - 1] * WEEKDAY_WEIGHTS[day.weekday()] * (1 + GROWTH * progress)
+def day_weight(day: date, elapsed_share: float) -> float:
+    """How many tickets the day has, relative to other days; `elapsed_share` is the share of the two years before it."""
+    return MONTH_WEIGHTS[day.month - 1] * WEEKDAY_WEIGHTS[day.weekday()] * (1 + GROWTH * elapsed_share)
 
 
 ANONYMOUS_SHARE = 0.3
 RETURN_SHARE = 0.05
 RETURN_WITHIN_DAYS = 28
-# The number of lines of a ticket: one to four.
+# The number of lines of a ticket: one to four. These weights and those below are cumulative.
 LINE_COUNTS = (1, 2, 3, 4)
 LINE_COUNT_WEIGHTS = (45, 80, 95, 100)
 # Outside the sale months few articles are discounted; during them, most are.
@@ -85,6 +86,8 @@ SUNDAY = 6
 
 
 class ReturnedLine(NamedTuple):
+    """A line of a purchase that the customer returns later, at the same till."""
+
     till: "Till"
     customer: ByExternalId
     line: ArticleLine
@@ -103,19 +106,20 @@ class Till:
         self.lines = _articles_of(shop.country)
         self.next_number = 1
 
-    def external_id(self) -> str:
+    def next_external_id(self) -> str:
+        """The id of the next ticket."""
         number = self.next_number
         self.next_number = number + 1
         return f"{self.shop.external_id}:{number:07d}"
 
-    def is_open(self, day: int, date_: date) -> bool:
-        return day >= self.shop.opens_after_days and (self.opens_on_sunday or date_.weekday() != SUNDAY)
+    def is_open(self, day_number: int, day: date) -> bool:
+        return day_number >= self.shop.opens_after_days and (self.opens_on_sunday or day.weekday() != SUNDAY)
 
-    def choose_customer(self, day: int, rng: random.Random) -> ByExternalId | None:
+    def choose_customer(self, day_number: int, rng: random.Random) -> ByExternalId | None:
         """A customer of those known by this day; their number grows with the days since the shop opened."""
         opening_day = self.shop.opens_after_days
         first_share = FIRST_DAY_SHARE if opening_day == 0 else 0.0
-        share = first_share + (1 - first_share) * (day + 1 - opening_day) / (DAYS - opening_day)
+        share = first_share + (1 - first_share) * (day_number + 1 - opening_day) / (DAYS - opening_day)
         known_count = int(len(self.customers) * share)
         if known_count == 0:
             return None
@@ -139,54 +143,56 @@ def make_tickets(seed: int, customers: Sequence[DemoCustomer], *, count: int, la
         by_shop[customer.shop.external_id].append(ByExternalId(customer.external_id))
     tills = [Till(shop, by_shop[shop.external_id]) for shop in SHOPS]
     days = days_until(last_day - timedelta(days=1))
-    returns: dict[int, list[ReturnedLine]] = defaultdict(list)
-    for day, planned in enumerate(tickets_per_day(days, count)):
-        due = returns.pop(day, [])[:planned]
-        yield from _make_day(rng, tills, days, day, purchases=planned - len(due), due=due, returns=returns)
+    later_returns: dict[int, list[ReturnedLine]] = defaultdict(list)
+    for day_number, tickets in enumerate(tickets_per_day(days, count)):
+        due_returns = later_returns.pop(day_number, [])[:tickets]
+        yield from _make_day(
+            rng, tills, days, day_number, tickets=tickets, due_returns=due_returns, later_returns=later_returns
+        )
 
 
 def _make_day(
     rng: random.Random,
     tills: Sequence[Till],
     days: Sequence[date],
-    day: int,
+    day_number: int,
     *,
-    purchases: int,
-    due: list[ReturnedLine],
-    returns: dict[int, list[ReturnedLine]],
+    tickets: int,
+    due_returns: list[ReturnedLine],
+    later_returns: dict[int, list[ReturnedLine]],
 ) -> Iterator[Sale]:
-    """The tickets of one day: purchases, and the returns that are due. New returns are added to `returns` under their
-    day. Random values are drawn for all tickets at once, which is several times faster than one by one."""
-    date_ = days[day]
-    open_tills = [till for till in tills if till.is_open(day, date_)]
-    total = purchases + len(due)
+    """The tickets of one day: purchases, and the returns that are due. New returns are added to `later_returns` under
+    the number of their day. Random values are drawn for all tickets at once, which is several times faster."""
+    day = days[day_number]
+    open_tills = [till for till in tills if till.is_open(day_number, day)]
+    purchases = tickets - len(due_returns)
     choose = rng.choices
-    minutes = sorted(choose(OPENING_MINUTES, cum_weights=OPENING_WEIGHTS, k=total))
+    minutes = sorted(choose(OPENING_MINUTES, cum_weights=OPENING_WEIGHTS, k=tickets))
     tills_used = choose(open_tills, cum_weights=list(accumulate(till.shop.weight for till in open_tills)), k=purchases)
     counts = choose(LINE_COUNTS, cum_weights=LINE_COUNT_WEIGHTS, k=purchases)
-    weights = SALE_DISCOUNT_WEIGHTS if is_on_sale(date_) else USUAL_DISCOUNT_WEIGHTS
+    weights = SALE_DISCOUNT_WEIGHTS if is_on_sale(day) else USUAL_DISCOUNT_WEIGHTS
     discounts = choose(range(len(DISCOUNTS_PERCENT)), cum_weights=weights, k=purchases)
-    tickets = list(zip(tills_used, counts, discounts, strict=True))
-    since_recall = day - (DAYS - RECALLED_DAYS_AGO)
-    line_shares = line_weights(date_.month, is_recalled=0 <= since_recall < RECALL_DAYS)
+    planned_purchases = list(zip(tills_used, counts, discounts, strict=True))
+    since_recall = day_number - (DAYS - RECALLED_DAYS_AGO)
+    cumulative_weights = line_weights(day.month, is_recalled=0 <= since_recall < RECALL_DAYS)
     # Returns are spread evenly over the day.
-    returned_at = {position * total // len(due): item for position, item in enumerate(due)} if due else {}
-    midnight = datetime(date_.year, date_.month, date_.day, tzinfo=UTC)
+    returns_by_position = {index * tickets // len(due_returns): line for index, line in enumerate(due_returns)}
+    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
     uniform = rng.random
     for position, minute in enumerate(minutes):
         occurred_at = midnight + timedelta(minutes=minute, milliseconds=int(uniform() * 60_000))
-        returned = returned_at.get(position)
+        returned = returns_by_position.get(position)
         if returned is not None:
             till, customer, line = returned
             yield _make_sale(till, "RETURN", occurred_at=occurred_at, customer=customer, lines=[line], paid_by=CARD)
             continue
-        till, lines_count, discount = tickets.pop()
-        buyer = till.choose_customer(day, rng) if uniform() > ANONYMOUS_SHARE else None
-        lines = choose(till.lines[discount], cum_weights=line_shares, k=lines_count)
+        till, lines_count, discount = planned_purchases.pop()
+        buyer = till.choose_customer(day_number, rng) if uniform() > ANONYMOUS_SHARE else None
+        lines = choose(till.lines[discount], cum_weights=cumulative_weights, k=lines_count)
         if buyer is not None and (return_ := _choose_return(rng, lines, since_recall)) is not None:
             line, days_later = return_
-            return_day = _next_open_day(till, days, day + days_later)
-            returns[return_day].append(ReturnedLine(till, buyer, line))
+            return_day = _next_open_day(till, days, day_number + days_later)
+            later_returns[return_day].append(ReturnedLine(till, buyer, line))
         paid_by = CARD if uniform() < CARD_SHARE else CASH
         yield _make_sale(till, "PURCHASE", occurred_at=occurred_at, customer=buyer, lines=lines, paid_by=paid_by)
 
@@ -194,7 +200,8 @@ def _make_day(
 def _choose_return(
     rng: random.Random, lines: Sequence[ArticleLine], since_recall: int
 ) -> tuple[ArticleLine, int] | None:
-    """The line of the ticket that will be returned, if any, and after how many days."""
+    """The line of the ticket that will be returned, if any, and after how many days. `since_recall` is the number of
+    days since the recall, negative before it."""
     if -RECALL_REACHES_BACK_DAYS <= since_recall < 0 and rng.random() < RECALL_RETURN_SHARE:
         for line in lines:
             if line.name == RECALLED:
@@ -204,8 +211,8 @@ def _choose_return(
     return None
 
 
-def _next_open_day(till: Till, days: Sequence[date], day: int) -> int:
-    return next((later for later in range(day, len(days)) if till.is_open(later, days[later])), len(days))
+def _next_open_day(till: Till, days: Sequence[date], day_number: int) -> int:
+    return next((later for later in range(day_number, len(days)) if till.is_open(later, days[later])), len(days))
 
 
 def _make_sale(
@@ -225,7 +232,7 @@ def _make_sale(
         tax += line.tax_cents
         encoded.append(line.encoded[position])
     return Sale(
-        external_id=till.external_id(),
+        external_id=till.next_external_id(),
         type=kind,
         occurred_at=occurred_at,
         store=till.store,

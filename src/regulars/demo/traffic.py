@@ -27,8 +27,10 @@ from regulars.stores.model import StoreNotFound
 
 KEYS: Final = (("Tills", Permission.INGEST), ("Loyalty app", Permission.FULL))
 REQUESTS_PER_KEY: Final = 20
-REFUSED_EVERY: Final = 6
 REQUEST_EVERY_S: Final = 90
+# One of this many requests is refused.
+REFUSED_EVERY: Final = 6
+# How many texts get a delivery receipt.
 RECEIPTS_MAX: Final = 200
 # Of this many texts, one fails and one has no receipt yet.
 FAILED_EVERY: Final = 12
@@ -82,7 +84,7 @@ async def log_requests(database: Database, organization_id: UUID, seed: int) -> 
     async with database.transaction() as tx:
         if await list_keys(tx.connection, organization_id):
             return
-        keys = [(await create_key(tx.connection, organization_id, name, permission=scope))[0] for name, scope in KEYS]
+        keys = [(await create_key(tx.connection, organization_id, name, permission=right))[0] for name, right in KEYS]
     rng = random.Random(f"{seed}/requests")  # noqa: S311  # sample data, not a secret
     log = RequestLog(database)
     for key in keys:
@@ -122,7 +124,8 @@ def _make_responses(rng: random.Random) -> Iterator[_Response]:
 
 async def record_conflicts(database: Database, organization_id: UUID, sales: Sequence[Sale]) -> None:
     """Record these tickets again with another amount, which the page of conflicting tickets shows."""
-    changed = [msgspec.structs.replace(it, total_amount_cents=it.total_amount_cents + CHANGED_CENTS) for it in sales]
+    replace = msgspec.structs.replace
+    changed = [replace(sale, total_amount_cents=sale.total_amount_cents + CHANGED_CENTS) for sale in sales]
     async with database.transaction() as tx:
         await record_sales(tx, organization_id, changed, tolerance=timedelta(0))
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from regulars.conditions.documents import Unreadable, read_document, schema_of, upgrade
+from regulars.conditions.documents import UnreadableDocument, read_document, schema_of, upgrade
 from regulars.conditions.tree import Condition
 from regulars.journeys.errors import DefinitionRefused
 from regulars.kit.wire import Name
@@ -114,7 +114,7 @@ def read_definition(content: bytes) -> Definition:
     """Raises `DefinitionRefused`, whose message names the faulty field."""
     try:
         return read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
-    except Unreadable as error:
+    except UnreadableDocument as error:
         raise DefinitionRefused(str(error)) from None
 
 

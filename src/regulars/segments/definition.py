@@ -7,14 +7,14 @@ from typing import Any, Final, get_args
 import msgspec
 
 from regulars.conditions.check import Fault
-from regulars.conditions.documents import Unreadable, read_document, schema_of, upgrade
-from regulars.conditions.tree import DEPTH_MAX, Group, OfTicket, depth_of
+from regulars.conditions.documents import UnreadableDocument, read_document, schema_of, upgrade
+from regulars.conditions.tree import DEPTH_MAX, Group, TicketCondition, depth_of
 from regulars.kit.wire import Name
 
 FILE_BYTES_MAX: Final = 1 << 20
 # How many segments may refer to one another in a chain.
 CHAIN_MAX: Final = 10
-# Completes the sentence "A condition is about the ticket, and …".
+# Completes the error message "A condition is about the ticket, and …".
 NO_TICKET: Final = "a segment has none"
 
 
@@ -24,10 +24,10 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 def read_definition(content: bytes) -> Definition:
-    """Read a definition; raise `DefinitionRefused` with the path that cannot be parsed."""
+    """Read a definition; raise `DefinitionRefused` with the path (`place`) of the part that cannot be parsed."""
     try:
         definition = read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
-    except Unreadable as error:
+    except UnreadableDocument as error:
         raise DefinitionRefused([Fault(error.place, error.message)]) from None
     if depth_of(definition.match) > DEPTH_MAX:
         raise DefinitionRefused([Fault("match", f"Groups are nested at most {DEPTH_MAX} deep.")])
@@ -43,7 +43,7 @@ def write_definition(definition: Definition) -> bytes:
 
 
 def schema() -> bytes:
-    return schema_of(Definition, "A segment of Regulars", without=get_args(OfTicket))
+    return schema_of(Definition, "A segment of Regulars", without=get_args(TicketCondition))
 
 
 class SegmentError(Exception):

@@ -11,7 +11,7 @@ from math import erfc, sqrt
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
-from regulars.segments.analysis.protocol import SpendPerHead
+from regulars.segments.analysis.protocol import WeeklySpend
 from regulars.segments.analysis.questions import ArmSums
 
 POWER: Final = 0.80
@@ -40,20 +40,20 @@ class SmallestEffect:
         return None if self.cents is None or self.mean_cents <= 0 else 100 * self.cents / self.mean_cents
 
 
-def standard_error(variance: float, first: int, second: int) -> float:
+def standard_error(variance: float, first_size: int, second_size: int) -> float:
     """The standard error of the difference between the means of two groups of these sizes, from their pooled
     variance."""
-    return sqrt(variance * (1 / first + 1 / second))
+    return sqrt(variance * (1 / first_size + 1 / second_size))
 
 
 def has_enough_buyers(smaller_share: float, buyers: float) -> bool:
-    """Whether the smaller group, which is this share of all customers, should have enough of all `buyers`. Its actual
-    number of buyers is not used, because it depends on the effect that is measured."""
+    """Whether the smaller group, which is this share of all customers, has enough of all `buyers` on average. Its
+    actual number of buyers is not used, because it depends on the effect that is measured."""
     return smaller_share * buyers >= BUYERS_MIN
 
 
 def smallest_effects(
-    spend: Sequence[SpendPerHead], *, customers: int, first: int, second: int
+    spend: Sequence[WeeklySpend], *, customers: int, first: int, second: int
 ) -> tuple[SmallestEffect, ...]:
     """For each currency, the difference that a comparison of groups of the sizes `first` and `second` shows with a
     probability of 80 %. `spend` is the spend of all `customers`, from whom both groups are drawn."""
@@ -76,7 +76,7 @@ def power_of(effect: float, error: float) -> float:
 
 
 class EffectEstimate(NamedTuple):
-    """An estimated number with its variance."""
+    """An estimated number with its variance; `low` and `high` are the ends of its 95 % interval."""
 
     value: float
     variance: float
@@ -121,10 +121,10 @@ class LiftComparison:
 
     @property
     def buyers(self) -> EffectEstimate:
-        """The difference between the shares of buyers."""
+        """The difference between the two groups in the share of customers who bought."""
         treated, held_out = self.treated, self.held_out
-        share = (treated.buyers + held_out.buyers) / (treated.people + held_out.people)
-        error = standard_error(share * (1 - share), treated.people, held_out.people)
+        pooled_share = (treated.buyers + held_out.buyers) / (treated.people + held_out.people)
+        error = standard_error(pooled_share * (1 - pooled_share), treated.people, held_out.people)
         return EffectEstimate(treated.buyers / treated.people - held_out.buyers / held_out.people, error**2)
 
     @property
@@ -166,7 +166,7 @@ def sample_ratio_p(treated: int, held_out: int, *, held_out_share: float) -> flo
     return erfc(abs(held_out - people * held_out_share) / error / sqrt(2))
 
 
-class _Centred(NamedTuple):
+class _CentredSums(NamedTuple):
     """Sums of squares and products of the differences from the means."""
 
     spend_squares: float
@@ -174,21 +174,22 @@ class _Centred(NamedTuple):
     products: float
 
 
-def _centre_sums(arm: ArmSums) -> _Centred:
-    people = max(1, arm.people)
-    spend, before = arm.spend_cents / people, arm.before_cents / people
-    return _Centred(
-        arm.spend_squares - spend * arm.spend_cents,
-        arm.before_squares - before * arm.before_cents,
-        arm.products - spend * arm.before_cents,
+def _centre_sums(group: ArmSums) -> _CentredSums:
+    people = max(1, group.people)
+    spend, before = group.spend_cents / people, group.before_cents / people
+    return _CentredSums(
+        group.spend_squares - spend * group.spend_cents,
+        group.before_squares - before * group.before_cents,
+        group.products - spend * group.before_cents,
     )
 
 
 def _variance(treated: ArmSums, held_out: ArmSums, slope: float) -> float:
     """The variance of the difference between the means of the spend, adjusted with this slope."""
     squares = 0.0
-    for arm in (treated, held_out):
-        centred = _centre_sums(arm)
+    for group in (treated, held_out):
+        centred = _centre_sums(group)
         squares += centred.spend_squares - 2 * slope * centred.products + slope**2 * centred.before_squares
+    # Two degrees of freedom are lost to the two means.
     pooled = max(0.0, squares) / max(1, treated.people + held_out.people - 2)
     return standard_error(pooled, treated.people, held_out.people) ** 2

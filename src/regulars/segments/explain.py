@@ -1,4 +1,7 @@
-"""Finds out whether customers are in a segment, and why. It reads the tables, not the columnar copy of customers."""
+"""Finds out whether customers are in a segment, and why, from the tables, not from the columnar copy of customers.
+
+First `resolve` loads the data that the conditions refer to, such as stores and other segments, and finds faults.
+"""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -18,6 +21,7 @@ class MembershipExplanation:
 
     is_in: bool
     customer: Customer
+    # The results of the conditions, nested like the conditions.
     tree: ConditionExplanation
     resolved: ResolvedSegment
 

@@ -1,5 +1,6 @@
-"""The SQL of the columnar copy of customers and sales, from which segments are counted: its state, its runs (stored
-chunks of data) and the number of each customer in it. `saved/queries.py` has the SQL of segments."""
+"""The SQL of the columns, the columnar copy of customers and sales from which segments are counted: their state, their
+runs (stored chunks of data) and the number of each customer in them. Each build of the columns has a number, the epoch.
+`saved/queries.py` has the SQL of segments."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -14,6 +15,7 @@ from regulars.kit.arrays import Uuids
 from regulars.kit.db import Tx
 from regulars.segments.columns.model import Run, State
 
+# The SQL condition that an organization has columns.
 HAS_COLUMNS: Final = (
     "EXISTS (SELECT FROM segment_columns WHERE organization_id = %(organization_id)s AND state <> 'ended')"
 )
@@ -22,9 +24,9 @@ LOCK_TIMEOUT: Final = "10s"
 WORKER_LOCK_TIMEOUT: Final = "2s"
 
 
-async def set_lock_timeout(tx: Tx, wait_max: str = LOCK_TIMEOUT) -> None:
+async def set_lock_timeout(tx: Tx, longest_wait: str = LOCK_TIMEOUT) -> None:
     """Set the timeout for this transaction. A build locks the state during each of its batches."""
-    await tx.set_lock_timeout(wait_max)
+    await tx.set_lock_timeout(longest_wait)
 
 
 _COLUMNS: Final = [column.name for column in fields(State)]
@@ -87,6 +89,7 @@ async def delete_state(tx: Tx, organization_id: UUID) -> None:
 
 
 async def insert_run(tx: Tx, organization_id: UUID, epoch: int, run: Run, *, is_live: bool = True) -> None:
+    """Insert a run; queries ignore a run that is not live."""
     await tx.execute(
         """
         INSERT INTO segment_runs
@@ -161,6 +164,7 @@ async def find_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: S
 
 
 async def insert_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: Sequence[UUID], *, first: int) -> None:
+    """Give these profiles consecutive customer numbers, beginning with `first`."""
     await tx.execute(
         """
         INSERT INTO segment_customers (organization_id, epoch, profile_id, number)
@@ -181,7 +185,8 @@ async def delete_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids:
     )
 
 
-async def insert_fed(tx: Tx, organization_id: UUID, epoch: int, sale_ids: Sequence[UUID]) -> None:
+async def insert_written_sales(tx: Tx, organization_id: UUID, epoch: int, sale_ids: Sequence[UUID]) -> None:
+    """Record the sales that a listener wrote during a build, so that the build skips them."""
     await tx.execute(
         """
         INSERT INTO segment_fed (organization_id, epoch, sale_id)

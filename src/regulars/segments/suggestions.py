@@ -11,11 +11,14 @@ from regulars.kit.db import Tx
 from regulars.segments.definition import Definition
 from regulars.stores.find import list_stores
 
-BIRTHDAYS: Final = ("birthday", "birth_date", "birthdate", "date_of_birth", "dob")
+# The names that a birthday attribute may have.
+BIRTHDAY_KEYS: Final = ("birthday", "birth_date", "birthdate", "date_of_birth", "dob")
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedSegment:
+    """`key` identifies the suggestion in the URL; `text` describes it."""
+
     key: str
     title: str
     text: str
@@ -24,14 +27,15 @@ class SuggestedSegment:
 
 async def find_suggestions(tx: Tx, organization_id: UUID) -> tuple[SuggestedSegment, ...]:
     """Suggest segments, with the organization's first store and its birthday attribute, if it has them."""
-    types = await find_types(tx, organization_id, Catalog.ATTRIBUTES, BIRTHDAYS)
-    dates = [key for key in BIRTHDAYS if key in types and types[key][0] is AttributeType.DATE]
+    types = await find_types(tx, organization_id, Catalog.ATTRIBUTES, BIRTHDAY_KEYS)
+    dates = [key for key in BIRTHDAY_KEYS if key in types and types[key][0] is AttributeType.DATE]
     stores = await list_stores(tx, organization_id, after=None, limit=1)
-    return suggest_segments(birthday=dates[0] if dates else BIRTHDAYS[0], store=stores[0].external_id if stores else "")
+    birthday = dates[0] if dates else BIRTHDAY_KEYS[0]
+    return suggest_segments(birthday=birthday, store=stores[0].external_id if stores else "")
 
 
 def suggest_segments(
-    *, birthday: str = BIRTHDAYS[0], store: str = "", currency: str = "EUR"
+    *, birthday: str = BIRTHDAY_KEYS[0], store: str = "", currency: str = "EUR"
 ) -> tuple[SuggestedSegment, ...]:
     """`birthday` is the key of the organization's birthday attribute, `store` the external id of one of its stores."""
     stores = (store,) if store else ()
@@ -41,7 +45,7 @@ def suggest_segments(
             tree.LastPurchase(when=tree.When(comparison="not_in_last_days", days=60, without_value=False)),
         ),
         _suggest("best", "Best customers of a store", "Spent 500 or more there in a year, net of returns.",
-            tree.Spend(currency=currency, at_least_cents=50_000, window=tree.Window(last_days=365), stores=stores),  # type: ignore[arg-type]  # one of the four
+            tree.Spend(currency=currency, at_least_cents=50_000, window=tree.Window(last_days=365), stores=stores),  # type: ignore[arg-type]  # one of the four currencies
         ),
         _suggest("unasked", "New customers never asked for consent", "Known for at most 30 days, and not asked yet.",
             tree.Created(when=tree.When(comparison="in_last_days", days=30)),

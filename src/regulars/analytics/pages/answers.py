@@ -15,16 +15,16 @@ from regulars.segments.columns.model import BuildProgress
 # After this time a page is rendered without the missing numbers, and the browser requests them again.
 PAGE_WAIT_S: Final = 0.4
 
-T = TypeVar("T")
+Figures = TypeVar("Figures")
 Mapped = TypeVar("Mapped")
 
 
 @dataclass(frozen=True, slots=True)
-class AnalysisResult(Generic[T]):
-    """One of three: the counted `figures`, the progress of the build that must finish first, or the reason why the
-    analysis process cannot answer."""
+class AnalysisResult(Generic[Figures]):
+    """One of three: the `figures` that the process counted, the progress of the count or build that must finish first,
+    or the reason why the process cannot answer."""
 
-    figures: T | None = None
+    figures: Figures | None = None
     progress: BuildProgress | None = None
     unavailable_reason: str | None = None
 
@@ -32,9 +32,9 @@ class AnalysisResult(Generic[T]):
     def is_waiting(self) -> bool:
         return self.figures is None
 
-    def map(self, use: Callable[[T], Mapped]) -> Mapped | None:
-        """Apply `use` to the figures, if there are any."""
-        return None if self.figures is None else use(self.figures)
+    def map(self, convert: Callable[[Figures], Mapped]) -> Mapped | None:
+        """Convert the figures, if there are any."""
+        return None if self.figures is None else convert(self.figures)
 
     @property
     def is_nearly_ready(self) -> bool:
@@ -46,7 +46,7 @@ def to_question_period(period: Period) -> questions.Period:
     return questions.Period(period.first, period.last)
 
 
-async def await_answer(answer: Awaitable[T]) -> AnalysisResult[T]:
+async def await_answer(answer: Awaitable[Figures]) -> AnalysisResult[Figures]:
     try:
         return AnalysisResult(await answer)
     except NotReady as error:

@@ -18,8 +18,10 @@ MONTHS_MAX: Final = 24
 # percentages.
 VISIBLE_SHARES: Final = {"drop-4": 2, "drop-3": 5, "drop-2": 8, "drop-1": 12}
 VISIBLE_AMOUNTS: Final = {"drop-4": 1, "drop-3": 3, "drop-2": 5, "drop-1": 8}
+# The number of background shades of the cells; a larger value has a darker shade.
 SHADES: Final = 6
-# What the cells show: the share of customers who bought in a month, or up to a month, or the net per customer.
+# What the cells show (the URL field `read`): the share of customers who bought in a month, or again up to a month, or
+# the net per customer.
 READINGS: Final = {"month": "In that month", "until": "Up to that month", "net": "Net per customer"}
 CSV_HEADER: Final = (
     "first_month", "customers", "month", "is_over", "bought", "bought_so_far", "currency", "net_so_far_cents",
@@ -27,10 +29,11 @@ CSV_HEADER: Final = (
 
 
 class Cell(NamedTuple):
-    """One month of a cohort; `is_open` says that the month is not over."""
+    """One month of a cohort; `url` creates a segment of the customers who bought in it."""
 
     text: str
     shade: int
+    # Whether the month is not over yet.
     is_open: bool
     url: str
 

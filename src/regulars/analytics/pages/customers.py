@@ -15,7 +15,7 @@ from regulars.analytics.pages.filters import AnalysisView, list_currencies, read
 from regulars.analytics.pages.frame import (
     Definition,
     export_table,
-    list_own_views,
+    list_saved_views,
     name_part,
     render_analysis,
     render_refused,
@@ -46,6 +46,7 @@ from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/customers"
+# The URL fields of this page: customers or their net in the table, and the values of the cohorts.
 FIELDS: Final = ("measure", "read")
 DEFINITIONS: Final = (
     Definition("Customers who bought", "Identified customers with a purchase in the period."),
@@ -79,7 +80,8 @@ class CustomerAnswers(NamedTuple):
 
 
 class BucketRow(NamedTuple):
-    """New and returning customers, or their net, in one day, week or month."""
+    """New and returning customers, or their net, in one day, week or month (bucket); `share` is that of returning
+    customers."""
 
     name: str
     url: str
@@ -90,7 +92,7 @@ class BucketRow(NamedTuple):
 
 
 class IntervalRow(NamedTuple):
-    """How many purchases came so many days after the customer's purchase before."""
+    """The number of purchases that came a range of days after the customer's previous purchase."""
 
     name: str
     purchases: str
@@ -101,6 +103,9 @@ class IntervalRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketTable:
+    """The table and chart of new and returning customers (or, with `is_net`, of their net), and the time between their
+    purchases."""
+
     is_net: bool
     currency: Currency
     currencies: Sequence[Currency]
@@ -121,7 +126,7 @@ class CustomerPages:
             if view.form.is_refused:
                 return await render_refused(tx, visit, view, "Customers")
             query, currency = await _prepare(tx, visit, view)
-            views = await list_own_views(tx, visit, view)
+            saved_views = await list_saved_views(tx, visit, view)
         answers = CustomerAnswers(
             *await asyncio.gather(
                 self._request(visit, query, _customers_question(view)),
@@ -134,7 +139,7 @@ class CustomerPages:
             visit,
             "analytics/customers.html",
             view,
-            views=views,
+            views=saved_views,
             defined=DEFINITIONS,
             answers=answers,
             figures=buckets,
@@ -199,6 +204,7 @@ def _store_ids(view: AnalysisView) -> tuple[UUID, ...] | None:
 
 
 async def _prepare(tx: Tx, visit: Visit, view: AnalysisView) -> tuple[SegmentQuery, Currency]:
+    """Start the build of the columnar data, if there is none, and build the query for the counted customers."""
     await need_columns(tx, visit.organization_id)
     query = await resolve_members(tx, visit.organization_id, view.segment_id)
     return query, (await list_currencies(tx, visit, view))[0]
@@ -210,7 +216,7 @@ async def _read_view(tx: Tx, visit: Visit) -> AnalysisView:
 
 def _unit(view: AnalysisView) -> Unit:
     requested = view.value("by")
-    return requested if requested in view.period.units else view.period.usual_unit
+    return requested if requested in view.period.units else view.period.default_unit
 
 
 def _bucket_table(formats: Format, view: AnalysisView, answer: CustomersAnswer, currency: Currency) -> BucketTable:
@@ -223,19 +229,19 @@ def _bucket_table(formats: Format, view: AnalysisView, answer: CustomersAnswer, 
         new.append(values[0])
         returning.append(values[1])
         formatted = [formats.money_rounded(value, currency) if is_net else formats.number(value) for value in values]
-        is_open = view.today in part and part.last != view.today
         rows.append(
             BucketRow(
                 name_part(formats, part, unit),
                 view.url_of(part, by=None if unit == "day" else "day"),
-                "until today" if part.last == view.today or is_open else "",
+                "until today" if view.today in part else "",
                 formatted[0],
                 formatted[1],
                 formats.aligned_share(values[1], sum(values)) if sum(values) > 0 else NOTHING,
             )
         )
     kinds = ("returning", "new")
-    series = [[max(0.0, value / (100 if is_net else 1)) for value in line] for line in (returning, new)]
+    # The chart shows whole currency units instead of cents.
+    series = [[max(0.0, value / (100 if is_net else 1)) for value in counts] for counts in (returning, new)]
     titles = [
         [f"{row.name}: {row.returning if kind == 'returning' else row.new} {kind}" for row in rows] for kind in kinds
     ]
@@ -294,6 +300,7 @@ def _median(formats: Format, answer: CustomersAnswer) -> str:
 
 
 def _csv_rows(answer: CustomersAnswer) -> Iterator[list[str]]:
+    """The buckets, newest first, and the whole period last."""
     for bucket in (*reversed(answer.buckets), answer.whole):
         counts = map(str, (bucket.new, bucket.returning, bucket.repeated))
         start = [bucket.first.isoformat(), bucket.last.isoformat(), *counts]

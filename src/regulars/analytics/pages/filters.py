@@ -48,7 +48,8 @@ COMPARE_LABELS: Final[dict[Compare, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisView:
-    """The filters of an analysis. `values` has the URL fields that differ from the defaults of the page."""
+    """The filters of an analysis. `values` has the URL fields that differ from the defaults of the page; `form` has the
+    errors of invalid fields."""
 
     # One of sales, customers, products and stores.
     page: str
@@ -59,6 +60,7 @@ class AnalysisView:
     is_like_for_like: bool
     # The names of the chosen stores by id; empty means all stores.
     stores: Mapping[UUID, str]
+    # The names of the chosen stores and of those that the form offers.
     known_stores: Mapping[UUID, str]
     segment: tuple[UUID, str] | None
     offered_segments: Sequence[tuple[str, str]]
@@ -82,8 +84,8 @@ class AnalysisView:
     @property
     def offered_stores(self) -> list[tuple[str, str, bool]]:
         """The stores sorted by name: id, name and whether it is chosen."""
-        rows = sorted(self.known_stores.items(), key=lambda it: it[1].casefold())
-        return [(STORE.encode(it), name, it in self.stores) for it, name in rows]
+        rows = sorted(self.known_stores.items(), key=lambda row: row[1].casefold())
+        return [(STORE.encode(store_id), name, store_id in self.stores) for store_id, name in rows]
 
     @property
     def store_ids(self) -> list[UUID] | None:
@@ -129,12 +131,12 @@ class AnalysisView:
     @property
     def preset_urls(self) -> list[tuple[str, str, bool]]:
         return [
-            (PRESET_LABELS[it], self.url(period=it, from_=None, to=None, by=None), self.period.preset == it)
-            for it in PRESETS
+            (PRESET_LABELS[preset], self.url(period=preset, from_=None, to=None, by=None), self.period.preset == preset)
+            for preset in PRESETS
         ]
 
     def hidden(self, shown: Sequence[str]) -> list[tuple[str, str]]:
-        """The fields of the URL that the form does not show, one for each value."""
+        """The fields of the URL that the form does not show, for hidden inputs: one for each value."""
         hidden = [(name, value) for name, value in self.values.items() if name not in shown]
         return [(name, text) for name, value in hidden for text in ([value] if isinstance(value, str) else value)]
 
@@ -166,7 +168,7 @@ async def read_view(
     if is_like_for_like:
         values["like"] = "1"
     if stores:
-        values["store"] = [STORE.encode(it) for it in stores]
+        values["store"] = [STORE.encode(store_id) for store_id in stores]
     if segment is not None:
         values["segment"] = SEGMENT.encode(segment[0])
     for name in ("currency", "by", "sort", *fields):
@@ -174,9 +176,9 @@ async def read_view(
         if text and len(text) <= VALUE_CHARACTERS_MAX and (name != "currency" or text in CURRENCIES):
             values[name] = text
     for name in lists:
-        texts = [it for it in visit.request.query_params.getlist(name) if it and len(it) <= VALUE_CHARACTERS_MAX]
-        if texts:
-            values[name] = texts[:LIST_VALUES_MAX]
+        texts = visit.request.query_params.getlist(name)
+        if short_texts := [text for text in texts if text and len(text) <= VALUE_CHARACTERS_MAX]:
+            values[name] = short_texts[:LIST_VALUES_MAX]
     return AnalysisView(
         page=path.rpartition("/")[2],
         path=visit.url(path),
@@ -201,14 +203,14 @@ async def _read_stores(tx: Tx, visit: Visit, form: FormState) -> tuple[dict[UUID
     """Read the names of the stores that the user chose, and of all stores that the form offers."""
     listed = await list_stores(tx, visit.organization_id, after=None, limit=STORES_OFFERED_MAX)
     names = {store.id: store.name or store.external_id for store in listed}
-    texts = [it for it in visit.request.query_params.getlist("store") if it][:STORES_OFFERED_MAX]
+    texts = [text for text in visit.request.query_params.getlist("store") if text][:STORES_OFFERED_MAX]
     references = {text: read_reference(STORE, text) for text in texts}
     stores_by_reference = await find_stores(tx, visit.organization_id, set(references.values())) if references else {}
     for text, reference in references.items():
         if reference not in stores_by_reference:
             form.refuse("store", f"No store has the id or code “{text[:80]}”.")
-    chosen = [stores_by_reference[it] for it in references.values() if it in stores_by_reference]
-    stores = {it.id: names.get(it.id, it.external_id) for it in chosen}
+    chosen = [stores_by_reference[each] for each in references.values() if each in stores_by_reference]
+    stores = {store.id: names.get(store.id, store.external_id) for store in chosen}
     return stores, {**names, **stores}
 
 
@@ -237,7 +239,7 @@ async def list_currencies(tx: Tx, visit: Visit, view: AnalysisView) -> list[Curr
     first, last = view.period.first, view.period.last
     sales = await read_sales(tx, visit.organization_id, first=first, last=last, by=By.CURRENCY)
     chosen = view.value("currency")
-    names = [*([chosen] if chosen else []), *(it for it in sales.rows if it != chosen)]
+    names = [*([chosen] if chosen else []), *(name for name in sales.rows if name != chosen)]
     # Names of the type `str`, each with the same name of the type `Currency`.
-    currencies = {name: it for it in get_args(Currency) for name in [it]}
+    currencies = {name: currency for currency in get_args(Currency) for name in [currency]}
     return [currencies[name] for name in names if name in currencies] or ["EUR"]

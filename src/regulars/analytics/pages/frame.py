@@ -39,8 +39,8 @@ def render_analysis(
     is_nearly_ready: bool = False,
     **values: Any,
 ) -> Response:
-    """Render a page. With `is_live`, numbers are missing, so the browser requests the page again, sooner if they are
-    nearly ready."""
+    """Render a page with the definitions of its measures (`defined`). With `is_live`, numbers are missing, so the
+    browser requests the page again, sooner if they are nearly ready."""
     return render(
         visit,
         template,
@@ -59,17 +59,17 @@ def render_analysis(
 
 async def render_refused(tx: Tx, visit: Visit, view: AnalysisView, title: str) -> Response:
     """Render the filters with their errors, and no table."""
-    views = await list_own_views(tx, visit, view)
-    return render_analysis(visit, "analytics/refused.html", view, views=views, defined=(), title=title)
+    saved_views = await list_saved_views(tx, visit, view)
+    return render_analysis(visit, "analytics/refused.html", view, views=saved_views, defined=(), title=title)
 
 
-async def list_own_views(tx: Tx, visit: Visit, view: AnalysisView) -> list[SavedView]:
+async def list_saved_views(tx: Tx, visit: Visit, view: AnalysisView) -> list[SavedView]:
     return await list_views(tx, visit.organization_id, visit.user.id, page=view.page)
 
 
 def segment_url(visit: Visit, match: All | None) -> str:
-    """The URL of the segment builder with these conditions; empty without conditions, or if the user may not edit
-    segments."""
+    """The URL of the page that creates a segment with these conditions; empty without conditions, or if the user may
+    not edit segments."""
     if match is None or not visit.may(Action.EDIT_SEGMENTS):
         return ""
     return visit.url("/segments/new") + "?" + urlencode({"match": msgspec.json.encode(match).decode()})
@@ -89,6 +89,7 @@ def name_part(formats: Format, part: Period, unit: Unit) -> str:
         return formats.weekday(part.first)
     if unit == "month":
         return formats.month(part.first)
+    # NOTHING is a dash, which pages also show instead of a missing value.
     return f"{formats.day(part.first)} {NOTHING} {formats.day(part.last)}"
 
 

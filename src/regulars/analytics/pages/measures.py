@@ -13,7 +13,8 @@ from regulars.web.format import NOTHING, Format
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A column of sales tables. `name` identifies it in the CSV file and in the URL that sorts by it; `drop` is the CSS
-    class that hides it in a narrow table: `drop-1` first, `drop-4` last, "" never."""
+    class that hides it in a narrow table: `drop-1` first, `drop-4` last, "" never. `show` formats the value for a page,
+    `raw` is the value for the CSV file."""
 
     name: str
     label: str
@@ -35,7 +36,7 @@ def _format_rate(rate: Callable[[Sums], float | None]) -> Callable[[Format, Sums
     return show
 
 
-def _format_value(formats: Format, sums: Sums, currency: str) -> str:
+def _format_mean(formats: Format, sums: Sums, currency: str) -> str:
     return NOTHING if sums.ticket_cents is None else formats.money(sums.ticket_cents, currency)
 
 
@@ -67,7 +68,7 @@ MEASURES: Final = (
         lambda formats, sums, _: formats.number(sums.tickets),
         lambda sums: sums.tickets,
     ),
-    Measure("ticket_cents", "Ticket value", "Gross ÷ purchases.", "drop-2", _format_value, attrgetter("ticket_cents")),
+    Measure("ticket_cents", "Ticket value", "Gross ÷ purchases.", "drop-2", _format_mean, attrgetter("ticket_cents")),
     Measure(
         "units_per_ticket",
         "Units per ticket",
@@ -82,8 +83,9 @@ MEASURES: Final = (
 BY_NAME: Final[Mapping[str, Measure]] = {measure.name: measure for measure in MEASURES}
 
 
-class FigureRow(NamedTuple):
-    """A row of a table: its sums in one currency, and its sums in the compared period."""
+class MeasureRow(NamedTuple):
+    """A row of a table: its sums in one currency, and its sums in the compared period. `url` leads to the analysis of
+    the row, `tickets_url` to its tickets."""
 
     # Identifies the row in the CSV file.
     key: str
@@ -95,22 +97,23 @@ class FigureRow(NamedTuple):
     compared: Sums | None
     # Why there is no comparison.
     no_comparison: str = ""
-    # Today's net since the last full hour, which is left out of the comparison.
-    late_net_cents: int = 0
+    # The net of the current hour of today, which is left out of the comparison.
+    current_hour_net_cents: int = 0
     # None if opt-ins are not counted for this row.
     opt_ins_per_100: float | None = None
 
     def change(self, formats: Format) -> str:
         if self.compared is None:
             return ""
-        return formats.delta(self.sums.net_cents - self.late_net_cents, self.compared.net_cents)
+        return formats.delta(self.sums.net_cents - self.current_hour_net_cents, self.compared.net_cents)
 
 
 def choose_currency(requested: str, *totals: PerCurrency) -> tuple[str, list[str]]:
-    """Choose the currency to show; also return all currencies of the period, largest net sales first."""
+    """Choose the currency to show; also return all currencies: those of the period (the first of `totals`), largest net
+    sales first, then those of the compared period only."""
     by_net_sales = [currency for currency, _ in totals[0].by_size()]
-    others = sorted({currency for total in totals for currency in total.sums} - set(by_net_sales))
-    currencies = [*by_net_sales, *others]
+    only_compared = sorted({currency for total in totals for currency in total.sums} - set(by_net_sales))
+    currencies = [*by_net_sales, *only_compared]
     return (requested if requested in currencies else next(iter(currencies), requested or "EUR")), currencies
 
 
@@ -118,11 +121,11 @@ def sums_in(total: PerCurrency | None, currency: str) -> Sums:
     return Sums() if total is None else total.sums.get(currency, Sums())
 
 
-def csv_row(row: FigureRow, currency: str) -> list[str]:
-    values = [measure.raw(row.sums) for measure in MEASURES]
+def csv_row(row: MeasureRow, currency: str) -> list[str]:
+    values = ["" if (value := measure.raw(row.sums)) is None else str(value) for measure in MEASURES]
     compared = "" if row.compared is None else str(row.compared.net_cents)
     opt_ins = "" if row.opt_ins_per_100 is None else str(row.opt_ins_per_100)
-    return [row.key, row.name, currency, *("" if it is None else str(it) for it in values), compared, opt_ins]
+    return [row.key, row.name, currency, *values, compared, opt_ins]
 
 
 CSV_HEADER: Final = ("key", "name", "currency", *BY_NAME, "compared_net_cents", "opt_ins_per_100")

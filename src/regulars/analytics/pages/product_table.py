@@ -1,4 +1,5 @@
-"""Builds the table of products, with its rows, total and groupings, for the page and the CSV file."""
+"""Builds the table of products, with its rows, total and groupings, for the page and the CSV file. A row is a group of
+lines of tickets with the same product, the same value of a product property, or the same store."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ COLUMNS: Final = (
 )
 
 
-class Line(NamedTuple):
+class ProductTableRow(NamedTuple):
     """A row of the table, as text."""
 
     name: str
@@ -59,6 +60,7 @@ class Line(NamedTuple):
     units: str
     tickets: str
     return_rate: str
+    # Whether the return rate is high.
     is_high: bool
     customers: str
     sparkline: str
@@ -68,17 +70,19 @@ class Line(NamedTuple):
     width: int
 
 
-class BasketLine(NamedTuple):
+class BasketTableRow(NamedTuple):
+    """A product that was bought together with those of the page; `share` is its share of their tickets."""
+
     name: str
     url: str
     tickets: str
     share: str
 
 
-class _Scale(NamedTuple):
+class _TableTotals(NamedTuple):
     """The values with which rows are compared: the largest net, and the return rate of all rows."""
 
-    net_cents: int
+    largest_net_cents: int
     return_rate: float | None
     currency: Currency
 
@@ -86,15 +90,15 @@ class _Scale(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductTable:
     key_name: str
-    rows: Sequence[Line]
-    total: Line
+    rows: Sequence[ProductTableRow]
+    total: ProductTableRow
     groups: int
     # Whether the user can request more rows.
-    is_cut: bool
+    has_more_rows: bool
 
 
-class Choice(NamedTuple):
-    """What the user chose: the grouping `by`, and the groups to which the table is filtered."""
+class ProductGrouping(NamedTuple):
+    """What the user chose: the key by which lines are grouped, and the groups to which the table is filtered."""
 
     by: ProductKey
     filters: tuple[ProductGroup, ...]
@@ -105,8 +109,8 @@ def rows_max_of(view: AnalysisView) -> int:
     return PRODUCT_ROWS_MAX if view.value("sort") or view.value("rows") == "all" else ROWS_SHOWN_MAX
 
 
-def read_choice(view: AnalysisView) -> Choice | None:
-    """Read the choice from the URL; None, with an error in the form, if it contains an invalid group."""
+def read_grouping(view: AnalysisView) -> ProductGrouping | None:
+    """Read the grouping from the URL; None, with an error in the form, if it contains an invalid group."""
     try:
         filters = tuple(msgspec.json.decode(text, type=ProductGroup) for text in view.get_list("in"))
         by: ProductKey | None = ProductKey()
@@ -114,12 +118,12 @@ def read_choice(view: AnalysisView) -> Choice | None:
             by = msgspec.json.decode(view.value("group"), type=ProductKey)
     except msgspec.DecodeError:
         filters, by = (), None
-    keys = [it for it in (by, *(group.key for group in filters)) if it is not None]
+    keys = [key for key in (by, *(group.key for group in filters)) if key is not None]
     has_no_name = any(key.kind == "property" and not key.property for key in keys)
     if by is None or has_no_name or any(group.kind == "others" for group in filters):
         view.form.refuse("group", "The group of products in this address cannot be read.")
         return None
-    return Choice(by, filters)
+    return ProductGrouping(by, filters)
 
 
 def _encode(value: ProductKey | ProductGroup) -> str:
@@ -130,20 +134,19 @@ def _key_name(key: ProductKey) -> str:
     return {"product": "Product", "store": "Store"}.get(key.kind, key.property)
 
 
-def list_keys(choice: Choice, properties: Sequence[str]) -> list[tuple[str, str, bool]]:
-    """The possible groupings: name, value in the URL, and whether it is chosen."""
+def list_keys(grouping: ProductGrouping, properties: Sequence[str]) -> list[tuple[str, str, bool]]:
+    """The keys by which lines can be grouped: name, value in the URL, and whether it is chosen."""
     keys = [ProductKey(), *(ProductKey("property", name) for name in properties), ProductKey("store")]
-    filtered = {group.key for group in choice.filters}
-    return [(_key_name(key), _encode(key), key == choice.by) for key in keys if key not in filtered or key == choice.by]
+    filtered = {group.key for group in grouping.filters} - {grouping.by}
+    return [(_key_name(key), _encode(key), key == grouping.by) for key in keys if key not in filtered]
 
 
-def list_trail(view: AnalysisView, choice: Choice) -> list[tuple[str, str]]:
+def list_filters(view: AnalysisView, grouping: ProductGrouping) -> list[tuple[str, str]]:
     """The groups to which the page is filtered, each with the URL without this filter."""
-    texts = [_encode(group) for group in choice.filters]
-    return [
-        (f"{_key_name(group.key)}: {_name_group(view, group, None)}", view.url(in_=[it for it in texts if it != text]))
-        for group, text in zip(choice.filters, texts, strict=True)
-    ]
+    names = [f"{_key_name(group.key)}: {_name_group(view, group, None)}" for group in grouping.filters]
+    texts = [_encode(group) for group in grouping.filters]
+    urls = [view.url(in_=[other for other in texts if other != text]) for text in texts]
+    return list(zip(names, urls, strict=True))
 
 
 def _name_group(view: AnalysisView, group: ProductGroup, name: str | None) -> str:
@@ -167,35 +170,37 @@ def _describe_group(group: ProductGroup, name: str | None) -> str:
     return group.value if group.key.kind == "product" and name else ""
 
 
-def _group_url(view: AnalysisView, choice: Choice, group: ProductGroup) -> str:
+def _group_url(view: AnalysisView, grouping: ProductGrouping, group: ProductGroup) -> str:
     """The URL that shows the products of a group, or one product by store; empty if there are too many filters."""
-    if group.kind == "others" or len(choice.filters) >= LIST_VALUES_MAX:
+    if group.kind == "others" or len(grouping.filters) >= LIST_VALUES_MAX:
         return ""
     next_key = ProductKey("store") if group.key.kind == "product" else ProductKey()
-    if any(it.key == next_key for it in choice.filters) or (next_key == group.key):
+    if any(chosen.key == next_key for chosen in grouping.filters) or (next_key == group.key):
         next_key = ProductKey("store")
-    encoded = [_encode(it) for it in (*choice.filters, group)]
+    encoded = [_encode(chosen) for chosen in (*grouping.filters, group)]
     return view.url(in_=encoded, group=_encode(next_key), sort=None, rows=None)
 
 
-def _format_row(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, scale: _Scale) -> Line:
+def _format_row(
+    formats: Format, view: AnalysisView, grouping: ProductGrouping, row: ProductRow, totals: _TableTotals
+) -> ProductTableRow:
     figures, group = row.figures, row.group
     rate = figures.return_rate
     compared = figures.compared_net_cents
-    return Line(
+    return ProductTableRow(
         _name_group(view, group, row.name),
         _describe_group(group, row.name),
-        _group_url(view, choice, group),
+        _group_url(view, grouping, group),
         formats.number(_units(figures)),
         formats.number(figures.tickets),
         NOTHING if rate is None else formats.aligned_share(rate, 1),
-        has_high_returns(figures, scale.return_rate),
+        has_high_returns(figures, totals.return_rate),
         formats.number(figures.customers),
         sparkline(figures.weekly_net_cents) if any(figures.weekly_net_cents) else "",
         "" if compared is None else formats.delta(figures.net_cents, compared),
-        formats.money_rounded(figures.net_cents, scale.currency),
-        max(0, round(100 * figures.net_cents / scale.net_cents))
-        if scale.net_cents > 0 and group.kind != "others"
+        formats.money_rounded(figures.net_cents, totals.currency),
+        max(0, round(100 * figures.net_cents / totals.largest_net_cents))
+        if totals.largest_net_cents > 0 and group.kind != "others"
         else 0,
     )
 
@@ -210,21 +215,22 @@ def _units(figures: ProductFigures) -> Decimal:
 
 
 def product_table(
-    formats: Format, view: AnalysisView, choice: Choice, currency: Currency, answer: ProductsAnswer
+    formats: Format, view: AnalysisView, grouping: ProductGrouping, currency: Currency, answer: ProductsAnswer
 ) -> ProductTable:
     rows = sort_rows(view, answer.rows)
-    scale = _Scale(
+    totals = _TableTotals(
         max([row.figures.net_cents for row in rows if row.group.kind != "others"], default=0),
         answer.whole.return_rate,
         currency,
     )
-    total = ProductRow(ProductGroup(choice.by, "others"), answer.whole)
+    # Formatted like the row of all other groups, without a link or a bar.
+    total = ProductRow(ProductGroup(grouping.by, "others"), answer.whole)
     return ProductTable(
-        key_name=_key_name(choice.by),
-        rows=[_format_row(formats, view, choice, row, scale) for row in rows],
-        total=_format_row(formats, view, choice, total, scale),
+        key_name=_key_name(grouping.by),
+        rows=[_format_row(formats, view, grouping, row, totals) for row in rows],
+        total=_format_row(formats, view, grouping, total, totals),
         groups=answer.groups,
-        is_cut=any(row.group.kind == "others" for row in rows) and rows_max_of(view) < PRODUCT_ROWS_MAX,
+        has_more_rows=any(row.group.kind == "others" for row in rows) and rows_max_of(view) < PRODUCT_ROWS_MAX,
     )
 
 
@@ -244,11 +250,11 @@ def sort_rows(view: AnalysisView, rows: Sequence[ProductRow]) -> list[ProductRow
     return [*sorted(with_value, key=lambda row: -order(row.figures)), *without_value]
 
 
-def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> list[BasketLine]:
+def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> list[BasketTableRow]:
     return [
-        BasketLine(
+        BasketTableRow(
             row.name or row.product,
-            _group_url(view, Choice(ProductKey(), ()), ProductGroup(ProductKey(), "value", row.product)),
+            _group_url(view, ProductGrouping(ProductKey(), ()), ProductGroup(ProductKey(), "value", row.product)),
             formats.number(row.tickets),
             formats.aligned_share(row.tickets, basket.tickets),
         )

@@ -1,5 +1,5 @@
-"""The page of products: net, units and returns by product, by a property or by store, and the products that customers
-buy together with them."""
+"""The page of products: net, units and returns by product, by a property or by store, and the basket: the products that
+customers buy together with them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from regulars.analytics.pages.filters import AnalysisView, list_currencies, read
 from regulars.analytics.pages.frame import (
     Definition,
     export_table,
-    list_own_views,
+    list_saved_views,
     render_analysis,
     render_refused,
     segment_url,
@@ -22,13 +22,13 @@ from regulars.analytics.pages.frame import (
 from regulars.analytics.pages.product_table import (
     COLUMNS,
     CSV_HEADER,
-    Choice,
+    ProductGrouping,
     basket_rows,
     csv_rows,
+    list_filters,
     list_keys,
-    list_trail,
     product_table,
-    read_choice,
+    read_grouping,
     rows_max_of,
     sort_rows,
 )
@@ -81,41 +81,41 @@ class ProductPages:
     async def show(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             view = await _read_view(tx, visit)
-            choice = read_choice(view)
-            if view.form.is_refused or choice is None:
+            grouping = read_grouping(view)
+            if view.form.is_refused or grouping is None:
                 return await render_refused(tx, visit, view, "Products")
             context = await _load_context(tx, visit, view)
-            views = await list_own_views(tx, visit, view)
-        answer, basket = await self._request_figures(visit, view, choice, context, rows_max=rows_max_of(view))
+            saved_views = await list_saved_views(tx, visit, view)
+        answer, basket = await self._request_figures(visit, view, grouping, context, rows_max=rows_max_of(view))
         figures = answer.figures
         return render_analysis(
             visit,
             "analytics/products.html",
             view,
-            views=views,
+            views=saved_views,
             defined=DEFINITIONS,
             is_live=answer.is_waiting or basket.is_waiting,
             is_nearly_ready=answer.is_nearly_ready,
             answer=answer,
             basket=basket,
             basket_rows=[] if basket.figures is None else basket_rows(visit.format, view, basket.figures),
-            table=None if figures is None else product_table(visit.format, view, choice, context.currency, figures),
+            table=None if figures is None else product_table(visit.format, view, grouping, context.currency, figures),
             columns=COLUMNS,
             currency=context.currency,
             currencies=context.currencies,
-            keys=list_keys(choice, context.properties),
-            trail=list_trail(view, choice),
-            segment_url=_customers_url(visit, view, choice, context),
-            tickets_url=_tickets_url(visit, view, choice, context.currency),
+            keys=list_keys(grouping, context.properties),
+            trail=list_filters(view, grouping),
+            segment_url=_customers_url(visit, view, grouping, context),
+            tickets_url=_tickets_url(visit, view, grouping, context.currency),
         )
 
     async def export(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             view = await _read_view(tx, visit)
-            choice = read_choice(view)
+            grouping = read_grouping(view)
             view.require_readable()
             context = await _load_context(tx, visit, view)
-        grouping = choice or Choice(ProductKey(), ())
+        grouping = grouping or ProductGrouping(ProductKey(), ())
         answer, _ = await self._request_figures(
             visit, view, grouping, context, rows_max=rows_max_of(view), deadline_s=DEADLINE_S
         )
@@ -129,7 +129,7 @@ class ProductPages:
         self,
         visit: Visit,
         view: AnalysisView,
-        choice: Choice,
+        grouping: ProductGrouping,
         context: ProductContext,
         *,
         rows_max: int,
@@ -142,8 +142,8 @@ class ProductPages:
             store_ids=store_ids,
             period=to_question_period(view.period),
             currency=context.currency,
-            by=choice.by,
-            filters=choice.filters,
+            by=grouping.by,
+            filters=grouping.filters,
             comparison=None if comparison is None else to_question_period(comparison.period),
             rows_max=rows_max,
         )
@@ -151,14 +151,13 @@ class ProductPages:
             store_ids=store_ids,
             period=to_question_period(view.period),
             currency=context.currency,
-            filters=choice.filters,
+            filters=grouping.filters,
         )
         request = partial(self._analysis.answer, visit.organization_id, context.query, deadline_s=deadline_s)
         products = await_answer(request(question))
-        if not choice.filters:
+        if not grouping.filters:
             return await products, AnalysisResult(BasketAnswer(as_of=visit.now, rows=(), tickets=0))
-        answers = await asyncio.gather(products, await_answer(request(basket)))
-        return answers[0], answers[1]
+        return await asyncio.gather(products, await_answer(request(basket)))
 
 
 async def _load_context(tx: Tx, visit: Visit, view: AnalysisView) -> ProductContext:
@@ -177,9 +176,9 @@ async def _read_view(tx: Tx, visit: Visit) -> AnalysisView:
     return await read_view(tx, visit, PATH, fields=("group", "rows"), lists=("in",))
 
 
-def _customers_url(visit: Visit, view: AnalysisView, choice: Choice, context: ProductContext) -> str:
+def _customers_url(visit: Visit, view: AnalysisView, grouping: ProductGrouping, context: ProductContext) -> str:
     """The URL that creates a segment of the customers who bought the only product of the page."""
-    product = _only_product(choice)
+    product = _only_product(grouping)
     if product is None:
         return ""
     match = product_conditions(
@@ -193,16 +192,16 @@ def _customers_url(visit: Visit, view: AnalysisView, choice: Choice, context: Pr
     return segment_url(visit, match)
 
 
-def _only_product(choice: Choice) -> str | None:
+def _only_product(grouping: ProductGrouping) -> str | None:
     """The code of the product, if the page is filtered to one product and nothing else."""
-    groups = choice.filters
+    groups = grouping.filters
     is_one_product = len(groups) == 1 and (groups[0].key.kind, groups[0].kind) == ("product", "value")
     return groups[0].value if is_one_product else None
 
 
-def _tickets_url(visit: Visit, view: AnalysisView, choice: Choice, currency: Currency) -> str:
+def _tickets_url(visit: Visit, view: AnalysisView, grouping: ProductGrouping, currency: Currency) -> str:
     """The URL of the list of tickets with the only product of the page; empty if that list cannot filter them."""
-    product = _only_product(choice)
+    product = _only_product(grouping)
     if product is None or view.segment is not None or len(view.stores) > 1:
         return ""
     days = {"from": view.period.first.isoformat(), "to": view.period.last.isoformat()}

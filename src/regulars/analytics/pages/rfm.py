@@ -32,6 +32,8 @@ CSV_HEADER: Final = (
 
 
 class GroupRow(NamedTuple):
+    """A group with its rule, its share of the customers, and its net in each currency."""
+
     name: str
     rule: str
     customers: str
@@ -52,14 +54,14 @@ class GroupTable:
 
 def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTable:
     formats = visit.format
-    currencies = sorted(answer.net_cents, key=lambda it: (-answer.net_cents[it], it))
+    currencies = sorted(answer.net_cents, key=lambda currency: (-answer.net_cents[currency], currency))
     rows = [
         GroupRow(
             _name_group(group, answer.currency),
             _describe_rule(formats, group, answer.currency),
             formats.number(group.customers),
             formats.aligned_share(group.customers, answer.customers),
-            [formats.money_rounded(group.net_cents.get(it, 0), it) for it in currencies],
+            [formats.money_rounded(group.net_cents.get(currency, 0), currency) for currency in currencies],
             _customers_url(visit, view, answer, group) if group.customers else "",
         )
         for group in answer.groups
@@ -71,7 +73,7 @@ def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTab
         currencies=currencies,
         customers=formats.number(answer.customers),
         rows=rows,
-        nets=[formats.money_rounded(answer.net_cents[it], it) for it in currencies],
+        nets=[formats.money_rounded(answer.net_cents[currency], currency) for currency in currencies],
     )
 
 

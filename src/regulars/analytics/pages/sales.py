@@ -6,17 +6,10 @@ from datetime import date
 from typing import Final
 
 from regulars.analytics.holidays import find_holidays
-from regulars.analytics.pages.figure_pages import CurrencyStat, FigurePages, sort_rows, tickets_url, total_row
 from regulars.analytics.pages.filters import AnalysisView
-from regulars.analytics.pages.frame import (
-    name_part,
-    short_name_part,
-)
-from regulars.analytics.pages.measures import (
-    FigureRow,
-    choose_currency,
-    sums_in,
-)
+from regulars.analytics.pages.frame import name_part, short_name_part
+from regulars.analytics.pages.measure_pages import HeadlineStat, MeasurePages, sort_rows, tickets_url, total_row
+from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_in
 from regulars.analytics.pages.sales_source import ComparedSales
 from regulars.analytics.period import Period, Unit, parts_of
 from regulars.analytics.sales_figures import By
@@ -27,6 +20,7 @@ from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/sales"
+# The longest period for which holidays are shown, and the longest for which opt-ins are counted.
 HOLIDAYS_DAYS_MAX: Final = 62
 OPT_IN_DAYS_MAX: Final = 7 * WEEKS
 
@@ -36,18 +30,18 @@ class SalesTable:
     currency: str
     currencies: Sequence[str]
     unit: str
-    rows: Sequence[FigureRow]
-    total: FigureRow
+    rows: Sequence[MeasureRow]
+    total: MeasureRow
     chart: Chart
     has_opt_ins: bool = False
     # Holidays that fell on another day in the compared period.
     moved_holidays: Sequence[str] = ()
 
 
-class SalesPages(FigurePages[SalesTable]):
+class SalesPages(MeasurePages[SalesTable]):
     path, title, template, by = PATH, "Sales", "analytics/sales.html", By.DAY
 
-    async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
+    async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[HeadlineStat]:
         """The numbers above the chart. Opt-ins are shown only for the last 26 weeks, and not by store or segment."""
         stats = await super().stats(visit, view, figures)
         is_counted = view.period.last == view.today and view.period.days <= OPT_IN_DAYS_MAX
@@ -61,7 +55,7 @@ class SalesPages(FigurePages[SalesTable]):
         url = visit.url("/consent")
         return [
             *stats,
-            CurrencyStat("Opt-ins per 100 tickets", "", per_100, f"{visit.format.number(opt_ins)} opt-ins", url),
+            HeadlineStat("Opt-ins per 100 tickets", "", per_100, f"{visit.format.number(opt_ins)} opt-ins", url),
         ]
 
     async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> SalesTable:
@@ -70,7 +64,7 @@ class SalesPages(FigurePages[SalesTable]):
         if requested_unit in {"", "hour"} and view.period.days == 1 and view.segment is None:
             hours = await self.source.load_hours(visit, view, figures.store_ids)
             return _hours_table(visit, view, figures, hours, currency=currency, currencies=currencies)
-        unit = requested_unit if requested_unit in view.period.units else view.period.usual_unit
+        unit = requested_unit if requested_unit in view.period.units else view.period.default_unit
         holidays: dict[date, str] = {}
         if unit == "day" and view.period.days <= HOLIDAYS_DAYS_MAX:
             comparison = view.comparison
@@ -88,7 +82,7 @@ class SalesPages(FigurePages[SalesTable]):
             labels=[short_name_part(visit.format, part, unit) for part in parts],
             is_last_partial=view.period.last == view.today,
             compared=[] if view.comparison is None else [_net(row.compared) for row in rows],
-            marked={n: holidays[part.first] for n, part in enumerate(parts) if part.first in holidays},
+            marked={index: holidays[part.first] for index, part in enumerate(parts) if part.first in holidays},
         )
         return SalesTable(
             currency=currency,
@@ -110,15 +104,18 @@ def _part_row(
     unit: Unit,
     currency: str,
     holidays: Mapping[date, str],
-) -> FigureRow:
+) -> MeasureRow:
+    """The row of a day, week or month."""
     comparison = view.comparison
     compared = None
     if comparison is not None:
-        past = [day for day in map(comparison.past_of, part) if day is not None]
-        compared = sums_in(_add_days(figures.compared, past), currency) if past else None
+        compared_days = [day for day in map(comparison.compared_day_of, part) if day is not None]
+        compared = sums_in(_add_days(figures.compared, compared_days), currency) if compared_days else None
+    # A week or month links to its days; a day, to the default unit.
     linked_unit = None if unit == "day" else "day"
     is_today = part.first == part.last == view.today
-    return FigureRow(
+    hour_sums = sums_in(figures.current_hour.get(view.today), currency)
+    return MeasureRow(
         part.first.isoformat(),
         name_part(visit.format, part, unit),
         view.url_of(part, by=linked_unit, sort=None),
@@ -126,7 +123,7 @@ def _part_row(
         tickets_url(visit, view, part, currency),
         sums_in(_add_days(figures.rows, part), currency),
         compared,
-        late_net_cents=sums_in(figures.late.get(view.today), currency).net_cents if view.today in part else 0,
+        current_hour_net_cents=hour_sums.net_cents if view.today in part else 0,
     )
 
 
@@ -144,7 +141,7 @@ def _hours_table(
     open_hours = [hour for hour, hour_sums in enumerate(sums) if hour_sums.tickets] or [0]
     day, url = view.period.first.isoformat(), tickets_url(visit, view, view.period, currency)
     rows = [
-        FigureRow(f"{day}T{hour:02d}", f"{hour:02d}:00", "", "", url, sums[hour], None)
+        MeasureRow(f"{day}T{hour:02d}", f"{hour:02d}:00", "", "", url, sums[hour], None)
         for hour in range(open_hours[0], open_hours[-1] + 1)
     ]
     chart = bar_chart(
@@ -172,7 +169,7 @@ def _net(sums: Sums | None) -> float | None:
     return None if sums is None else sums.net_cents / 100
 
 
-def _bar_title(formats: Format, row: FigureRow, currency: str) -> str:
+def _bar_title(formats: Format, row: MeasureRow, currency: str) -> str:
     net = formats.money_rounded(row.sums.net_cents, currency)
     if row.compared is None:
         return f"{row.name}: {net}"
@@ -187,6 +184,6 @@ def _moved_holidays(formats: Format, view: AnalysisView, holidays: Mapping[date,
     compared_days = {name: day for day, name in holidays.items() if day in comparison.period}
     sentences = []
     for day, name in holidays.items():
-        if day in view.period and comparison.past_of(day) != compared_days.get(name) and name in compared_days:
+        if day in view.period and comparison.compared_day_of(day) != compared_days.get(name) and name in compared_days:
             sentences.append(f"{name} was on {formats.weekday(compared_days[name])} and is on {formats.weekday(day)}.")
     return [*sentences, "So both days are compared with a usual day."] if sentences else []

@@ -32,14 +32,16 @@ class ComparedSales:
     compared: Mapping[Any, PerCurrency]
     total: PerCurrency
     compared_total: PerCurrency
-    # Sums of today's tickets since the last full hour, by the keys of `rows`; the compared day ends at that hour.
-    late: Mapping[Any, PerCurrency] = field(default_factory=dict)
-    is_until_hour: bool = False
+    # Sums of today's tickets in the current hour, by the keys of `rows`. Changes leave them out, since the compared day
+    # ends at the last full hour.
+    current_hour: Mapping[Any, PerCurrency] = field(default_factory=dict)
+    # Whether the compared period ends at the last full hour, because the period ends today.
+    ends_at_full_hour: bool = False
     # The counted stores: those that the user chose, or those with tickets in both periods; None means all.
     store_ids: Sequence[UUID] | None
     as_of: datetime
     # Set while stored tickets are counted for the first time: those received before this time are counted.
-    filled_until: datetime | None = None
+    backfilled_until: datetime | None = None
     # Set while new tickets wait to be counted: those received before this time are counted.
     counted_until: datetime | None = None
 
@@ -49,17 +51,17 @@ class SalesSource:
         self._analysis = analysis
 
     async def load(
-        self, visit: Visit, view: AnalysisView, by: By, *, waits_longer: bool = False
+        self, visit: Visit, view: AnalysisView, by: By, *, is_export: bool = False
     ) -> AnalysisResult[ComparedSales]:
-        """Load the sales by day or by store. With `waits_longer`, wait for the analysis process up to the deadline of a
-        request."""
+        """Load the sales by day or by store. An export waits for the analysis process up to the deadline of a request,
+        a page only briefly."""
         if view.segment is None:
             async with visit.database.snapshot() as tx:
                 return AnalysisResult(await _read_totals(tx, visit, view, by))
         async with visit.database.transaction() as tx:
             await need_columns(tx, visit.organization_id)
             query = await resolve_members(tx, visit.organization_id, view.segment_id)
-        deadline_s = DEADLINE_S if waits_longer else PAGE_WAIT_S
+        deadline_s = DEADLINE_S if is_export else PAGE_WAIT_S
         return await await_answer(self._request_sales(visit.organization_id, view, query, by, deadline_s))
 
     async def load_hours(self, visit: Visit, view: AnalysisView, store_ids: Sequence[UUID] | None) -> list[PerCurrency]:
@@ -84,12 +86,12 @@ class SalesSource:
 
         comparison, store_ids = view.comparison, view.store_ids
         current = await request(view.period, store_ids)
-        past = None if comparison is None else await request(comparison.period, store_ids)
+        earlier = None if comparison is None else await request(comparison.period, store_ids)
         return ComparedSales(
             rows=_sums_by_key(current),
-            compared={} if past is None else _sums_by_key(past),
+            compared={} if earlier is None else _sums_by_key(earlier),
             total=add_up(current.whole.items()),
-            compared_total=PerCurrency() if past is None else add_up(past.whole.items()),
+            compared_total=PerCurrency() if earlier is None else add_up(earlier.whole.items()),
             store_ids=store_ids,
             as_of=current.as_of,
         )
@@ -108,28 +110,29 @@ async def _read_totals(tx: Tx, visit: Visit, view: AnalysisView, by: By) -> Comp
         store_ids = await find_comparable_stores(tx, organization_id, *days, store_ids=store_ids)
     current = await read_sales(tx, organization_id, first=period.first, last=period.last, by=by, store_ids=store_ids)
     compared: Mapping[Any, PerCurrency] = {}
-    late: Mapping[Any, PerCurrency] = {}
+    current_hour: Mapping[Any, PerCurrency] = {}
     if comparison is not None:
         first, last = comparison.period.first, comparison.period.last
-        past = await read_sales(tx, organization_id, first=first, last=last, by=by, store_ids=store_ids)
-        compared = past.rows
+        compared = (await read_sales(tx, organization_id, first=first, last=last, by=by, store_ids=store_ids)).rows
         if period.last == view.today:
+            # The current hour, which begins at the last full hour.
             hour, by_store = visit.now.astimezone(visit.format.zone).hour, by is By.STORE
-            late, past_late = [
+            current_hour, compared_hours = [
                 await sum_late_hours(tx, organization_id, day, since=hour, by_store=by_store, store_ids=store_ids)
                 for day in (view.today, last)
             ]
-            compared = {key: subtract(row, past_late.get(key, PerCurrency())) for key, row in compared.items()}
+            # Leave out the hours after the last full hour.
+            compared = {key: subtract(row, compared_hours.get(key, PerCurrency())) for key, row in compared.items()}
     progress = current.progress
     return ComparedSales(
         rows=current.rows,
         compared=compared,
-        late=late,
-        is_until_hour=comparison is not None and period.last == view.today,
+        current_hour=current_hour,
+        ends_at_full_hour=comparison is not None and period.last == view.today,
         total=current.total,
         compared_total=add_totals(compared.values()),
         store_ids=store_ids,
         as_of=progress.as_of,
-        filled_until=progress.filled_until,
+        backfilled_until=progress.filled_until,
         counted_until=progress.as_of if progress.is_behind else None,
     )

@@ -5,13 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from regulars.analytics.pages.figure_pages import FigurePages, sort_rows, tickets_url, total_row
 from regulars.analytics.pages.filters import AnalysisView
-from regulars.analytics.pages.measures import (
-    FigureRow,
-    choose_currency,
-    sums_in,
-)
+from regulars.analytics.pages.measure_pages import MeasurePages, sort_rows, tickets_url, total_row
+from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_in
 from regulars.analytics.pages.sales import PATH as SALES_PATH
 from regulars.analytics.pages.sales_source import ComparedSales
 from regulars.analytics.sales_figures import By
@@ -29,12 +25,12 @@ DEFAULT_SORT: Final = "net_cents"
 class StoreTable:
     currency: str
     currencies: Sequence[str]
-    rows: Sequence[FigureRow]
-    total: FigureRow
+    rows: Sequence[MeasureRow]
+    total: MeasureRow
     has_opt_ins: bool
 
 
-class StorePages(FigurePages[StoreTable]):
+class StorePages(MeasurePages[StoreTable]):
     path, title, template, by = PATH, "Stores", "analytics/stores.html", By.STORE
 
     async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> StoreTable:
@@ -78,11 +74,12 @@ def _opt_ins_per_100(consent: ConsentFigures | None, store_id: UUID, total: PerC
 
 def _row(
     visit: Visit, view: AnalysisView, figures: ComparedSales, store_id: UUID, *, name: str, currency: str
-) -> FigureRow:
+) -> MeasureRow:
     store = STORE.encode(store_id)
     compared = None if view.comparison is None else sums_in(figures.compared.get(store_id), currency)
+    # A store without a ticket in the compared period has no comparison.
     is_new = compared is not None and not compared.tickets
-    return FigureRow(
+    return MeasureRow(
         store,
         name,
         view.url(path=visit.url(SALES_PATH), store=[store], sort=None),
@@ -91,5 +88,5 @@ def _row(
         sums_in(figures.rows.get(store_id), currency),
         None if is_new else compared,
         "no ticket then" if is_new else "",
-        sums_in(figures.late.get(store_id), currency).net_cents,
+        sums_in(figures.current_hour.get(store_id), currency).net_cents,
     )

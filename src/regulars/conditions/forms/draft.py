@@ -1,7 +1,7 @@
-"""A condition tree while it is edited: the content of a form, complete or not.
+"""A condition tree while it is edited: the content of a form, complete or not. A node is a condition or a group.
 
-The name of a form field begins with the place of its condition: `r.0.1~key` is the key of the second condition in the
-first group. Without JavaScript, every button sends the whole tree, and the response has the changed tree.
+The name of a form field begins with the place of its node, which is the path as text: `r.0.1~key` is the key of the
+second condition in the first group. A button sends the whole tree, and the response has the changed tree.
 """
 
 import re
@@ -16,8 +16,8 @@ from regulars.conditions.tree import CONDITIONS_MAX, DEPTH_MAX, Path
 ROOT: Final = "r"
 GROUPS: Final = ("all", "any", "none")
 LEAVES: Final = frozenset({*KINDS, *TICKET_KINDS})
-# With every request, the value picked in the field on the left is appended to the list in the field on the right.
-# Fields of product properties have the prefix `p`: `pvalues` are the values of a property, `pkey` is its key.
+# The field in which the user picks a value, with the field of the list to which the server appends the value. Fields of
+# product properties have the prefix `p`: `pvalues` are the values of a property, `pkey` is its key.
 _PICKER_FIELDS: Final = {
     "more_values": "values",
     "more_pvalues": "pvalues",
@@ -89,13 +89,13 @@ def read_tree(form: Mapping[str, list[str]]) -> Node:
     kinds: dict[str, str] = {}
     fields: dict[str, dict[str, list[str]]] = {}
     for name, values in form.items():
-        place, separator, member = name.partition("~")
+        place, separator, field_name = name.partition("~")
         if not separator:
             continue
-        if member == "kind":
+        if field_name == "kind":
             kinds[place] = values[0]
         else:
-            fields.setdefault(place, {})[member] = values
+            fields.setdefault(place, {})[field_name] = values
     # The number is checked first, because sorting, checking and rendering take quadratic time.
     if len(kinds) > NODES_MAX:
         raise TooManyNodes(
@@ -113,9 +113,10 @@ def _read_node(
         return _append_picked(Node(kind, dict(fields.get(place, {}))))
     if kind not in GROUPS or depth > DEPTH_MAX:
         return None
-    places = [it for it in kinds if it.startswith(f"{place}.") and _NUMBER.fullmatch(it, len(place) + 1)]
+    prefix = f"{place}."
+    inner_places = [inner for inner in kinds if inner.startswith(prefix) and _NUMBER.fullmatch(inner, len(prefix))]
     node = Node(kind, dict(fields.get(place, {})))
-    for inner_place in sorted(places, key=lambda it: int(it[len(place) + 1 :])):
+    for inner_place in sorted(inner_places, key=lambda inner: int(inner.removeprefix(prefix))):
         inner_node = _read_node(inner_place, kinds, fields, depth=depth + 1)
         if inner_node is not None:
             node.inner.append(inner_node)
@@ -123,11 +124,11 @@ def _read_node(
 
 
 def _append_picked(node: Node) -> Node:
-    for picked, target in _PICKER_FIELDS.items():
-        values = [value.strip() for value in node.get_list(picked) if value.strip()]
+    for picker, list_field in _PICKER_FIELDS.items():
+        values = [value.strip() for value in node.get_list(picker) if value.strip()]
         if values:
-            node.set(target, *node.get_list(target), *values)
-        node.fields.pop(picked, None)
+            node.set(list_field, *node.get_list(list_field), *values)
+        node.fields.pop(picker, None)
     return node
 
 
@@ -138,14 +139,14 @@ def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
 
 
 def number_nodes(root: Node) -> None:
-    """Give each node a stable number, so that the page recognizes it after its position has changed."""
+    """Give each node without a number a new one, so that the page recognizes a node after its place has changed."""
     used: set[str] = set()
     for _, node in walk(root):
         current = node.get("number")
         if current in used or not _NUMBER.fullmatch(current):
             node.set("number")
         used.add(node.get("number"))
-    free = (text for it in count(1) if (text := str(it)) not in used)
+    free = (text for number in count(1) if (text := str(number)) not in used)
     for _, node in walk(root):
         if not node.get("number"):
             node.set("number", next(free))
@@ -157,25 +158,26 @@ def place_of(path: Path) -> str:
 
 
 def path_of(place: str) -> Path | None:
+    """The path from its text `r.0.1`; None if it is invalid."""
     first, *numbers = place.split(".")
-    is_valid = first == ROOT and all(_NUMBER.fullmatch(it) for it in numbers)
-    return tuple(int(it) for it in numbers) if is_valid else None
+    is_valid = first == ROOT and all(_NUMBER.fullmatch(number) for number in numbers)
+    return tuple(int(number) for number in numbers) if is_valid else None
 
 
-def apply(root: Node, act: str) -> Path | None:
-    """Apply the action of a button: add a condition or a group, remove one, or drop a picked value. Return the path of
-    the node that gets the focus.
+def apply_action(root: Node, act: str) -> Path | None:
+    """Apply the action of a button: add a condition or a group, remove a node, or drop a picked value. Return the path
+    of the node that gets the focus.
 
-    An action is a verb, the place of a node, and for some verbs an argument.
+    `act` is the value of the button: a verb, the place of a node, and for some verbs an argument.
     """
-    verb, _, target = act.partition(" ")
-    place, _, argument = target.partition(" ")
+    verb, _, rest = act.partition(" ")
+    place, _, argument = rest.partition(" ")
     path = path_of(place)
     node = None if path is None else _find(root, path)
     if node is None or path is None:
         return None
     match verb:
-        case "add" if node.is_group and sum(not it.is_group for _, it in walk(root)) < CONDITIONS_MAX:
+        case "add" if node.is_group and sum(not other.is_group for _, other in walk(root)) < CONDITIONS_MAX:
             kind = argument if argument in LEAVES else "attribute"
             defaults = {name: [value] for name, value in _DEFAULTS.get(kind, {}).items()}
             node.inner.append(Node(kind, defaults))
@@ -190,7 +192,7 @@ def apply(root: Node, act: str) -> Path | None:
             return path[:-1]
         case "drop":
             name, _, value = argument.partition(" ")
-            node.set(name, *[it for it in node.get_list(name) if it != value])
+            node.set(name, *[picked for picked in node.get_list(name) if picked != value])
             return path
         case _:
             return None

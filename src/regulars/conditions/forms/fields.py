@@ -1,4 +1,8 @@
-"""Converts a condition to the fields of its form, and the fields to a condition."""
+"""Converts a condition to the fields of its form, and the fields to a condition.
+
+The field `cmp` has the comparison, `was` the key for which the form was rendered, and `without` whether customers
+without a value match. Fields of product properties have the prefix `p`, those of a day the prefix `when_`.
+"""
 
 import re
 from collections.abc import Callable
@@ -23,19 +27,19 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _COUNTED_KINDS: Final = ("bought", "purchase_days", "returned")
 # Types whose values are chosen from a list.
 LISTED_TYPES: Final = frozenset({AttributeType.BOOLEAN, AttributeType.ENUM})
-# The form offers each way of counting purchases as a separate condition.
+# The form offers each way of counting purchases as a separate kind of condition: the kind, with its `count`.
 ARTICLES: Final = "articles"
 PURCHASE_DAYS: Final = "purchase_days"
 _COUNTS: Final = {ARTICLES: "articles", PURCHASE_DAYS: "days"}
 
 
-class Incomplete(Exception):
+class IncompleteCondition(Exception):
     """The form lacks a value, or a value cannot be parsed; the message tells the user what to do."""
 
 
 def fit_fields(node: Node, attributes: Types, properties: Types) -> None:
-    """If the user changed the key, select the first comparison that the type of the new key offers. Fields of product
-    properties have the prefix `p`."""
+    """If the user changed the key, clear the values and select the first comparison that the type of the new key
+    offers."""
     for prefix, types in (("", attributes), ("p", properties)):
         key = node.get(f"{prefix}key")
         if key != node.get(f"{prefix}was"):
@@ -60,10 +64,11 @@ def condition_of(node: Node) -> tree.Condition:
         return msgspec.convert(data, tree.Condition)  # type: ignore[no-any-return]  # a union is not a class
     except msgspec.ValidationError as error:
         place, message = describe_decode_error(str(error))
-        raise Incomplete(f"{place}: {message}" if place else message) from None
+        raise IncompleteCondition(f"{place}: {message}" if place else message) from None
 
 
 def _data_of(node: Node) -> dict[str, Any]:
+    """The condition as JSON data."""
     match node.kind:
         case "attribute":
             return {"type": "attribute", **_read_comparison(node, "", "Choose an attribute.")}
@@ -86,12 +91,12 @@ def _data_of(node: Node) -> dict[str, Any]:
             return {"type": "named", "is": node.get("named", "yes") == "yes"}
         case "country":
             if not node.get_list("countries"):
-                raise Incomplete("Choose a country.")
+                raise IncompleteCondition("Choose a country.")
             return {"type": "country", "any_of": [code.upper() for code in node.get_list("countries")]}
         case "segment" | "received_campaign" as kind:
             noun = kind.removeprefix("received_")
             if not node.get(noun):
-                raise Incomplete(f"Choose a {noun}.")
+                raise IncompleteCondition(f"Choose a {noun}.")
             return {"type": kind, "id": node.get(noun), "is": node.get("is", "yes") == "yes"}
         case kind:
             return _ticket_data(node) if kind in TICKET_KINDS else _sales_data(node)
@@ -104,13 +109,13 @@ def _ticket_data(node: Node) -> dict[str, Any]:
             return {"type": "amount", **_read_limits(node, _read_cents, "_cents")}
         case "product":
             if not (node.get_list("products") or node.get("pkey")):
-                raise Incomplete("Name products, or choose a property.")
+                raise IncompleteCondition("Name products, or choose a property.")
             data: dict[str, Any] = {"type": "product", "any_of": node.get_list("products")}
             return {**data, "property": _read_comparison(node, "p", "")} if node.get("pkey") else data
         case kind:
             chosen = node.get_list("stores" if kind == "store" else "currencies")
             if not chosen:
-                raise Incomplete(f"Choose a {kind}.")
+                raise IncompleteCondition(f"Choose a {kind}.")
             return {"type": kind, "any_of": chosen}
 
 
@@ -148,7 +153,7 @@ def _sales_data(node: Node) -> dict[str, Any]:
 def _read_comparison(node: Node, prefix: str, message_without_key: str) -> dict[str, Any]:
     key, comparison = node.get(f"{prefix}key"), node.get(f"{prefix}cmp")
     if not key:
-        raise Incomplete(message_without_key)
+        raise IncompleteCondition(message_without_key)
     if not comparison:
         # The key is unknown, so the form offered no comparison. With any comparison, the check reports the unknown key.
         comparison = "is_set"
@@ -163,16 +168,16 @@ def _read_value(node: Node, prefix: str, comparison: str) -> dict[str, Any]:
     if comparison in ONE_VALUE:
         value = node.get_exact(f"{prefix}value")
         if not value:
-            raise Incomplete("Fill in the value.")
+            raise IncompleteCondition("Fill in the value.")
         return {"value": value}
     if comparison == "between":
         values = [node.get_exact(f"{prefix}low"), node.get_exact(f"{prefix}high")]
         if not all(values):
-            raise Incomplete("Fill in both values.")
+            raise IncompleteCondition("Fill in both values.")
         return {"values": values}
     if comparison in {"any_of", "none_of"}:
         if not node.get_list(f"{prefix}values"):
-            raise Incomplete("Pick at least one value.")
+            raise IncompleteCondition("Pick at least one value.")
         return {"values": node.get_list(f"{prefix}values")}
     return {"days": _read_days(node, f"{prefix}days")} if comparison in OF_DAYS else {}
 
@@ -204,7 +209,7 @@ def _read_window(node: Node) -> dict[str, Any] | None:
 def _read_days(node: Node, name: str) -> int:
     text = node.get(name)
     if not _WHOLE.fullmatch(text):
-        raise Incomplete("Fill in a whole number of days.")
+        raise IncompleteCondition("Fill in a whole number of days.")
     return int(text)
 
 
@@ -212,28 +217,28 @@ def _read_times(node: Node, name: str) -> int:
     text = node.get(name, "1" if node.get("bound", "at_least") == "at_least" else "")
     if not _WHOLE.fullmatch(text):
         unit = "days" if node.kind == PURCHASE_DAYS else "times"
-        raise Incomplete(f"Fill in how many {unit}, as a whole number.")
+        raise IncompleteCondition(f"Fill in how many {unit}, as a whole number.")
     return int(text)
 
 
 def _read_quantity(node: Node, name: str) -> float:
     text = node.get(name)
     if not _NUMBER.fullmatch(text):
-        raise Incomplete("Fill in how many articles, such as 2 or 0.5.")
+        raise IncompleteCondition("Fill in how many articles, such as 2 or 0.5.")
     return float(text)
 
 
 def _read_cents(node: Node, name: str) -> int:
     text = node.get(name)
     if not _MONEY.fullmatch(text):
-        raise Incomplete("Fill in an amount, such as 200 or 19.90.")
+        raise IncompleteCondition("Fill in an amount, such as 200 or 19.90.")
     return int(Decimal(text) * CENTS_PER_UNIT)
 
 
 def _read_date(node: Node, name: str) -> str:
     text = node.get(name)
     if not _DATE.fullmatch(text):
-        raise Incomplete("Fill in a date, such as 2026-11-15.")
+        raise IncompleteCondition("Fill in a date, such as 2026-11-15.")
     return text
 
 
@@ -248,9 +253,9 @@ def node_of(condition: tree.Condition) -> Node:
     kinds = {count: kind for kind, count in _COUNTS.items()}
     count = condition.count if isinstance(condition, tree.Bought) else ""
     node = Node(kinds.get(count, tree.kind_of(condition)))
-    if isinstance(condition, tree.OfSales):
+    if isinstance(condition, tree.SalesCondition):
         _fill_sales(node, condition)
-    elif isinstance(condition, tree.OfTicket):
+    elif isinstance(condition, tree.TicketCondition):
         _fill_ticket(node, condition)
     else:
         _fill(node, condition)
@@ -258,6 +263,7 @@ def node_of(condition: tree.Condition) -> Node:
 
 
 def _fill(node: Node, condition: tree.Condition) -> None:
+    """Set the fields of a condition on the customer."""
     match condition:
         case tree.OfAttribute():
             _fill_comparison(node, "", condition)
@@ -288,7 +294,7 @@ def _fill(node: Node, condition: tree.Condition) -> None:
             pass
 
 
-def _fill_ticket(node: Node, condition: tree.OfTicket) -> None:
+def _fill_ticket(node: Node, condition: tree.TicketCondition) -> None:
     match condition:
         case tree.OfStore(any_of=stores):
             node.set("stores", *stores)
@@ -302,7 +308,7 @@ def _fill_ticket(node: Node, condition: tree.OfTicket) -> None:
                 _fill_comparison(node, "p", compared)
 
 
-def _fill_sales(node: Node, condition: tree.OfSales) -> None:
+def _fill_sales(node: Node, condition: tree.SalesCondition) -> None:
     node.set("stores", *condition.stores)
     node.set("products", *condition.products)
     if condition.property is not None:
@@ -368,6 +374,7 @@ def _fill_comparison(node: Node, prefix: str, compared: tree.ValueComparison) ->
 
 
 def _fill_exactly(node: Node, name: str, value: str) -> None:
+    """Set a field; a value with outer spaces, which the visible field loses, is also set in a hidden field."""
     node.set(name, value)
     if value != value.strip():
         node.set(f"{SAVED}{name}", value)

@@ -1,4 +1,5 @@
-"""Converts the draft of a condition tree to a definition without its incomplete conditions, and to views for a page."""
+"""Converts the draft of a condition tree, which consists of nodes, to a definition without its incomplete conditions,
+and to views for a page."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from regulars.conditions.check import Fault, Types
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node
-from regulars.conditions.forms.fields import LISTED_TYPES, Incomplete, condition_of, fit_fields
+from regulars.conditions.forms.fields import LISTED_TYPES, IncompleteCondition, condition_of, fit_fields
 from regulars.conditions.labels import COMPARISONS, KINDS, TICKET_KINDS, Names
 from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path, campaigns_of
 from regulars.kit.db import Tx
@@ -39,8 +40,9 @@ async def fit_tree(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Ty
     """Adapt the fields of each condition to the declared type of its key; return the types of attributes and
     properties."""
     nodes = [node for _, node in draft.walk(root)]
-    attributes = await find_types(tx, organization_id, Catalog.ATTRIBUTES, {it.get("key") for it in nodes} - {""})
-    properties = await find_types(tx, organization_id, Catalog.PRODUCTS, {it.get("pkey") for it in nodes} - {""})
+    keys, property_keys = ({node.get(name) for node in nodes} - {""} for name in ("key", "pkey"))
+    attributes = await find_types(tx, organization_id, Catalog.ATTRIBUTES, keys)
+    properties = await find_types(tx, organization_id, Catalog.PRODUCTS, property_keys)
     for node in nodes:
         fit_fields(node, attributes, properties)
     draft.number_nodes(root)
@@ -75,7 +77,7 @@ def _build_group(node: Node, path: Path, definition_path: Path, built: BuiltDefi
             continue
         try:
             condition = condition_of(inner_node)
-        except Incomplete as error:
+        except IncompleteCondition as error:
             built.incomplete[child_path] = str(error)
             continue
         built.paths[(*definition_path, len(inner))] = child_path
@@ -96,13 +98,14 @@ def faults_by_path(built: BuiltDefinition, faults: Sequence[Fault]) -> dict[Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyView:
-    """A key and its declared type; a key without a type is unknown."""
+    """The key of an attribute or product property, with its declared type and the comparisons that the form offers. A
+    key without a type is unknown."""
 
     key: str
     type: str | None
     values: tuple[str, ...]
-    # Whether its values are chosen from a list.
-    is_chosen: bool = False
+    # Whether the user chooses its values from a list.
+    has_list: bool = False
     comparison: str
     comparisons: list[tuple[str, str]]
 
@@ -112,6 +115,7 @@ class NodeView:
     """One condition or group as the page renders it."""
 
     node: Node
+    # The path as text, such as `r.0.1`, with which the names of its form fields begin.
     place: str
     kind: str
     label: str
@@ -135,22 +139,23 @@ class NodeView:
     def is_group(self) -> bool:
         return self.node.is_group
 
-    def name(self, member: str) -> str:
-        return f"{self.place}~{member}"
+    def name(self, field_name: str) -> str:
+        return f"{self.place}~{field_name}"
 
-    def field_id(self, member: str) -> str:
-        return f"{self.id}-{member}"
+    def field_id(self, field_name: str) -> str:
+        return f"{self.id}-{field_name}"
 
-    def get(self, member: str, default: str = "") -> str:
-        return self.node.get(member, default)
+    def get(self, field_name: str, default: str = "") -> str:
+        return self.node.get(field_name, default)
 
-    def get_list(self, member: str) -> list[str]:
-        return self.node.get_list(member)
+    def get_list(self, field_name: str) -> list[str]:
+        return self.node.get_list(field_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeContext:
-    """The data that all conditions of a page share: types, counts, faults and the new node."""
+    """The data for all conditions of a page: types, counts and faults by path, the path of a new node, and the URL of
+    the list of members."""
 
     attributes: Types
     properties: Types
@@ -161,6 +166,7 @@ class TreeContext:
 
 
 def view(node: Node, context: TreeContext, path: Path = ()) -> NodeView:
+    """Convert a node and its inner nodes for the page."""
     count, unreadable = context.counts.get(path, (None, 0))
     place = draft.place_of(path)
     return NodeView(
@@ -194,9 +200,9 @@ def _view_key(node: Node, prefix: str, types: Types) -> KeyView:
         key=key,
         type=declared.value,
         values=("true", "false") if declared is AttributeType.BOOLEAN else tuple(values),
-        is_chosen=declared in LISTED_TYPES,
+        has_list=declared in LISTED_TYPES,
         comparison=comparison,
-        comparisons=[(it, COMPARISONS.get(it, it)) for it in offered],
+        comparisons=[(name, COMPARISONS.get(name, name)) for name in offered],
     )
 
 
@@ -243,7 +249,7 @@ async def find_choices(
 ) -> FormChoices:
     """Find the choices that the form offers. `territories` has the names of countries in the user's language. The
     campaigns are the newest and those to which `match` refers."""
-    campaign_ids = [campaign_id for it in campaigns_of(match) if (campaign_id := CAMPAIGN.decode(it)) is not None]
+    campaign_ids = [decoded for text in campaigns_of(match) if (decoded := CAMPAIGN.decode(text)) is not None]
     campaigns = await find_campaign_names(tx, organization_id, campaign_ids, newest=CHOICES_MAX)
     attributes = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(CHOICES_MAX))
     properties = await list_entries(tx, organization_id, Catalog.PRODUCTS, PageRequest(CHOICES_MAX))
@@ -257,5 +263,5 @@ async def find_choices(
         segments=list(segments),
         journeys=list(journeys),
         campaigns=[(CAMPAIGN.encode(campaign_id), name) for campaign_id, name in campaigns],
-        countries=sorted(countries, key=lambda it: it[1]),
+        countries=sorted(countries, key=lambda country: country[1]),
     )

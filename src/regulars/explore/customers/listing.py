@@ -28,7 +28,7 @@ from regulars.profiles.search import (
 )
 from regulars.sales.purchase_history import LIST_MONTHS, History, read_history
 from regulars.sales.tickets import list_tickets_of_customers
-from regulars.segments.analysis.client import DEADLINE_S, Analysis, follow
+from regulars.segments.analysis.client import DEADLINE_S, Analysis, list_pages
 from regulars.segments.analysis.protocol import (
     AnalysisUnavailable,
     CursorExpired,
@@ -169,7 +169,7 @@ class CustomerList:
         return FilterResult(members)
 
     async def _csv_rows_of_members(self, visit: Visit, query: SegmentQuery, first: Members) -> AsyncIterator[list[str]]:
-        async for members in follow(self._analysis, visit.organization_id, query, first, limit=EXPORT_ROWS):
+        async for members in list_pages(self._analysis, visit.organization_id, query, first, limit=EXPORT_ROWS):
             async with visit.database.reading() as tx:
                 consents = await find_consent_statuses(tx, visit.organization_id, list(members.profile_ids))
                 for hit in await _load_hits(tx, visit, members):

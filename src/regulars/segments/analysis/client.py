@@ -42,8 +42,8 @@ from regulars.segments.analysis.questions import AnswerType, Question, QuestionO
 
 DEADLINE_S: Final = 8.0
 # Longer, because the first piece of an audience may have to wait until the columnar data is loaded.
-FREEZE_DEADLINE_S: Final = 30.0
-# Added to the deadline, for the transport of the request and of the response.
+STREAM_DEADLINE_S: Final = 30.0
+# Added to the deadline, for the transport of the request and of the response; also the timeout of `is_listening`.
 _TRANSPORT_S: Final = 1.0
 _START_TIMEOUT_S: Final = 30.0
 _EXIT_TIMEOUT_S: Final = 10.0
@@ -63,9 +63,10 @@ class Analysis:
     def __init__(self, settings: Settings, *, path: FilePath | None = None) -> None:
         self._path = path or socket_path(settings)
 
-    async def figures(
+    async def count_segment(
         self, organization_id: UUID, query: SegmentQuery, *, deadline_s: float = DEADLINE_S
     ) -> SegmentCounts:
+        """Count the members, and for each condition the customers for whom it is true."""
         response = await self._send(organization_id, query, "figures", deadline_s=deadline_s)
         if response.figures is None:
             raise AnalysisUnavailable("The analysis process gave no figures.")
@@ -82,7 +83,8 @@ class Analysis:
         currency: Currency = "EUR",
         deadline_s: float = DEADLINE_S,
     ) -> Members:
-        """A page of members, by number or sorted; `next` of one page is `after` of the following page."""
+        """List a page of members, largest first by `order`, or in a fixed order without it; `next` of one page is
+        `after` of the following page."""
         response = await self._send(
             organization_id,
             query,
@@ -118,7 +120,8 @@ class Analysis:
         limit: int = 50,
         deadline_s: float = DEADLINE_S,
     ) -> Members:
-        """A page of customers with a value that the condition at this path cannot parse; they need not be members."""
+        """List a page of customers with a value that the condition at this path cannot parse; they need not be
+        members."""
         response = await self._send(
             organization_id, query, "unreadable", path=path, after=after, limit=limit, deadline_s=deadline_s
         )
@@ -134,7 +137,7 @@ class Analysis:
         seed: int = 0,
         deadline_s: float = DEADLINE_S,
     ) -> AudienceCounts:
-        """Counts of the audience, with `sample` random customers who may be texted; another seed gives other
+        """Count the audience, and choose `sample` random customers who may be texted; another seed gives other
         customers."""
         response = await self._send(
             organization_id,
@@ -157,7 +160,7 @@ class Analysis:
         *,
         deadline_s: float = DEADLINE_S,
     ) -> AnswerType:
-        """The answer to an analytics question about the members of the query, or about all tickets."""
+        """Request the answer to an analytics question about the members of the query, or about all tickets."""
         request = AnalysisRequest(
             organization_id=organization_id,
             query=query,
@@ -177,10 +180,10 @@ class Analysis:
         *,
         with_spend: bool = False,
         sample: int = 0,
-        deadline_s: float = FREEZE_DEADLINE_S,
+        deadline_s: float = STREAM_DEADLINE_S,
     ) -> AsyncIterator[AudiencePiece]:
-        """Yield all customers of an audience from one snapshot, in pieces; the deadline applies to each piece. The
-        counts in the first piece contain `sample` random customers who may be texted.
+        """Yield the ids of all customers of an audience from one snapshot, in pieces; the deadline applies to each
+        piece. The counts in the first piece contain `sample` random customers who may be texted.
 
         A caller that gets an error must discard all pieces and start again. A caller that needs more than a minute for
         one piece is disconnected.
@@ -188,6 +191,7 @@ class Analysis:
         request = AnalysisRequest(
             organization_id=organization_id,
             query=query,
+            # The protocol's name for a copy of all ids.
             want="freeze",
             with_spend=with_spend,
             limit=sample,
@@ -297,8 +301,8 @@ def _members_of(response: AnalysisResponse) -> Members:
 
 @contextlib.asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[Analysis]:
-    """For commands: a client of the analysis process of `regulars serve` or, if that does not run, of a process that is
-    started for this context."""
+    """For commands: a client of the analysis process of `regulars serve` or, if that does not run, of a process that
+    runs only during this context. It ends when the lifeline, a pipe from this process, is closed."""
     served = Analysis(settings)
     if await served.is_listening():
         yield served
@@ -343,12 +347,12 @@ async def _wait_for_exit(child: asyncio.subprocess.Process) -> None:
         await child.wait()
 
 
-# How long a failing page is requested again: `regulars serve` restarts the analysis process within seconds.
+# How long the request of a failing page is repeated: `regulars serve` restarts the analysis process within seconds.
 PAGE_RETRIES_S: Final = 30.0
 PAGE_RETRY_INTERVAL_S: Final = 0.2
 
 
-async def follow(
+async def list_pages(
     analysis: Analysis,
     organization_id: UUID,
     query: SegmentQuery,
@@ -358,7 +362,7 @@ async def follow(
     deadline_s: float = DEADLINE_S,
     retries_s: float = PAGE_RETRIES_S,
 ) -> AsyncIterator[Members]:
-    """Yield this page and all following pages; request a failing page again for up to `retries_s` seconds."""
+    """Yield this page of members and all following pages; repeat a failing request for up to `retries_s` seconds."""
     yield page
     until = monotonic() + retries_s
     while page.next is not None:

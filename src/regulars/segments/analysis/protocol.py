@@ -1,6 +1,7 @@
 """Requests to the analysis process, which counts customers and sales, its responses, and the local socket between them.
 
-It does not import numpy or Polars, so that other processes stay small.
+This module does not import numpy or Polars, so that other processes stay small. The analysis process reads columnar
+data, which is a derived copy of customers and sales; each build of it gives the customers new numbers.
 """
 
 import asyncio
@@ -56,8 +57,7 @@ class SegmentCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberCursor(NamedTuple):
-    """The customer number at which a page of members begins. Each build (epoch) of the columnar data renumbers the
-    customers."""
+    """The customer number at which a page of members begins, in one build (epoch) of the columnar data."""
 
     epoch: int
     number: int
@@ -76,8 +76,8 @@ Order = Literal["created", "last_purchase", "spend"]
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of members; `total` counts all pages. In a sorted list, the number of `next` counts the members before the
-    next page."""
+    """A page of members; `total` counts the members of all pages. In a sorted list, `next.number` is the number of
+    members before the next page."""
 
     profile_ids: tuple[UUID, ...]
     total: int = 0
@@ -85,7 +85,7 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
     as_of: datetime
 
 
-class SpendPerHead(msgspec.Struct, frozen=True):
+class WeeklySpend(msgspec.Struct, frozen=True):
     """The net spend of one customer in one week: mean and variance over the 52 weeks before today and all customers,
     those without a sale included. `buyers` is the number of customers who bought in this currency in these weeks,
     `buyers_per_week` the average number in one week."""
@@ -104,7 +104,7 @@ class AudienceCounts(msgspec.Struct, frozen=True, kw_only=True):
     split: ConsentSplit
     # By the country of the customer's own number, the most frequent first; None for customers without a number.
     countries: tuple[tuple[str | None, int], ...]
-    spend: tuple[SpendPerHead, ...]
+    spend: tuple[WeeklySpend, ...]
     as_of: datetime
     # Random customers who may be texted; the request says how many.
     sample: tuple[UUID, ...] = ()
@@ -133,7 +133,7 @@ class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
     attributes: Mapping[str, tuple[AttributeType, tuple[str, ...]]] = {}
     properties: Mapping[str, tuple[AttributeType, tuple[str, ...]]] = {}
     stores: Mapping[str, UUID] = {}
-    # The referenced segments by id; None for an invalid segment, which has no members.
+    # The conditions of the referenced segments, by id; None for an invalid segment, which has no members.
     segments: Mapping[str, Group | None] = {}
     zone: str
     today: date
@@ -141,6 +141,8 @@ class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
     is_faulty: bool = False
 
 
+# What the response contains: `figures` are the counts of a segment, `unreadable` lists customers with a value that
+# cannot be parsed, `audience` has the counts of an audience, and `freeze` the ids of its customers too.
 Want = Literal["figures", "members", "sample", "unreadable", "audience", "freeze", "answer"]
 
 
@@ -164,7 +166,7 @@ class AnalysisRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnalysisResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Contains counts, members, a piece of an audience, the answer to an analytics question, or a fault.
+    """Contains counts, members, a piece of an audience, the answer to an analytics question, or an error (`fault`).
 
     `is_ready` is false while the columnar data is being built, or if there is none.
     `is_renumbered` is true if the cursor of the request belongs to an earlier build.

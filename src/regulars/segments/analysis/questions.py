@@ -38,6 +38,7 @@ class Period(msgspec.Struct, frozen=True):
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="about"):
+    # The time of the snapshot.
     as_of: datetime
 
 
@@ -65,7 +66,7 @@ class SalesRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SalesAnswer(_Answer, frozen=True, kw_only=True, tag="sales"):
-    """The rows that have sales, ordered by day or by store id; their sums add up to `whole`."""
+    """The rows that have sales, ordered by day or by store id; their sums add up to `whole`, the sums of the period."""
 
     rows: tuple[SalesRow, ...]
     whole: SumsByCurrency
@@ -273,8 +274,8 @@ class ProductRow(msgspec.Struct, frozen=True):
 
 
 class ProductsAnswer(_Answer, frozen=True, kw_only=True, tag="products"):
-    """Rows by net, largest first, then `unset`, `no_product` and `others`. Net and units add up to `whole`; tickets and
-    customers do not, since a ticket may be in several groups."""
+    """Rows by net, largest first, then `unset`, `no_product` and `others`. Net and units add up to `whole`, the figures
+    of all lines; tickets and customers do not, since a ticket may be in several groups."""
 
     rows: tuple[ProductRow, ...]
     whole: ProductFigures
@@ -303,8 +304,8 @@ class BasketAnswer(_Answer, frozen=True, kw_only=True, tag="basket"):
 
 
 class ArmPeople(msgspec.Struct, frozen=True):
-    """The distinct customers of one arm, which is one of the two compared groups, 16 bytes for each id. If each
-    customer has a separate window, `first_days` has its first day: days since 1970 in four bytes, little-endian."""
+    """The distinct customers of one arm (one of the two compared groups), 16 bytes for each id. If each customer has a
+    separate window, `first_days` has the first day of each window: days since 1970 in four bytes, little-endian."""
 
     profile_ids: bytes = b""
     first_days: bytes = b""
@@ -329,8 +330,8 @@ class LiftQuestion(QuestionOf["LiftAnswer"], frozen=True, kw_only=True, tag="lif
 
 class ArmSums(msgspec.Struct, frozen=True):
     """Sums over the customers of one group: what they spent in the window, and before it. The spend in the window is
-    its purchases minus the returns matched to them; the spend before it is purchases minus returns. Squares and
-    products are floats, because they need not be exact."""
+    its purchases minus the returns matched to them; the spend before it is purchases minus returns. Sums of squares and
+    of products of spends are floats, because they need not be exact."""
 
     people: int = 0
     # Customers who bought in the window.

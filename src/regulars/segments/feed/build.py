@@ -30,7 +30,7 @@ from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, log_queue
 BATCH_CUSTOMERS: Final = 4_000
 # Listeners have to wait while a batch runs, so a batch of sales takes less than half a second.
 BATCH_SALES: Final = 16_000
-BATCH_LEFTOVERS: Final = 5_000
+BATCH_OLD_ROWS: Final = 5_000
 WAIT_INTERVAL: Final = timedelta(seconds=1)
 
 
@@ -83,9 +83,9 @@ async def run_batch(database: Database, organization_id: UUID, *, rows_max: int 
 async def _delete_old_rows(tx: Tx, organization_id: UUID, state: State) -> None:
     """Delete rows of earlier epochs and, after a build, the list of sales that listeners wrote during it."""
     before = state.epoch + 1 if state.state == "ended" else state.epoch
-    deleted = await queries.delete_leftovers(tx, organization_id, before=before, limit=BATCH_LEFTOVERS)
+    deleted = await queries.delete_old_epochs(tx, organization_id, before=before, limit=BATCH_OLD_ROWS)
     if not deleted and state.state == "ready":
-        deleted = await queries.delete_fed(tx, organization_id, state.epoch, limit=BATCH_LEFTOVERS)
+        deleted = await queries.delete_written_sales(tx, organization_id, state.epoch, limit=BATCH_OLD_ROWS)
     state.is_littered = bool(deleted)
 
 
@@ -101,11 +101,13 @@ async def _run_phase(tx: Tx, organization_id: UUID, state: State, *, rows_max: i
 
 
 async def _wait_for_older_transactions(tx: Tx, organization_id: UUID, state: State) -> None:
-    fence, now = await queries.find_fence(tx)
-    if state.fence is None or state.fenced_at is None or state.fence > fence:
-        # This transaction sees the commit that started the build, so every later transaction sees it too. A stored
-        # fence above the current transaction id comes from another PostgreSQL cluster, through a restored backup.
-        state.fence, state.fenced_at = fence, now
+    """Store the next transaction id (`fence`) and the time, in one batch; in later batches, wait until all older
+    transactions have ended."""
+    next_id, now = await queries.find_next_transaction_id(tx)
+    if state.fence is None or state.fenced_at is None or state.fence > next_id:
+        # This transaction sees the commit that started the build, so every later transaction sees it too. A stored id
+        # above the next id comes from another PostgreSQL cluster, through a restored backup.
+        state.fence, state.fenced_at = next_id, now
         return
     if await queries.has_older_transaction(tx, below=state.fence, before=state.fenced_at):
         state.build_at = tx.now + WAIT_INTERVAL
@@ -115,6 +117,7 @@ async def _wait_for_older_transactions(tx: Tx, organization_id: UUID, state: Sta
 
 
 async def _copy_customers(tx: Tx, organization_id: UUID, state: State, *, limit: int) -> None:
+    """Copy the next batch of profiles; `walked_to` is the last id that was copied."""
     ids = await queries.list_profile_ids(tx, organization_id, after=state.walked_to, limit=limit)
     await write_customers(tx, organization_id, state, ids)
     state.done += len(ids)
@@ -130,11 +133,11 @@ async def _copy_sales(tx: Tx, organization_id: UUID, state: State, *, limit: int
     sales = await sales_queries.list_sales_to_build(tx, organization_id, after=state.walked_to, limit=limit)
     ids = [] if sales is None else split_values(sales.ids, ID_BYTES)
     if sales is not None:
-        # `written` and `waiting` are read after the sales. A fact commits together with its sales, and is deleted in
-        # the transaction that writes them to the columns, which has to wait for the lock on the state that the caller
-        # holds. So each sale is either named by a waiting fact, or was already written, or is written here.
+        # `written` and `waiting` are read after the sales. A fact commits together with its sales. The transaction that
+        # writes the sales to the columns also deletes the fact; it has to wait for the lock on the state, which the
+        # caller holds. So each sale is either named by a waiting fact, or was already written, or is written here.
         first, last = UUID(bytes=ids[0]), UUID(bytes=ids[-1])
-        written = await sales_queries.find_fed_sales(tx, organization_id, state.epoch, first=first, last=last)
+        written = await sales_queries.find_written_sales(tx, organization_id, state.epoch, first=first, last=last)
         waiting = await sales_queries.find_waiting_sales(tx, organization_id, first=first, last=last)
         await write_sales(tx, organization_id, state, sales, without=written | waiting)
     state.done += len(ids)

@@ -3,7 +3,7 @@
 A fact is a recorded event, which has only the ids of the changed rows. A listener locks the state of the organization's
 columns, and then reads these rows. So the order of facts does not matter, and of two concurrent workers the second sees
 the same rows or newer rows. The columns are written in the transaction that deletes the facts, so each fact takes
-effect exactly once.
+effect exactly once. A listener is called only for organizations that have columns (`needed_if`).
 """
 
 from collections.abc import Collection, Sequence
@@ -26,7 +26,7 @@ from regulars.segments.feed.sales_queries import find_sales
 from regulars.work.facts import needed_if
 
 # The columns contain only texts in these states, as sent or as unknown.
-_COUNTED: Final = {"sent": "sent", "delivered": "sent", "unknown": "unknown"}
+_STORED_AS: Final = {"sent": "sent", "delivered": "sent", "unknown": "unknown"}
 
 
 class NewerFormatError(Exception):
@@ -43,7 +43,8 @@ async def on_sales_recorded(tx: Tx, organization_id: UUID, facts: Sequence[Sales
     if sales is not None:
         await write_sales(tx, organization_id, state, sales)
     if state.state == "building":
-        await columns.insert_fed(tx, organization_id, state.epoch, sorted(sale_ids))
+        # The build skips these sales.
+        await columns.insert_written_sales(tx, organization_id, state.epoch, sorted(sale_ids))
     await _save_state(tx, organization_id, state)
 
 
@@ -59,6 +60,7 @@ async def on_subscriptions_changed(tx: Tx, organization_id: UUID, facts: Sequenc
     profile_ids |= await queries.find_once_linked(tx, organization_id, sorted({change.id for change in changes}))
     state = await _lock(tx, organization_id)
     if state is not None:
+        # The analysis process reads the do-not-contact numbers again when this counter changes.
         state.consents += 1
         await write_customers(tx, organization_id, state, profile_ids)
         await _save_state(tx, organization_id, state)
@@ -76,7 +78,7 @@ async def on_messages_changed(tx: Tx, organization_id: UUID, facts: Sequence[Mes
 def _changes_columns(fact: MessagesChanged) -> bool:
     """Whether the fact may change the columns. They contain only whether a text was sent (`queries.find_texts`), so
     most facts, such as a change from sent to delivered, do not matter."""
-    return fact.previous_state is None or _COUNTED.get(fact.previous_state) != _COUNTED.get(fact.state or "")
+    return fact.previous_state is None or _STORED_AS.get(fact.previous_state) != _STORED_AS.get(fact.state or "")
 
 
 async def _refresh_customers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:

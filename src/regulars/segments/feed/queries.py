@@ -1,4 +1,5 @@
-"""The SQL that reads customers for the columns, their columnar copy. LATERAL looks up each id separately.
+"""The SQL that reads customers for the columns, their columnar copy, and that a build of the columns needs. Each build
+has a number, the epoch. LATERAL looks up each id separately.
 
 A profile is looked up with `id >= … ORDER BY id LIMIT 1`, for which only the index on the id can be used. With an
 equality the planner, which has no statistics of the single organization, may choose another index and scan all rows of
@@ -42,8 +43,7 @@ async def list_profile_ids(tx: Tx, organization_id: UUID, *, after: UUID, limit:
 
 async def count_profiles(tx: Tx, organization_id: UUID) -> int:
     [(count,)] = await tx.fetch("SELECT count(*) FROM profiles WHERE organization_id = %s", (organization_id,))
-    number: int = count
-    return number
+    return int(count)
 
 
 async def estimate_sales(tx: Tx, organization_id: UUID) -> int:
@@ -55,8 +55,7 @@ async def estimate_sales(tx: Tx, organization_id: UUID) -> int:
         """,
         (organization_id,),
     )
-    number: int = count
-    return number
+    return int(count)
 
 
 async def find_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ProfileRow]:
@@ -103,7 +102,8 @@ async def find_consents(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> l
 
 
 async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[tuple[UUID, UUID | None, int]]:
-    """When each profile last got a text of each journey, of each campaign, or of another sender.
+    """When each profile last got a text of each journey, of each campaign, or of another sender: profile, sender and
+    Unix time. Replies to STOP and HELP are not counted.
 
     A campaign also counts as received if the outcome of its text is unknown. Such a text gets the time 0, so that
     conditions on the time of texts do not count it.
@@ -151,6 +151,7 @@ async def find_once_linked(tx: Tx, organization_id: UUID, subscription_ids: Sequ
 
 
 async def find_linked_by_hash(tx: Tx, organization_id: UUID, hashes: Sequence[bytes]) -> set[UUID]:
+    """Find the profiles of the subscriptions with these hashes of phone numbers."""
     rows = await tx.fetch(
         """
         SELECT profile_id FROM subscriptions
@@ -161,8 +162,8 @@ async def find_linked_by_hash(tx: Tx, organization_id: UUID, hashes: Sequence[by
     return {row[0] for row in rows}
 
 
-async def find_fence(tx: Tx) -> tuple[int, datetime]:
-    """Read the next transaction id and the current time, by which later calls recognize older transactions."""
+async def find_next_transaction_id(tx: Tx) -> tuple[int, datetime]:
+    """Read the next transaction id and the current time, for `has_older_transaction`."""
     [(transaction_id, now)] = await tx.fetch(
         "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, clock_timestamp()"
     )
@@ -170,7 +171,7 @@ async def find_fence(tx: Tx) -> tuple[int, datetime]:
 
 
 async def has_older_transaction(tx: Tx, *, below: int, before: datetime) -> bool:
-    """Whether a transaction is open that has an older id or start time.
+    """Whether a transaction is open that has a lower id or began earlier.
 
     The id alone is not enough: a transaction gets its id with its first write, after it checked whether facts must be
     recorded.
@@ -187,33 +188,32 @@ async def has_older_transaction(tx: Tx, *, below: int, before: datetime) -> bool
     return bool(is_open)
 
 
-async def delete_leftovers(tx: Tx, organization_id: UUID, *, before: int, limit: int) -> int:
-    """Delete a batch of rows of earlier epochs; return how many."""
-    deleted = 0
-    for statement in (_SWEEP_FED, _SWEEP_BLOBS, _SWEEP_RUNS, _SWEEP_CUSTOMERS):
+async def delete_old_epochs(tx: Tx, organization_id: UUID, *, before: int, limit: int) -> int:
+    """Delete a batch of rows of the epochs before this one; return how many."""
+    for statement in (_DELETE_WRITTEN_SALES, _DELETE_BLOBS, _DELETE_RUNS, _DELETE_CUSTOMERS):
         deleted = await tx.execute(statement, {"organization_id": organization_id, "before": before, "limit": limit})
         if deleted:
             return deleted
-    return deleted
+    return 0
 
 
-_SWEEP_FED = """
+_DELETE_WRITTEN_SALES = """
 DELETE FROM segment_fed WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
     SELECT ctid FROM segment_fed WHERE organization_id = %(organization_id)s AND epoch < %(before)s LIMIT %(limit)s
 ))
 """
-_SWEEP_BLOBS = """
+_DELETE_BLOBS = """
 DELETE FROM segment_blobs WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
     SELECT ctid FROM segment_blobs WHERE organization_id = %(organization_id)s AND epoch < %(before)s
     LIMIT least(%(limit)s, 100)
 ))
 """
-_SWEEP_RUNS = """
+_DELETE_RUNS = """
 DELETE FROM segment_runs WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
     SELECT ctid FROM segment_runs WHERE organization_id = %(organization_id)s AND epoch < %(before)s LIMIT %(limit)s
 ))
 """
-_SWEEP_CUSTOMERS = """
+_DELETE_CUSTOMERS = """
 DELETE FROM segment_customers WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
     SELECT ctid FROM segment_customers WHERE organization_id = %(organization_id)s AND epoch < %(before)s
     LIMIT %(limit)s
@@ -221,7 +221,7 @@ DELETE FROM segment_customers WHERE organization_id = %(organization_id)s AND ct
 """
 
 
-async def delete_fed(tx: Tx, organization_id: UUID, epoch: int, *, limit: int) -> int:
+async def delete_written_sales(tx: Tx, organization_id: UUID, epoch: int, *, limit: int) -> int:
     """Delete a batch of the list of sales that listeners wrote during a build, once the build is complete."""
     return await tx.execute(
         """

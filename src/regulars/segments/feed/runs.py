@@ -1,5 +1,9 @@
 """Writes customers and sales to the columns, their columnar copy, as runs (immutable chunks): for a batch of customers
-one run with their new states, called a patch, and for a batch of sales one or two runs."""
+one run with their new states, called a patch, and for a batch of sales one or two runs.
+
+Each customer has a number, which is the index in the columns; each run has a number too. The state has the next free
+number of both (`next_number`, `next_run`), and the number of the build (`epoch`).
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
@@ -35,7 +39,7 @@ _attributes = msgspec.json.Decoder(dict[str, str])
 async def write_customers(tx: Tx, organization_id: UUID, state: State, profile_ids: Iterable[UUID]) -> dict[UUID, int]:
     """Read the customers from the tables and write their states as a patch; return the numbers of existing customers.
 
-    If a profile was erased, its number is deleted, and the patch marks the number as unused.
+    If a profile was erased, its number is deleted, and the patch marks the number as not alive.
     """
     ids = sorted(set(profile_ids))
     if not ids:
@@ -86,6 +90,7 @@ def _build_state(
     *,
     secret: bytes,
 ) -> CustomerState:
+    # The number in the profile; the consent may be of another number.
     own_number = profile.phone_number if profile.phone_reachable else None
     return CustomerState(
         number,

@@ -1,4 +1,7 @@
-"""Packs sales as columns, for storage. For speed, built-in functions replace Python loops where possible."""
+"""Packs sales as columns of numbers, for storage. For speed, built-in functions replace Python loops where possible.
+
+Stores, currencies and products become codes, which are indexes in a list of their values.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, chain, compress
@@ -26,7 +29,7 @@ RESERVED_NUMBERS: Final = {WITHOUT_PROFILE.bytes: NO_CUSTOMER, WITH_ERASED_PROFI
 _RETURN: Final = "R"
 _MICROSECONDS_PER_S: Final = 1_000_000
 # PostgreSQL counts timestamps from 2000-01-01; this is that day in Unix seconds.
-_2000_S: Final = 946_684_800
+_POSTGRES_EPOCH_S: Final = 946_684_800
 
 
 class _Line(msgspec.Struct, gc=False):
@@ -63,8 +66,8 @@ def pack_runs(
 
 def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], mask: list[bool]) -> SalesPack:
     """Pack the sales for which `mask` is true; `customers` and `lines` belong to these sales only."""
-    at_s = [moment // _MICROSECONDS_PER_S + _2000_S for moment in compress(_integers(sales.occurred_at), mask)]
-    are_returns = [letter == _RETURN for letter in compress(sales.types, mask)]
+    at_s = [time // _MICROSECONDS_PER_S + _POSTGRES_EPOCH_S for time in compress(_integers(sales.occurred_at), mask)]
+    are_returns = [sale_type == _RETURN for sale_type in compress(sales.types, mask)]
     returns = [index for index, is_return in enumerate(are_returns) if is_return]
     stores, currencies = _Codes(), _Codes()
     currency_codes = map(currencies.__getitem__, compress(split_values(sales.currencies.encode(), 3), mask))
@@ -94,6 +97,7 @@ def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], ma
 
 
 def _pack_lines(lines: list[list[_Line]], returns: Sequence[int]) -> LinePack:
+    """Pack the lines of all sales; `returns` has the indexes of the sales that are returns."""
     flat = list(chain.from_iterable(lines))
     products = _Codes({_NO_PRODUCT: 0})
     codes = list(map(products.__getitem__, map(bytes, map(attrgetter("product"), flat))))

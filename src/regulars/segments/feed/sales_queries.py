@@ -15,7 +15,7 @@ from regulars.segments.columns.model import SALES_LISTENER
 # Used instead of a profile id if the sale never had a customer, or if the customer was erased.
 WITHOUT_PROFILE: Final = UUID(int=0)
 WITH_ERASED_PROFILE: Final = UUID(int=(1 << 128) - 1)
-_RESERVED: Final = {"without_profile": WITHOUT_PROFILE, "with_erased_profile": WITH_ERASED_PROFILE}
+_RESERVED_IDS: Final = {"without_profile": WITHOUT_PROFILE, "with_erased_profile": WITH_ERASED_PROFILE}
 
 
 _ROWS: Final = """
@@ -59,6 +59,7 @@ class SaleColumns(NamedTuple):
 
 
 async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> SaleColumns | None:
+    """Find these sales; None if none exists."""
     rows = await tx.fetch(
         _AGGREGATED
         + """
@@ -73,7 +74,7 @@ async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> Sa
         ) AS sale
         WHERE sale.id = it.id
         """,
-        {"organization_id": organization_id, "ids": list(ids), **_RESERVED},
+        {"organization_id": organization_id, "ids": list(ids), **_RESERVED_IDS},
     )
     return _columns_of(rows)
 
@@ -92,7 +93,7 @@ async def list_sales_to_build(tx: Tx, organization_id: UUID, *, after: UUID, lim
             LIMIT %(limit)s
         ) AS sale
         """,
-        {"organization_id": organization_id, "after": after, "limit": limit, **_RESERVED},
+        {"organization_id": organization_id, "after": after, "limit": limit, **_RESERVED_IDS},
     )
     return _columns_of(rows)
 
@@ -103,7 +104,7 @@ def _columns_of(rows: list[tuple[object, ...]]) -> SaleColumns | None:
     return None if row[0] is None else SaleColumns._make(row)
 
 
-async def find_fed_sales(tx: Tx, organization_id: UUID, epoch: int, *, first: UUID, last: UUID) -> set[UUID]:
+async def find_written_sales(tx: Tx, organization_id: UUID, epoch: int, *, first: UUID, last: UUID) -> set[UUID]:
     """Find the sales in a range of ids that listeners wrote to the columns since the build began."""
     rows = await tx.fetch(
         """

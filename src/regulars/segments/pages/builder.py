@@ -41,11 +41,11 @@ from regulars.segments.pages.figures import (
     CountResult,
     TimeBudget,
     build_difference_queries,
-    changes,
     count,
+    find_changes,
     find_difference,
 )
-from regulars.segments.pages.member_rows import MemberRow, find_people
+from regulars.segments.pages.member_rows import MemberRow, load_member_rows
 from regulars.segments.saved import manage
 from regulars.segments.saved.model import Segment, SizeRow
 from regulars.segments.saved.resolve import ResolvedSegment, query_of, resolve
@@ -64,7 +64,7 @@ SEEDS: Final = 1_000
 @dataclass(slots=True, kw_only=True)
 class SegmentEdit:
     """A draft as the form sent it. `base_etag` is the etag of the version that the user began to edit, `new` the path
-    of a new condition, `who` names the customer whose membership is explained, `seed` selects the sample."""
+    of a new condition, `who` names the customer whose membership is explained, `seed` selects the sample of members."""
 
     segment: Segment | None
     base_etag: str = ""
@@ -89,9 +89,9 @@ class _DraftContext:
     offered: FormChoices
     is_changed: bool
     uses: Sequence[Use]
-    why: dict[str, Any] | None
+    explanation: dict[str, Any] | None
     changes: list[ConditionChange]
-    difference: tuple[SegmentQuery, SegmentQuery] | None
+    difference_queries: tuple[SegmentQuery, SegmentQuery] | None
     progress: BuildProgress | None
 
 
@@ -102,7 +102,7 @@ ListChoices = Callable[[Tx, UUID], Awaitable[Choices]]
 class Builder:
     def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses], list_journeys: ListChoices) -> None:
         self._analysis = analysis
-        self._describe = describe
+        self._describe_uses = describe
         self._list_journeys = list_journeys
 
     async def begin(self, visit: Visit) -> Response:
@@ -200,7 +200,7 @@ class Builder:
         return redirect(visit, visit.url(PATH), done=f"{segment.row.name} is deleted.")
 
     async def prepare(self, visit: Visit) -> Response:
-        """Start to build the columnar data before the first segment is saved, so that drafts can be counted."""
+        """Start the build of the columnar data before the first segment is saved, so that drafts can be counted."""
         async with visit.database.transaction() as tx:
             await lifecycle.begin(tx, visit.organization_id)
         return redirect(visit, visit.url(PATH, "new"))
@@ -212,7 +212,7 @@ class Builder:
             root = draft.read_tree(visit.form_lists)
         except draft.TooManyNodes as error:
             raise FormTooLarge(str(error)) from None
-        new = draft.apply(root, visit.form.get("act", ""))
+        new = draft.apply_action(root, visit.form.get("act", ""))
         return SegmentEdit(
             segment=segment,
             base_etag=visit.form.get("was", ""),
@@ -237,7 +237,7 @@ class Builder:
             self._analysis, visit.organization_id, query, progress=context.progress, deadline_s=time_budget.left_s
         )
         is_counted = counted.figures is not None
-        difference_queries = context.difference if is_counted else None
+        difference_queries = context.difference_queries if is_counted else None
         difference = await find_difference(self._analysis, visit.organization_id, difference_queries, time_budget)
         sample = await self._find_sample(visit, query, counted, edit.seed, time_budget)
         tree_context = TreeContext(
@@ -269,7 +269,7 @@ class Builder:
             "seed": edit.seed,
             "next_seed": (edit.seed + 1) % SEEDS,
             "who": edit.who,
-            "why": context.why,
+            "why": context.explanation,
             "base": visit.url(PATH, edit.segment.id) if edit.segment else visit.url(PATH),
             "groups": GROUPS,
             "kinds": context.offered.kinds,
@@ -284,13 +284,13 @@ class Builder:
         attributes, properties = await fit_tree(tx, visit.organization_id, edit.root)
         built = build(edit.root)
         resolved = await resolve(tx, visit.organization_id, built.match)
-        others = await manage.list_segments(tx, visit.organization_id)
+        all_segments = await manage.list_segments(tx, visit.organization_id)
         own_id = None if edit.segment is None else edit.segment.row.id
         offered = await find_choices(
             tx,
             visit.organization_id,
             visit.format.locale.territories,
-            segments=[(SEGMENT.encode(other.id), other.name) for other in others if other.id != own_id],
+            segments=[(SEGMENT.encode(row.id), row.name) for row in all_segments if row.id != own_id],
             journeys=await self._list_journeys(tx, visit.organization_id),
             match=built.match,
         )
@@ -307,9 +307,9 @@ class Builder:
             offered=offered,
             is_changed=is_changed,
             uses=[] if edit.segment is None else await self._list_uses(tx, visit, edit.segment),
-            why=await explain_membership(tx, visit, edit.who, resolved, labels) if edit.who else None,
-            changes=[] if segment is None else changes(_as_form_writes(segment), built.match, labels),
-            difference=None
+            explanation=await explain_membership(tx, visit, edit.who, resolved, labels) if edit.who else None,
+            changes=[] if segment is None else find_changes(_as_form_writes(segment), built.match, labels),
+            difference_queries=None
             if segment is None
             else await build_difference_queries(tx, visit.organization_id, draft=resolved, saved=segment),
             progress=await lifecycle.find_build_progress(tx, visit.organization_id),
@@ -349,10 +349,10 @@ class Builder:
         except (NotReady, AnalysisUnavailable):
             return None
         async with visit.database.reading() as tx:
-            return await find_people(tx, visit, members.profile_ids)
+            return await load_member_rows(tx, visit, members.profile_ids)
 
     async def _list_uses(self, tx: Tx, visit: Visit, segment: Segment) -> Sequence[Use]:
-        uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
+        uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe_uses)
         return uses[segment.row.id]
 
 

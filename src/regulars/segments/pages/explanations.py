@@ -23,11 +23,11 @@ NO_SALE = "nothing"
 
 @dataclass(frozen=True, slots=True)
 class ExplanationLine:
-    """A line of the explanation. `is_good` is true if the line is a reason for being in the segment; `ticket` is the
+    """A line of the explanation. `is_met` is true if the line is a reason for being in the segment; `ticket` is the
     external id of the sale that the line names."""
 
     text: str
-    is_good: bool
+    is_met: bool
     ticket: str | None = None
     inner: tuple["ExplanationLine", ...] = ()
     is_group: bool = False
@@ -40,18 +40,18 @@ class ExplanationWriter:
     labels: Labels
     stores: Mapping[UUID, str]
 
-    def line(self, explanation: customers.ConditionExplanation, *, under_none: bool = False) -> ExplanationLine:
-        is_good = explanation.holds is (not under_none)
+    def line(self, explanation: customers.ConditionExplanation, *, in_none_group: bool = False) -> ExplanationLine:
+        """The line of a condition, or of a group with its inner lines. In a *none* group, false conditions are met."""
+        is_met = explanation.holds is (not in_none_group)
         if explanation.observation is None and explanation.inner:
-            lines = tuple(
-                self.line(it, under_none=isinstance(explanation.condition, tree.Nothing)) for it in explanation.inner
-            )
-            return ExplanationLine(self.labels.sentence(explanation.condition), is_good, None, lines, is_group=True)
+            is_none_group = isinstance(explanation.condition, tree.Nothing)
+            lines = tuple(self.line(inner, in_none_group=is_none_group) for inner in explanation.inner)
+            return ExplanationLine(self.labels.sentence(explanation.condition), is_met, None, lines, is_group=True)
         text, sale = self._describe(explanation)
-        return ExplanationLine(text, is_good, None if sale is None else sale.external_id)
+        return ExplanationLine(text, is_met, None if sale is None else sale.external_id)
 
     def _describe(self, explanation: customers.ConditionExplanation) -> tuple[str, customers.CustomerSale | None]:
-        if isinstance(explanation.condition, tree.OfSales):
+        if isinstance(explanation.condition, tree.SalesCondition):
             return self._describe_sales(explanation, explanation.condition)
         return self._describe_customer(explanation), None
 
@@ -62,7 +62,7 @@ class ExplanationWriter:
                 if value is None:
                     return f"{condition.key} has no value"
                 return f"{condition.key} is “{value}”" + (
-                    "" if observation.is_readable else ", which does not fit its type"
+                    "" if observation.is_parsable else ", which does not fit its type"
                 )
             case customers.ObservedConsent(consent=consent):
                 return self._describe_consent(consent)
@@ -92,9 +92,9 @@ class ExplanationWriter:
         return f"{STATES[consent.state]}{since}{source}{store}"
 
     def _describe_sales(
-        self, explanation: customers.ConditionExplanation, condition: tree.OfSales
+        self, explanation: customers.ConditionExplanation, condition: tree.SalesCondition
     ) -> tuple[str, customers.CustomerSale | None]:
-        formats, among = self.labels.format, self.labels.sales_filter(condition)
+        formats, filter_text = self.labels.format, self.labels.sales_filter(condition)
         window = (
             ""
             if isinstance(condition, tree.FirstPurchase | tree.LastPurchase)
@@ -104,26 +104,26 @@ class ExplanationWriter:
             case customers.ObservedTimes(times=times, last=last):
                 verb = "Returned" if isinstance(condition, tree.Returned) else "Bought"
                 if last is None:
-                    return f"{verb} {NO_SALE}{among}{window}", None
+                    return f"{verb} {NO_SALE}{filter_text}{window}", None
                 how_often = "once" if times == 1 else f"{formats.number(times)} times"
                 if tree.counts_days(condition):
                     how_often = "on one day" if times == 1 else f"on {formats.number(times)} days"
                 where = self.stores.get(last.store_id, "")
                 in_store = f" in {where}" if where else ""
-                return f"{verb} {how_often}{among}{window}, last on {formats.full_day(last.day)}{in_store}", last
+                return f"{verb} {how_often}{filter_text}{window}, last on {formats.full_day(last.day)}{in_store}", last
             case customers.ObservedMoney(cents=cents, currency=currency):
                 if cents is None:
-                    return f"No ticket in {currency}{among}{window}", None
+                    return f"No ticket in {currency}{filter_text}{window}", None
                 verb = "Spent" if isinstance(condition, tree.Spend) else "Largest ticket:"
                 net = " net" if not isinstance(condition, tree.TicketValue) else ""
-                return f"{verb} {formats.money(cents, currency)}{net}{among}{window}", None
+                return f"{verb} {formats.money(cents, currency)}{net}{filter_text}{window}", None
             case customers.ObservedArticles(quantity=quantity):
-                return f"{formats.number(quantity.normalize())} articles net{among}{window}", None
+                return f"{formats.number(quantity.normalize())} articles net{filter_text}{window}", None
             case customers.ObservedDay(day=day, sale=sale):
                 ordinal = "First" if isinstance(condition, tree.FirstPurchase) else "Last"
                 if day is None:
-                    return f"Never bought{among}", None
-                return f"{ordinal} purchase{among} on {formats.full_day(day)}", sale
+                    return f"Never bought{filter_text}", None
+                return f"{ordinal} purchase{filter_text} on {formats.full_day(day)}", sale
             case _:
                 return self.labels.sentence(condition), None
 
@@ -131,6 +131,8 @@ class ExplanationWriter:
 async def explain_membership(
     tx: Tx, visit: Visit, search: str, resolved: ResolvedSegment, labels: Labels
 ) -> dict[str, Any]:
+    """Explain the membership of the customer that the search finds; if it does not find exactly one, list those that it
+    finds. Personal data is masked if the user may not see it."""
     people = await find_candidates(
         tx,
         visit.organization_id,
@@ -149,4 +151,4 @@ async def explain_membership(
         store_ids.add(explanation.customer.consent.store_id)
     stores = await name_stores(tx, visit.organization_id, store_ids)
     line = ExplanationWriter(labels, stores).line(explanation.tree)
-    return {"profile": profile, "canonical": PROFILE.encode(profile.id), "is_in": explanation.is_in, "line": line}
+    return {"profile": profile, "public_id": PROFILE.encode(profile.id), "is_in": explanation.is_in, "line": line}

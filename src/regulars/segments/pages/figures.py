@@ -22,7 +22,7 @@ _TIMEOUT_S_MIN: Final = 0.02
 
 
 class TimeBudget:
-    """The time that all requests of one page may take together."""
+    """The time that all requests of one page to the analysis process may take together."""
 
     def __init__(self, seconds: float) -> None:
         self._until = monotonic() + seconds
@@ -35,9 +35,9 @@ class TimeBudget:
 
 @dataclass(frozen=True, slots=True)
 class CountResult:
-    """One of four: the counts (`figures`); the progress of the build of the columnar data; `is_without_columns`, if no
-    build was started; or the reason why the analysis process cannot answer. `counts` has for each condition the number
-    of matching customers and of unreadable values."""
+    """One of four: the counts (`figures`); the progress of the build of the columnar data, a copy of the customers;
+    `is_without_columns`, if no build was started; or the reason why the analysis process cannot answer. `counts` has
+    for each condition the number of matching customers, and of customers with a value that cannot be parsed."""
 
     figures: SegmentCounts | None = None
     progress: BuildProgress | None = None
@@ -69,7 +69,7 @@ async def count(
     if progress.state == "building":
         return CountResult(progress=progress)
     try:
-        figures = await analysis.figures(organization_id, query, deadline_s=deadline_s)
+        figures = await analysis.count_segment(organization_id, query, deadline_s=deadline_s)
     except NotReady as error:
         return CountResult(progress=error.progress, is_without_columns=error.progress is None)
     except AnalysisUnavailable as error:
@@ -113,7 +113,7 @@ async def find_difference(
         return None
     try:
         joining, leaving = [
-            await analysis.figures(organization_id, query, deadline_s=time_budget.left_s) for query in queries
+            await analysis.count_segment(organization_id, query, deadline_s=time_budget.left_s) for query in queries
         ]
     except (NotReady, AnalysisUnavailable):
         return None
@@ -127,14 +127,15 @@ class ConditionChange(NamedTuple):
     sentence: str
 
 
-def changes(saved: Group, draft: Group, labels: Labels) -> list[ConditionChange]:
+def find_changes(saved: Group, draft: Group, labels: Labels) -> list[ConditionChange]:
+    """Find the conditions that the draft removes from the saved version, and those that it adds."""
     before, after = list(_lines(saved, labels)), list(_lines(draft, labels))
     result: list[ConditionChange] = []
-    for verb, from_, to, since, until in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    for verb, first, end, new_first, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if verb in {"delete", "replace"}:
-            result += [ConditionChange(False, line) for line in before[from_:to]]
+            result += [ConditionChange(False, line) for line in before[first:end]]
         if verb in {"insert", "replace"}:
-            result += [ConditionChange(True, line) for line in after[since:until]]
+            result += [ConditionChange(True, line) for line in after[new_first:new_end]]
     return result
 
 

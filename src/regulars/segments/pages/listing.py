@@ -26,35 +26,38 @@ COUNTING_S_MAX: Final = 6.0
 
 
 class SegmentListRow(NamedTuple):
+    """A segment with its last counted size; `public_id` is the API's id, with a prefix."""
+
     segment: SegmentRow
     size: SizeRow | None
     uses: list[Use]
     fault: str | None
 
     @property
-    def canonical(self) -> str:
+    def public_id(self) -> str:
         return SEGMENT.encode(self.segment.id)
 
 
 class Listing:
-    def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses]) -> None:
+    def __init__(self, analysis: Analysis, describe_uses: Mapping[str, DescribeUses]) -> None:
         self._analysis = analysis
-        self._describe = describe
+        self._describe_uses = describe_uses
 
     async def show(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             segments = await manage.list_segments(tx, visit.organization_id)
             ids = [row.id for row in segments]
             sizes = await find_last_sizes(tx, visit.organization_id, ids)
-            uses = await list_uses(tx, visit.organization_id, ids, self._describe)
+            uses = await list_uses(tx, visit.organization_id, ids, self._describe_uses)
+            # A condition that refers to all segments, to find the faults of each.
             all_segments = All(of=tuple(InSegment(id=SEGMENT.encode(segment_id)) for segment_id in ids))
-            resolved = (await load_context(tx, visit.organization_id, [all_segments])).segments
+            referenced = (await load_context(tx, visit.organization_id, [all_segments])).segments
             progress = await lifecycle.find_build_progress(tx, visit.organization_id)
             suggestions = await find_suggestions(tx, visit.organization_id) if visit.may(Action.EDIT_SEGMENTS) else ()
         rows = []
         for row in segments:
-            referenced = resolved.get(SEGMENT.encode(row.id))
-            fault = referenced.faults[0].message if referenced is not None and referenced.faults else None
+            segment = referenced.get(SEGMENT.encode(row.id))
+            fault = segment.faults[0].message if segment is not None and segment.faults else None
             rows.append(SegmentListRow(row, sizes.get(row.id), list(uses[row.id]), fault))
         return render(
             visit, "segments/list.html", rows=rows, starts=suggestions, progress=progress, path=visit.url(PATH)
@@ -66,15 +69,16 @@ class Listing:
             segments = await manage.list_segments(tx, visit.organization_id)
             sizes = await find_last_sizes(tx, visit.organization_id, [row.id for row in segments])
         segments.sort(key=lambda row: sizes[row.id].counted_at.timestamp() if row.id in sizes else 0.0)
-        until, done = monotonic() + COUNTING_S_MAX, 0
+        until, counted = monotonic() + COUNTING_S_MAX, 0
         for row in segments:
             if monotonic() > until or not await self._count(visit, row):
                 break
-            done += 1
-        message = f"{visit.format.number(done)} of {visit.format.number(len(segments))} segments were counted."
+            counted += 1
+        message = f"{visit.format.number(counted)} of {visit.format.number(len(segments))} segments were counted."
         return redirect(visit, visit.url(PATH), done=message)
 
     async def _count(self, visit: Visit, row: SegmentRow) -> bool:
+        """Count a segment and store its size; False if the analysis process cannot count now."""
         async with visit.database.reading() as tx:
             segment = await manage.load_segment(tx, visit.organization_id, row.id)
             resolved = await resolve(tx, visit.organization_id, segment.definition.match)

@@ -16,14 +16,14 @@ from regulars.web.visit import Visit
 
 
 class MemberRow(NamedTuple):
-    """A customer in a list of members; `state` is the consent state, `canonical` the API's id, with a prefix."""
+    """A customer in a list of members; `state` is the consent state, `public_id` the API's id, with a prefix."""
 
     profile: Profile
     state: ConsentState
     history: History
 
     @property
-    def canonical(self) -> str:
+    def public_id(self) -> str:
         return PROFILE.encode(self.profile.id)
 
 
@@ -38,7 +38,7 @@ async def find_members(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> li
     ]
 
 
-async def find_people(tx: Tx, visit: Visit, ids: Sequence[UUID]) -> list[MemberRow]:
+async def load_member_rows(tx: Tx, visit: Visit, ids: Sequence[UUID]) -> list[MemberRow]:
     """Find members with their purchase history, which is slow to load and which CSV files do not need."""
     members = await find_members(tx, visit.organization_id, ids)
     tickets = await list_tickets_of_customers(tx, visit.organization_id, [profile.id for profile, _ in members])

@@ -9,11 +9,11 @@ from starlette.responses import Response
 from regulars.accounts.audit.exports import export_csv
 from regulars.conditions.forms.draft import path_of
 from regulars.conditions.labels import STATES
-from regulars.conditions.tree import ConsentState, OfAttribute, OfSales, Path, walk
+from regulars.conditions.tree import ConsentState, OfAttribute, Path, SalesCondition, walk
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import PROFILE
 from regulars.profiles.model import Profile
-from regulars.segments.analysis.client import Analysis, follow
+from regulars.segments.analysis.client import Analysis, list_pages
 from regulars.segments.analysis.protocol import (
     AnalysisUnavailable,
     CursorExpired,
@@ -25,7 +25,7 @@ from regulars.segments.analysis.protocol import (
 from regulars.segments.columns import lifecycle
 from regulars.segments.pages.builder import find_segment
 from regulars.segments.pages.figures import PAGE_WAIT_S, count
-from regulars.segments.pages.member_rows import MemberRow, find_members, find_people
+from regulars.segments.pages.member_rows import MemberRow, find_members, load_member_rows
 from regulars.segments.saved.model import Segment
 from regulars.segments.saved.resolve import query_of, resolve
 from regulars.segments.saved.sizes import list_sizes
@@ -36,6 +36,7 @@ from regulars.web.render import render
 from regulars.web.visit import Visit
 
 PAGE_MEMBERS: Final = 50
+# How many members the CSV file requests at once.
 CSV_MEMBERS: Final = 500
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
 
@@ -48,7 +49,8 @@ CSV_CONSENT: Final[Mapping[ConsentState, str]] = {
 
 
 class UnreadableCondition(NamedTuple):
-    """A condition that cannot parse some values of its key; `place` is its path in the URL."""
+    """A condition that cannot parse some values of its attribute or product property (`key`). `place` is its path as
+    text, as in the URL."""
 
     path: Path
     place: str
@@ -57,9 +59,9 @@ class UnreadableCondition(NamedTuple):
 
 
 class MemberPages:
-    def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses]) -> None:
+    def __init__(self, analysis: Analysis, describe_uses: Mapping[str, DescribeUses]) -> None:
         self._analysis = analysis
-        self._describe = describe
+        self._describe_uses = describe_uses
 
     async def summary(self, visit: Visit) -> Response:
         """The page for users who may not edit segments: counts, and where the segment is used."""
@@ -69,7 +71,7 @@ class MemberPages:
         counted = await count(self._analysis, visit.organization_id, query, progress=progress, deadline_s=PAGE_WAIT_S)
         async with visit.database.reading() as tx:
             sizes = await list_sizes(tx, visit.organization_id, segment.row.id)
-            uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
+            uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe_uses)
         return render(
             visit,
             "segments/summary.html",
@@ -98,7 +100,7 @@ class MemberPages:
         people: list[MemberRow] = []
         if page is not None:
             async with visit.database.reading() as tx:
-                people = await find_people(tx, visit, page.profile_ids)
+                people = await load_member_rows(tx, visit, page.profile_ids)
         return render(
             visit,
             "segments/members.html",
@@ -113,7 +115,6 @@ class MemberPages:
 
     async def export(self, visit: Visit) -> Response:
         segment, query = await self._load_query(visit)
-        first_page = None
         try:
             first_page = await self._analysis.members(visit.organization_id, query, limit=CSV_MEMBERS)
         except (NotReady, AnalysisUnavailable) as error:
@@ -129,13 +130,13 @@ class MemberPages:
                 unreadable=None,
                 base=visit.url(PATH, segment.id),
             )
-        rows, audited = self._csv_rows(visit, query, first_page), {"version": segment.row.version}
+        rows, audit_details = self._csv_rows(visit, query, first_page), {"version": segment.row.version}
         return export_csv(
-            visit, "segment.export", f"{segment.id}.csv", CSV_HEADER, rows, subject=segment.id, after=audited
+            visit, "segment.export", f"{segment.id}.csv", CSV_HEADER, rows, subject=segment.id, after=audit_details
         )
 
     async def _csv_rows(self, visit: Visit, query: SegmentQuery, first_page: Members) -> AsyncIterator[list[str]]:
-        async for page in follow(self._analysis, visit.organization_id, query, first_page, limit=CSV_MEMBERS):
+        async for page in list_pages(self._analysis, visit.organization_id, query, first_page, limit=CSV_MEMBERS):
             async with visit.database.reading() as tx:
                 members = await find_members(tx, visit.organization_id, page.profile_ids)
             for profile, state in members:
@@ -159,7 +160,7 @@ def _read_unreadable(visit: Visit, segment: Segment) -> UnreadableCondition | No
         raise PageNotFound("The segment has no such condition; it may have been changed.")
     if isinstance(condition, OfAttribute):
         return UnreadableCondition(path, place, condition.key, is_of_products=False)
-    if isinstance(condition, OfSales) and condition.property is not None:
+    if isinstance(condition, SalesCondition) and condition.property is not None:
         return UnreadableCondition(path, place, condition.property.key, is_of_products=True)
     raise PageNotFound("The condition reads no value of a declared type.")
 

@@ -19,14 +19,14 @@ from regulars.web.visit import Visit
 def pages(
     analysis: Analysis,
     *,
-    users: Mapping[str, DescribeUses] | None = None,
+    describe_uses: Mapping[str, DescribeUses] | None = None,
     list_journeys: ListChoices,
 ) -> tuple[Page, ...]:
-    """`users` has for each kind of object that uses segments, such as journeys, the function that describes these
-    objects; `list_journeys` lists the journeys that a condition may name."""
-    describe = {"segment": describe_segments, **(users or {})}
-    builder, listing = Builder(analysis, describe, list_journeys), Listing(analysis, describe)
-    members = MemberPages(analysis, describe)
+    """`describe_uses` has for each kind of object that uses segments, such as journeys, the function that describes
+    these objects; `list_journeys` lists the journeys that a condition may name."""
+    describe_by_kind = {"segment": describe_segments, **(describe_uses or {})}
+    builder, listing = Builder(analysis, describe_by_kind, list_journeys), Listing(analysis, describe_by_kind)
+    members = MemberPages(analysis, describe_by_kind)
 
     async def show(visit: Visit) -> Response:
         """Show the builder, or a summary to users who may not edit segments."""

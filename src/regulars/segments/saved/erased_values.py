@@ -1,6 +1,6 @@
-"""Removes attribute values of erased people from saved conditions, if no other customer has the value.
+"""Removes attribute values of erased people from the conditions of saved segments, if no other customer has the value.
 
-So the condition stays true for the same customers.
+So each condition stays true for the same customers.
 """
 
 from collections.abc import Collection
@@ -17,10 +17,11 @@ from regulars.segments.saved import queries
 from regulars.work.personal import ErasedPeople
 
 ERASED_VALUE: Final = "[erased]"
-# A limit, because each value that no other customer has costs a scan of all profiles. Real segments contain fewer.
+# How many values one erasure replaces, because each value that no other customer has costs a scan of all profiles. Real
+# segments contain fewer.
 VALUES_MAX: Final = 10
 
-# Key and value.
+# The key and the value of an attribute.
 Attribute = tuple[str, str]
 
 
@@ -63,6 +64,7 @@ def without_values(definition: str, erased: Collection[Attribute]) -> str:
 
 
 def _collect_attributes(part: Any, attributes: set[Attribute]) -> None:
+    """Add all attribute values of a part of the JSON to `attributes`."""
     if isinstance(part, dict):
         if part.get("type") == "attribute":
             attributes.update((part["key"], value) for value in [part.get("value"), *part.get("values", ())] if value)

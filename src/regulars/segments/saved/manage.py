@@ -30,6 +30,7 @@ from regulars.segments.saved.resolve import resolve
 
 SEGMENTS_MAX: Final = 500
 VERSIONS_MAX: Final = 100
+# Segments may use segments: the kind under which their uses are stored, beside those of journeys and campaigns.
 _KIND: Final = "segment"
 
 
@@ -72,7 +73,7 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Seg
     if uses:
         kinds = sorted({use.kind for use in uses})
         raise InUse(f"It is used by {len(uses)} of these: {', '.join(kinds)}. Take it out there first.")
-    await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=segment_id)
+    await queries.delete_uses(tx, organization_id, kind=_KIND, used_by_id=segment_id)
     await queries.delete_keys(tx, organization_id, segment_id)
     await queries.delete_versions(tx, organization_id, segment_id)
     # Delete the segment before its sizes, since a transaction that stores a size locks the segment first too.
@@ -127,14 +128,15 @@ async def _save_version(
         tx, organization_id, row.id, version=saved.version, definition=text, created_by=created_by
     )
     await queries.update_segment(tx, organization_id, saved)
-    await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=row.id)
+    await queries.delete_uses(tx, organization_id, kind=_KIND, used_by_id=row.id)
     used_ids = _decode_ids(segments_of(definition.match))
-    await queries.insert_uses(tx, organization_id, used_ids, kind=_KIND, user_id=row.id)
+    await queries.insert_uses(tx, organization_id, used_ids, kind=_KIND, used_by_id=row.id)
     await _store_keys(tx, organization_id, row.id, definition)
     return Segment(saved, SegmentVersionRow(saved.version, text, tx.now, created_by), definition, faults)
 
 
 async def _store_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definition: Definition) -> None:
+    """Store which attributes and product properties the conditions read."""
     keys = [(Catalog.ATTRIBUTES.value, key) for key in sorted(attributes_of(definition.match))]
     keys += [(Catalog.PRODUCTS.value, key) for key in sorted(properties_of(definition.match))]
     await queries.delete_keys(tx, organization_id, segment_id)
@@ -151,9 +153,9 @@ async def _find_faults_of_chain(
     Only new references are checked, so that a segment in a chain older than the limit can still be changed.
     """
     saved_ids = [] if segment_id is None else [segment_id]
-    # First follow the references of the definition, then go back to the segments that refer to this segment.
+    # First follow the new references of the definition, then go back to the segments that refer to this segment.
     referenced = set(_decode_ids(segments_of(definition.match)))
-    referenced.difference_update(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=saved_ids))
+    referenced.difference_update(await queries.find_used_by(tx, organization_id, kind=_KIND, used_by_ids=saved_ids))
     if not referenced:
         return []
     length = 1
@@ -161,7 +163,7 @@ async def _find_faults_of_chain(
         if segment_id in referenced:
             return [Fault("match", "The segment would refer to itself, through another segment.")]
         length += 1
-        referenced = set(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=referenced))
+        referenced = set(await queries.find_used_by(tx, organization_id, kind=_KIND, used_by_ids=referenced))
     referring = saved_ids
     while referring and length <= CHAIN_MAX:
         uses = await queries.find_uses(tx, organization_id, referring)
@@ -198,9 +200,9 @@ async def _find_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Segm
 UNNEEDED_AFTER: Final = timedelta(days=1)
 
 
-async def end_unneeded(database: Database, organization_id: UUID) -> None:
+async def delete_unneeded_columns(database: Database, organization_id: UUID) -> None:
     """Delete columns (the columnar copy of customers and sales) that were built for a draft which was never saved: they
-    cost space, and work on every write.
+    cost space, and work on every write. The build began at `fenced_at`.
 
     Once a segment is saved, the deletion of the last segment deletes the columns.
     """

@@ -1,4 +1,8 @@
-"""The SQL of segments, their versions, their uses, their sizes, and the attributes and properties they read."""
+"""The SQL of segments, their versions, their sizes, the attributes and properties (keys) they read, and their uses: the
+segments, journeys and campaigns that use a segment, by kind and id.
+
+A segment is counted again when `due_at` has passed; `owner` is the worker that counts it.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
@@ -117,7 +121,7 @@ async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID, *, limi
 
 
 async def find_current(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str, int, str]]:
-    """Id, name, version and definition of segments as they are now."""
+    """Id, name, version and definition of the current version of segments."""
     rows = await tx.fetch(
         """
         SELECT segments.id, segments.name, segments.version, segment_versions.definition::text
@@ -131,23 +135,23 @@ async def find_current(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> 
     return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
-async def delete_uses(tx: Tx, organization_id: UUID, *, kind: str, user_id: UUID) -> None:
+async def delete_uses(tx: Tx, organization_id: UUID, *, kind: str, used_by_id: UUID) -> None:
     await tx.execute(
         "DELETE FROM segment_uses WHERE organization_id = %s AND user_kind = %s AND user_id = %s",
-        (organization_id, kind, user_id),
+        (organization_id, kind, used_by_id),
     )
 
 
 async def insert_uses(
-    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], *, kind: str, user_id: UUID
+    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], *, kind: str, used_by_id: UUID
 ) -> None:
     await tx.execute(
         """
         INSERT INTO segment_uses (organization_id, segment_id, user_kind, user_id)
-        SELECT %(organization_id)s, it.id, %(kind)s, %(user_id)s FROM unnest(%(ids)s::uuid[]) AS it (id)
+        SELECT %(organization_id)s, it.id, %(kind)s, %(used_by_id)s FROM unnest(%(ids)s::uuid[]) AS it (id)
         ON CONFLICT DO NOTHING
         """,
-        {"organization_id": organization_id, "ids": sorted(segment_ids), "kind": kind, "user_id": user_id},
+        {"organization_id": organization_id, "ids": sorted(segment_ids), "kind": kind, "used_by_id": used_by_id},
     )
 
 
@@ -163,14 +167,14 @@ async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]
     return [UseRow(*row) for row in rows]
 
 
-async def find_used_by(tx: Tx, organization_id: UUID, *, kind: str, user_ids: Collection[UUID]) -> list[UUID]:
+async def find_used_by(tx: Tx, organization_id: UUID, *, kind: str, used_by_ids: Collection[UUID]) -> list[UUID]:
     """The segments that these objects of one kind (segments, journeys or campaigns) use."""
     rows = await tx.fetch(
         """
         SELECT DISTINCT segment_id FROM segment_uses
         WHERE organization_id = %s AND user_kind = %s AND user_id = ANY (%s::uuid[])
         """,
-        (organization_id, kind, list(user_ids)),
+        (organization_id, kind, list(used_by_ids)),
     )
     return [row[0] for row in rows]
 
@@ -182,7 +186,7 @@ async def delete_keys(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
 
 
 async def insert_keys(tx: Tx, organization_id: UUID, segment_id: UUID, keys: Sequence[tuple[str, str]]) -> None:
-    """Insert the keys that a segment reads, as pairs of catalog and key."""
+    """Insert the keys that a segment reads, as pairs of catalog (attributes or product properties) and key."""
     await tx.execute(
         """
         INSERT INTO segment_keys (organization_id, catalog, key, segment_id)
@@ -199,7 +203,7 @@ async def insert_keys(tx: Tx, organization_id: UUID, segment_id: UUID, keys: Seq
     )
 
 
-async def find_segments_reading(
+async def find_segments_by_key(
     tx: Tx, organization_id: UUID, *, catalog: str, key: str, limit: int
 ) -> list[SegmentRow]:
     rows = await tx.fetch(
@@ -235,7 +239,7 @@ async def upsert_size_if_current(tx: Tx, organization_id: UUID, segment_id: UUID
     await tx.execute(
         """
         INSERT INTO segment_sizes (organization_id, segment_id, day, version, total, may_be_texted, counted_at)
-        SELECT %(organization_id)s, id, %(day)s, version, %(total)s, %(may)s, %(counted_at)s FROM segments
+        SELECT %(organization_id)s, id, %(day)s, version, %(total)s, %(may_be_texted)s, %(counted_at)s FROM segments
         WHERE organization_id = %(organization_id)s AND id = %(segment_id)s AND version = %(version)s
         FOR KEY SHARE
         ON CONFLICT (organization_id, segment_id, day) DO UPDATE
@@ -248,7 +252,7 @@ async def upsert_size_if_current(tx: Tx, organization_id: UUID, segment_id: UUID
             "day": row.day,
             "version": row.version,
             "total": row.total,
-            "may": row.may_be_texted,
+            "may_be_texted": row.may_be_texted,
             "counted_at": row.counted_at,
         },
     )

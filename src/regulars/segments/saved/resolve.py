@@ -69,17 +69,18 @@ async def _find_segments(tx: Tx, organization_id: UUID, segment_ids: Collection[
         for identifier, name, version, text in await queries.find_current(tx, organization_id, ids):
             match = read_definition(text.encode()).match
             segments[SEGMENT.encode(identifier)] = ReferencedSegment(name, version, match)
-        referenced = {it for key in unread & segments.keys() for it in tree.segments_of(segments[key].match)}
-        unread = {it for it in referenced - segments.keys() - unread if SEGMENT.decode(it) is not None}
+        referenced = {inner for found in unread & segments.keys() for inner in tree.segments_of(segments[found].match)}
+        unread = {inner for inner in referenced - segments.keys() - unread if SEGMENT.decode(inner) is not None}
     return segments
 
 
 def _add_faults(segments: Mapping[str, ReferencedSegment], context: ConditionContext) -> dict[str, ReferencedSegment]:
     """Check each segment after the segments it refers to, since a reference to a segment with a fault is a fault."""
-    query = tree.All(of=tuple(tree.InSegment(id=segment_id) for segment_id in segments))
+    all_segments = tree.All(of=tuple(tree.InSegment(id=segment_id) for segment_id in segments))
     checked: dict[str, ReferencedSegment] = {}
-    for segment_id in tree.order_referenced_segments(query, {key: segment.match for key, segment in segments.items()}):
-        match = segments[segment_id].match
+    matches = {segment_id: segment.match for segment_id, segment in segments.items()}
+    for segment_id in tree.order_referenced_segments(all_segments, matches):
+        match = matches[segment_id]
         faults = find_faults(match, replace(context, segments=checked), no_ticket=NO_TICKET)
         checked[segment_id] = segments[segment_id]._replace(faults=tuple(faults))
     return checked
@@ -92,6 +93,7 @@ async def _find_stores(tx: Tx, organization_id: UUID, texts: Collection[str]) ->
 
 
 def query_of(resolved: ResolvedSegment, *, is_faulty: bool | None = None) -> SegmentQuery:
+    """The query to the analysis process. `is_faulty` replaces the result of the check for faults."""
     return SegmentQuery(
         match=resolved.match,
         attributes=_copy_types(resolved.context.attributes),

@@ -51,6 +51,8 @@ DEADLINE_S: Final = 20.0
 
 
 class CountClaim(NamedTuple):
+    """A segment that this worker counts."""
+
     segment_id: UUID
     version: int
     query: SegmentQuery
@@ -59,6 +61,8 @@ class CountClaim(NamedTuple):
 
 
 class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
+    """Claims segments that are due, counts them without a transaction, and stores the sizes."""
+
     name = "segment_sizes"
     due = Due(table="segments")
     poll_every_s = 30.0
@@ -74,11 +78,12 @@ class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
     ) -> Sequence[CountClaim]:
         del lowest  # all claims have the same priority
         claimed = []
+        # The time of the oldest recorded event that no listener has handled.
         oldest_waiting = await behind_since(tx, organization_id, at_least=timedelta(0))
         for segment_id in await queries.claim_due_segments(tx, organization_id, limit=limit, owner=owner, until=until):
             segment = await load_segment(tx, organization_id, segment_id)
             resolved = await resolve(tx, organization_id, segment.definition.match)
-            # The limit of ten minutes is for events that no listener handles, which would delay the count for ever.
+            # After ten minutes the segment is counted anyway: a listener may fail to handle an event for ever.
             is_early = oldest_waiting is not None and oldest_waiting <= segment.row.updated_at > tx.now - RETRY_AFTER
             claimed.append(CountClaim(segment_id, segment.row.version, query_of(resolved), is_early))
         return claimed
@@ -88,7 +93,7 @@ class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
         if claim.is_early or not await self._analysis.is_listening():
             return None
         try:
-            return await self._analysis.figures(organization_id, claim.query, deadline_s=DEADLINE_S)
+            return await self._analysis.count_segment(organization_id, claim.query, deadline_s=DEADLINE_S)
         except (NotReady, AnalysisUnavailable):
             return None
 

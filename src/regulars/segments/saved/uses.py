@@ -11,13 +11,13 @@ from regulars.segments.saved import queries
 from regulars.segments.saved.manage import find_names
 from regulars.segments.saved.model import SegmentRow, UseRow
 
-READERS_MAX = 100
+SEGMENT_ROWS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """An object that uses a segment: its name, its URL below the organization, and what a change of the segment does to
-    it."""
+    the object (`effect`)."""
 
     label: str
     path: str
@@ -39,21 +39,21 @@ async def register_uses(
     The lock prevents that a segment is deleted between the check and the insert.
     """
     await queries.lock_segments(tx, organization_id)
-    await queries.delete_uses(tx, organization_id, kind=kind, user_id=used_by_id)
+    await queries.delete_uses(tx, organization_id, kind=kind, used_by_id=used_by_id)
     existing = [row[0] for row in await queries.find_current(tx, organization_id, segment_ids)] if segment_ids else []
     if existing:
-        await queries.insert_uses(tx, organization_id, existing, kind=kind, user_id=used_by_id)
+        await queries.insert_uses(tx, organization_id, existing, kind=kind, used_by_id=used_by_id)
 
 
 async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[UseRow]:
     return await queries.find_uses(tx, organization_id, segment_ids) if segment_ids else []
 
 
-async def find_readers(tx: Tx, organization_id: UUID, *, catalog: str, key: str) -> list[SegmentRow]:
-    """The segments that read a key of a catalog."""
+async def find_segments_by_key(tx: Tx, organization_id: UUID, *, catalog: str, key: str) -> list[SegmentRow]:
+    """The segments whose conditions read a key of a catalog: an attribute or a product property."""
     if "\0" in key:
         return []
-    return await queries.find_segments_reading(tx, organization_id, catalog=catalog, key=key, limit=READERS_MAX)
+    return await queries.find_segments_by_key(tx, organization_id, catalog=catalog, key=key, limit=SEGMENT_ROWS_MAX)
 
 
 PATH: Final = "/segments"
@@ -69,16 +69,16 @@ async def describe_segments(tx: Tx, organization_id: UUID, ids: Collection[UUID]
 
 
 async def list_uses(
-    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], describe: Mapping[str, DescribeUses]
+    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], describe_uses: Mapping[str, DescribeUses]
 ) -> dict[UUID, Sequence[Use]]:
-    """List the objects that use each segment."""
+    """List the objects that use each segment; `describe_uses` has the function for each kind of object."""
     rows = await find_uses(tx, organization_id, segment_ids)
     described: dict[tuple[str, UUID], Use] = {}
-    for kind, describe_users in describe.items():
+    for kind, describe_users in describe_uses.items():
         ids = {row.id for row in rows if row.kind == kind}
         if ids:
             described |= {
-                (kind, user_id): use for user_id, use in (await describe_users(tx, organization_id, ids)).items()
+                (kind, used_by_id): use for used_by_id, use in (await describe_users(tx, organization_id, ids)).items()
             }
     uses: dict[UUID, list[Use]] = {segment_id: [] for segment_id in segment_ids}
     for row in rows:

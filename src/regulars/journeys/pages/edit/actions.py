@@ -11,7 +11,7 @@ import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.conditions.forms.draft import TooManyNodes, apply, read_tree
+from regulars.conditions.forms.draft import TooManyNodes, apply_action, read_tree
 from regulars.conditions.forms.view import build, fit_tree
 from regulars.conditions.tree import Condition, Group, Nothing
 from regulars.journeys import step_tree as tree
@@ -198,7 +198,7 @@ async def change_rules(visit: Visit) -> Response:
     except TooManyNodes as error:
         raise FormTooLarge(str(error)) from None
     if "keep" not in visit.form:
-        new_node = apply(root, visit.form.get("act", ""))
+        new_node = apply_action(root, visit.form.get("act", ""))
         async with visit.database.reading() as tx:
             draft = await builder.find_draft(tx, visit)
             with builder.step_errors():

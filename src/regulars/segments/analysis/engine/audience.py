@@ -16,7 +16,7 @@ from regulars.segments.analysis.protocol import AnalysisRequest, AudienceCounts,
 from regulars.segments.columns.model import MAY_BE_TEXTED
 
 PIECE_PROFILES: Final = 1 << 15
-SAMPLE_MAX: Final = 10_000
+SAMPLE_CUSTOMERS_MAX: Final = 10_000
 
 
 class AudienceCopy(NamedTuple):
@@ -42,31 +42,31 @@ class AudienceCopy(NamedTuple):
             )
 
 
-def choose(members: Array, request: AnalysisRequest) -> list[int]:
-    """Choose random customers of the mask `members`; return their numbers."""
+def choose_sample(members: Array, request: AnalysisRequest) -> list[int]:
+    """Choose random customers of the mask `members`, at most `request.limit`; return their customer numbers."""
     numbers = np.flatnonzero(members)
     rng = random.Random(request.seed)  # noqa: S311  # a sample is not a secret
-    selection = rng.sample(range(numbers.size), min(request.limit, SAMPLE_MAX, numbers.size))
+    selection = rng.sample(range(numbers.size), min(request.limit, SAMPLE_CUSTOMERS_MAX, numbers.size))
     return [int(numbers[index]) for index in selection]
 
 
 def copy_audience(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: datetime) -> AudienceCopy:
-    """Count the audience; copy its ids, unless the request is only for the counts."""
+    """Count the audience; copy its ids, unless the request (`want`) is only for the counts."""
     evaluation = Evaluation(cached, request.query, zone)
     members = evaluation.members()
     consent_states = evaluation.consent_states()
     may_be_texted = members & (consent_states == MAY_BE_TEXTED)
     counts = AudienceCounts(
         total=int(np.count_nonzero(members)),
-        split=evaluation.split(members),
+        split=evaluation.count_by_consent(members),
         countries=tuple(evaluation.count_countries(may_be_texted)),
-        spend=tuple(evaluation.spend_per_head(may_be_texted)) if request.with_spend else (),
+        spend=tuple(evaluation.weekly_spends(may_be_texted)) if request.with_spend else (),
         as_of=as_of,
-        sample=tuple(map(cached.profile_of, choose(may_be_texted, request))) if request.limit else (),
+        sample=tuple(map(cached.profile_of, choose_sample(may_be_texted, request))) if request.limit else (),
     )
     if request.want == "audience":
         return AudienceCopy(counts, ())
     return AudienceCopy(
         counts,
-        [(state, cached.profiles_of(members & (consent_states == code))) for state, code in CONSENT_CODES.items()],
+        [(state, cached.profile_ids_of(members & (consent_states == code))) for state, code in CONSENT_CODES.items()],
     )

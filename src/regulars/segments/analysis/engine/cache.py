@@ -2,7 +2,8 @@
 recently used are evicted first.
 
 A run is an immutable stored chunk of the columns: a patch has changed customers, a block a range of customers, and all
-other runs have sales. An epoch is the number of one build of all columns.
+other runs have sales. Patches are numbered (`ordinal`) and later merged into blocks. An array of a run of sales is a
+part. An epoch is the number of one build of all columns.
 """
 
 from collections import OrderedDict
@@ -14,7 +15,7 @@ from uuid import UUID
 import numpy as np
 
 from regulars.segments.analysis.engine.coded_values import LoadProgress
-from regulars.segments.analysis.engine.customer_columns import PROFILE, Column, apply, extended, last_of_each
+from regulars.segments.analysis.engine.customer_columns import PROFILE, Column, apply_states, extend, last_state_of_each
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.queries import Snapshot
 from regulars.segments.analysis.engine.sales_runs import BOUGHT, Dictionaries, SalesRun, is_product_part, scale_of
@@ -26,8 +27,8 @@ LARGE_RUN_DIVISOR: Final = 16
 
 
 class Result(NamedTuple):
-    """Masks of customers: those for whom the condition holds, for whom its result is unknown, and whose value cannot be
-    parsed. The cached result of an answer is an array in `holds`."""
+    """Masks of customers: those for whom a condition holds, for whom its result is unknown, and whose value cannot be
+    parsed. Any other cached array, such as an encoded answer, is in `holds`."""
 
     holds: Array
     unknown: Array | None = None
@@ -80,17 +81,18 @@ class CachedColumns:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        # When the stored time changes, customers were purged from the stored columns, but not from this cache.
+        # The time of the oldest erasure that is not purged from the stored columns. If it changes, customers were
+        # purged there, but not from this cache.
         self.erased_since = snapshot.erased_since
         self.dictionaries = Dictionaries()
         self.columns: OrderedDict[str, Column] = OrderedDict()
         self.patches: dict[int, list[CustomerState]] = {}
         # The ordinal of the last patch that is applied to the columns.
-        self.applied_to = 0
+        self.last_applied_patch = 0
         self.sales: dict[int, SalesRun] = {}
-        # Loaded parts of sales, the most recently used last.
+        # The names of the loaded parts, the most recently used last.
         self.parts: OrderedDict[str, None] = OrderedDict()
-        # Hashes of do-not-contact numbers, and the consent counter when they were read.
+        # Hashes of do-not-contact numbers, and the counter of consent changes when they were read.
         self.do_not_contact_hashes = np.zeros(0, np.uint64)
         self.do_not_contact_as_of: int | None = None
         self.results = Results()
@@ -98,12 +100,14 @@ class CachedColumns:
 
     @property
     def size(self) -> int:
+        """The length of the columns: the number of customers, including erased customers."""
         return self.snapshot.next_number
 
     @property
     def customers_as_of(self) -> tuple[int, int]:
+        """The version of the customers: the build, and the last patch."""
         ordinals = [run.ordinal for run in self.snapshot.runs if run.kind == "patch"]
-        return self.snapshot.epoch, max([self.snapshot.folded_to, *ordinals])
+        return self.snapshot.epoch, max([self.snapshot.last_merged_patch, *ordinals])
 
     @property
     def sales_as_of(self) -> tuple[int, int]:
@@ -117,9 +121,9 @@ class CachedColumns:
         high, low = self.profile_columns()
         return UUID(int=int(high[number]) << 64 | int(low[number]))
 
-    def profiles_of(self, mask: Array) -> Array:
-        """The profile ids of the customers in a mask, 16 bytes each; the caller masks out erased customers, who have no
-        id."""
+    def profile_ids_of(self, mask: Array) -> Array:
+        """The profile ids of the customers in a mask, 16 bytes each. Erased customers have no id, so the mask must not
+        contain them."""
         high, low = self.profile_columns()
         return np.column_stack((high[mask], low[mask])).astype(">u8")
 
@@ -134,21 +138,21 @@ class CachedColumns:
         return [run for run in self.snapshot.runs if run.kind in kinds]
 
     def is_large(self, run: Run) -> bool:
-        """Whether results of this run are worth caching. New sales are in small runs, which are soon merged."""
+        """Whether results of this run are worth caching. New sales are in small runs, which compaction soon merges."""
         return run.rows * LARGE_RUN_DIVISOR >= max(other.rows for other in self.snapshot.runs if other.kind == run.kind)
 
     def is_still_valid(self, erased_since: datetime | None) -> bool:
-        """Whether no customer who may be in memory was purged from the blobs since the last check."""
+        """Whether no customer who may be in this cache was purged from the stored columns since the last check."""
         if self.erased_since not in {None, erased_since}:
             return False
         self.erased_since = erased_since
         return True
 
     def update_to(self, snapshot: Snapshot) -> None:
-        """Retain the cached data that is still valid: runs are immutable, and columns that already contain a patch do
-        not change when it is merged into blocks."""
+        """Drop the cached data that is no longer valid. Runs are immutable, and columns to which a patch is applied do
+        not change when it is merged into blocks, so most data remains."""
         self.snapshot = snapshot
-        if snapshot.folded_to > self.applied_to:
+        if snapshot.last_merged_patch > self.last_applied_patch:
             self.columns.clear()
             self.results.clear()
         live = {run.id for run in snapshot.runs}
@@ -157,16 +161,17 @@ class CachedColumns:
 
     def apply_patches(self) -> None:
         """Apply the patches (changed customers) that are not applied yet to the cached columns."""
-        new = [run for run in self.runs("patch") if run.ordinal > self.applied_to]
+        new_patches = [run for run in self.runs("patch") if run.ordinal > self.last_applied_patch]
         if self.columns:
-            states = last_of_each(self.patches[run.id] for run in new)
+            states = last_state_of_each(self.patches[run.id] for run in new_patches)
             for name, column in self.columns.items():
-                self.columns[name] = extended(name, column, self.size)
-                apply(name, self.columns[name], states)
-        self.applied_to = max([self.snapshot.folded_to, *(run.ordinal for run in self.runs("patch"))])
+                self.columns[name] = extend(name, column, self.size)
+                apply_states(name, self.columns[name], states)
+        self.last_applied_patch = max([self.snapshot.last_merged_patch, *(run.ordinal for run in self.runs("patch"))])
 
-    def all_patches(self) -> list[CustomerState]:
-        return last_of_each(self.patches[run.id] for run in self.runs("patch"))
+    def patched_states(self) -> list[CustomerState]:
+        """The last state of each customer who is in a patch."""
+        return last_state_of_each(self.patches[run.id] for run in self.runs("patch"))
 
     @property
     def nbytes(self) -> int:
@@ -174,14 +179,8 @@ class CachedColumns:
         sales = sum(run.nbytes for run in self.sales.values())
         # A patch takes about 600 bytes per customer.
         patches = 600 * sum(len(states) for states in self.patches.values())
-        return (
-            columns
-            + sales
-            + patches
-            + self.dictionaries.nbytes
-            + self.do_not_contact_hashes.nbytes
-            + self.results.nbytes
-        )
+        caches = self.dictionaries, self.do_not_contact_hashes, self.results
+        return columns + sales + patches + sum(cache.nbytes for cache in caches)
 
     def evict_one(self, required: set[str]) -> bool:
         """Evict the least recently used item that is not required now; return False if there is none."""
@@ -211,11 +210,13 @@ class CachedColumns:
             for name in [name for name in run.parts if name == part or _is_derived_from(name, part)]:
                 del run.parts[name]
             if not any(map(is_product_part, run.parts)):
+                # The first line of each product.
                 run.parts.pop("starts", None)
         self.dictionaries.forget(part)
 
 
 def _is_derived_from(key: str, part: str) -> bool:
+    """Whether a cached array was computed from the part: local days and purchase days from times, or its scale."""
     return (key.startswith(("day:", BOUGHT)) and part == "at_s") or key == scale_of(part)
 
 
@@ -227,6 +228,7 @@ class ColumnCache:
         self._organizations: OrderedDict[UUID, CachedColumns] = OrderedDict()
 
     def find(self, organization_id: UUID, snapshot: Snapshot) -> CachedColumns:
+        """Find the organization's columns and update them to the snapshot; new, empty columns if they are invalid."""
         cached = self._organizations.get(organization_id)
         if (
             cached is None
@@ -252,11 +254,11 @@ class ColumnCache:
     def evict_to_budget(self, organization_id: UUID, required: set[str], *, is_busy: Callable[[UUID], bool]) -> None:
         """Evict down to the budget: first from organizations without an open request, the least recently used first,
         then from the organization of this request."""
-        others = [id_ for id_ in self._organizations if id_ != organization_id and not is_busy(id_)]
+        idle_ids = [id_ for id_ in self._organizations if id_ != organization_id and not is_busy(id_)]
         while self.nbytes() > self._bytes_max:
-            if others:
-                if not self._organizations[others[0]].evict_one(set()):
-                    del self._organizations[others.pop(0)]
+            if idle_ids:
+                if not self._organizations[idle_ids[0]].evict_one(set()):
+                    del self._organizations[idle_ids.pop(0)]
             elif not self._organizations[organization_id].evict_one(required):
                 return
 

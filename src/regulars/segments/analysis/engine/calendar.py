@@ -12,7 +12,7 @@ from regulars.segments.analysis.engine.encoding import Array
 DAY_S: Final = 86_400
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
-# In ranges of up to this many days, about 41 years, all days are looked up, whether they occur or not.
+# For a range of up to this many days, about 41 years, the UTC offset of every day is looked up.
 _LOOKED_UP_DAYS_MAX: Final = 15_000
 # No zone changes its UTC offset twice within an hour.
 _STEP_S: Final = 3600
@@ -45,34 +45,34 @@ class Zone:
         """
         if not seconds.size:
             return seconds.astype(np.int32)
-        utc = seconds // DAY_S
-        first, last = int(utc.min()), int(utc.max())
+        utc_days = seconds // DAY_S
+        first, last = int(utc_days.min()), int(utc_days.max())
         offsets = np.zeros(last - first + 1, np.int32)
-        changing = []
-        for index in self._occurring_days(utc, first, last):
+        days_with_change = []
+        for index in self._occurring_days(utc_days, first, last):
             offsets_of_day = self._offsets_of_day(first + index)
             offsets[index] = offsets_of_day[0][1]
             if len(offsets_of_day) > 1:
-                changing.append((first + index, offsets_of_day))
-        days: Array = utc.astype(np.int32)
-        if offsets.any() or changing:
-            clock = (seconds - utc * DAY_S).astype(np.int32) + offsets[utc - first]
-            for day, offsets_of_day in changing:
-                indexes = np.flatnonzero(utc == day)
+                days_with_change.append((first + index, offsets_of_day))
+        days: Array = utc_days.astype(np.int32)
+        if offsets.any() or days_with_change:
+            local_s = (seconds - utc_days * DAY_S).astype(np.int32) + offsets[utc_days - first]
+            for day, offsets_of_day in days_with_change:
+                indexes = np.flatnonzero(utc_days == day)
                 for since, offset in offsets_of_day[1:]:
                     later = indexes[seconds[indexes] >= since]
-                    clock[later] = seconds[later] - day * DAY_S + offset
-            days += clock >= DAY_S
-            days -= clock < 0
+                    local_s[later] = seconds[later] - day * DAY_S + offset
+            days += local_s >= DAY_S
+            days -= local_s < 0
             np.clip(days, _FIRST_DAY, _LAST_DAY, out=days)
         return days
 
-    def _occurring_days(self, utc: Array, first: int, last: int) -> Iterable[int]:
-        """The days that occur, as offsets from the first; all days if the range is only a few decades."""
+    def _occurring_days(self, utc_days: Array, first: int, last: int) -> Iterable[int]:
+        """The days that have a timestamp, counted from `first`; all days if the range is only a few decades."""
         if last - first < _LOOKED_UP_DAYS_MAX:
             return range(last - first + 1)
         present = np.zeros(last - first + 1, bool)
-        present[utc - first] = True
+        present[utc_days - first] = True
         days: list[int] = np.flatnonzero(present).tolist()
         return days
 
@@ -108,7 +108,7 @@ class Zone:
 
 NO_DAY: Final = np.iinfo(np.int32).min
 # The lengths of `2024-02-29`, `2024-02-29T23:15:00Z` and `2024-02-29T23:15:00+02:00`.
-_DATE, _MOMENT, _WITH_OFFSET = 10, 20, 25
+_DATE, _UTC_TIME, _TIME_WITH_OFFSET = 10, 20, 25
 # `parse_unusual` parses dates in the first and last years, since a UTC offset may move them out of range.
 _YEAR_MIN, _YEAR_MAX = 2, 9998
 _MONTHS, _HOURS, _SIXTY = 12, 24, 60
@@ -117,7 +117,7 @@ _FIRST_DAYS: Final = np.arange("0001-01", "10000-02", dtype="datetime64[M]").ast
 
 
 class _SameLengthTexts(NamedTuple):
-    """Strings of one length as digit values; `is_usual` marks the strings in the usual date format of that length."""
+    """Strings of one length as digit values; `is_usual` marks the strings in the ISO 8601 format of that length."""
 
     digits: Array
     is_usual: Array
@@ -143,11 +143,11 @@ class _SameLengthTexts(NamedTuple):
 
 def read_days(values: Sequence[str], zone: Zone, parse_unusual: Callable[[str], int]) -> Array:
     """The local day of each string, counted from 1970, or NO_DAY if it is not a date. `parse_unusual` parses strings
-    that are not in a usual date format."""
+    that are not in one of the three formats above."""
     days = np.full(len(values), NO_DAY, np.int32)
     is_read = np.zeros(len(values), bool)
     lengths = np.fromiter(map(len, values), np.int32, len(values))
-    for length in (_DATE, _MOMENT, _WITH_OFFSET):
+    for length in (_DATE, _UTC_TIME, _TIME_WITH_OFFSET):
         indexes = np.flatnonzero(lengths == length)
         if indexes.size:
             parsed, is_usual = _read_usual([values[index] for index in indexes.tolist()], length, zone)
@@ -166,7 +166,7 @@ def _read_usual(values: Sequence[str], length: int, zone: Zone) -> tuple[Array, 
     if length == _DATE:
         return days, texts.is_usual
     seconds = days * DAY_S + _seconds_of(texts)
-    if length == _MOMENT:
+    if length == _UTC_TIME:
         texts.expect(19, "Z")
     else:
         seconds -= _offset(texts)

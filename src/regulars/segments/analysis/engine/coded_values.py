@@ -1,4 +1,5 @@
-"""Columns of dictionary-encoded values. Each distinct value is parsed by its declared type and compared only once."""
+"""Columns of dictionary-encoded values. Each distinct value is parsed by the declared type of its attribute or product
+property (its key), and compared only once."""
 
 import calendar
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -11,7 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from regulars.catalog.model import AttributeType, day_of, fold_text, interpret
-from regulars.conditions.comparisons import FEBRUARY, LEAP_DAY, ValueTest, span_of, text_predicate
+from regulars.conditions.comparisons import FEBRUARY, LEAP_DAY, ValueTest, day_range_of, text_predicate
 from regulars.conditions.tree import ValueComparison
 from regulars.segments.analysis.engine.calendar import EPOCH_ORDINAL, NO_DAY, Zone, number_of, read_days
 from regulars.segments.analysis.engine.encoding import Array, Dictionary
@@ -20,21 +21,21 @@ from regulars.segments.analysis.engine.numbers import Numbers
 
 @dataclass(slots=True)
 class LoadProgress:
-    """How many values have to be loaded, and how many were loaded so far."""
+    """How many values have to be loaded or parsed, and how many were so far."""
 
     total: int = 0
     done: int = 0
 
 
 YES, NO, UNREADABLE = np.int8(1), np.int8(0), np.int8(-1)
-# Fewer values are tested one by one with `ValueTest`; the vectorized code gives the same results.
-VECTORIZED_MIN: Final = 2_000
+# Fewer values are compared one by one with `ValueTest`; the vectorized code gives the same results.
+VECTORIZED_VALUES_MIN: Final = 2_000
 # How many values are parsed before the progress is updated.
 CHUNK_VALUES: Final = 1 << 16
 
 
 class ParsedValues:
-    """The distinct values of a key, parsed by its type; new values are appended."""
+    """The distinct values of a column, parsed by their declared type; new values are appended."""
 
     def __init__(self, declared: AttributeType, allowed_values: Collection[str], zone: str) -> None:
         self._declared = declared
@@ -55,30 +56,30 @@ class ParsedValues:
         """For each value whether the comparison holds: YES, NO, or UNREADABLE."""
         progress = progress or LoadProgress()
         test = ValueTest(condition, declared=self._declared, allowed_values=self._allowed, today=today, zone=self._zone)
-        if len(values) >= VECTORIZED_MIN:
+        if len(values) >= VECTORIZED_VALUES_MIN:
             match self._declared:
                 case AttributeType.DATE:
                     self._read_days(values, progress)
-                    holds = _test_or_compare(
+                    holds = _compare_parsable(
                         condition, len(values), lambda: _compare_days(condition, self._days, today, self._zone)
                     )
                     return np.where(self._days == NO_DAY, UNREADABLE, holds)
                 case AttributeType.NUMBER | AttributeType.CURRENCY:
                     self._read_numbers(values, progress)
-                    holds = _test_or_compare(condition, len(values), lambda: self._numbers.hold(condition, test))
+                    holds = _compare_parsable(condition, len(values), lambda: self._numbers.compare(condition, test))
                     return np.where(self._numbers.is_parsable, holds, UNREADABLE)
                 case AttributeType.TEXT:
-                    return _test_or_compare(condition, len(values), lambda: self._compare_texts(condition, values))
+                    return _compare_parsable(condition, len(values), lambda: self._compare_texts(condition, values))
                 case _:
                     pass
         return np.fromiter((_truth_of(test(value)) for value in values), np.int8, len(values))
 
     def _read_days(self, values: Sequence[str], progress: LoadProgress) -> None:
         zone = Zone(self._zone.key)
-        new_days = [read_days(chunk, zone, self._day) for chunk in _unparsed(values, self._days.size, progress)]
+        new_days = [read_days(chunk, zone, self._parse_day) for chunk in _unparsed(values, self._days.size, progress)]
         self._days = np.concatenate([self._days, *new_days])
 
-    def _day(self, value: str) -> int:
+    def _parse_day(self, value: str) -> int:
         parsed = interpret(AttributeType.DATE, value)
         return day_of(parsed, self._zone).toordinal() - EPOCH_ORDINAL if isinstance(parsed, date) else NO_DAY
 
@@ -89,6 +90,7 @@ class ParsedValues:
     def _compare_texts(self, condition: ValueComparison, values: Sequence[str]) -> Array:
         new_texts = [fold_text(value) for value in values[len(self._texts) :]]
         self._texts += new_texts
+        # Each entry of the list takes 8 bytes.
         self._bytes_of_texts += sum(map(getsizeof, new_texts)) + 8 * len(new_texts)
         return np.fromiter(map(text_predicate(condition), self._texts), bool, len(self._texts))
 
@@ -106,11 +108,11 @@ class CodedColumn:
         return self.codes.nbytes + self.dictionary.nbytes + sum(parsed.nbytes for parsed in self._parsed.values())
 
     def parse_as(self, declared: AttributeType, allowed_values: Collection[str], zone: str) -> ParsedValues:
-        key = (declared, tuple(sorted(allowed_values)), zone)
-        if key not in self._parsed:
-            # A key has one type at a time, so the values parsed by an earlier type are dropped.
-            self._parsed = {key: ParsedValues(declared, allowed_values, zone)}
-        return self._parsed[key]
+        cache_key = (declared, tuple(sorted(allowed_values)), zone)
+        if cache_key not in self._parsed:
+            # The column has one type at a time, so the values parsed by an earlier type are dropped.
+            self._parsed = {cache_key: ParsedValues(declared, allowed_values, zone)}
+        return self._parsed[cache_key]
 
 
 def _unparsed(values: Sequence[str], parsed_count: int, progress: LoadProgress) -> Iterator[Sequence[str]]:
@@ -128,24 +130,24 @@ def _truth_of(holds: bool | None) -> np.int8:
     return YES if holds else NO
 
 
-def _test_or_compare(condition: ValueComparison, count: int, holds: Callable[[], Array]) -> Array:
-    """`is_set` and `is_not_set` have the same result for all readable values; other comparisons call `holds`."""
+def _compare_parsable(condition: ValueComparison, count: int, compare: Callable[[], Array]) -> Array:
+    """`is_set` and `is_not_set` have the same result for all parsable values; other conditions call `compare`."""
     if condition.comparison in {"is_set", "is_not_set"}:
         return np.full(count, condition.comparison == "is_set", np.int8)
-    return holds().astype(np.int8)
+    return compare().astype(np.int8)
 
 
 def _compare_days(condition: ValueComparison, days: Array, today: date, zone: ZoneInfo) -> Array:
     if condition.comparison == "anniversary_in_next_days":
         return _has_anniversary(days, today, condition.days or 1)
-    low, high, is_within = span_of(condition, today, zone)
+    low, high, is_within = day_range_of(condition, today, zone)
     holds: Array = ((days >= number_of(low)) & (days <= number_of(high))) == is_within
     return holds
 
 
 def _has_anniversary(days: Array, today: date, count: int) -> Array:
-    """Whether the anniversary of each date is in the next days, by month and day."""
-    # Indexed by month * 32 + day.
+    """Whether the anniversary of each date is in the next `count` days, by month and day."""
+    # Indexed by month * 32 + day; 367 days contain every date.
     is_included = np.zeros(13 * 32, bool)
     for ahead in range(min(count, 367)):
         day = today + timedelta(days=ahead)
@@ -153,9 +155,9 @@ def _has_anniversary(days: Array, today: date, count: int) -> Array:
         if (day.month, day.day) == (FEBRUARY, LEAP_DAY - 1) and not calendar.isleap(day.year):
             # In a year without 29 February the anniversary is on the 28th.
             is_included[FEBRUARY * 32 + LEAP_DAY] = True
-    readable = np.where(days == NO_DAY, 0, days).astype("datetime64[D]")
-    months = readable.astype("datetime64[M]")
+    parsed = np.where(days == NO_DAY, 0, days).astype("datetime64[D]")
+    months = parsed.astype("datetime64[M]")
     month = months.astype(np.int64) % 12 + 1
-    day = (readable - months).astype(np.int64) + 1
+    day = (parsed - months).astype(np.int64) + 1
     holds: Array = is_included[month * 32 + day]
     return holds

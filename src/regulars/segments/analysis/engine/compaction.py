@@ -1,10 +1,13 @@
 """Compacts the columnar copy of customers and sales: merges its runs, and purges erased customers, whose sales remain.
 
 A run is a stored chunk of rows: a patch has changed customers, a block has a range of customers, and all other runs
-have sales. Runs are immutable. So the heavy work happens without a lock on the state: new runs are written as not live,
-while the old runs stay live, and one short transaction replaces the old runs. It checks that all old runs still exist.
-If another process replaced them first, the new runs are deleted and nothing is lost. A process that dies leaves runs
-that are not live, which the next compaction deletes.
+have sales. The ordinal of a block is its index; patches are numbered as they are written. Each array of a run is stored
+as a part; a new run is packed, with all arrays in one part. An epoch is one build of all runs.
+
+Runs are immutable. So the heavy work happens without a lock on the state: new runs are written as not live (queries
+ignore them), while the old runs stay live, and one short transaction replaces the old runs. It checks that all old runs
+still exist. If another process replaced them first, the new runs are deleted and nothing is lost. A process that dies
+leaves runs that are not live, which the next compaction deletes.
 """
 
 import asyncio
@@ -19,7 +22,7 @@ import numpy as np
 from regulars.kit.db import Database, Tx
 from regulars.segments import queries as columns
 from regulars.segments.analysis.engine import queries
-from regulars.segments.analysis.engine.customer_columns import last_of_each, merge_into_block
+from regulars.segments.analysis.engine.customer_columns import last_state_of_each, merge_into_block
 from regulars.segments.analysis.engine.encoding import Array, decode
 from regulars.segments.analysis.engine.sales_encoding import (
     PARTS,
@@ -45,9 +48,9 @@ from regulars.segments.columns.model import (
     unpack_sales,
 )
 
-# This many runs of a level are merged into one run of the next level.
+# This many runs of a level are merged into one run of the next level; new runs have the level 0.
 MERGE_RUNS: Final = 16
-# A build writes runs of 1/128 of this size.
+# The largest size of a merged run; a build writes runs of 1/128 of this size.
 MERGED_ROWS_MAX: Final = 1 << 21
 # Patches are merged into blocks when they have at least this many changes, in total and for each existing block.
 MERGE_CHANGES_MIN: Final = 8_192
@@ -57,7 +60,7 @@ PURGE_AFTER: Final = timedelta(hours=12)
 
 
 class NewRun(NamedTuple):
-    """A run that replaces old runs."""
+    """A run that replaces old runs, and its parts. The id of the run is 0 until the run is written."""
 
     run: Run
     parts: Mapping[str, bytes]
@@ -100,6 +103,7 @@ async def _release(database: Database, organization_id: UUID, *, purge_after: ti
             return
         purge_at = None if state.erased_since is None else state.erased_since + purge_after
         runs = await columns.list_runs(tx, organization_id, state.epoch)
+        # The time of the next compaction.
         state.tidy_at = tx.now if choose_runs(runs, is_building=state.state == "building") else purge_at
         await columns.update_state(tx, organization_id, state)
 
@@ -119,6 +123,7 @@ def choose_runs(runs: Sequence[Run], *, is_building: bool = False) -> list[Run]:
     ]
     for level, kind in sorted({(run.level, run.kind) for run in sales}):
         of_level = [run for run in sales if (run.level, run.kind) == (level, kind)]
+        # How many of the oldest runs fit into one merged run.
         fitting = sum(rows <= MERGED_ROWS_MAX for rows in accumulate(run.rows for run in of_level))
         if fitting >= MERGE_RUNS and (fitting < len(of_level) or not is_building):
             return of_level[:fitting]
@@ -150,6 +155,7 @@ async def _merge_next(database: Database, organization_id: UUID, epoch: int, *, 
     return True
 
 
+# The content of the parts, by the id of the run and the name of the part.
 Blobs = Mapping[tuple[int, str], bytes]
 
 
@@ -161,9 +167,10 @@ def _merge_sales(runs: Sequence[Run], blobs: Blobs) -> NewRun:
 
 
 def _purge_run(run: Run, blobs: Blobs, erased_customers: Array) -> list[NewRun]:
-    """The run without the sales of erased customers, and a run with these sales but without their customers."""
+    """Split a run: one run with the sales of existing customers, and one with the other sales, without a customer."""
     dictionaries = Dictionaries()
     remaining, erased = split_erased(_decode_run(run, blobs, dictionaries), erased_customers)
+    # Only packed runs have the level 0.
     return [
         _encode_run(kind, max(1, run.level), run.ordinal, parts, dictionaries)
         for kind, parts in ((IDENTIFIED_SALES, remaining), (ANONYMOUS_SALES, erased))
@@ -195,7 +202,7 @@ def _merge_patch_runs(runs: Sequence[Run], blobs: Blobs) -> NewRun:
 def _last_states(runs: Sequence[Run], blobs: Blobs) -> list[CustomerState]:
     if any((run.id, PACKED) not in blobs for run in runs):
         raise _ConcurrentChangeError
-    return last_of_each(unpack_customers(blobs[run.id, PACKED]) for run in runs)
+    return last_state_of_each(unpack_customers(blobs[run.id, PACKED]) for run in runs)
 
 
 async def merge_patches(database: Database, organization_id: UUID, epoch: int) -> None:
@@ -221,8 +228,8 @@ async def merge_patches(database: Database, organization_id: UUID, epoch: int) -
                 raise _ConcurrentChangeError
         size, merged_parts = await asyncio.to_thread(merge_into_block, block, parts, states)
         new_runs.append(NewRun(Run(0, "block", 0, block, size, sum(map(len, merged_parts.values()))), merged_parts))
-    folded_to = max(run.ordinal for run in patches)
-    await _replace(database, organization_id, epoch, [*patches, *blocks.values()], new_runs, folded_to=folded_to)
+    last_patch = max(run.ordinal for run in patches)
+    await _replace(database, organization_id, epoch, [*patches, *blocks.values()], new_runs, merged_patch=last_patch)
 
 
 async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
@@ -230,8 +237,8 @@ async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
     customer who is erased during the purge is in a later patch and waits for the next purge."""
     await merge_patches(database, organization_id, epoch)
     async with database.transaction() as tx:
-        begun = tx.now
-        before = await columns.find_state(tx, organization_id)
+        started_at = tx.now
+        state_before = await columns.find_state(tx, organization_id)
         runs = await columns.list_runs(tx, organization_id, epoch)
         erased = await _find_erased(tx, organization_id, epoch, [run for run in runs if run.kind == "block"])
     for run in [run for run in runs if run.kind == IDENTIFIED_SALES]:
@@ -239,18 +246,20 @@ async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
     async with database.transaction() as tx:
         await columns.set_lock_timeout(tx)
         state = await columns.lock_state(tx, organization_id)
-        if state is None or before is None or not state.epoch == before.epoch == epoch:
+        if state is None or state_before is None or not state.epoch == state_before.epoch == epoch:
             return
         patches = [run for run in await columns.list_runs(tx, organization_id, epoch) if run.kind == "patch"]
         blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in patches], None)
-        is_complete = state.folded_to == before.folded_to and all(
+        # `folded_to` is the last patch that was merged into blocks: a patch merged meanwhile may have erased customers.
+        is_complete = state.folded_to == state_before.folded_to and all(
             customer.is_alive for customer in _last_states(patches, blobs)
         )
-        state.erased_since = None if is_complete else begun
+        state.erased_since = None if is_complete else started_at
         await columns.update_state(tx, organization_id, state)
 
 
 async def _find_erased(tx: Tx, organization_id: UUID, epoch: int, blocks: Sequence[Run]) -> Array:
+    """The numbers of the erased customers."""
     blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in blocks], ["alive"])
     numbers = [np.zeros(0, np.int64)]
     for run in blocks:
@@ -286,22 +295,23 @@ async def _replace(
     database: Database,
     organization_id: UUID,
     epoch: int,
-    old: Sequence[Run],
+    old_runs: Sequence[Run],
     new_runs: Sequence[NewRun],
     *,
-    folded_to: int | None = None,
+    merged_patch: int | None = None,
 ) -> None:
+    """Replace the old runs by the new runs; `merged_patch` is the last patch that was merged into blocks."""
     ids = [await _write(database, organization_id, epoch, new_run) for new_run in new_runs]
     async with database.transaction() as tx:
         await columns.set_lock_timeout(tx)
         state = await columns.lock_state(tx, organization_id)
         if state is None or state.epoch != epoch or state.state == "ended":
             raise _ConcurrentChangeError
-        deleted = await columns.delete_runs(tx, organization_id, epoch, [run.id for run in old])
+        deleted = await columns.delete_runs(tx, organization_id, epoch, [run.id for run in old_runs])
         live = await columns.make_live(tx, organization_id, epoch, ids)
-        if deleted != len(old) or live != len(ids):
+        if deleted != len(old_runs) or live != len(ids):
             raise _ConcurrentChangeError
-        state.folded_to = max(state.folded_to, folded_to or 0)
+        state.folded_to = max(state.folded_to, merged_patch or 0)
         await columns.update_state(tx, organization_id, state)
 
 

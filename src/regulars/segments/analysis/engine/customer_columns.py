@@ -24,6 +24,7 @@ ATTRIBUTE_PREFIX: Final = "a:"
 TEXTS: Final = "texts"
 # The profile id, in two columns of 64-bit integers.
 PROFILE: Final = ("profile_high", "profile_low")
+# Instead of a time in seconds.
 NO_TIME: Final = np.iinfo(np.int64).min
 
 Number = int | bool | None
@@ -44,12 +45,13 @@ NUMERIC: Final[dict[str, NumericColumn]] = {
     PROFILE[1]: NumericColumn(np.uint64, 0, lambda state: int.from_bytes(state.profile[8:])),
     "created": NumericColumn(np.int64, NO_TIME, lambda state: state.created_s if state.is_alive else NO_TIME),
     "named": NumericColumn(np.bool_, False, lambda state: state.is_named),
-    # The hash of the customer's own phone number.
+    # The hash of the customer's own phone number; 0 without a number.
     "own": NumericColumn(np.uint64, 0, lambda state: state.own_hash),
     "consent": NumericColumn(np.uint8, NEVER_ASKED, lambda state: state.consent),
+    # The time of the consent or withdrawal that decides the consent state.
     "since": NumericColumn(np.int64, NO_TIME, lambda state: NO_TIME if state.since_s is None else state.since_s),
 }
-# Dictionary-encoded columns: how to read the value from a state.
+# Dictionary-encoded columns: how to read the value from a state. `source` and `store` are those of the consent.
 CODED: Final[dict[str, Callable[[CustomerState], str | bytes | None]]] = {
     "country": lambda state: state.country,
     "source": lambda state: state.source,
@@ -58,8 +60,8 @@ CODED: Final[dict[str, Callable[[CustomerState], str | bytes | None]]] = {
 
 
 class LastTexts:
-    """When each customer last got a text of each sender, which is a journey or a campaign; `senders` is the dictionary
-    of their ids, and `sender` has codes."""
+    """When each customer last got a text of each sender, which is a journey or a campaign. A row has a customer number,
+    a code of `senders`, which is the dictionary of the senders' ids, and a time."""
 
     def __init__(self) -> None:
         self.senders = Dictionary()
@@ -76,7 +78,8 @@ class LastTexts:
         self.sender = np.concatenate((self.sender, sender.astype(np.int32)))
         self.at_s = np.concatenate((self.at_s, at_s.astype(np.int64)))
 
-    def apply(self, states: Sequence[CustomerState], first: int) -> None:
+    def apply_states(self, states: Sequence[CustomerState], first: int) -> None:
+        """Replace the rows of the customers in `states`; customer `first` has the index 0."""
         changed = numbers_of(states) - first
         unchanged = ~np.isin(self.customer, changed)
         self.customer, self.sender, self.at_s = self.customer[unchanged], self.sender[unchanged], self.at_s[unchanged]
@@ -93,7 +96,8 @@ class LastTexts:
 Column = Array | CodedColumn | LastTexts
 
 
-def empty(name: str, size: int) -> Column:
+def new_column(name: str, size: int) -> Column:
+    """A column of `size` customers without values."""
     if name == TEXTS:
         return LastTexts()
     if name in NUMERIC:
@@ -101,7 +105,7 @@ def empty(name: str, size: int) -> Column:
     return CodedColumn(Dictionary(), np.full(size, NONE, np.int32))
 
 
-def extended(name: str, column: Column, size: int) -> Column:
+def extend(name: str, column: Column, size: int) -> Column:
     """Extend the column to `size` customers."""
     if isinstance(column, LastTexts):
         return column
@@ -133,15 +137,16 @@ def write_block(column: Column, block: int, content: bytes) -> None:
 
 
 def numbers_of(states: Sequence[CustomerState]) -> Array:
+    """The customer numbers, which are indexes in the columns."""
     return np.fromiter((state.number for state in states), np.int64, len(states))
 
 
-def apply(name: str, column: Column, states: Sequence[CustomerState], *, first: int = 0) -> None:
+def apply_states(name: str, column: Column, states: Sequence[CustomerState], *, first: int = 0) -> None:
     """Write the new state of each customer into the column, which begins with customer `first`."""
     if not states:
         return
     if isinstance(column, LastTexts):
-        column.apply(states, first)
+        column.apply_states(states, first)
         return
     numbers = numbers_of(states) - first
     if isinstance(column, CodedColumn):
@@ -159,7 +164,7 @@ def values_of(name: str, states: Iterable[CustomerState]) -> Iterable[str | byte
     return map(CODED[name], states)
 
 
-def last_of_each(patches: Iterable[Sequence[CustomerState]]) -> list[CustomerState]:
+def last_state_of_each(patches: Iterable[Sequence[CustomerState]]) -> list[CustomerState]:
     """The last state of each customer, from patches in the order in which they were written."""
     last: dict[int, CustomerState] = {}
     for states in patches:
@@ -171,7 +176,8 @@ def last_of_each(patches: Iterable[Sequence[CustomerState]]) -> list[CustomerSta
 def merge_into_block(
     block: int, parts: Mapping[str, bytes], states: Sequence[CustomerState]
 ) -> tuple[int, dict[str, bytes]]:
-    """Merge patches into a block; return its size in customers and its encoded parts."""
+    """Merge the new states of customers into a block, whose columns are in `parts`; return its size in customers and
+    its encoded columns."""
     first = block * BLOCK_CUSTOMERS
     keys = {ATTRIBUTE_PREFIX + key for state in states for key in state.attributes}
     names = {*NUMERIC, *CODED, TEXTS, *keys, *(name for name in parts if name.startswith(ATTRIBUTE_PREFIX))}
@@ -179,10 +185,10 @@ def merge_into_block(
     size = max([old_size, *(state.number - first + 1 for state in states)])
     merged: dict[str, bytes] = {}
     for name in names:
-        column = empty(name, size)
+        column = new_column(name, size)
         if name in parts:
             write_block(column, 0, parts[name])
-        apply(name, column, states, first=first)
+        apply_states(name, column, states, first=first)
         content = _encode_column(column)
         if content is not None:
             merged[name] = content

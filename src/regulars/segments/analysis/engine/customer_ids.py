@@ -1,4 +1,4 @@
-"""Finds the number of each customer, which is the position in the columns, by profile id."""
+"""Finds the number of each customer, which is the index in the columns, by profile id."""
 
 import numpy as np
 
@@ -11,6 +11,7 @@ def find_numbers(cached: CachedColumns, profile_ids: bytes, customers: Array) ->
 
     Customers and ids are sorted by the last 8 bytes of the id, which are random, so that memory is read in order.
     """
+    # The first and the last 8 bytes of each id.
     high, low = cached.profile_columns()
     numbers = np.flatnonzero(customers)
     numbers = numbers[np.argsort(low[numbers])]

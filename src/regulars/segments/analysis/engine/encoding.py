@@ -41,14 +41,14 @@ def decode(content: bytes) -> Array:
     return pl.read_ipc(content)["v"].to_numpy()
 
 
-class Coded(msgspec.Struct, array_like=True):
+class EncodedColumn(msgspec.Struct, array_like=True):
     """Compressed dictionary values, and compressed codes."""
 
     values: bytes
     codes: bytes
 
 
-_coded = msgspec.msgpack.Decoder(Coded)
+_encoded_column = msgspec.msgpack.Decoder(EncodedColumn)
 
 
 def encode_coded(values: Sequence[Any], codes: Array) -> bytes:
@@ -59,14 +59,15 @@ def encode_coded(values: Sequence[Any], codes: Array) -> bytes:
     return encode_values([values[code] for code in used.tolist()], new_code[codes])
 
 
-def encode_values(values: Sequence[Any], rows: Array) -> bytes:
-    """Write values and codes, without dropping unused values."""
-    return msgspec.msgpack.encode(Coded(zlib.compress(msgspec.msgpack.encode(list(values)), 1), encode(rows)))
+def encode_values(values: Sequence[Any], numbers: Array) -> bytes:
+    """Write all values, and an array of numbers, such as codes of the values."""
+    encoded_values = zlib.compress(msgspec.msgpack.encode(list(values)), 1)
+    return msgspec.msgpack.encode(EncodedColumn(encoded_values, encode(numbers)))
 
 
 def decode_coded(content: bytes) -> tuple[list[Any], Array]:
-    coded = _coded.decode(content)
-    return msgspec.msgpack.decode(zlib.decompress(coded.values)), decode(coded.codes)
+    column = _encoded_column.decode(content)
+    return msgspec.msgpack.decode(zlib.decompress(column.values)), decode(column.codes)
 
 
 class Dictionary:
@@ -96,7 +97,7 @@ class Dictionary:
         return self._codes.get(value, NONE)
 
     def map(self, values: Sequence[Any]) -> Array:
-        """The codes of the values in this dictionary, in an array; its last element is NONE, so that code -1 maps to
+        """The code of each value, which is added if it is new; the last element is NONE, so that code -1 maps to
         NONE."""
         codes_by_value = self._codes
         codes = [codes_by_value.setdefault(value, len(codes_by_value)) for value in values]

@@ -14,7 +14,7 @@ import numpy as np
 from regulars.kit.db import Database, Tx
 from regulars.segments.analysis.engine import queries
 from regulars.segments.analysis.engine.answers.answer import add_required, find_answer, respond_to
-from regulars.segments.analysis.engine.audience import AudienceCopy, choose, copy_audience
+from regulars.segments.analysis.engine.audience import AudienceCopy, choose_sample, copy_audience
 from regulars.segments.analysis.engine.cache import CachedColumns, ColumnCache
 from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.evaluation import Evaluation
@@ -52,8 +52,8 @@ class Engine:
                     continue
         return AnalysisResponse(fault="The columns changed over and over while they were read.")
 
-    async def forget_purged(self) -> None:
-        """Drop cached columns that may contain erased customers, once the stored columns were purged."""
+    async def drop_purged(self) -> None:
+        """Drop the cached columns of organizations whose stored columns were purged of erased customers."""
         for organization_id, cached in self.cache.list_cached():
             async with self._lock(organization_id), self._database.transaction() as tx:
                 erased_since = await queries.find_erased_since(tx, organization_id, cached.snapshot.epoch)
@@ -76,6 +76,7 @@ class Engine:
         if snapshot is None or snapshot.state != "ready" or snapshot.format != FORMAT:
             return AnalysisResponse(is_ready=False, progress=await find_build_progress(tx, request.organization_id))
         if request.after is not None and request.after.epoch != snapshot.epoch:
+            # A rebuild gave all customers new numbers, so the cursor is no longer valid.
             return AnalysisResponse(is_renumbered=True)
         cached = self.cache.find(request.organization_id, snapshot)
         required = required_parts_of(request)
@@ -94,6 +95,7 @@ class Engine:
         elif request.question is not None:
             response = await respond_to(tx, request, request.question, cached, zone)
         elif request.want in {"audience", "freeze"}:
+            # The counts, or ("freeze") also the ids.
             audience = await asyncio.to_thread(copy_audience, cached, request, zone, tx.now)
             response = audience if request.want == "freeze" else AnalysisResponse(audience=audience.counts)
         else:
@@ -111,7 +113,7 @@ def _count(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: d
     return SegmentCounts(
         total=int(np.count_nonzero(members)),
         customers=int(np.count_nonzero(evaluation.alive)),
-        split=evaluation.split(members),
+        split=evaluation.count_by_consent(members),
         conditions=tuple(evaluation.count()),
         as_of=as_of,
         took_ms=0.0,
@@ -119,17 +121,18 @@ def _count(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: d
 
 
 def _list_members(cached: CachedColumns, request: AnalysisRequest, zone: Zone) -> tuple[list[int], int | None, int]:
-    """A page of customer numbers, where the next page begins, and the total; or a random sample."""
+    """A page of customer numbers, where the next page begins, and the total; or a random sample. The next page begins
+    at a customer number; in a sorted list, at an index."""
     evaluation = Evaluation(cached, request.query, zone)
     if request.want == "sample":
         members = evaluation.members()
-        return choose(members, request), None, int(np.count_nonzero(members))
+        return choose_sample(members, request), None, int(np.count_nonzero(members))
     is_unreadable = request.want == "unreadable"
     numbers = np.flatnonzero(evaluation.unreadable(request.path) if is_unreadable else evaluation.members())
     limit = min(request.limit, MEMBERS_MAX)
     if request.order is not None:
         first = 0 if request.after is None else request.after.number
-        keys = evaluation.keys_of(request.order, request.currency)
+        keys = evaluation.sort_keys_of(request.order, request.currency)
         order = np.lexsort([-key[numbers] for key in reversed(keys)])[first : first + limit]
         return numbers[order].tolist(), first + limit if first + limit < numbers.size else None, numbers.size
     first = 0 if request.after is None else int(np.searchsorted(numbers, request.after.number))

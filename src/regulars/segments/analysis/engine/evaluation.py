@@ -9,7 +9,7 @@ import numpy as np
 
 from regulars.conditions import tree
 from regulars.conditions.check import is_valid_comparison
-from regulars.conditions.comparisons import holds_on, matches_missing_value, span_of_when
+from regulars.conditions.comparisons import day_range_of_when, holds_on, matches_missing_value
 from regulars.kit.ids import CAMPAIGN, JOURNEY
 from regulars.sales.model import Currency
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
@@ -18,7 +18,7 @@ from regulars.segments.analysis.engine.coded_values import UNREADABLE, YES, Code
 from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE_PREFIX, TEXTS, LastTexts
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.sales_conditions import SalesConditions
-from regulars.segments.analysis.protocol import ConditionCount, ConsentSplit, Order, SegmentQuery, SpendPerHead
+from regulars.segments.analysis.protocol import ConditionCount, ConsentSplit, Order, SegmentQuery, WeeklySpend
 from regulars.segments.columns.model import DO_NOT_CONTACT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN
 
 CONSENT_CODES: Final[Mapping[tree.ConsentState, int]] = {
@@ -32,7 +32,8 @@ _BEFORE_ALL_DAYS: Final = -(1 << 30)
 
 
 class Evaluation:
-    """Evaluates one query over cached columns. It does no I/O."""
+    """Evaluates one query over cached columns, without I/O. A column may have codes instead of values; code -1 means no
+    value."""
 
     def __init__(self, cached: CachedColumns, query: SegmentQuery, zone: Zone) -> None:
         self._cached = cached
@@ -62,12 +63,12 @@ class Evaluation:
         return np.zeros(self._cached.size, bool) if unreadable is None else unreadable & self.alive
 
     def count(self) -> list[ConditionCount]:
-        """Count for each condition and group of the definition the customers for whom it is true."""
+        """Count, for each condition and group of the definition, the customers for whom it is true."""
         counts: list[ConditionCount] = []
         self._count(self._query.match, (), counts)
         return counts
 
-    def keys_of(self, order: Order, currency: Currency) -> Sequence[Array]:
+    def sort_keys_of(self, order: Order, currency: Currency) -> Sequence[Array]:
         """The sort keys, the primary key first."""
         match order:
             case "created":
@@ -77,7 +78,8 @@ class Evaluation:
             case "spend":
                 return [key for key in self._sales.spends(currency) if key is not None]
 
-    def split(self, members: Array) -> ConsentSplit:
+    def count_by_consent(self, members: Array) -> ConsentSplit:
+        """The number of members in each consent state."""
         counts = np.bincount(self.consent_states()[members], minlength=4).tolist()
         return ConsentSplit(
             may_be_texted=counts[MAY_BE_TEXTED],
@@ -95,8 +97,9 @@ class Evaluation:
         pairs = [(country, count) for country, count in zip(values, counts, strict=True) if count]
         return sorted(pairs, key=lambda pair: (-pair[1], pair[0] or ""))
 
-    def spend_per_head(self, members: Array) -> list[SpendPerHead]:
-        return self._sales.spend_per_head(members)
+    def weekly_spends(self, members: Array) -> list[WeeklySpend]:
+        """The net spend per member and week, for each currency."""
+        return self._sales.weekly_spends(members)
 
     def _count(self, condition: tree.Condition, path: tree.Path, counts: list[ConditionCount]) -> None:
         holds, _, unreadable = self._result_of(condition)
@@ -121,21 +124,21 @@ class Evaluation:
         """Evaluate a group twice: whether it is certainly true, and whether it may be true. If it may be true, but not
         certainly, it depends on an unknown result; then it is unknown, which does not count as true."""
         inner = [self._result_of(condition) for condition in group.of]
-        surely_holds = [result.holds for result in inner]
-        is_unsure = any(result.unknown is not None for result in inner)
-        may_hold = (
+        certain = [result.holds for result in inner]
+        has_unknown = any(result.unknown is not None for result in inner)
+        possible = (
             [result.holds if result.unknown is None else result.holds | result.unknown for result in inner]
-            if is_unsure
-            else surely_holds
+            if has_unknown
+            else certain
         )
         if isinstance(group, tree.All):
             all_of = np.logical_and.reduce
-            holds = all_of(surely_holds) if inner else np.ones(self._cached.size, bool)
-            return Result(holds, all_of(may_hold) & ~holds if is_unsure else None)
+            holds = all_of(certain) if inner else np.ones(self._cached.size, bool)
+            return Result(holds, all_of(possible) & ~holds if has_unknown else None)
         any_of = np.logical_or.reduce
-        holds = any_of(surely_holds) if inner else np.zeros(self._cached.size, bool)
-        possible = any_of(may_hold) if is_unsure else holds
-        return Result(holds if isinstance(group, tree.Any) else ~possible, possible & ~holds if is_unsure else None)
+        holds = any_of(certain) if inner else np.zeros(self._cached.size, bool)
+        may_hold = any_of(possible) if has_unknown else holds
+        return Result(holds if isinstance(group, tree.Any) else ~may_hold, may_hold & ~holds if has_unknown else None)
 
     def _evaluate_segment(self, condition: tree.InSegment) -> Result:
         """Look up the members of a referenced segment; unknown if the segment is invalid or in a reference cycle, which
@@ -158,7 +161,7 @@ class Evaluation:
         if isinstance(condition, tree.OfAttribute):
             declared = query.attributes.get(condition.key)
             return (*common, self._cached.customers_as_of, declared)
-        if isinstance(condition, tree.OfSales):
+        if isinstance(condition, tree.SalesCondition):
             declared = None if condition.property is None else query.properties.get(condition.property.key)
             stores = tuple(query.stores.get(reference) for reference in condition.stores)
             return (*common, self._cached.sales_as_of, declared, stores)
@@ -181,7 +184,7 @@ class Evaluation:
                 return Result(self._numeric_column("named") == expected)
             case tree.Country(any_of=countries):
                 return Result(self._mask_values("country", countries.__contains__))
-            case _ if isinstance(condition, tree.OfSales):
+            case _ if isinstance(condition, tree.SalesCondition):
                 return self._sales.evaluate(condition)
             case _:
                 # A condition on a ticket is not valid in a segment, so its result is unknown.
@@ -205,25 +208,26 @@ class Evaluation:
         if condition.sources:
             holds &= self._mask_values("source", condition.sources.__contains__)
         if condition.stores:
-            known = self._query.stores
-            store_ids = {known[reference].bytes for reference in condition.stores if reference in known}
+            ids = self._query.stores
+            store_ids = {ids[reference].bytes for reference in condition.stores if reference in ids}
             holds &= self._mask_values("store", store_ids.__contains__)
         if condition.since is not None:
             holds &= self._evaluate_day(self._numeric_column("since"), condition.since)
         return holds
 
     def _evaluate_texts(self, condition: tree.Texts) -> Array:
+        """A mask of the customers who got a text in the last days, or of those who got none."""
         texts = self._last_texts()
         today = number_of(self._query.today)
         days = self._zone.days(texts.at_s)
-        got = (days > today - condition.days) & (days <= today)
+        is_counted = (days > today - condition.days) & (days <= today)
         if condition.journey is not None:
             journey = JOURNEY.decode(condition.journey)
             code = -1 if journey is None else texts.senders.find(journey.bytes)
-            got &= (texts.sender == code) & (code >= 0)
-        holds = np.zeros(self._cached.size, bool)
-        holds[texts.customer[got]] = True
-        matches: Array = holds == condition.got
+            is_counted &= (texts.sender == code) & (code >= 0)
+        has_text = np.zeros(self._cached.size, bool)
+        has_text[texts.customer[is_counted]] = True
+        matches: Array = has_text == condition.got
         return matches
 
     def _evaluate_campaign(self, condition: tree.ReceivedCampaign) -> Array:
@@ -244,7 +248,7 @@ class Evaluation:
         has_time = seconds > np.iinfo(np.int64).min
         days = np.full(seconds.size, _BEFORE_ALL_DAYS, np.int64)
         days[has_time] = self._zone.days(seconds[has_time])
-        low, high, is_within = span_of_when(when, self._query.today)
+        low, high, is_within = day_range_of_when(when, self._query.today)
         holds = ((days >= number_of(low)) & (days <= number_of(high))) == is_within
         matches: Array = np.where(has_time, holds, holds_on(when, None, self._query.today))
         return matches
@@ -265,9 +269,10 @@ class Evaluation:
         return result.holds
 
     def _mask_values(self, name: str, is_match: Callable[[object], bool]) -> Array:
+        """A mask of the customers whose value in a column matches."""
         column = self._coded_column(name)
-        table = np.array([*(is_match(value) for value in column.dictionary.values), False])
-        return table[column.codes]
+        is_match_by_code = np.array([*(is_match(value) for value in column.dictionary.values), False])
+        return is_match_by_code[column.codes]
 
     def _coded_column(self, name: str) -> CodedColumn:
         column = self._cached.columns[name]

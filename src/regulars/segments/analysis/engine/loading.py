@@ -1,8 +1,8 @@
 """Loads the columnar data that a request needs: patches, columns of customers, and arrays of sales.
 
 The data is stored in runs, which are immutable chunks. A block has the columns of a range of customers, a patch has the
-new states of changed customers, which are not merged into blocks yet, and all other runs have sales. An epoch is the
-number of one build of all runs.
+new states of changed customers, which are not merged into blocks yet, and all other runs have sales. A part is a stored
+array of a run; a new run is packed, with all its arrays in one part. An epoch is the number of one build of all runs.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from regulars.segments.analysis.engine.customer_columns import (
     PROFILE,
     TEXTS,
     Column,
-    apply,
-    empty,
+    apply_states,
+    new_column,
     write_block,
 )
-from regulars.segments.analysis.engine.sales_encoding import read_part, stored_as, unpack_grouped
+from regulars.segments.analysis.engine.sales_encoding import read_part, stored_part_of, unpack_grouped
 from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PROPERTY_PREFIX, SalesRun, is_product_part
 from regulars.segments.analysis.protocol import AnalysisRequest
 from regulars.segments.columns.model import IDENTIFIED_SALES, PACKED, Run, unpack_customers, unpack_sales
@@ -51,14 +51,14 @@ class RequiredParts(NamedTuple):
 
 
 def required_parts_of(request: AnalysisRequest) -> RequiredParts:
-    """Find the parts that a request needs; the split by consent always needs `alive`, `consent` and `own`, the hash of
-    the customer's own phone number."""
+    """Find the parts that a request needs. Counts by consent state always need `alive` (false for erased customers),
+    `consent`, and `own`, the hash of the customer's own phone number."""
     required = RequiredParts({"alive", "consent", "own"}, set())
     match, segments = request.query.match, request.query.segments
     referenced = [segments[segment_id] for segment_id in tree.order_referenced_segments(match, segments)]
     for _, condition in chain.from_iterable(tree.walk(group) for group in (match, *referenced) if group is not None):
         required.customers.update(_customer_columns_for(condition))
-        if isinstance(condition, tree.OfSales):
+        if isinstance(condition, tree.SalesCondition):
             required.sales.update(_sales_parts_for(condition))
     _add_response_parts(required, request)
     return required
@@ -101,7 +101,7 @@ def _customer_columns_for(condition: tree.Condition) -> set[str]:
             return set()
 
 
-def _sales_parts_for(condition: tree.OfSales) -> set[str]:
+def _sales_parts_for(condition: tree.SalesCondition) -> set[str]:
     parts = {"customer", "kind"}
     has_lines = bool(condition.products) or condition.property is not None
     if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) or condition.window is not None:
@@ -128,6 +128,7 @@ class RunGoneError(Exception):
 
 
 async def load(tx: Tx, organization_id: UUID, cached: CachedColumns, required: RequiredParts, *, zone: Zone) -> None:
+    """Load the required parts that the cache lacks, and apply new patches."""
     await load_patches(tx, organization_id, cached)
     cached.apply_patches()
     if cached.do_not_contact_as_of != cached.snapshot.consents:
@@ -161,7 +162,7 @@ async def load_patches(tx: Tx, organization_id: UUID, cached: CachedColumns) -> 
 
 async def _load_column(tx: Tx, organization_id: UUID, cached: CachedColumns, name: str) -> None:
     """Load a column of customers; a thread decodes a batch of blocks while the next batch is being read."""
-    column = empty(name, cached.size)
+    column = new_column(name, cached.size)
     is_gone = False
     decoding: asyncio.Task[None] | None = None
     async with asyncio.TaskGroup() as tasks:
@@ -177,7 +178,7 @@ async def _load_column(tx: Tx, organization_id: UUID, cached: CachedColumns, nam
             decoding = tasks.create_task(asyncio.to_thread(_write_blocks, cached, name, column, batch, blobs))
     if is_gone:
         raise RunGoneError
-    apply(name, column, cached.all_patches())
+    apply_states(name, column, cached.patched_states())
     cached.columns[name] = column
 
 
@@ -198,7 +199,7 @@ async def _load_sales(
     for run in runs:
         if run.id not in cached.sales:
             cached.sales[run.id] = SalesRun(run)
-    # A run of level 0 is not merged yet: all its arrays are packed in one blob.
+    # A run of level 0 was never merged, so it is packed.
     packed = [run for run in runs if run.level == 0 and _missing(cached.sales[run.id], parts, zone)]
     for batch in _batches_by_bytes(packed):
         blobs = await find_parts(tx, organization_id, cached, batch, [PACKED])
@@ -227,9 +228,9 @@ async def _load_merged(
         for part in sorted(parts):
             incomplete = [run for run in merged if part in _missing(cached.sales[run.id], {part}, zone)]
             for batch in _batches_by_bytes(incomplete):
-                blobs = await find_parts(tx, organization_id, cached, batch, [stored_as(part)])
+                blobs = await find_parts(tx, organization_id, cached, batch, [stored_part_of(part)])
                 for run in batch:
-                    content = blobs.pop((run.id, stored_as(part)))
+                    content = blobs.pop((run.id, stored_part_of(part)))
                     decoding.create_task(asyncio.to_thread(_decode, cached, run, part, content, zone))
             cached.parts[part] = None
             cached.parts.move_to_end(part)
@@ -245,6 +246,7 @@ def _decode(cached: CachedColumns, run: Run, part: str, content: bytes, zone: Zo
 
 
 def _missing(run: SalesRun, parts: set[str], zone: Zone) -> set[str]:
+    """Which parts are not loaded. Local days replace the times `at_s` in memory."""
     loaded = {"at_s", *run.parts} if f"day:{zone.name}" in run.parts else set(run.parts)
     return parts - loaded
 

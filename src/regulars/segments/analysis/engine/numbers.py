@@ -1,7 +1,7 @@
 """Exact arithmetic on arrays: adds up numbers by index, and parses and compares decimals.
 
-A number that does not fit into 64 bits is split into a multiple of a unit and a remainder below the unit. So one
-function compares sums and decimals.
+A number that does not fit into 64 bits is split into two arrays: how often it contains a unit, and the remainder. The
+unit of sums is 2^32, the unit of decimals is 1 (the remainder counts 10^-18). So one function compares both.
 """
 
 import math
@@ -29,12 +29,12 @@ _LOW_UNIT: Final = 1 << 32
 _USUAL: Final = rf"^(-?)([0-9]{{1,{DIGITS}}})(?:\.([0-9]{{1,{DIGITS}}}))?$"
 
 
-# Plain integers and None; or quotients by a unit, and their remainders, for integers beyond 64 bits.
+# Integers and None; or, for integers beyond 64 bits, their quotients by a unit and their remainders.
 SplitIntegers = tuple[Array, Array | None]
 
 
 def sum_by_index(values: Collection[tuple[Array, Array]], size: int) -> SplitIntegers:
-    """Add up the values at each index, of pairs of arrays (indexes, values).
+    """Add up the values of each index; `values` has pairs of arrays (indexes, values).
 
     Adding into an array takes a fifteenth of the time that grouping takes. The largest value and the number of rows
     bound every sum; if it can exceed 64 bits, the high and low 32 bits are summed separately.
@@ -94,10 +94,10 @@ def are_within(numbers: SplitIntegers, low: int | None, high: int | None) -> Arr
     return within if low is None else within & ~_are_below(numbers, low, _LOW_UNIT)
 
 
-def _add_up(values: Collection[tuple[Array, Array]], size: int, part_of: Callable[[Array], Array]) -> Array:
+def _add_up(values: Collection[tuple[Array, Array]], size: int, convert: Callable[[Array], Array]) -> Array:
     sums = np.zeros(size, np.int64)
     for indexes, value in values:
-        np.add.at(sums, indexes, part_of(value.astype(np.int64)))
+        np.add.at(sums, indexes, convert(value.astype(np.int64)))
     return sums
 
 
@@ -129,7 +129,7 @@ class Numbers:
         self._whole = np.zeros(0, np.int64)
         self._fraction = np.zeros(0, np.int64)
         self.is_parsable = np.zeros(0, bool)
-        # Decimals with more than 18 digits before or after the point: index and text.
+        # Decimals with more than 18 digits before or after the point, as text, by their index.
         self._long: dict[int, str] = {}
 
     @property
@@ -159,7 +159,7 @@ class Numbers:
         self.is_parsable = np.concatenate((self.is_parsable, usual))
         self.is_parsable[[index for index in self._long if index >= old_size]] = True
 
-    def hold(self, condition: ValueComparison, test: Callable[[str], bool | None]) -> Array:
+    def compare(self, condition: ValueComparison, test: Callable[[str], bool | None]) -> Array:
         """For each number whether the comparison is true; `test` decides for decimals with too many digits."""
         first, end, is_within = _range_of(condition)
         numbers = self._whole, self._fraction
@@ -170,7 +170,7 @@ class Numbers:
 
 
 def _range_of(condition: ValueComparison) -> tuple[int, int | None, bool]:
-    """The range of units, the end excluded, and whether numbers inside it match (true) or those outside it (false)."""
+    """The range of matching numbers in units of 10^-18, the end excluded; with False, the numbers outside it match."""
     low, high = condition.values if condition.comparison == "between" else (condition.value or "0",) * 2
     # The first unit that is not below the bound, and the first above it; they are equal if no unit equals the bound.
     from_low, above_low = math.ceil(_in_units(low)), math.floor(_in_units(low)) + 1

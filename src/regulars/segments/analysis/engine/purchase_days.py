@@ -18,8 +18,8 @@ class PurchaseDays(NamedTuple):
 
     customer: Array
     day: Array
-    # The result of `starts`, if it was computed before.
-    known_starts: Array | None = None
+    # The cached result of `starts`.
+    cached_starts: Array | None = None
 
     def where(self, selection: Array) -> "PurchaseDays":
         return PurchaseDays(self.customer[selection], self.day[selection])
@@ -30,7 +30,7 @@ class PurchaseDays(NamedTuple):
     @property
     def starts(self) -> Array:
         """The index of the first day of each customer."""
-        return np.flatnonzero(begins_of(self.customer)) if self.known_starts is None else self.known_starts
+        return np.flatnonzero(begins_of(self.customer)) if self.cached_starts is None else self.cached_starts
 
     def are_among(self, others: "PurchaseDays") -> Array:
         """A mask of the pairs that `others` also contains."""
@@ -56,8 +56,8 @@ def purchase_days(purchases: Iterable[tuple[Array, Array]]) -> PurchaseDays:
 
 
 def purchase_keys(runs: Iterable[SalesRun], zone: Zone) -> Array:
-    """The sorted keys (customer and day) of all purchases of these runs. Each run (a stored chunk of sales) caches its
-    own keys, since runs do not change."""
+    """The sorted keys (customer and day) of all purchases of these runs, which are stored chunks of sales. Each run
+    caches its keys under `BOUGHT` and the time zone, since runs do not change."""
     return _merge_distinct([_keys_of(run, zone) for run in runs])
 
 
@@ -74,7 +74,7 @@ def _keys_of(run: SalesRun, zone: Zone) -> Array:
         days = run.days(zone)
         for other in [other for other in run.parts if other.startswith(BOUGHT)]:
             del run.parts[other]
-        # The lowest bit of a kind is set for returns.
+        # A kind is twice the code of the currency, plus 1 for a return.
         is_purchase = run.parts["kind"] & 1 == 0
         run.parts[name] = _distinct(np.sort(_pack(run.parts["customer"][is_purchase], days[is_purchase])))
     return run.parts[name]

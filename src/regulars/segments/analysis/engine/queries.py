@@ -19,12 +19,18 @@ from regulars.segments.columns.model import Run
 class Snapshot(NamedTuple):
     """The state of the columns (see `columns.model.State`) and the list of their live runs."""
 
+    # The number of the build.
     epoch: int
     state: str
+    # The version of the storage format.
     format: int
+    # The number that the next new customer gets.
     next_number: int
-    folded_to: int
+    # The number of the last run with changed customers that was merged.
+    last_merged_patch: int
+    # How often a consent changed.
     consents: int
+    # The time of the oldest erasure that is not purged yet.
     erased_since: datetime | None
     runs: list[Run]
 
@@ -50,8 +56,8 @@ async def find_snapshot(tx: Tx, organization_id: UUID) -> Snapshot | None:
     )
     if not rows:
         return None
-    *plain, runs = rows[0]
-    return Snapshot._make([*plain, [Run(*run) for run in _runs.decode(runs)]])
+    *fields, runs = rows[0]
+    return Snapshot._make([*fields, [Run(*run) for run in _runs.decode(runs)]])
 
 
 _FIND_DO_NOT_CONTACT = Prepared(
@@ -114,6 +120,7 @@ async def find_erased_since(tx: Tx, organization_id: UUID, epoch: int) -> tuple[
 
 
 async def list_unfinished(tx: Tx, organization_id: UUID, epoch: int) -> list[int]:
+    """The ids of runs that a process wrote and did not make live."""
     rows = await tx.fetch(
         "SELECT id FROM segment_runs WHERE organization_id = %s AND epoch = %s AND NOT is_live",
         (organization_id, epoch),

@@ -1,7 +1,8 @@
 """Encodes and decodes runs of sales, which are immutable stored chunks. Each array of a run is stored as a separate
-part, so that a query loads only the parts it needs.
+part, so that a query loads only the parts it needs; a new run is packed, with all arrays in one part.
 
-A flat array has one element per sale or per line; codes stand for stores, currencies and products.
+A flat array has one element per sale or per line; codes stand for stores, currencies and products. The kind of a sale
+is twice the code of its currency, plus 1 for a return.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +41,6 @@ def unpack_grouped(pack: SalesPack, dictionaries: Dictionaries, product_parts: I
 
 def _unpack_flat(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array]:
     """Flat, unsorted arrays; a product is its index in the pack plus 1."""
-    # A kind is twice the code of the currency, plus 1 for a return.
     kind = read_numbers(pack.kind)
     return with_sums_of_lines(
         {
@@ -119,12 +119,13 @@ def read_part(name: str, content: bytes, dictionaries: Dictionaries) -> dict[str
     return {name: narrow(codes[rows] if name == "store" else 2 * codes[rows >> 1] + (rows & 1))}
 
 
-def stored_as(part: str) -> str:
-    """The name of the stored part from which a part is decoded."""
+def stored_part_of(part: str) -> str:
+    """The name of the stored part from which a part is decoded: products are stored whole."""
     return "product" if is_product_part(part) else part
 
 
 def _starts(counts: Array) -> Array:
+    """Where each group begins, for groups of these sizes, and the total."""
     return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
 
 
@@ -189,6 +190,7 @@ def split_erased(flat: Mapping[str, Array], erased_customers: Array) -> tuple[di
 
 
 def _take(flat: Mapping[str, Array], mask: Array) -> dict[str, Array]:
+    """The sales of the mask, with their lines."""
     parts = {name: flat[name][mask] for name in SALE_PARTS}
     new_index = np.cumsum(mask) - 1
     for sale, names in LINE_PARTS.items():

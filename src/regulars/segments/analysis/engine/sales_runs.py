@@ -79,7 +79,7 @@ class Dictionaries:
 
 
 def scale_of(part: str) -> str:
-    """The name of the divisor of a scaled part."""
+    """The name of the array that has the divisor of a scaled part."""
     return f"scale:{part}"
 
 
@@ -104,6 +104,7 @@ class SalesRun:
     needs, are in the parts `other_sale`, `other_units` and `other_total`.
     """
 
+    # The run without its data.
     meta: Run
     parts: dict[str, Array] = field(default_factory=dict)
     # Whether the days ascend, so that a window is a slice of the run.
@@ -129,7 +130,7 @@ class SalesRun:
             del self.parts["at_s"]
         return self.parts[key]
 
-    def pick(self, products: Array | None, *names: str) -> list[Array]:
+    def pick_lines(self, products: Array | None, *names: str) -> list[Array]:
         """The named arrays, reduced to the lines whose product is in the mask `products`; None selects all lines."""
         parts = [self.parts[name] for name in names]
         if products is None:
@@ -143,8 +144,8 @@ class SalesRun:
         slices = list(zip(starts[groups].tolist(), starts[groups + 1].tolist(), strict=True))
         return [np.concatenate([part[first:last] for first, last in slices]) if slices else part[:0] for part in parts]
 
-    def measures(self, name: str, values: Array) -> Array:
-        """Stored values of a part in cents or millionths: cents are unchanged, quantities and units multiplied."""
+    def to_cents_or_millionths(self, name: str, values: Array) -> Array:
+        """Convert stored values of a part: cents are unchanged, quantities and units are multiplied to millionths."""
         return values.astype(np.int64) * self.factor_of(name) if name in SCALED else values
 
     def factor_of(self, name: str) -> int:
@@ -201,9 +202,11 @@ class SalesSelection(NamedTuple):
     row_filter: Array | None = None
 
     def all_of(self, part: str) -> Array:
+        """The values of the whole slice."""
         return self.run.parts[part][self.first : self.last]
 
     def of(self, part: str) -> Array:
+        """The values of the selected sales."""
         return self.all_of(part) if self.row_filter is None else self.all_of(part)[self.row_filter]
 
     def days(self, zone: Zone) -> Array:
@@ -226,6 +229,7 @@ class SalesSelection(NamedTuple):
 
 
 def select_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> SalesSelection:
+    """Select the sales from the first to the last day of the window."""
     if window == ALL_DAYS:
         return SalesSelection(run, 0, run.size)
     days = run.days(zone)
@@ -235,10 +239,11 @@ def select_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> SalesSe
     return SalesSelection(run, 0, run.size, (days >= window[0]) & (days <= window[1]))
 
 
-def select_lines(selection: SalesSelection, lines: LineFilter | None, part: str) -> tuple[Array, Array]:
+def select_lines(selection: SalesSelection, line_filter: LineFilter | None, part: str) -> tuple[Array, Array]:
+    """The customer and the value of each matching line of the selected sales."""
     run = selection.run
-    sale, values = run.pick(None if lines is None else lines.match_products(run), "sale", part)
+    sale, values = run.pick_lines(None if line_filter is None else line_filter.match_products(run), "sale", part)
     if not selection.is_whole:
         is_selected = selection.has(sale)
         sale, values = sale[is_selected], values[is_selected]
-    return run.parts["customer"][sale], run.measures(part, values)
+    return run.parts["customer"][sale], run.to_cents_or_millionths(part, values)

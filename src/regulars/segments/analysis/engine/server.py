@@ -1,4 +1,5 @@
-"""The analysis process: answers requests on a local socket, and compacts the columnar data in the background."""
+"""The analysis process: answers requests on a local socket, and compacts the columnar copy of customers and sales in
+the background."""
 
 import asyncio
 import contextlib
@@ -33,20 +34,21 @@ from regulars.work.queue import Due
 POOL_MAX: Final = REQUESTS_AT_ONCE + 2
 STATEMENT_TIMEOUT_MS: Final = 60_000
 COMPACT_EVERY_S: Final = 2.0
-FORGET_EVERY_S: Final = 60.0
+DROP_PURGED_EVERY_S: Final = 60.0
 # A client that sends no request or reads no response for this time is disconnected. For pieces of an audience the time
 # is longer, because the client stores each piece before it reads the next.
 READ_S_MAX: Final = 10.0
 PIECE_S_MAX: Final = 60.0
 # A limit because the ids of an audience stay in memory until the client has read them.
-FREEZES_AT_ONCE: Final = 4
+AUDIENCE_COPIES_MAX: Final = 4
 DEADLINE_S_MAX: Final = 60.0
 # A response that missed its deadline is retained this long for a repeated request.
 RESPONSE_RETAINED_S: Final = 5.0
+# The column with the time of the next compaction.
 COMPACTION_DUE: Final = Due(table="segment_columns", column="tidy_at")
 
 _log = log.get(__name__)
-UNREADABLE: Final = AnalysisResponse(fault="The question cannot be read; is the analysis process of another release?")
+BAD_REQUEST: Final = AnalysisResponse(fault="The question cannot be read; is the analysis process of another release?")
 _request_decoder = msgspec.msgpack.Decoder(AnalysisRequest)
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -84,7 +86,7 @@ async def _run(settings: Settings, url: str, bound: socket.socket, *, lifeline: 
     engine = Engine(database, bytes_max=settings.analysis_memory_mb << 20)
     server = await asyncio.start_unix_server(ConnectionHandler(engine).serve, sock=bound)
     _log.info("analysis.started")
-    tasks = [asyncio.create_task(_compact_forever(database)), asyncio.create_task(_forget_forever(engine))]
+    tasks = [asyncio.create_task(_compact_forever(database)), asyncio.create_task(_drop_purged_forever(engine))]
     try:
         await stop.wait()
     finally:
@@ -102,8 +104,9 @@ class ConnectionHandler:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        # The requests that are being answered, or whose response is retained.
         self._open: dict[bytes, asyncio.Task[AnalysisResponse | AudienceCopy]] = {}
-        self._freezes = asyncio.Semaphore(FREEZES_AT_ONCE)
+        self._audience_copies = asyncio.Semaphore(AUDIENCE_COPIES_MAX)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -111,9 +114,10 @@ class ConnectionHandler:
                 message = await read_message(reader)
             request = _read_request(message)
             if request is None:
-                await write_message(writer, _encode(UNREADABLE))
+                await write_message(writer, _encode(BAD_REQUEST))
             elif request.want == "freeze":
-                async with self._freezes:
+                # The response has the ids of an audience.
+                async with self._audience_copies:
                     await _write(writer, await self._respond(request))
             else:
                 await _write(writer, await self._respond(request))
@@ -185,10 +189,10 @@ async def _compact_forever(database: Database) -> None:
         await asyncio.sleep(COMPACT_EVERY_S)
 
 
-async def _forget_forever(engine: Engine) -> None:
+async def _drop_purged_forever(engine: Engine) -> None:
     while True:
-        await asyncio.sleep(FORGET_EVERY_S)
+        await asyncio.sleep(DROP_PURGED_EVERY_S)
         try:
-            await engine.forget_purged()
+            await engine.drop_purged()
         except Exception as error:  # noqa: BLE001  # the loop must continue
             _log.warning("analysis.forget_failed", error=type(error).__name__)

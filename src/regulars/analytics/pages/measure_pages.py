@@ -1,4 +1,5 @@
-"""The base class of the pages of sales and of stores: a table of the measures of sales, as a page and as a CSV file."""
+"""The base class of the pages of sales and of stores: a table of the measures of sales, such as net and tickets, as a
+page and as a CSV file. A page compares a period with an earlier period."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -8,13 +9,13 @@ from starlette.responses import Response
 
 from regulars.analytics.pages.answers import AnalysisResult
 from regulars.analytics.pages.filters import AnalysisView, read_view
-from regulars.analytics.pages.frame import export_table, list_own_views, render_analysis, render_refused
+from regulars.analytics.pages.frame import export_table, list_saved_views, render_analysis, render_refused
 from regulars.analytics.pages.measures import (
     BY_NAME,
     CSV_HEADER,
     MEASURES,
     SALES_DEFINITIONS,
-    FigureRow,
+    MeasureRow,
     csv_row,
     sums_in,
 )
@@ -29,21 +30,23 @@ from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 
-class FigureTable(Protocol):
+class MeasureTable(Protocol):
     @property
     def currency(self) -> str: ...
 
     @property
-    def rows(self) -> Sequence[FigureRow]: ...
+    def rows(self) -> Sequence[MeasureRow]: ...
 
     @property
-    def total(self) -> FigureRow: ...
+    def total(self) -> MeasureRow: ...
 
 
-Table = TypeVar("Table", bound=FigureTable)
+Table = TypeVar("Table", bound=MeasureTable)
 
 
-class CurrencyStat(NamedTuple):
+class HeadlineStat(NamedTuple):
+    """A number above the table: `figure` is the number, `detail` its change. A number of tickets has no currency."""
+
     name: str
     currency: str
     figure: str
@@ -51,8 +54,8 @@ class CurrencyStat(NamedTuple):
     url: str
 
 
-class FigurePages(ABC, Generic[Table]):
-    """The page and the CSV file of one table."""
+class MeasurePages(ABC, Generic[Table]):
+    """The page and the CSV file of one table, with a row for each day or store (`by`)."""
 
     path: ClassVar[str]
     title: ClassVar[str]
@@ -65,7 +68,7 @@ class FigurePages(ABC, Generic[Table]):
     @abstractmethod
     async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> Table: ...
 
-    async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
+    async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[HeadlineStat]:
         return money_stats(visit.format, view, figures)
 
     async def show(self, visit: Visit) -> Response:
@@ -73,7 +76,7 @@ class FigurePages(ABC, Generic[Table]):
             view = await read_view(tx, visit, self.path)
             if view.form.is_refused:
                 return await render_refused(tx, visit, view, self.title)
-            views = await list_own_views(tx, visit, view)
+            saved_views = await list_saved_views(tx, visit, view)
             first_day = await find_first_day(tx, visit.organization_id, since=FIRST_DAY)
         answer = await self.source.load(visit, view, self.by)
         figures = answer.figures
@@ -81,7 +84,7 @@ class FigurePages(ABC, Generic[Table]):
             visit,
             self.template,
             view,
-            views=views,
+            views=saved_views,
             defined=SALES_DEFINITIONS,
             is_live=is_counting(answer),
             is_nearly_ready=answer.is_nearly_ready,
@@ -97,7 +100,7 @@ class FigurePages(ABC, Generic[Table]):
         which shows the progress."""
         async with visit.database.reading() as tx:
             view = (await read_view(tx, visit, self.path)).require_readable()
-        figures = (await self.source.load(visit, view, self.by, waits_longer=True)).figures
+        figures = (await self.source.load(visit, view, self.by, is_export=True)).figures
         if figures is None:
             return redirect(visit, view.url())
         table = await self.table(visit, view, figures)
@@ -108,46 +111,47 @@ class FigurePages(ABC, Generic[Table]):
 def is_counting(answer: AnalysisResult[ComparedSales]) -> bool:
     """Whether tickets are still being counted, so that the browser must request the page again."""
     figures = answer.figures
-    return figures is None or figures.filled_until is not None or figures.counted_until is not None
+    return figures is None or figures.backfilled_until is not None or figures.counted_until is not None
 
 
-def sort_rows(rows: list[FigureRow], sort: str) -> list[FigureRow]:
+def sort_rows(rows: list[MeasureRow], sort: str) -> list[MeasureRow]:
     """Sort rows by a measure, largest first, rows without a value last; without a measure, keep the order."""
     if sort not in BY_NAME:
         return rows
     values = [(row, BY_NAME[sort].raw(row.sums)) for row in rows]
-    return [row for row, value in sorted(values, key=lambda it: (it[1] is None, -(it[1] or 0)))]
+    return [row for row, _ in sorted(values, key=lambda pair: (pair[1] is None, -(pair[1] or 0)))]
 
 
 def tickets_url(visit: Visit, view: AnalysisView, period: Period, currency: str, store: str = "") -> str:
     """The URL of the list of the tickets that a row counts; empty if that list cannot filter them."""
     if view.segment is not None or (len(view.stores) > 1 and not store):
         return ""
-    store_id = store or next((STORE.encode(it) for it in view.stores), "")
+    store_id = store or next(map(STORE.encode, view.stores), "")
     at_store = f"&store={store_id}" if store_id else ""
     days = f"?from={period.first.isoformat()}&to={period.last.isoformat()}"
     return visit.url("/tickets") + f"{days}&currency={currency}{at_store}"
 
 
-def total_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency: str, name: str) -> FigureRow:
+def total_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency: str, name: str) -> MeasureRow:
     compared = None if view.comparison is None else sums_in(figures.compared_total, currency)
     url = tickets_url(visit, view, view.period, currency)
-    late = sums_in(add_totals(figures.late.values()), currency).net_cents
-    return FigureRow("total", name, "", "", url, sums_in(figures.total, currency), compared, late_net_cents=late)
+    hour_net_cents = sums_in(add_totals(figures.current_hour.values()), currency).net_cents
+    sums = sums_in(figures.total, currency)
+    return MeasureRow("total", name, "", "", url, sums, compared, current_hour_net_cents=hour_net_cents)
 
 
-def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
-    """The net sales in each currency, and the number of tickets in all currencies."""
-    stats, late = [], add_totals(figures.late.values())
+def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> list[HeadlineStat]:
+    """The net sales in each currency, and the number of tickets in all currencies, with their changes. Changes leave
+    out the tickets of the current hour."""
+    stats, current_hour = [], add_totals(figures.current_hour.values())
     for currency, sums in figures.total.by_size():
-        net, past = sums.net_cents, sums_in(figures.compared_total, currency).net_cents
-        detail = (
-            f"{formats.delta(net - sums_in(late, currency).net_cents, past)} on {formats.money_rounded(past, currency)}"
-            if past > 0
-            else ""
-        )
+        net, compared = sums.net_cents, sums_in(figures.compared_total, currency).net_cents
+        detail = ""
+        if compared > 0:
+            change = formats.delta(net - sums_in(current_hour, currency).net_cents, compared)
+            detail = f"{change} on {formats.money_rounded(compared, currency)}"
         stats.append(
-            CurrencyStat(
+            HeadlineStat(
                 f"Net sales, {currency}",
                 currency,
                 formats.money_rounded(net, currency),
@@ -155,6 +159,7 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
                 view.url(currency=currency),
             )
         )
-    tickets, past = figures.total.tickets, figures.compared_total.tickets
-    detail = f"{formats.delta(tickets - late.tickets, past)} on {formats.number(past)}" if past else ""
-    return [*stats, CurrencyStat("Tickets", "", formats.number(tickets), detail, "")]
+    tickets, compared, detail = figures.total.tickets, figures.compared_total.tickets, ""
+    if compared:
+        detail = f"{formats.delta(tickets - current_hour.tickets, compared)} on {formats.number(compared)}"
+    return [*stats, HeadlineStat("Tickets", "", formats.number(tickets), detail, "")]

@@ -29,6 +29,7 @@ READ_HEADS_CACHED_MAX = 1_024
 HEAD_CACHED_BYTES_MAX = 1_024
 
 RawHeaders = list[tuple[bytes, bytes]]
+# Sends the status, and the encoded headers with the body.
 Reply = Callable[[int, bytes], None]
 
 _API = b"/v1/"
@@ -48,8 +49,8 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     api_key: bytes
     request_id: bytes | None
     keep_alive: bool
-    # The URL at which the caller reached this server, as far as the head shows it.
-    address: str
+    # The URL at which the caller reached this server; empty if unknown.
+    base_url: str
     # The path of a write and its route, so that the route is found once.
     target: bytes = b""
     route: Any = None

@@ -254,7 +254,7 @@ class _UnreadRequest(msgspec.Struct, frozen=True):
     """A request whose head was not read."""
 
     request_id: str
-    address: str = ""
+    base_url: str = ""
 
 
 async def _refuse_incomplete_body(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

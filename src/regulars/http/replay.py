@@ -45,24 +45,25 @@ async def store_new(
         failpoint.hit("write.key_claimed", tx.connection.drop_connection)
 
 
-def stored_outcome(write: Write, records: Mapping[str, Record], *, erased: ApiError) -> WriteOutcome | None:
+def stored_outcome(write: Write, records: Mapping[str, Record], *, erased_error: ApiError) -> WriteOutcome | None:
     """Return the outcome stored for the key, None if there is none, and a conflict if the key was used for another
-    request. Results that contained a person erased since then are replaced by the error `erased`."""
+    request. Results that contained a person erased since then are replaced by the error `erased_error`."""
     record = records.get(write.key) if write.key is not None else None
     if record is None:
         return None
     if record.fingerprint != write.fingerprint:
         return make_refusal(write, _conflict())
     if record.body is None:
-        return WriteOutcome(_as_replay(problem_response(erased, write.request)))
+        return WriteOutcome(_as_replay(problem_response(erased_error, write.request)))
     body = record.body
     if body.startswith(BATCH_BEGINNING):
-        body = change_results(body, lambda item: encode_result(erased, write.request) if item == ERASED else item)
+        body = change_results(body, lambda item: encode_result(erased_error, write.request) if item == ERASED else item)
     return WriteOutcome(_as_replay(ApiResponse(record.status, body, record.headers)), is_storable=True)
 
 
 def replay_response(write: Write, earlier: Pending) -> ApiResponse:
-    """Return the response of an earlier, completed write with the same key; raise if that was another request."""
+    """Return the response of an earlier, completed write with the same key; raise if that was another request. A
+    completed write always has an outcome."""
     if earlier.outcome is None or earlier.write.fingerprint != write.fingerprint:
         raise _conflict()
     return _as_replay(earlier.outcome.response)

@@ -11,7 +11,7 @@ from msgspec import Meta
 from regulars.http.batch import Batch, BatchResult, batch_response, body_meta, items_meta, read_batch
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
-    BATCH_REQUESTS_AT_ONCE,
+    BATCH_REQUESTS_IN_PARALLEL_MAX,
     CHANGES_PARAMETER,
     LONG_WAIT_S_MAX,
     PAGE_PARAMETERS,
@@ -268,7 +268,7 @@ ROUTES: tuple[Route, ...] = (
         body_bytes_max=BATCH_BODY_BYTES_MAX,
         takes_gzip=True,
         writes_per_batch_max=1,
-        parallel_batches=BATCH_REQUESTS_AT_ONCE,
+        parallel_batches=BATCH_REQUESTS_IN_PARALLEL_MAX,
         wait_s_max=LONG_WAIT_S_MAX,
         cost=len,
     ),

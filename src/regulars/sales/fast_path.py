@@ -132,7 +132,7 @@ class FastRecorder:
                     expected = _InsertedSales(batch, {chosen.new.id: chosen.new.profile for chosen in group})
                     request = requests[index]
                     body = SplitResponse(expected.respond(group, request.join), None)
-                    keyed[index] = KeyedResponse(group[0].new.id, key, request.fingerprint, body, request.notes)
+                    keyed[index] = KeyedResponse(group[0].new.id, key, request.fingerprint, body, request.extra_headers)
             new = batch.as_rows(list(keyed.values()))
             form = StatementForm(has_keys=bool(keyed), creates_profiles=bool(new.candidates), skips_duplicates=False)
             queried_at = monotonic()
@@ -313,7 +313,7 @@ class _SaleBatch:
     def keyed_responses(self, writes: Sequence[KeyedSale]) -> list[KeyedResponse]:
         """Encode the responses to store for idempotency keys."""
         return [
-            KeyedResponse(chosen.new.id, key, write.fingerprint, self.encode_split(chosen), write.notes)
+            KeyedResponse(chosen.new.id, key, write.fingerprint, self.encode_split(chosen), write.extra_headers)
             for chosen in self.chosen
             if (key := (write := writes[chosen.position]).key) is not None
         ]

@@ -186,7 +186,7 @@ class KeyedSale(Protocol):
     @property
     def fingerprint(self) -> bytes: ...
     @property
-    def notes(self) -> Headers: ...
+    def extra_headers(self) -> Headers: ...
 
 
 class SalesRequest(msgspec.Struct, frozen=True):
@@ -196,7 +196,7 @@ class SalesRequest(msgspec.Struct, frozen=True):
     key: str | None
     fingerprint: bytes
     join: Join
-    notes: Headers = ()
+    extra_headers: Headers = ()
 
 
 class StoredSale(msgspec.Struct, frozen=True, gc=False):

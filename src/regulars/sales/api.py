@@ -152,8 +152,8 @@ async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, toleran
 async def _record_batch_quickly(
     organization_id: UUID, writes: Sequence[Write], *, recorder: FastRecorder
 ) -> list[EncodeBody | None]:
-    """Record batch requests whose sales are all new and ordinary; return None for any other request, which
-    `_run_batch` then handles item by item."""
+    """Record batch requests by the fast path, which handles a request if all its sales are new and ordinary; return
+    None for any other request, which `_run_batch` then handles."""
     return await recorder.record_all(organization_id, [_to_sales_request(write) for write in writes], status=200)
 
 

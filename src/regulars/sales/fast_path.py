@@ -32,7 +32,7 @@ from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, SplitResponse, encode_new, split_at_profile
-from regulars.sales.model import Encode, Join, KeyedSale, Sale, SalesRequest
+from regulars.sales.model import EncodeBody, JoinBodies, KeyedSale, Sale, SalesRequest
 from regulars.sales.statements import Candidate, InsertResult, KeyedResponse, NewRows, NewSale, StatementForm
 from regulars.work.facts import freshness
 from regulars.work.outbox import OutboxQueue
@@ -49,20 +49,22 @@ class FastRecorder:
         self._database = database
         self._tolerance = tolerance
         self._caches: dict[UUID, _Cache] = {}
-        # Organizations whose last batch had a customer who did not exist yet.
+        # Ids of organizations whose last batch had a customer who did not exist yet.
         self._with_new_customers: set[bytes] = set()
 
-    async def record(self, organization_id: UUID, writes: Sequence[KeyedSale]) -> list[Encode | None]:
+    async def record(self, organization_id: UUID, writes: Sequence[KeyedSale]) -> list[EncodeBody | None]:
         """Record single sales; return the response to each inserted sale, and None for every other sale."""
         [responses] = await self.record_together([(organization_id, writes)])
         return responses
 
-    async def record_together(self, batches: Sequence[tuple[UUID, Sequence[KeyedSale]]]) -> list[list[Encode | None]]:
+    async def record_together(
+        self, batches: Sequence[tuple[UUID, Sequence[KeyedSale]]]
+    ) -> list[list[EncodeBody | None]]:
         """Like `record`, for several organizations in one statement: if it fails, nothing is written for any of them.
 
         Organizations are sorted by id, so that two processes cannot deadlock.
         """
-        responses: list[list[Encode | None]] = [[None] * len(writes) for _, writes in batches]
+        responses: list[list[EncodeBody | None]] = [[None] * len(writes) for _, writes in batches]
         indexes = sorted(range(len(batches)), key=lambda index: batches[index][0])
         writes = [write for index in indexes for write in batches[index][1]]
         async with self._database.recording() as connection:
@@ -116,7 +118,7 @@ class FastRecorder:
 
     async def record_all(
         self, organization_id: UUID, requests: Sequence[SalesRequest], *, status: int
-    ) -> list[Encode | None]:
+    ) -> list[EncodeBody | None]:
         """Record batch requests; return the response to each request whose sales were inserted, else None."""
         async with self._database.recording() as connection:
             # A response that is stored with its sales has the ids of all customers in it, so these are looked up first.
@@ -138,7 +140,7 @@ class FastRecorder:
             queried_at = monotonic()
             inserted = await statements.insert(connection, form, new, status=status)
         self._database.clock.set(inserted.now, queried_at=queried_at)
-        responses: list[Encode | None] = [None] * len(requests)
+        responses: list[EncodeBody | None] = [None] * len(requests)
         if inserted.profiles:
             self._notify(organization_id)
             stored = _InsertedSales(batch, inserted.profiles)
@@ -169,7 +171,7 @@ class FastRecorder:
                 profiles = dict(zip(external_ids, ids, strict=True))
             organization = organization_id.bytes
             customers = batch.assign_profiles(organization, external_ids, profiles)
-            batch.choose(organization, sales, cache, customers, tolerance=self._tolerance, are_known=looks_up_customers)
+            batch.choose(organization, sales, cache, customers, tolerance=self._tolerance, is_found=looks_up_customers)
         return batch
 
     def _notify(self, organization_id: UUID) -> None:
@@ -219,7 +221,8 @@ class _Cache(NamedTuple):
     property_keys: set[str]
 
     def store_of(self, sale: Sale) -> _Store | None:
-        """Return the sale's store if it and all property keys are cached; only the fallback path publishes new keys."""
+        """Return the sale's store if the store and all property keys are cached, else None: the fallback path handles
+        such a sale, because only it publishes new keys."""
         if not isinstance(sale.store, ByExternalId) or not self.property_keys.issuperset(sale.property_keys):
             return None
         return self.stores.get(sale.store.external_id)
@@ -280,9 +283,10 @@ class _SaleBatch:
         customers: Mapping[str, bytes],
         *,
         tolerance: timedelta,
-        are_known: bool,
+        is_found: bool,
     ) -> None:
-        """Add the sales that the statement can handle; it searches for the customers unless they `are_known`."""
+        """Add the sales that the statement can handle. `customers` has the profile of each; unless `is_found`, it is
+        only a candidate, and the statement looks up the customer."""
         chosen: list[_ChosenSale] = []
         seen: set[str] = set()
         for position, sale in enumerate(sales, self._count):
@@ -299,8 +303,8 @@ class _SaleBatch:
                     continue
                 customer = sale.profile.external_id
             profile = None if customer is None else customers[customer]
-            searched = None if are_known else customer
-            new = NewSale(organization, self._ids[position], sale, store.id, searched, profile)
+            to_look_up = None if is_found else customer
+            new = NewSale(organization, self._ids[position], sale, store.id, to_look_up, profile)
             chosen.append(_ChosenSale(position, new, store.reference))
         # Sorted by external_id, so that two processes with the same tickets cannot deadlock.
         chosen.sort(key=_BY_EXTERNAL_ID)
@@ -318,9 +322,9 @@ class _SaleBatch:
             if (key := (write := writes[chosen.position]).key) is not None
         ]
 
-    def respond(self, keyed: Sequence[KeyedResponse], inserted: InsertResult) -> list[Encode | None]:
+    def respond(self, keyed: Sequence[KeyedResponse], inserted: InsertResult) -> list[EncodeBody | None]:
         """Return a function that encodes the response for each inserted sale, at its position, and None elsewhere."""
-        responses: list[Encode | None] = [None] * self._count
+        responses: list[EncodeBody | None] = [None] * self._count
         sales = _InsertedSales(self, inserted.profiles)
         split = {response.sale: response.body for response in keyed}
         for chosen in self.chosen:
@@ -390,7 +394,7 @@ class _InsertedSales:
     def encode(self, chosen: _ChosenSale) -> bytes:
         return self._batch.encode(chosen, self._canonical_ids.get(self._profiles[chosen.new.id]))
 
-    def respond(self, group: Iterable[_ChosenSale], join: Join) -> bytes:
+    def respond(self, group: Iterable[_ChosenSale], join: JoinBodies) -> bytes:
         return join([self.encode(chosen) for chosen in group])
 
     def join(self, chosen: _ChosenSale, response: SplitResponse) -> bytes:

@@ -23,12 +23,12 @@ LINE_ITEMS_MAX = 1_000
 UNIT_CHARACTERS_MAX = 32
 QUANTITY_LIMIT = 10**9
 QUANTITY_DIGITS_MAX = 15
-# Quantities are added up in millionths.
+# Quantities are added up as integers, in millionths.
 MILLION = 1_000_000
 PROPERTY_KEYS_MAX = 50
 PROPERTIES_BYTES_MAX = 4_096
 FREE_OBJECT_BYTES_MAX = 16 << 10
-COLLISIONS_PER_SALE_MAX = 10
+ATTEMPTS_PER_SALE_MAX = 10
 
 SaleType = Literal["PURCHASE", "RETURN"]
 Currency = Literal["EUR", "GBP", "USD", "CHF"]
@@ -53,7 +53,7 @@ def read_quantity(quantity: float, *, field: str) -> int | float:
     return float(quantity) if isinstance(quantity, float) else quantity
 
 
-def read_whole(value: float, *, field: str) -> int:
+def read_whole_number(value: float, *, field: str) -> int:
     """Read a JSON number whose value is an integer, also if it is written like `1.0` or `1e2`."""
     if isinstance(value, int):
         return value
@@ -68,8 +68,8 @@ def read_whole(value: float, *, field: str) -> int:
     return int(exact)
 
 
-def spelled_as_sent(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties with every number as the caller wrote it, if that is known."""
+def with_numbers_as_sent(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties with each `SpelledNumber` as the text that the caller sent."""
     return {
         key: msgspec.Raw(value.text.encode()) if isinstance(value, SpelledNumber) else value
         for key, value in properties.items()
@@ -81,7 +81,7 @@ def check_properties(properties: Mapping[str, Any] | Sequence[Any], *, field: st
         return
     if len(properties) > PROPERTY_KEYS_MAX:
         raise invalid(field, "TOO_MANY_KEYS", f"It has more than {PROPERTY_KEYS_MAX} keys.")
-    if len(encode(spelled_as_sent(properties))) > PROPERTIES_BYTES_MAX:
+    if len(encode(with_numbers_as_sent(properties))) > PROPERTIES_BYTES_MAX:
         raise invalid(field, "TOO_LARGE", f"It has more than {PROPERTIES_BYTES_MAX:,} bytes as compact JSON.")
 
 
@@ -126,7 +126,7 @@ class LineItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def millionths(quantity: float) -> int:
-    """Convert a quantity to millionths, rounded half to even."""
+    """Convert a quantity to an integer number of millionths, rounded half to even."""
     return int((Decimal(repr(quantity)) * MILLION).quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
 
 
@@ -170,10 +170,10 @@ class Sale(msgspec.Struct, frozen=True, gc=False):
     ignored: tuple[str, ...] = ()
 
 
-# Encodes a response; called after the next batch has been sent to the database.
-Encode = Callable[[], bytes]
-# Joins the responses to the sales of a batch request into its response.
-Join = Callable[[Iterable[bytes]], bytes]
+# Encodes the body of a response; called after the next batch has been sent to the database.
+EncodeBody = Callable[[], bytes]
+# Joins the bodies for the sales of a batch request into the body of its response.
+JoinBodies = Callable[[Iterable[bytes]], bytes]
 
 
 class KeyedSale(Protocol):
@@ -195,7 +195,7 @@ class SalesRequest(msgspec.Struct, frozen=True):
     sales: Sequence[Sale]
     key: str | None
     fingerprint: bytes
-    join: Join
+    join: JoinBodies
     extra_headers: Headers = ()
 
 

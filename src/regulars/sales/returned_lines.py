@@ -18,7 +18,8 @@ Key = TypeVar("Key")
 
 
 class CustomerSale(NamedTuple, Generic[Key]):
-    """A ticket of one customer. Each line is a product code and a total in cents, which is positive for returns too."""
+    """A ticket of one customer; `key` identifies it in the result. Each line is a product code and a total in cents,
+    which is positive for returns too."""
 
     key: Key
     # The time of the sale, in microseconds since a fixed time that is the same for all sales.

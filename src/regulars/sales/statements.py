@@ -47,7 +47,7 @@ SALE_COLUMNS: Final = Columns(
 _SALES_TOPIC: Final = SalesRecorded.topic.encode()
 _PROFILES_TOPIC: Final = ProfilesChanged.topic.encode()
 _PROFILE_PREFIX: Final = PROFILE.prefix.encode()
-# The columns of a row, except organization, profile and time of creation, which each statement writes itself.
+# The columns of `sales_events`, except organization, profile and time of creation, which each statement writes itself.
 COLUMNS: Final[LiteralString] = "id, store_id, " + SALE_COLUMNS.names
 _READ: Final = SALE_COLUMNS.read
 _MAKERS: Final = SALE_COLUMNS.makers

@@ -139,7 +139,7 @@ def total_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency
 def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
     """The net sales in each currency, and the number of tickets in all currencies."""
     stats, late = [], add_totals(figures.late.values())
-    for currency, sums in figures.total.by_size():
+    for currency, sums in figures.total.by_net_sales():
         net, past = sums.net_cents, sums_in(figures.compared_total, currency).net_cents
         detail = (
             f"{formats.delta(net - sums_in(late, currency).net_cents, past)} on {formats.money_rounded(past, currency)}"

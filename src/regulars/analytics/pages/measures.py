@@ -108,7 +108,7 @@ class FigureRow(NamedTuple):
 
 def choose_currency(requested: str, *totals: PerCurrency) -> tuple[str, list[str]]:
     """Choose the currency to show; also return all currencies of the period, largest net sales first."""
-    by_net_sales = [currency for currency, _ in totals[0].by_size()]
+    by_net_sales = [currency for currency, _ in totals[0].by_net_sales()]
     others = sorted({currency for total in totals for currency in total.sums} - set(by_net_sales))
     currencies = [*by_net_sales, *others]
     return (requested if requested in currencies else next(iter(currencies), requested or "EUR")), currencies

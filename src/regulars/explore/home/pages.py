@@ -107,13 +107,13 @@ def _list_currencies(overview: HomeOverview) -> list[str]:
     """The currencies of the period, the largest net sales first; then those that occur only on other days of the
     chart."""
     of_chart = {currency for total in overview.days.values() for currency in total.sums}
-    of_period = [currency for currency, _ in overview.total.by_size()]
+    of_period = [currency for currency, _ in overview.total.by_net_sales()]
     return [*of_period, *sorted(of_chart - set(of_period))]
 
 
 def _sum_money(visit: Visit, overview: HomeOverview, first: str) -> list[MoneyStat]:
     stats = []
-    for currency, sums in overview.total.by_size():
+    for currency, sums in overview.total.by_net_sales():
         gross = visit.format.money_rounded(sums.gross_cents, currency)
         returned = visit.format.money_rounded(sums.returned_cents, currency)
         days = [total.sums.get(currency) for total in overview.days.values()]

@@ -10,8 +10,8 @@ from regulars.sales.totals.progress import insert_fill_if_new
 
 
 async def add_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
-    """Add new sales to the totals; callers pass each sale once. Sales with ids up to the column `fence` are skipped,
-    because the fill, a job for older sales, counts them (`fill.py`)."""
+    """Add new sales to the totals; callers pass each sale once. Sales with ids up to `fence` are skipped, because the
+    fill, the job that counts older sales, counts them (`fill.py`)."""
     parameters = {"organization_id": organization_id, "ids": Uuids([identifier.bytes for identifier in ids])}
     # Before the first sale of an organization there is no row in `sales_totals_fills`, which has the time zone.
     if not await tx.execute(_ADD_SALES, parameters) and await insert_fill_if_new(tx, organization_id):

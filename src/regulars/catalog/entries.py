@@ -42,7 +42,7 @@ def _entry(*row: Any) -> CatalogEntry:
 
 
 async def find_entries(tx: Tx, organization_id: UUID, catalog: Catalog, keys: Collection[str]) -> list[CatalogEntry]:
-    """The entries of these keys; an unknown key is not in the result."""
+    """Return the entries of these keys; an unknown key is not in the result."""
     # PostgreSQL accepts no parameter with a zero byte, and no key has one.
     valid = sorted(key for key in keys if "\0" not in key)
     if not valid:
@@ -59,7 +59,7 @@ async def find_entries(tx: Tx, organization_id: UUID, catalog: Catalog, keys: Co
 async def find_types(
     tx: Tx, organization_id: UUID, catalog: Catalog, keys: Collection[str]
 ) -> dict[str, tuple[AttributeType, Collection[str]]]:
-    """The types of these keys, and for an enum its allowed values; an unknown key is not in the result."""
+    """Return the types of these keys, and for an enum its allowed values; an unknown key is not in the result."""
     found = await find_entries(tx, organization_id, catalog, keys)
     return {entry.key: (entry.type, entry.allowed_values) for entry in found}
 
@@ -71,7 +71,7 @@ _FILTERS: Final = {"containing": "position(%(containing)s IN lower(key)) > 0", "
 async def list_entries(
     tx: Tx, organization_id: UUID, catalog: Catalog, page: PageRequest, key_filter: KeyFilter | None = None
 ) -> PageRows[CatalogEntry]:
-    """A page of the entries, in the order of their keys."""
+    """Return a page of the entries, in the order of their keys."""
     containing, declared = key_filter or KeyFilter()
     return await _BY_KEY.fetch(
         tx,
@@ -95,7 +95,7 @@ async def list_entries(
 
 
 async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, count_max: int) -> int:
-    """The number of keys, counted up to `count_max`."""
+    """Return the number of keys, counted up to `count_max`."""
     [(number,)] = await tx.fetch(
         SQL("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE organization_id = %s LIMIT %s) AS known").format(
             table=_TABLES[catalog]
@@ -204,7 +204,7 @@ async def retype(
 
 
 def check_allowed_values(declared: AttributeType, allowed_values: Sequence[str]) -> list[str]:
-    """The allowed values without duplicates; an enum needs at least one, any other type has none."""
+    """Return the allowed values without duplicates; an enum needs at least one, any other type has none."""
     if declared is not AttributeType.ENUM:
         return []
     values = list(dict.fromkeys(allowed_values))

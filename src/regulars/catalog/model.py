@@ -68,7 +68,7 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def infer_type(value: str) -> AttributeType:
-    """The type for a new key with this first value."""
+    """Return the type for a new key with this first value."""
     if value in _BOOLEANS:
         return AttributeType.BOOLEAN
     if _NUMBER.fullmatch(value):
@@ -84,7 +84,8 @@ def looks_like_code(value: str) -> bool:
 
 
 def interpret(declared: AttributeType, value: str, *, allowed_values: Collection[str] = ()) -> Interpreted | None:
-    """The value, without outer spaces, as its type; None if it does not fit the type, so that no filter matches it."""
+    """Return the value, without outer spaces, as its type; None if it does not fit the type, so that no filter matches
+    it."""
     value = value.strip()
     match declared:
         case AttributeType.TEXT:
@@ -102,7 +103,7 @@ def interpret(declared: AttributeType, value: str, *, allowed_values: Collection
 
 
 def day_of(value: date | datetime, zone: tzinfo) -> date:
-    """The calendar day of a value in a time zone; a date without a time is that day in every zone."""
+    """Return the calendar day of a value in a time zone; a date without a time is that day in every zone."""
     if not isinstance(value, datetime):
         return value
     return in_zone(value, zone).date()
@@ -114,7 +115,7 @@ def fold_text(value: str) -> str:
 
 
 def spell(value: Scalar) -> str:
-    """A product property as text: numbers in plain decimals, booleans as `true` and `false`."""
+    """Return a product property as text: numbers in plain decimals, booleans as `true` and `false`."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

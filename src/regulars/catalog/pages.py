@@ -223,7 +223,7 @@ class _CatalogPages:
 
 
 def _read_values(form: FormState) -> tuple[str, ...]:
-    """The allowed values of an enum, one value per line."""
+    """Return the allowed values of an enum, one value per line."""
     values = tuple(dict.fromkeys(line.strip() for line in form.value("values").splitlines() if line.strip()))
     if not values:
         form.refuse("values", "Enter at least one value, one per line.")
@@ -235,7 +235,7 @@ def _read_values(form: FormState) -> tuple[str, ...]:
 
 
 def _initial_values(entry: CatalogEntry, preview: CountJob | None) -> dict[str, str]:
-    """The type that the user has proposed and not confirmed, else the type that the key has."""
+    """Return the type that the user has proposed and not confirmed, else the type that the key has."""
     if preview is not None and preview.type is not None:
         return {"type": preview.type.value, "values": "\n".join(preview.allowed_values)}
     return {"type": entry.type.value, "values": "\n".join(entry.allowed_values)}

@@ -33,7 +33,7 @@ class FileFormat:
     timezone: ZoneInfo | None = None
 
     def number(self, text: str) -> str:
-        """A quantity; if amounts are decimal, a decimal comma becomes a dot."""
+        """Return a quantity; if amounts are decimal, a decimal comma becomes a dot."""
         if self.amounts == "decimal" and re.fullmatch(r"-?[0-9]+,[0-9]+", text):
             text = text.replace(",", ".")
         return text
@@ -63,8 +63,8 @@ def read_decimal(text: str, *, field: str) -> str | ApiError:
 
 
 def _split(digits: str) -> tuple[str, str, str]:
-    """The digits before the decimal mark, the mark (a dot or comma), and the digits after it. If the last dot or comma
-    occurs twice, it separates thousands, and there is no decimal mark."""
+    """Return the digits before the decimal mark, the mark (a dot or comma), and the digits after it. If the last dot or
+    comma occurs twice, it separates thousands, and there is no decimal mark."""
     last = max(digits.rfind("."), digits.rfind(","))
     if last < 0 or digits.count(digits[last]) > 1:
         return digits, "", ""

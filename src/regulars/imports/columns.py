@@ -58,7 +58,7 @@ class ColumnSet:
         return column in self.cells or self.map_prefix(column) is not None
 
     def nearest(self, column: str) -> str | None:
-        """The known column with the most similar name, or with the most similar last part of its name."""
+        """Return the known column with the most similar name, or with the most similar last part of its name."""
         normalized = column.strip().lower().replace(" ", "_").replace("-", "_")
         names = {name: name for name in self.cells} | {name.rpartition(".")[2]: name for name in reversed(self.cells)}
         matches = difflib.get_close_matches(normalized, names, n=SUGGESTED_MAX, cutoff=LIKENESS_MIN)
@@ -80,7 +80,7 @@ def columns_of(kind: ImportKind) -> ColumnSet:
 
 
 def _list_fields(info: inspect.Type, prefix: str) -> Iterator[tuple[str, inspect.Field]]:
-    """The fields that a cell can set, with their paths, also those of inner objects and of list items."""
+    """Return the fields that a cell can set, with their paths, also those of inner objects and of list items."""
     if not isinstance(info, inspect.StructType):
         return
     for field in info.fields:
@@ -93,7 +93,7 @@ def _list_fields(info: inspect.Type, prefix: str) -> Iterator[tuple[str, inspect
 
 
 def _alternatives(info: inspect.Type) -> Iterator[inspect.Type]:
-    """The plain types within a type that has metadata, is a union, or is a list."""
+    """Return the plain types within a type that has metadata, is a union, or is a list."""
     if isinstance(info, inspect.Metadata):
         yield from _alternatives(info.type)
     elif isinstance(info, inspect.UnionType):

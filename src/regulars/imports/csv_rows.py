@@ -176,7 +176,7 @@ def too_large() -> PayloadTooLarge:
 
 
 def _check_agreement(ticket: FileRecord, record: FileRecord) -> FileRecord:
-    """The ticket; with an error if a field of this record differs from the ticket's first record."""
+    """Return the ticket; with an error if a field of this record differs from the ticket's first record."""
     refusal = ticket.unreadable or record.unreadable
     for name, value in record.fields.items():
         if ticket.fields.get(name) != value:
@@ -192,7 +192,7 @@ def _make_ticket(ticket: FileRecord, items: list[dict[str, Any]]) -> FileRow:
 
 
 def _field_path(known: ColumnSet, column: str, *, in_item: bool) -> list[str]:
-    """The names of the nested fields, such as `address` and `locality`; in a line item without `line_items`."""
+    """Return the names of the nested fields, such as `address` and `locality`; in a line item without `line_items`."""
     prefix = known.map_prefix(column)
     names = column.split(".") if prefix is None else [*prefix[:-1].split("."), column.removeprefix(prefix)]
     return names[1:] if in_item else names

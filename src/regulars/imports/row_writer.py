@@ -60,7 +60,7 @@ CONSENT_OUTCOMES = {
 
 
 def decode_row(kind: ImportKind, row: FileRow, target: Target) -> Any:
-    """The decoded row, which `write_rows` takes, or the error."""
+    """Return the decoded row, which `write_rows` takes, or the error."""
     if row.unreadable is not None:
         return row.unreadable
     try:

@@ -40,7 +40,7 @@ class ValueSource(ABC):
     async def count_values(
         self, tx: Tx, organization_id: UUID, key: str | None, *, after: UUID, until: UUID
     ) -> list[ValueCount]:
-        """Each distinct value of a key, or of all keys, in this range of ids, with its number of occurrences."""
+        """Return each distinct value of a key, or of all keys, in this range of ids, with its number of occurrences."""
 
     async def count_rows(self, tx: Tx, organization_id: UUID) -> int:
         statement = SQL("SELECT count(*) FROM {table} WHERE organization_id = %s")
@@ -50,7 +50,7 @@ class ValueSource(ABC):
     async def read_batch(
         self, tx: Tx, organization_id: UUID, *, after: UUID, rows_max: int, key: str | None
     ) -> ValueBatch:
-        """The values of the rows after this id: of one key, or of all keys."""
+        """Return the values of the rows after this id: of one key, or of all keys."""
         statement = SQL(
             """
             SELECT count(*), (array_agg(id ORDER BY id DESC))[1] FROM (
@@ -193,7 +193,7 @@ async def find_overviews(tx: Tx, organization_id: UUID, catalog: Catalog) -> Ove
 
 
 async def find_preview(tx: Tx, organization_id: UUID, catalog: Catalog, key: str) -> CountJob | None:
-    """The preview of a key's proposed type that a user has not confirmed yet."""
+    """Return the preview of a key's proposed type that a user has not confirmed yet."""
     ids = await queries.list_previews(tx, organization_id, catalog, key)
     return await queries.find_count(tx, organization_id, max(ids)) if ids else None
 

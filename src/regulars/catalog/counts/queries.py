@@ -61,7 +61,7 @@ async def insert_count(tx: Tx, organization_id: UUID, count: CountJob) -> None:
 
 
 async def take_due_counts(tx: Tx, organization_id: UUID, *, limit: int) -> list[CountJob]:
-    """The due counts that no other transaction has locked; they stay locked until this one ends."""
+    """Return the due counts that no other transaction has locked; they stay locked until this one ends."""
     rows = await tx.fetch(
         _SELECT + "due_at <= %s ORDER BY due_at, id LIMIT %s FOR UPDATE SKIP LOCKED", (organization_id, tx.now, limit)
     )
@@ -77,7 +77,7 @@ async def find_count(tx: Tx, organization_id: UUID, count_id: UUID) -> CountJob 
 
 
 async def list_overviews(tx: Tx, organization_id: UUID, catalog: Catalog) -> list[CountJob]:
-    """The counts of all keys, newest first: one that runs or has failed, and the last that was finished."""
+    """Return the counts of all keys, newest first: one that runs or has failed, and the last that was finished."""
     rows = await tx.fetch(
         _SELECT + "catalog = %s AND key IS NULL ORDER BY id DESC",
         (organization_id, catalog.value),
@@ -149,7 +149,7 @@ async def list_previews(tx: Tx, organization_id: UUID, catalog: Catalog, key: st
 async def find_tallies(
     tx: Tx, organization_id: UUID, count_id: UUID, *, keys: Sequence[str] | None = None
 ) -> dict[str, Tally]:
-    """The tallies of a count, of these keys or of all."""
+    """Return the tallies of a count, of these keys or of all."""
     rows = await tx.fetch(
         """
         SELECT key, readable, unreadable, leading_zeros, samples::text, common::text FROM catalog_tallies

@@ -23,7 +23,7 @@ from regulars.profiles.model import Profile
 from regulars.profiles.search import (
     ProfileHit,
     count_profiles,
-    find_by_ids,
+    find_profiles_by_ids,
     list_newest,
     search_by_name,
     search_exactly,
@@ -204,7 +204,7 @@ def _offset(visit: Visit) -> int:
 async def _load_hits(tx: Tx, visit: Visit, members: Members | None) -> list[ProfileHit]:
     """The customers in the order of the result, without those deleted since it was computed."""
     ids = () if members is None else members.profile_ids
-    profiles = {profile.id: profile for profile in await find_by_ids(tx, visit.organization_id, ids)} if ids else {}
+    profiles = {profile.id: profile for profile in await find_profiles_by_ids(tx, visit.organization_id, ids)}
     return [ProfileHit(profiles[profile_id], (str(profile_id),)) for profile_id in ids if profile_id in profiles]
 
 

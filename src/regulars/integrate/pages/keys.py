@@ -125,7 +125,7 @@ class _KeyPages:
         return [_make_view(visit, key, counts.get(key.id, _NO_COUNTS)) for key in reversed(keys)]
 
     async def _find_key_of_address(self, tx: Tx, visit: Visit) -> KeyView:
-        """The key whose id is in the page's address, if it belongs to this organization."""
+        """Return the key whose id is in the page's address, if it belongs to this organization."""
         identifier: UUID | None = API_KEY.decode(visit.references[0])
         for shown in await self._load_keys(tx, visit):
             if shown.key.id == identifier:

@@ -74,6 +74,6 @@ def _find_subject(document: reference.Reference, anchor: str | None) -> referenc
 
 
 def _list_samples(operation: reference.Operation, address: str) -> list[CodeSample]:
-    """The call as a curl command and as a program in each language, with the address that the browser uses."""
+    """Return the call as a curl command and as a program in each language, with the address that the browser uses."""
     samples = [CodeSample("curl", operation.curl), *operation.samples]
     return [CodeSample(language, text.replace(DUMMY_URL, address)) for language, text in samples]

@@ -96,8 +96,8 @@ async def _show_request(visit: Visit) -> Response:
 
 
 def _format_problem(visit: Visit, entry: RequestLogEntry) -> str | None:
-    """The body of the error response as JSON. It never contains a value that was sent; attribute names, which may be
-    personal data too, are masked for users who may not see them."""
+    """Return the body of the error response as JSON. It never contains a value that was sent; attribute names, which
+    may be personal data too, are masked for users who may not see them."""
     if entry.problem is None:
         return None
     problem: dict[str, Any] = json.loads(entry.problem)

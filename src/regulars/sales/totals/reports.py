@@ -46,6 +46,7 @@ class StoreActivity:
 
 async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
     """Return the currency of the newest tickets; None if there are none."""
+    # `is_hour` is in ORDER BY, here and below, because the index begins with it.
     rows = await tx.fetch(
         """
         SELECT currency FROM sales_totals

@@ -11,7 +11,7 @@ from regulars.conditions import customers, tree
 from regulars.conditions.labels import STATES, Labels
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
-from regulars.profiles.search import find_candidates
+from regulars.profiles.search import suggest_profiles
 from regulars.segments.explain import explain
 from regulars.segments.saved.resolve import ResolvedSegment
 from regulars.stores.find import name_stores
@@ -131,7 +131,7 @@ class ExplanationWriter:
 async def explain_membership(
     tx: Tx, visit: Visit, search: str, resolved: ResolvedSegment, labels: Labels
 ) -> dict[str, Any]:
-    people = await find_candidates(
+    people = await suggest_profiles(
         tx,
         visit.organization_id,
         search,

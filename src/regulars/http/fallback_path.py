@@ -21,7 +21,7 @@ from regulars.http.in_flight import InFlight, Pending, WriteOutcome, make_outcom
 from regulars.http.replay import KeyInUseError, store_new, stored_outcome
 from regulars.http.route import Write, WriteRoute
 from regulars.idempotency.model import PRIMARY_KEY
-from regulars.idempotency.records import find_valid
+from regulars.idempotency.records import find_unexpired
 from regulars.kit import failpoint, log
 from regulars.kit.bisect import bisect_failures
 from regulars.kit.clock import monotonic
@@ -99,15 +99,16 @@ class FallbackPath:
     async def _run_once(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> list[WriteOutcome]:
         async with self._database.transaction() as tx:
             writes = [pending.write for pending in batch]
-            records = await find_valid(tx, organization_id, {write.key for write in writes if write.key is not None})
-            stored = [stored_outcome(write, records, erased_error=self._erased_error) for write in writes]
+            keys = {write.key for write in writes if write.key is not None}
+            by_key = await find_unexpired(tx, organization_id, keys)
+            stored = [stored_outcome(write, by_key, erased_error=self._erased_error) for write in writes]
             new = [n for n, pending in enumerate(batch) if stored[n] is None and pending.refusal is None]
             results = await route.run(tx, organization_id, [writes[n] for n in new]) if new else ()
             result_of = dict(zip(new, results, strict=True))
             outcomes = [
                 stored[n] or make_outcome(write, batch[n].refusal or result_of[n]) for n, write in enumerate(writes)
             ]
-            await store_new(tx, organization_id, writes, outcomes, records)
+            await store_new(tx, organization_id, writes, outcomes, by_key)
             failpoint.hit("write.before_commit", tx.connection.drop_connection)
         failpoint.hit("write.committed")
         return outcomes

@@ -46,7 +46,7 @@ class RequestLogEntry:
 class Counts:
     """The number of responses, including those that the log did not store."""
 
-    answers: int = 0
+    responses: int = 0
     refusals: int = 0
 
 

@@ -152,7 +152,7 @@ def list_attention(visit: Visit, overview: HomeOverview, consent: FiguresSnapsho
         )
     if overview.answers.refusals:
         title = visit.format.count(overview.answers.refusals, "rejected request")
-        share = visit.format.share(overview.answers.refusals, overview.answers.answers)
+        share = visit.format.share(overview.answers.refusals, overview.answers.responses)
         url = visit.url("/requests") + "?kind=refused" if visit.may(Action.READ_REQUEST_LOG) else ""
         items.append(Attention("plug", "warn", title, f"{share} of the API requests in 24 hours.", "24 h", url))
     if consent.figures is not None and consent.figures.weak_proofs:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.catalog.model import AttributeType, Catalog, CatalogEntry, KeyFilter, infer_type, looks_like_code
+from regulars.catalog.model import AttributeType, Catalog, CatalogEntry, KeyFilter, has_leading_zeros, infer_type
 from regulars.kit.arrays import Booleans, Labels, Texts
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
@@ -22,7 +22,8 @@ from regulars.kit.keyset import Keyset, PageRequest, PageRows
 PRODUCT_KEY_BYTES_MAX: Final = 2_000
 ALLOWED_VALUES_MAX: Final = 1_000
 _TABLES: Final = {Catalog.ATTRIBUTES: SQL("profile_attributes"), Catalog.PRODUCTS: SQL("product_properties")}
-# Only attributes have the column `looks_like_code`: whether the first value was a number with leading zeros.
+# Only attributes have the column `looks_like_code` (`has_leading_zeros`): whether the first value was a number with
+# leading zeros.
 _COLUMNS: Final = {
     Catalog.ATTRIBUTES: SQL("key, type, allowed_values, looks_like_code, created_at, updated_at"),
     Catalog.PRODUCTS: SQL("key, type, allowed_values, false, created_at, updated_at"),
@@ -30,12 +31,12 @@ _COLUMNS: Final = {
 
 
 def _entry(*row: Any) -> CatalogEntry:
-    key, declared, allowed_values, is_like_code, created_at, updated_at = row
+    key, declared, allowed_values, starts_with_zeros, created_at, updated_at = row
     return CatalogEntry(
         key=key,
         type=AttributeType(declared),
         allowed_values=tuple(allowed_values),
-        looks_like_code=is_like_code,
+        has_leading_zeros=starts_with_zeros,
         created_at=created_at,
         updated_at=updated_at,
     )
@@ -108,10 +109,10 @@ async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, coun
 class _NewAttribute(NamedTuple):
     key: str
     type: AttributeType
-    looks_like_code: bool
+    has_leading_zeros: bool
 
 
-_ATTRIBUTES: Final = Columns(key=Texts, type=(Labels, "type.value"), looks_like_code=Booleans)
+_ATTRIBUTES: Final = Columns(key=Texts, type=(Labels, "type.value"), looks_like_code=(Booleans, "has_leading_zeros"))
 _INSERT_ATTRIBUTES: Final = _ATTRIBUTES.write(
     """
     INSERT INTO profile_attributes (organization_id, created_at, updated_at, {columns})
@@ -133,7 +134,7 @@ async def register_attributes(tx: Tx, organization_id: UUID, first_values: Mappi
         return
     known = await _find_known_keys(tx, organization_id, Catalog.ATTRIBUTES, sorted(first_values))
     unknown = [
-        _NewAttribute(key, infer_type(value), looks_like_code(value))
+        _NewAttribute(key, infer_type(value), has_leading_zeros(value))
         for key, value in first_values.items()
         if key not in known
     ]

@@ -62,13 +62,13 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
     type: AttributeType
     allowed_values: tuple[str, ...] = ()
     # Whether its first value was a number with leading zeros.
-    looks_like_code: bool = False
+    has_leading_zeros: bool = False
     created_at: datetime
     updated_at: datetime
 
 
 def infer_type(value: str) -> AttributeType:
-    """Return the type for a new key with this first value."""
+    """Return the type to register for a new key whose first value is this."""
     if value in _BOOLEANS:
         return AttributeType.BOOLEAN
     if _NUMBER.fullmatch(value):
@@ -78,8 +78,9 @@ def infer_type(value: str) -> AttributeType:
     return AttributeType.TEXT
 
 
-def looks_like_code(value: str) -> bool:
-    """Whether the value is a number with leading zeros: probably a code, such as a postal code, and better a text."""
+def has_leading_zeros(value: str) -> bool:
+    """Whether the value is a number with leading zeros: probably a code, such as a postal code, for which the type text
+    is better."""
     return _LEADING_ZEROS.fullmatch(value) is not None
 
 

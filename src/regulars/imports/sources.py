@@ -164,7 +164,7 @@ class _SpreadsheetRows:
 
 
 def _format_cell(cell: object) -> str:
-    """Return the value of a spreadsheet cell as a CSV file would have it."""
+    """Convert the value of a spreadsheet cell to the text that a CSV file would have."""
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, float):

@@ -1,5 +1,5 @@
-"""Load and save the mapping of a file: which column is which field, and how the file writes amounts and times. A mapping
-comes from the options of the command, or from a saved mapping file."""
+"""Load and save the mapping of a file: which column is which field, and how the file writes amounts and times. It comes
+from the options of the command, or from a saved mapping file."""
 
 import json
 import tomllib

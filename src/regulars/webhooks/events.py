@@ -18,7 +18,8 @@ from regulars.webhooks.queries.endpoints import find_receivers
 
 
 class WebhookEvent(NamedTuple):
-    """What happened, when, and the encoded JSON of its data; `of_erasure`: it reports the erasure of its customer."""
+    """An event: its type, its time, and its data as encoded JSON. `of_erasure`: it reports the erasure of its
+    customer."""
 
     type: str
     at: datetime

@@ -104,8 +104,8 @@ async def list_endpoints_needing_attention(tx: Tx, organization_id: UUID) -> lis
 
 
 async def _list_needing_attention(tx: Tx, organization_id: UUID) -> list[Endpoint]:
-    endpoints = await list_endpoints(tx, organization_id)
-    return [each for each in endpoints if EndpointStatus(each, [], WaitingDeliveries()).needs_attention]
+    statuses = [EndpointStatus(row, [], WaitingDeliveries()) for row in await list_endpoints(tx, organization_id)]
+    return [status.endpoint for status in statuses if status.needs_attention]
 
 
 async def _load_statuses(tx: Tx, organization_id: UUID, endpoints: list[Endpoint]) -> list[EndpointStatus]:

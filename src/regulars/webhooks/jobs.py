@@ -1,4 +1,5 @@
-"""Listeners of the worker: they turn facts about profiles, consents, sales and texts into events for the endpoints."""
+"""Listeners: functions that the worker calls for facts about profiles, consents, sales and texts. They create webhook
+events for the endpoints."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -25,7 +26,7 @@ from regulars.webhooks.interests import HAS_ENDPOINT_FOR_MESSAGES, HAS_ENDPOINT_
 from regulars.webhooks.model import MESSAGE_EVENTS
 from regulars.work.facts import needed_if
 
-# Only texts of these origins produce events: those of automations and answers to keywords do not.
+# Only texts of these origins produce events; texts of automations, and automatic replies to keywords, do not.
 _REPORTED_ORIGINS: Final = frozenset({OriginKind.PERSON, OriginKind.ANSWER, OriginKind.CAMPAIGN})
 
 

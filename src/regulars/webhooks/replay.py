@@ -13,6 +13,7 @@ from regulars.webhooks.queries import deliveries as queries
 
 MESSAGES_MAX: Final = 10_000
 BATCH_DELIVERIES: Final = 2_000
+# How far the clocks of servers that make ids may differ.
 CLOCK_DIFFERENCE_MAX: Final = timedelta(hours=1)
 # Longer than deliveries are stored.
 AGE_MAX: Final = timedelta(days=365)

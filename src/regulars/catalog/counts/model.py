@@ -76,8 +76,8 @@ class Tally(msgspec.Struct, kw_only=True):
     readable: int = 0
     unreadable: int = 0
     leading_zeros: int = 0
-    # Some of the unreadable values (`samples`), and the first distinct values, readable or not (`common`), each with its
-    # number of occurrences.
+    # Some of the unreadable values, and the first distinct values of any kind (`common`), each with its number of
+    # occurrences.
     samples: dict[str, int] = {}
     common: dict[str, int] = {}
 

@@ -180,10 +180,10 @@ def _webhook_item(visit: Visit, status: EndpointStatus) -> Attention:
         text = "A developer drafted it. Nothing is sent to it until an admin approves it."
         when = visit.format.ago(status.endpoint.created_at).removesuffix(" ago")
         return Attention("plug", "warn", f"Webhook to {host} waits for approval", text, when, url)
-    if not status.is_failing or status.disabled_on is None:
+    if not status.is_failing or status.will_be_disabled_at is None:
         return Attention("alert", "no", f"Webhook to {host} is disabled", status.endpoint.note or "", when, url)
     waits = visit.format.count(status.waiting.total, "delivery waits", "deliveries wait", most=WAITING_COUNTED_MAX)
-    text = f"{waits}; disabled on {visit.format.moment(status.disabled_on)}"
+    text = f"{waits}; disabled on {visit.format.moment(status.will_be_disabled_at)}"
     return Attention("alert", "no", f"Webhook to {host} fails", f"{text} if nothing changes.", when, url)
 
 

@@ -154,7 +154,7 @@ async def _record_batch_quickly(
 ) -> list[EncodeBody | None]:
     """Record batch requests by the fast path, which handles a request if all its sales are new and ordinary; return
     None for any other request, which `_run_batch` then handles."""
-    return await recorder.record_all(organization_id, [_to_sales_request(write) for write in writes], status=200)
+    return await recorder.record_requests(organization_id, [_to_sales_request(write) for write in writes], status=200)
 
 
 def _to_sales_request(write: Write) -> SalesRequest:
@@ -231,7 +231,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             prepare=decode_request,
             run=partial(_run, tolerance=tolerance),
             run_fast=None if recorder is None else recorder.record,
-            run_fast_shared=None if recorder is None else recorder.record_together,
+            run_fast_shared=None if recorder is None else recorder.record_shared,
         ),
         WriteRoute(
             path="/v1/sales-events/batch",

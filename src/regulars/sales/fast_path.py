@@ -43,7 +43,8 @@ PROPERTY_KEYS_CACHED_MAX = 10_000
 
 
 class FastRecorder:
-    """Records sales; there is one object per process, because it caches stores and property keys."""
+    """Records sales that are at most `tolerance` in the future. There is one object per process, because it caches
+    stores and property keys."""
 
     def __init__(self, database: Database, *, tolerance: timedelta) -> None:
         self._database = database
@@ -53,11 +54,11 @@ class FastRecorder:
         self._with_new_customers: set[bytes] = set()
 
     async def record(self, organization_id: UUID, writes: Sequence[KeyedSale]) -> list[EncodeBody | None]:
-        """Record single sales; return the response to each inserted sale, and None for every other sale."""
-        [responses] = await self.record_together([(organization_id, writes)])
+        """Record single sales; return a function that encodes the response for each inserted sale, else None."""
+        [responses] = await self.record_shared([(organization_id, writes)])
         return responses
 
-    async def record_together(
+    async def record_shared(
         self, batches: Sequence[tuple[UUID, Sequence[KeyedSale]]]
     ) -> list[list[EncodeBody | None]]:
         """Like `record`, for several organizations in one statement: if it fails, nothing is written for any of them.
@@ -94,17 +95,17 @@ class FastRecorder:
         creates_profiles = not organizations.isdisjoint(self._with_new_customers)
         form = StatementForm(is_shared=is_shared, creates_profiles=creates_profiles)
         inserted = await self._run(connection, form, new)
-        if not form.creates_profiles and new.candidates and len(inserted.profiles) < len(new.sales):
+        if not form.creates_profiles and new.candidates and len(inserted.profile_by_sale) < len(new.sales):
             complete_form = form._replace(creates_profiles=True)
             try:
-                second = await self._run(connection, complete_form, new.without(inserted.profiles))
-                inserted = InsertResult(inserted.profiles | second.profiles, second.now)
+                second = await self._run(connection, complete_form, new.without(inserted.profile_by_sale))
+                inserted = InsertResult(inserted.profile_by_sale | second.profile_by_sale, second.now)
             except psycopg.Error:
                 # The sales of the first statement are committed and get their responses in any case. The remaining
                 # sales take the fallback path, which finds the cause.
-                if not inserted.profiles:
+                if not inserted.profile_by_sale:
                     raise
-        profiles = set(inserted.profiles.values())
+        profiles = set(inserted.profile_by_sale.values())
         created = {candidate.organization for candidate in new.candidates if candidate.id in profiles}
         self._with_new_customers = (self._with_new_customers - organizations) | created
         return inserted
@@ -116,10 +117,11 @@ class FastRecorder:
         self._database.clock.set(inserted.now, queried_at=sent_at)
         return inserted
 
-    async def record_all(
+    async def record_requests(
         self, organization_id: UUID, requests: Sequence[SalesRequest], *, status: int
     ) -> list[EncodeBody | None]:
-        """Record batch requests; return the response to each request whose sales were inserted, else None."""
+        """Record batch requests; return a function that encodes the response for each request whose sales were
+        inserted, else None."""
         async with self._database.recording() as connection:
             # A response that is stored with its sales has the ids of all customers in it, so these are looked up first.
             looks_up_customers = any(request.key is not None for request in requests)
@@ -128,25 +130,30 @@ class FastRecorder:
             complete = batch.drop_incomplete([len(request.sales) for request in requests])
             if not batch.chosen:
                 return [None] * len(requests)
-            keyed: dict[int, KeyedResponse] = {}
+            keyed_responses: dict[int, KeyedResponse] = {}
             for index, group in complete.items():
                 if (key := requests[index].key) is not None:
                     expected = _InsertedSales(batch, {chosen.new.id: chosen.new.profile for chosen in group})
                     request = requests[index]
                     body = SplitResponse(expected.respond(group, request.join), None)
-                    keyed[index] = KeyedResponse(group[0].new.id, key, request.fingerprint, body, request.extra_headers)
-            new = batch.as_rows(list(keyed.values()))
-            form = StatementForm(has_keys=bool(keyed), creates_profiles=bool(new.candidates), skips_duplicates=False)
+                    keyed_responses[index] = KeyedResponse(
+                        group[0].new.id, key, request.fingerprint, body, request.extra_headers
+                    )
+            new = batch.as_rows(list(keyed_responses.values()))
+            form = StatementForm(
+                has_keys=bool(keyed_responses), creates_profiles=bool(new.candidates), skips_duplicates=False
+            )
             queried_at = monotonic()
             inserted = await statements.insert(connection, form, new, status=status)
         self._database.clock.set(inserted.now, queried_at=queried_at)
         responses: list[EncodeBody | None] = [None] * len(requests)
-        if inserted.profiles:
+        if inserted.profile_by_sale:
             self._notify(organization_id)
-            stored = _InsertedSales(batch, inserted.profiles)
+            stored = _InsertedSales(batch, inserted.profile_by_sale)
             for index, group in complete.items():
                 encode = partial(stored.respond, group, requests[index].join)
-                responses[index] = partial(keyed[index].body.join, None) if index in keyed else encode
+                is_keyed = index in keyed_responses
+                responses[index] = partial(keyed_responses[index].body.join, None) if is_keyed else encode
         return responses
 
     async def _prepare(
@@ -171,10 +178,13 @@ class FastRecorder:
                 profiles = dict(zip(external_ids, ids, strict=True))
             organization = organization_id.bytes
             customers = batch.assign_profiles(organization, external_ids, profiles)
-            batch.choose(organization, sales, cache, customers, tolerance=self._tolerance, is_found=looks_up_customers)
+            batch.choose(
+                organization, sales, cache, customers, tolerance=self._tolerance, are_looked_up=looks_up_customers
+            )
         return batch
 
     def _notify(self, organization_id: UUID) -> None:
+        """Wake the worker, which handles the events in the outbox."""
         self._database.notify_committed([(OutboxQueue.name, organization_id)])
 
     async def _load_cache(self, connection: Connection, organization_id: UUID, sales: Sequence[Sale]) -> "_Cache":
@@ -283,10 +293,10 @@ class _SaleBatch:
         customers: Mapping[str, bytes],
         *,
         tolerance: timedelta,
-        is_found: bool,
+        are_looked_up: bool,
     ) -> None:
-        """Add the sales that the statement can handle. `customers` has the profile of each; unless `is_found`, it is
-        only a candidate, and the statement looks up the customer."""
+        """Add the sales that the statement can handle. `customers` has the profile of each external id; unless the
+        customers `are_looked_up`, that profile is a candidate, and the statement looks up the customer."""
         chosen: list[_ChosenSale] = []
         seen: set[str] = set()
         for position, sale in enumerate(sales, self._count):
@@ -303,7 +313,7 @@ class _SaleBatch:
                     continue
                 customer = sale.profile.external_id
             profile = None if customer is None else customers[customer]
-            to_look_up = None if is_found else customer
+            to_look_up = None if are_looked_up else customer
             new = NewSale(organization, self._ids[position], sale, store.id, to_look_up, profile)
             chosen.append(_ChosenSale(position, new, store.reference))
         # Sorted by external_id, so that two processes with the same tickets cannot deadlock.
@@ -325,10 +335,10 @@ class _SaleBatch:
     def respond(self, keyed: Sequence[KeyedResponse], inserted: InsertResult) -> list[EncodeBody | None]:
         """Return a function that encodes the response for each inserted sale, at its position, and None elsewhere."""
         responses: list[EncodeBody | None] = [None] * self._count
-        sales = _InsertedSales(self, inserted.profiles)
+        sales = _InsertedSales(self, inserted.profile_by_sale)
         split = {response.sale: response.body for response in keyed}
         for chosen in self.chosen:
-            if chosen.new.id in inserted.profiles:
+            if chosen.new.id in inserted.profile_by_sale:
                 body = split.get(chosen.new.id)
                 encode = partial(sales.encode, chosen) if body is None else partial(sales.join, chosen, body)
                 responses[chosen.position] = encode

@@ -295,7 +295,7 @@ class NewRows(msgspec.Struct, frozen=True, gc=False):
 class InsertResult(NamedTuple):
     """The ids of the inserted sales, each with the id of its profile, and the database's time."""
 
-    profiles: dict[bytes, bytes | None]
+    profile_by_sale: dict[bytes, bytes | None]
     now: datetime
 
 

@@ -124,7 +124,7 @@ _INSERT_ATTRIBUTES: Final = _ATTRIBUTES.write(
 
 
 async def register_attributes(tx: Tx, organization_id: UUID, first_values: Mapping[str, str]) -> None:
-    """Register the unknown keys among these, each with the type of its first value.
+    """Register those of the keys that are unknown, each with the type of its first value.
 
     Two transactions may register the same new key: the insert of the second waits for the first and then does nothing,
     so the first value to be committed decides the type. Keys are inserted in order, so two transactions that share
@@ -145,7 +145,7 @@ async def register_attributes(tx: Tx, organization_id: UUID, first_values: Mappi
 
 
 async def register_product_keys(tx: Tx, organization_id: UUID, keys: Collection[str]) -> None:
-    """Register the unknown keys among these; every product property starts as text."""
+    """Register those of the keys that are unknown; every product property starts as text."""
     indexable = sorted({key for key in keys if len(key.encode()) <= PRODUCT_KEY_BYTES_MAX})
     if not indexable:
         return

@@ -38,7 +38,7 @@ class AttributeType(StrEnum):
     NUMBER = "number"
     BOOLEAN = "boolean"
     DATE = "date"
-    # These two are never inferred: a user assigns them.
+    # Currency and enum are never inferred from a value; a user assigns them.
     CURRENCY = "currency"
     ENUM = "enum"
 

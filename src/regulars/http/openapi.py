@@ -28,8 +28,8 @@ _SCHEMA_REFERENCE = "#/components/schemas/{name}"
 _REPLAYED_STATUSES = frozenset({200, 201, 204, 400, 404})
 _RETRIED_STATUSES = frozenset({409, 429, 503})
 _UNAUTHORIZED = 401
-# Written as what it is not: for a choice between an object and an array, openapi-generator generates Java that does not
-# compile.
+# The schema names the types that are excluded: for a choice between an object and an array, openapi-generator generates
+# Java that does not compile.
 _FREE_JSON_SCHEMA = {
     "description": "Any JSON object or array of at most 16 KB, or null.",
     "not": {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]},

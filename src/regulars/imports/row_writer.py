@@ -44,7 +44,7 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class RowResult:
     outcome: RowOutcome
-    # A duplicate sale has other content than the stored one.
+    # Whether the row is a duplicate sale with other content than the stored sale.
     differs: bool = False
 
 

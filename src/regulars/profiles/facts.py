@@ -30,10 +30,10 @@ class ProfilesChanged(Fact, frozen=True):
     """Profiles were created, updated or deleted; every change that the API would show is in exactly one fact."""
 
     topic: ClassVar[str] = "profiles.changed"
-    # Stored only for organizations in which a listener needs it.
+    # The fact is stored only for organizations in which a listener needs it.
     on_interest: ClassVar[bool] = True
 
-    # The time of the transaction that changed them.
+    # The time of the transaction that changed the profiles.
     at: datetime
     changes: tuple[ProfileChange, ...]
 

@@ -43,7 +43,7 @@ UpsertOutcome = UpsertedProfile | ValidationError
 
 
 async def upsert_profiles(tx: Tx, organization_id: UUID, upserts: Sequence[ProfileUpsert]) -> list[UpsertOutcome]:
-    """Apply the upserts in their order; several may name the same profile. A refused one changes nothing.
+    """Apply the upserts in their order; several may name the same profile. A refused upsert changes nothing.
 
     Existing profiles are locked, and written only if an upsert changes them. A profile that does not exist is inserted
     in its state after all its upserts. If another transaction inserts it first, our insert waits and returns nothing,

@@ -36,8 +36,8 @@ Cents = Annotated[int, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX)]
 
 
 def read_quantity(quantity: float, *, field: str) -> int | float:
-    """Return a quantity with at most 15 digits unchanged. Round one with more digits if it is the shortest text for a
-    double, and refuse it otherwise.
+    """Return a quantity with at most 15 digits unchanged. A quantity with more digits is rounded if its text is the
+    shortest text of a double, and refused otherwise.
 
     A cash register that adds 0.1 and 0.2 sends 0.30000000000000004 and means 0.3. More digits that are not the text of
     a double do not come from such arithmetic, and rounding them would change the data.
@@ -162,8 +162,8 @@ class Sale(msgspec.Struct, frozen=True, gc=False):
     line_items: bytes
     # The keys of all product properties on the lines.
     property_keys: frozenset[str] = frozenset()
-    # The quantity of all lines in millionths, and their number, for the totals of stores and days; None if the database
-    # computes them.
+    # The quantity of all lines in millionths, and the number of lines, for the totals of stores and days; None if the
+    # database computes both.
     unit_millionths: int | None = None
     line_count: int | None = None
     # The unknown fields of the request body.

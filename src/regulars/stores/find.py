@@ -41,7 +41,7 @@ async def find_store(tx: Tx, organization_id: UUID, reference: Reference) -> Sto
     return await find_store_by_external_id(tx, organization_id, reference.external_id)
 
 
-# Smaller than every UUIDv7: a list without a cursor begins after it.
+# Smaller than every UUIDv7: a list without a cursor begins after this id.
 _BEFORE_ALL = UUID(int=0)
 _FIND: Final = fill("SELECT {names} FROM stores WHERE organization_id = %s AND ", names=names_of(Store))
 

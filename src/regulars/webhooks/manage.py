@@ -135,7 +135,7 @@ async def withdraw_draft(tx: Tx, organization_id: UUID, endpoint_id: UUID | None
 async def rotate_secret(
     tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault
 ) -> EndpointWithSecret:
-    """Create a new secret. The previous one also signs for 24 hours; older ones do not sign any more."""
+    """Create a new secret. The previous secret also signs for 24 hours; older secrets do not sign any more."""
     await lock_key(tx.connection, vault)
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     stored = await _find_secrets(tx, organization_id, endpoint.id)

@@ -62,7 +62,8 @@ class Endpoint(NamedTuple):
 
     @property
     def is_draft(self) -> bool:
-        """Whether a developer created it and no admin has enabled it yet; otherwise `disabled_by` names the reason."""
+        """Whether a developer created the endpoint and no admin has enabled it yet. For any other disabled endpoint,
+        `disabled_by` names the reason."""
         return self.state == "disabled" and self.disabled_by is None
 
     @property
@@ -76,7 +77,8 @@ class Endpoint(NamedTuple):
 
 
 class Message(NamedTuple):
-    """An event as it is sent. `body` is None once its customer was erased; `of_erasure`: it reports the erasure."""
+    """An event as it is sent. `body` is None once the customer was erased, except `of_erasure`, in the event that
+    reports the erasure."""
 
     id: UUID
     type: str

@@ -243,7 +243,7 @@ async def _count_batch(tx: Tx, organization_id: UUID, count: CountJob, source: V
         due_at=None if is_done and count.key is None else due_at,
     )
     if is_done and count.key is None:
-        # From now on pages show this count, so older ones are deleted.
+        # From now on pages show this count, so older counts of all keys are deleted.
         full_counts = await queries.list_full_counts(tx, organization_id, count.catalog)
         await delete_counts(tx, organization_id, [earlier.id for earlier in full_counts if earlier.id < count.id])
 

@@ -13,7 +13,7 @@ from regulars.catalog.model import AttributeType, Catalog, has_leading_zeros, in
 SAMPLES_MAX: Final = 12
 COMMON_MAX: Final = 200
 SAMPLE_CHARACTERS_MAX: Final = 200
-# Smaller than every id: a count begins after it.
+# Smaller than every id of a row: a count begins after this id.
 START: Final = UUID(int=0)
 
 

@@ -110,7 +110,7 @@ def mask_problem(problem: dict[str, Any]) -> dict[str, Any]:
     """Hide the attribute and property names in the paths of faulty fields, such as `attributes.birthday`."""
     fields = [str(error.get("field", "")) for error in problem.get("errors", ())]
     text = json.dumps(problem, ensure_ascii=False)
-    # A field may be the beginning of another one, so the longest is replaced first.
+    # The path of a field may be the beginning of another path, so the longest path is replaced first.
     for field in sorted(fields, key=len, reverse=True):
         for prefix in _MAP_PREFIXES:
             before, separator, key = field.partition(prefix)

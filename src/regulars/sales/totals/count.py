@@ -23,8 +23,8 @@ async def add_range(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID) 
     await tx.execute(_ADD_RANGE, {"organization_id": organization_id, "after": after, "until": until})
 
 
-# The counted values of a sale `s`. Older releases did not store the number of units, so it is computed from the lines
-# here. A line with a unit of measure (kg, m) counts as one.
+# The values of a sale `s` that are added up. Older releases did not store the number of units, so it is computed from
+# the lines here. A line with a unit of measure (kg, m) counts as one unit.
 _COUNTED_VALUES: Final[LiteralString] = """
 s.store_id, s.currency, s.type = 'RETURN' AS is_return,
 s.profile_id IS NOT NULL OR s.anonymised_at IS NOT NULL AS is_identified,

@@ -1,5 +1,5 @@
-"""The worker's queue of deliveries: it claims due ones fairly across endpoints, sends them outside any transaction, and
-writes their outcomes."""
+"""The worker's queue of deliveries: it claims due deliveries fairly across endpoints, sends them outside any
+transaction, and writes their outcomes."""
 
 import asyncio
 import random

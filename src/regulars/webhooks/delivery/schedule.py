@@ -13,9 +13,10 @@ RETRIES: Final = Schedule(
 )
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
 
-# Deliveries that are sent to one endpoint at the same time.
+# How many deliveries are sent to one endpoint at the same time.
 CONNECTIONS_PER_ENDPOINT_MAX: Final = 8
-# For a healthy endpoint a worker claims more than it may send at once, so that the next are ready when the first end.
+# For a healthy endpoint a worker claims more deliveries than it may send at once, so that it need not wait for the next
+# claim when the first deliveries end.
 CLAIMED_MAX: Final = 32
 # After this many failures and this long without a success, an endpoint only gets probes: one delivery every five
 # minutes.

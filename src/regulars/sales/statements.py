@@ -65,7 +65,7 @@ def make_arrays(sales: Sequence[Sale], *, ids: Sequence[bytes], stores: Sequence
 _FIND_IDS: Final[LiteralString] = "SELECT ARRAY(SELECT (SELECT id FROM "
 _WITH_EXTERNAL_ID: Final[LiteralString] = """
     WHERE organization_id = $1::uuid AND external_id = wanted.external_id)
-    FROM unnest($2::text[]) WITH ORDINALITY AS wanted (external_id, place) ORDER BY place
+    FROM unnest($2::text[]) WITH ORDINALITY AS wanted (external_id, ordinal) ORDER BY ordinal
 )
 """
 

@@ -67,11 +67,11 @@ async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> int:
     return await lists.count_failed(tx, organization_id, endpoint_id, limit=FAILED_COUNTED_MAX)
 
 
-async def list_posted(
+async def list_posted_events(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
 ) -> list[PostedEvent]:
     """Return the events about a subscription since a time, oldest first, with the state of their deliveries."""
-    return await lists.list_posted(tx, organization_id, subscription_id, since=since, limit=limit)
+    return await lists.list_posted_events(tx, organization_id, subscription_id, since=since, limit=limit)
 
 
 async def list_statuses(tx: Tx, organization_id: UUID) -> list[EndpointStatus]:

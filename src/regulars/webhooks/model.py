@@ -153,7 +153,7 @@ def find_unknown_types(event_types: Sequence[str]) -> list[str]:
 
 
 # With a filter that no index supports, at most this many deliveries are scanned.
-SEARCHED_MAX: Final = 10_000
+ROWS_SCANNED_MAX: Final = 10_000
 
 
 class DeliveryFilter(NamedTuple):

@@ -72,6 +72,7 @@ async def read_filters(tx: Tx, visit: Visit, view: ListView) -> TicketFilters | 
     return TicketFilters(
         store_id=store,
         profile_id=profile,
+        # The filter `to` includes its day.
         occurred_from=view.start_of("from", visit.format.zone),
         occurred_to=view.start_of("to", visit.format.zone, days_later=1),
         type=view.values.get("type"),
@@ -107,7 +108,7 @@ async def show_tickets(visit: Visit) -> Response:
         "sales/tickets.html",
         view=view,
         page=page,
-        further=page.further_url,
+        continue_url=page.further_url,
         is_by_time=filters is None or filters.is_by_time,
         profile_id=PROFILE.encode,
     )

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.webhooks.model import SEARCHED_MAX, Delivery, DeliveryFilter, LastDelivery, PostedEvent, WaitingDeliveries
+from regulars.webhooks.model import ROWS_SCANNED_MAX, Delivery, DeliveryFilter, LastDelivery, PostedEvent, WaitingDeliveries
 
 
-async def list_posted(
+async def list_posted_events(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
 ) -> list[PostedEvent]:
     """Return messages about a subscription: how many deliveries each has, how many succeeded, and the first of their
@@ -82,7 +82,7 @@ async def list_deliveries(
         table="webhook_deliveries AS d",
         indexed=_INDEXED,
         filters=_FILTERS,
-        rows_max=SEARCHED_MAX,
+        rows_max=ROWS_SCANNED_MAX,
     )
 
 

@@ -113,6 +113,7 @@ class _CatalogPages:
             key_filter = KeyFilter(view.value("q") or None, AttributeType(declared) if declared else None)
             rows = await entries.list_entries(tx, visit.organization_id, self.labels.catalog, view.request, key_filter)
             page = make_page(view, rows, lambda entry: (entry.key,))
+            # One more than pages show, which is then `10,000+`.
             keys_total = await entries.count_entries(
                 tx, visit.organization_id, self.labels.catalog, count_max=COUNT_MAX + 1
             )

@@ -66,6 +66,7 @@ def _decompress(body: bytes, bytes_max: int) -> bytes:
             if len(pieces) == MEMBERS_MAX:
                 raise InvalidJson(f"The body has more than {MEMBERS_MAX} gzip members; send one.")
             member = zlib.decompressobj(wbits=_WITH_GZIP_HEADER)
+            # One byte more than allowed, to find out whether the body is too large.
             pieces.append(member.decompress(unread, bytes_left + 1))
             bytes_left -= len(pieces[-1])
             if bytes_left < 0:

@@ -55,6 +55,7 @@ def read_file(
 
 def _read_ndjson(stream: io.BufferedReader) -> Iterator[FileRow]:
     number = 0
+    # One byte more than allowed, to find out whether a line is too long.
     while line := stream.readline(ROW_BYTES_MAX + 1):
         number += 1
         if number == 1:

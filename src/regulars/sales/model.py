@@ -177,7 +177,8 @@ JoinBodies = Callable[[Iterable[bytes]], bytes]
 
 
 class KeyedSale(Protocol):
-    """A sale to record, with its idempotency key if it has one."""
+    """A sale to record (`command`), with its idempotency key if it has one, and the hash of its request
+    (`fingerprint`)."""
 
     @property
     def command(self) -> Sale: ...
@@ -190,7 +191,8 @@ class KeyedSale(Protocol):
 
 
 class SalesRequest(msgspec.Struct, frozen=True):
-    """The sales of a batch request, which are inserted all together or not at all."""
+    """The sales of a batch request, which are inserted all together or not at all; its idempotency key, and the hash of
+    the request (`fingerprint`)."""
 
     sales: Sequence[Sale]
     key: str | None

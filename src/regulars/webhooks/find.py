@@ -22,6 +22,7 @@ from regulars.webhooks.queries.endpoints import list_endpoints
 
 LIMIT_MAX: Final = 200
 LAST_DELIVERIES_SHOWN: Final = 24
+# Waiting deliveries are counted up to one more than this, so that pages can show `1,000+`.
 WAITING_COUNTED_MAX: Final = 1_000
 FAILED_COUNTED_MAX: Final = 10_000
 

@@ -39,6 +39,7 @@ class TotalsFill(Queue):
         try:
             has_more = await fill_batch(database, organization_id, sales_max=sales_max)
         except BLOCKED_ERRORS as error:
+            # A lock or a timeout: the next pass tries a batch of half the size.
             if self._sizes.halve(organization_id, sales_max):
                 log_queue_error("sales.batch_halved", self.name, organization_id, error)
                 return True

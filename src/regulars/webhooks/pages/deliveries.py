@@ -117,6 +117,7 @@ class DeliveryPages:
             "body": format_body(visit, details.body),
             "curl": _format_curl(visit, endpoint, headers, details.body),
             "last": details.attempts[-1] if details.attempts else None,
+            # The first attempt, and one after each wait.
             "attempts_max": len(RETRIES.waits_s) + 1,
             "webhook_view": WebhookView(visit),
         }

@@ -22,8 +22,7 @@ from regulars.kit.keyset import Keyset, PageRequest, PageRows
 PRODUCT_KEY_BYTES_MAX: Final = 2_000
 ALLOWED_VALUES_MAX: Final = 1_000
 _TABLES: Final = {Catalog.ATTRIBUTES: SQL("profile_attributes"), Catalog.PRODUCTS: SQL("product_properties")}
-# Only attributes have the column `looks_like_code` (`has_leading_zeros`): whether the first value was a number with
-# leading zeros.
+# Only attributes have the column `looks_like_code`: whether the first value was a number with leading zeros.
 _COLUMNS: Final = {
     Catalog.ATTRIBUTES: SQL("key, type, allowed_values, looks_like_code, created_at, updated_at"),
     Catalog.PRODUCTS: SQL("key, type, allowed_values, false, created_at, updated_at"),

@@ -79,14 +79,12 @@ def infer_type(value: str) -> AttributeType:
 
 
 def has_leading_zeros(value: str) -> bool:
-    """Whether the value is a number with leading zeros: probably a code, such as a postal code, for which the type text
-    is better."""
+    """Whether the value is a number with leading zeros, such as a postal code, for which the type text is better."""
     return _LEADING_ZEROS.fullmatch(value) is not None
 
 
 def interpret(declared: AttributeType, value: str, *, allowed_values: Collection[str] = ()) -> Interpreted | None:
-    """Return the value, without outer spaces, as its type; None if it does not fit the type, so that no filter matches
-    it."""
+    """Convert the value, without outer spaces, to its type; None, which no filter matches, if it does not fit."""
     value = value.strip()
     match declared:
         case AttributeType.TEXT:

@@ -29,8 +29,7 @@ VALUES_SHOWN_MAX: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """A use of a key, such as a segment with a condition on the key: the label of the use, and its path below the
-    organization."""
+    """A use of a key, such as a segment with a condition on the key: its label, and its path below the organization."""
 
     label: str
     path: str
@@ -44,8 +43,7 @@ FindUses = Callable[[Tx, UUID, Catalog, str], Awaitable[Sequence[KeyUse]]]
 
 @dataclass(frozen=True, slots=True)
 class CatalogLabels:
-    """The labels on the pages of one catalog. `rows` names the rows that a count reads, and `occurrences` the objects
-    that have the values."""
+    """The labels of one catalog. `rows` names the rows that a count reads, `occurrences` what has the values."""
 
     catalog: Catalog
     path: str

@@ -41,8 +41,7 @@ class FastPath:
     async def run_together(
         self, route: WriteRoute, run_fast: RunFastShared, batches: Sequence[tuple[QueueKey, list[Pending]]]
     ) -> list[list[Pending]]:
-        """Run the batches in one transaction; respond to the committed writes, and return the uncommitted writes of
-        each batch."""
+        """Run the batches in one transaction; respond to the committed writes, and return the uncommitted ones."""
         eligible = [[pending for pending in batch if pending.refusal is None] for _, batch in batches]
         remaining = [[pending for pending in batch if pending.refusal is not None] for _, batch in batches]
         organizations = [queue[0] for queue, _ in batches]

@@ -64,8 +64,7 @@ def stored_outcome(
 
 
 def replay_response(write: Write, earlier: Pending) -> ApiResponse:
-    """Return the response of an earlier, completed write with the same key; raise if that was another request. A
-    completed write always has an outcome."""
+    """Return the response of an earlier write with the same key, which has an outcome; raise for another request."""
     if earlier.outcome is None or earlier.write.fingerprint != write.fingerprint:
         raise _conflict()
     return _as_replay(earlier.outcome.response)

@@ -61,8 +61,7 @@ class Writes:
         )
 
     async def run_dry(self, route: WriteRoute, request: Request, *, charge: Callable[[int], None]) -> ApiResponse:
-        """Return the response of a write that is rolled back. `charge` takes further tokens of the rate limit; the
-        caller has taken the first one."""
+        """Return the response of a write that is rolled back. `charge` takes rate limit tokens after the first."""
         async with self._large.admitted(len(request.body)):
             is_large = len(request.body) > LARGE_BYTES
             command = await self._large.decode(route.prepare, request) if is_large else route.prepare(request)
@@ -81,7 +80,7 @@ class Writes:
         charge: Callable[[int], None],
     ) -> ApiResponse:
         """Run one write and return its response. `refusal` is an error that was already found in the request. `charge`
-        takes further tokens of the rate limit; the caller has taken the first one."""
+        takes tokens of the rate limit after the first."""
         self.find_queue(route, request)
         async with self._large.admitted(len(request.body)):
             command = None

@@ -55,11 +55,9 @@ def read_key(values: list[bytes]) -> str | None:
 
 
 def fingerprint(method: str, target: bytes, body: bytes, *, is_ingest_only: bool = False) -> bytes:
-    """Hash the method, the path with query (`target`), and the raw bytes of the body. No method or path contains the
-    separators.
+    """Hash the method, the path with query (`target`), and the body. No method or path contains the separators.
 
-    An ingest-only API key, which may not read, gets less in its response, so it never shares a stored response with a
-    full key.
+    An ingest-only API key, which may not read, gets less in its response, so it never shares one with a full key.
     """
     prefix = b"ingest %b" % method.encode() if is_ingest_only else method.encode()
     return hashlib.sha256(b"%b %b\n%b" % (prefix, target, body)).digest()

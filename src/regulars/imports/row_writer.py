@@ -129,14 +129,11 @@ async def _write_stores(tx: Tx, upserts: Sequence[Any], target: Target) -> list[
 async def _write_consents(tx: Tx, commands: Sequence[Any], target: Target) -> list[RowResult | ApiError]:
     """Write consents and withdrawals in the order of the file; consecutive rows of one kind are written with one call.
 
-    Rows that an earlier import of the file has recorded are skipped, because the consent ledger would append them
-    again.
+    Rows that an earlier import of the file has recorded are skipped: the consent ledger would append them again.
     """
     recorded_ids = await _find_recorded(tx, commands, target)
     outcomes: list[RowResult | ApiError] = [RowResult(RowOutcome.UNCHANGED)] * len(commands)
-    unrecorded = [
-        position for position, command in enumerate(commands) if command.origin.request_id not in recorded_ids
-    ]
+    unrecorded = [n for n, command in enumerate(commands) if command.origin.request_id not in recorded_ids]
     for is_consent, grouped in groupby(unrecorded, key=lambda position: isinstance(commands[position], Consent)):
         positions = list(grouped)
         group = [commands[position] for position in positions]

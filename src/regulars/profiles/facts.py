@@ -45,16 +45,10 @@ async def publish_changes(tx: Tx, organization_id: UUID, changes: Sequence[tuple
     """Record the changes in order, each with the profile right after it, if a listener needs them (`has_interest`)."""
     if not changes or not await outbox.has_interest(tx, organization_id, ProfilesChanged):
         return
-    published = [
-        ProfileChange(
-            profile.id,
-            change,
-            msgspec.Raw(
-                msgspec.json.encode(to_profile_ids_out(profile) if change == "deleted" else to_profile_out(profile))
-            ),
-        )
-        for profile, change in changes
-    ]
+    published = []
+    for profile, change in changes:
+        shown = to_profile_ids_out(profile) if change == "deleted" else to_profile_out(profile)
+        published.append(ProfileChange(profile.id, change, msgspec.Raw(msgspec.json.encode(shown))))
     await outbox.record(tx, organization_id, [ProfilesChanged(tx.now, tuple(published))])
 
 

@@ -28,8 +28,7 @@ async def find_profiles(
 async def find_profiles_by_phone(
     tx: Tx, organization_id: UUID, numbers: Collection[str]
 ) -> dict[str, list[ProfileRef]]:
-    """Return the profiles that have the E.164 numbers, oldest first; a number that no profile has is not in the
-    result."""
+    """Return the profiles with these E.164 numbers, oldest first; a number without a profile is not in the result."""
     profiles: dict[str, list[ProfileRef]] = {}
     if numbers:
         for number, profile in await queries.find_profile_refs_by_phone(tx, organization_id, sorted(set(numbers))):

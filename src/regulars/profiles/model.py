@@ -70,8 +70,7 @@ class AttributeChanges(msgspec.Struct, frozen=True):
 
 
 def apply(upsert: ProfileUpsert, profile: Profile, *, now: datetime) -> Profile:
-    """Return the profile after the upsert; the same object if nothing changes, so that `updated_at` does not change
-    either.
+    """Return the profile after the upsert; the same object, with the same `updated_at`, if nothing changes.
 
     Raises ValidationError when the merge would give the profile too many attributes.
     """

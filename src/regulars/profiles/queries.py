@@ -247,8 +247,7 @@ def _records(profiles: Sequence[Profile]) -> str:
 
 
 async def find_values_in_use(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return the attributes, as (key, value), that at least one profile has; the scan for each ends at the first
-    profile."""
+    """Return the attributes, as (key, value), that at least one profile has; each scan ends at the first profile."""
     rows = await tx.fetch(
         """
         SELECT it.key, it.value

@@ -57,8 +57,7 @@ async def search_by_name(tx: Tx, organization_id: UUID, text: str, page: PageReq
 async def suggest_profiles(
     tx: Tx, organization_id: UUID, text: str, *, default_country: str | None, sees_personal: bool
 ) -> list[Profile]:
-    """Suggest customers for a search text: those with this id or phone number, else those whose name begins with the
-    text."""
+    """Suggest customers for a text: those with this id or phone number, else those whose name begins with the text."""
     if not text:
         return []
     found = await search_exactly(
@@ -89,8 +88,7 @@ async def _fold_name(tx: Tx, text: str) -> str:
 
 
 async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: PageRequest) -> PageRows[ProfileHit]:
-    """Return profiles whose first name, last name, or full name in either order begins with `beginning`; each profile
-    once.
+    """Return profiles whose first name, last name, or full name in either order begins with `beginning`, each once.
 
     Each index scan has one lower and one upper bound. With two conditions for the lower bound PostgreSQL uses the wider
     one, and reads all names before the page.

@@ -27,8 +27,7 @@ class ResponseFilter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestLogEntry:
-    """One response. `target` is the path, without ids that identify a person; `code` and `problem` are the code and the
-    body of an error, as JSON."""
+    """One response. `target` is the path, without ids that identify a person; `problem` is the body of an error."""
 
     id: UUID
     api_key_id: UUID

@@ -120,8 +120,7 @@ class FastRecorder:
     async def record_requests(
         self, organization_id: UUID, requests: Sequence[SalesRequest], *, status: int
     ) -> list[EncodeBody | None]:
-        """Record batch requests; return a function that encodes the response for each request whose sales were
-        inserted, else None."""
+        """Like `record`, for batch requests: return a function for each request with inserted sales, else None."""
         async with self._database.recording() as connection:
             # A response that is stored with its sales has the ids of all customers in it, so these are looked up first.
             looks_up_customers = any(request.key is not None for request in requests)
@@ -231,8 +230,7 @@ class _Cache(NamedTuple):
     property_keys: set[str]
 
     def store_of(self, sale: Sale) -> _Store | None:
-        """Return the sale's store if the store and all property keys are cached, else None: the fallback path handles
-        such a sale, because only it publishes new keys."""
+        """Return the sale's store if it and all property keys are cached; only the fallback path publishes new keys."""
         if not isinstance(sale.store, ByExternalId) or not self.property_keys.issuperset(sale.property_keys):
             return None
         return self.stores.get(sale.store.external_id)

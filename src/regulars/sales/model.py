@@ -177,8 +177,7 @@ JoinBodies = Callable[[Iterable[bytes]], bytes]
 
 
 class KeyedSale(Protocol):
-    """A sale to record (`command`), with its idempotency key if it has one, and the hash of its request
-    (`fingerprint`)."""
+    """A sale to record (`command`), with its idempotency key if it has one, and a hash of the request."""
 
     @property
     def command(self) -> Sale: ...
@@ -191,8 +190,7 @@ class KeyedSale(Protocol):
 
 
 class SalesRequest(msgspec.Struct, frozen=True):
-    """The sales of a batch request, which are inserted all together or not at all; its idempotency key, and the hash of
-    the request (`fingerprint`)."""
+    """The sales of a batch request, all inserted or none, with its idempotency key and a hash of the request."""
 
     sales: Sequence[Sale]
     key: str | None

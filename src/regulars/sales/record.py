@@ -117,8 +117,7 @@ def _refusal(sale: Sale, targets: _Targets) -> ApiError | None:
 
 
 async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], targets: _Targets) -> dict[str, StoredSale]:
-    """Insert the sales and the light profiles that they need; delete the light profiles of sales that another
-    transaction has inserted first."""
+    """Insert the sales and their light profiles; delete light profiles of sales that another transaction inserted."""
     if not sales:
         return {}
     missing = [

@@ -49,8 +49,7 @@ class _Unreturned(Generic[Key]):
 
 
 def match_returns(sales: Iterable[CustomerSale[Key]]) -> MatchedReturns[Key]:
-    """Match all returns of one customer; the sales may be in any order. The duration is proportional to the number of
-    lines."""
+    """Match all returns of one customer, in time proportional to the lines; the sales may be in any order."""
     # By currency and product: the purchases that are not fully returned, the latest at the end.
     unreturned: dict[tuple[str, str], list[_Unreturned[Key]]] = defaultdict(list)
     returned: dict[Key, int] = defaultdict(int)

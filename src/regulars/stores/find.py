@@ -141,8 +141,7 @@ _FILTERS: Final = {
 
 
 async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text: str = "") -> PageRows[ListedStore]:
-    """Return a page of the stores whose name, town or code contains the text, sorted by name, from a limited number of
-    scanned rows."""
+    """Return a page of stores whose name, town or code contains the text, by name, from a limited number of rows."""
     return await _BY_NAME.scan(
         tx,
         SQL("""

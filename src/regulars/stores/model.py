@@ -81,8 +81,7 @@ class StoreUpsert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def apply(upsert: StoreUpsert, store: Store, *, now: datetime) -> Store:
-    """Return the store after the upsert; the same object if nothing changes, so that `updated_at` does not change
-    either."""
+    """Return the store after the upsert; the same object, with the same `updated_at`, if nothing changes."""
     name = store.name if upsert.name is UNSET else upsert.name
     address = store.address if upsert.address is UNSET else upsert.address
     if name == store.name and address == store.address:

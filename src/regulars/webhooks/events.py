@@ -18,8 +18,7 @@ from regulars.webhooks.queries.endpoints import find_receivers
 
 
 class WebhookEvent(NamedTuple):
-    """An event: its type, its time, and its data as encoded JSON. `of_erasure`: it reports the erasure of its
-    customer."""
+    """An event: its type, its time, and its data as encoded JSON. `of_erasure`: it reports a customer's erasure."""
 
     type: str
     at: datetime

@@ -62,8 +62,7 @@ class Endpoint(NamedTuple):
 
     @property
     def is_draft(self) -> bool:
-        """Whether a developer created the endpoint and no admin has enabled it yet. For any other disabled endpoint,
-        `disabled_by` names the reason."""
+        """Whether a developer created the endpoint and no admin has enabled it yet; others have a `disabled_by`."""
         return self.state == "disabled" and self.disabled_by is None
 
     @property
@@ -77,8 +76,7 @@ class Endpoint(NamedTuple):
 
 
 class Message(NamedTuple):
-    """An event as it is sent. `body` is None once the customer was erased, except `of_erasure`, in the event that
-    reports the erasure."""
+    """An event as it is sent. `body` is None once the customer was erased, except in the report of that erasure."""
 
     id: UUID
     type: str

@@ -76,8 +76,7 @@ class Tally(msgspec.Struct, kw_only=True):
     readable: int = 0
     unreadable: int = 0
     leading_zeros: int = 0
-    # Some of the unreadable values, and the first distinct values of any kind (`common`), each with its number of
-    # occurrences.
+    # Some of the unreadable values, and the first distinct values (`common`), each with its number of occurrences.
     samples: dict[str, int] = {}
     common: dict[str, int] = {}
 

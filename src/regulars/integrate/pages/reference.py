@@ -1,5 +1,4 @@
-"""The API reference for signed-in users, with the navigation of the application; one page for each subject, such as
-stores."""
+"""The API reference for signed-in users, with the application's navigation; one page per subject, such as stores."""
 
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,5 +1,4 @@
-"""Sums of tickets per currency, with the rates derived from them; and whether a store is silent: it has stopped sending
-tickets."""
+"""Sums of tickets per currency, with the rates derived from them; and whether a store has stopped sending tickets."""
 
 import math
 from collections.abc import Iterable, Mapping

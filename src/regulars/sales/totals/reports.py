@@ -74,8 +74,7 @@ async def find_first_day(tx: Tx, organization_id: UUID, *, since: date) -> date 
 
 
 async def totals_counted_until(tx: Tx, organization_id: UUID) -> datetime | None:
-    """Return the time up to which the fill (`fill.py`) has added older sales to the totals; None if it has added
-    all."""
+    """Return the time up to which the fill (`fill.py`) has added older sales to the totals; None if all are added."""
     fill = await find_fill(tx, organization_id)
     return None if fill is None or fill.due_at is None else made_at(fill.walked_to)
 

@@ -160,10 +160,8 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
             health = after_attempt(health, outcome, now=tx.now)
         is_gone = any(outcome.is_gone for outcome in outcomes)
         if is_gone or is_to_be_disabled(health, now=tx.now):
-            reason = "receiver" if is_gone else "failures"
-            await endpoints.update_endpoint_state(
-                tx, organization_id, endpoint_id, state="disabled", disabled_by=reason
-            )
+            by = "receiver" if is_gone else "failures"
+            await endpoints.update_endpoint_state(tx, organization_id, endpoint_id, state="disabled", disabled_by=by)
             await withdraw_interests(tx, organization_id, endpoint_id)
         elif _must_be_written(before, health):
             await endpoints.update_health(tx, organization_id, endpoint_id, health)
@@ -181,8 +179,7 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
 
 
 class _EndpointConnections:
-    """The connections of one endpoint, first come first served, and how many deliveries use or wait for a
-    connection."""
+    """The connections of one endpoint, first come first served; `deliveries` use a connection or wait for one."""
 
     def __init__(self) -> None:
         self.connections = asyncio.Semaphore(CONNECTIONS_PER_ENDPOINT_MAX)
@@ -190,8 +187,7 @@ class _EndpointConnections:
 
 
 class ProbeQueue(Queue):
-    """The queue of failing endpoints whose next probe (a single delivery) is due: it runs the delivery queue for
-    them."""
+    """The queue of failing endpoints whose next probe (a single delivery) is due; it runs the delivery queue."""
 
     name = "webhooks.probes"
     due = Due(table="webhook_endpoints", column="probe_at")

@@ -18,8 +18,7 @@ CONNECTIONS_PER_ENDPOINT_MAX: Final = 8
 # For a healthy endpoint a worker claims more deliveries than it may send at once, so that it need not wait for the next
 # claim when the first deliveries end.
 CLAIMED_MAX: Final = 32
-# After this many failures and this long without a success, an endpoint only gets probes: one delivery every five
-# minutes.
+# After this many failures and this long without a success, an endpoint gets only one delivery (a probe) at a time.
 PROBES_AFTER_FAILURES: Final = 20
 PROBES_AFTER: Final = timedelta(minutes=15)
 PROBE_EVERY: Final = timedelta(minutes=5)

@@ -7,14 +7,20 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.webhooks.model import ROWS_SCANNED_MAX, Delivery, DeliveryFilter, LastDelivery, PostedEvent, WaitingDeliveries
+from regulars.webhooks.model import (
+    ROWS_SCANNED_MAX,
+    Delivery,
+    DeliveryFilter,
+    LastDelivery,
+    PostedEvent,
+    WaitingDeliveries,
+)
 
 
 async def list_posted_events(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
 ) -> list[PostedEvent]:
-    """Return messages about a subscription: how many deliveries each has, how many succeeded, and the first of their
-    ids."""
+    """Return messages about a subscription, each with the number of deliveries and successes, and a delivery's id."""
     rows = await tx.fetch(
         """
         SELECT m.type, m.created_at, d.total, d.delivered, d.first_id

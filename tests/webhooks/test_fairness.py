@@ -12,7 +12,7 @@ from tests.webhooks.shop import Shop
 from regulars.webhooks import events, find, manage, replay
 from regulars.webhooks.delivery import queue as queue_module
 from regulars.webhooks.delivery import send as sending
-from regulars.webhooks.delivery.schedule import CONNECTIONS_PER_ENDPOINT_MAX, CLAIMED_MAX
+from regulars.webhooks.delivery.schedule import CLAIMED_MAX, CONNECTIONS_PER_ENDPOINT_MAX
 from regulars.webhooks.errors import NotPossibleNow
 from regulars.webhooks.model import ENDPOINTS_MAX
 from regulars.webhooks.personal import sweep_old_messages

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from regulars.webhooks.delivery.schedule import (
-    CONNECTIONS_PER_ENDPOINT_MAX,
     CLAIMED_MAX,
+    CONNECTIONS_PER_ENDPOINT_MAX,
     DISABLED_AFTER,
     PROBE_EVERY,
     AttemptOutcome,

@@ -32,13 +32,13 @@ class Exchange:
         "caller",
         "headers",
         "idempotency_keys",
-        "time_left_s",
         "rate_headers",
         "references",
         "request_id",
         "route",
         "scope",
         "started",
+        "time_left_s",
     )
 
     def __init__(self, scope: Scope, *, public_url: str | None = None) -> None:

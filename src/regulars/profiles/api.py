@@ -1,4 +1,4 @@
-"""The API routes `/v1/profiles`: create or update one profile or a batch, list and read profiles, and set attributes."""
+"""The API routes `/v1/profiles`: create or update profiles, one or a batch, list and read them, and set attributes."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -58,9 +58,7 @@ class FastRecorder:
         [responses] = await self.record_shared([(organization_id, writes)])
         return responses
 
-    async def record_shared(
-        self, batches: Sequence[tuple[UUID, Sequence[KeyedSale]]]
-    ) -> list[list[EncodeBody | None]]:
+    async def record_shared(self, batches: Sequence[tuple[UUID, Sequence[KeyedSale]]]) -> list[list[EncodeBody | None]]:
         """Like `record`, for several organizations in one statement: if it fails, nothing is written for any of them.
 
         Organizations are sorted by id, so that two processes cannot deadlock.

@@ -32,7 +32,7 @@ async def post_events(tx: Tx, organization_id: UUID, events: Sequence[WebhookEve
     """Insert a message for each event that an enabled endpoint receives, and a delivery for each such endpoint."""
     receivers = [(endpoint_id, expand_types(types)) for endpoint_id, types in await find_receivers(tx, organization_id)]
     messages: list[Message] = []
-    # (delivery, endpoint, message)
+    # The ids of each delivery, its endpoint and its message.
     deliveries: list[tuple[UUID, UUID, UUID]] = []
     for event in events:
         endpoint_ids = [endpoint_id for endpoint_id, types in receivers if event.type in types]

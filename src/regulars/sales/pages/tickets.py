@@ -20,7 +20,7 @@ from regulars.sales.collision_review import find_collision
 from regulars.sales.encode import encode_sale
 from regulars.sales.listing import CURRENCIES, find_sale
 from regulars.sales.model import LineItem, StoredSale, automation_state
-from regulars.sales.tickets import TicketFilters, ListedTicket, find_adjacent_tickets, list_tickets, position_of
+from regulars.sales.tickets import ListedTicket, TicketFilters, find_adjacent_tickets, list_tickets, position_of
 from regulars.stores.find import find_store, find_stores, list_stores
 from regulars.web import mask
 from regulars.web.access import Action

@@ -74,7 +74,6 @@ class WebhookView:
         return self._visit.url(DELIVERIES, WEBHOOK_DELIVERY.encode(delivery_id), *segments)
 
 
-
 async def find_endpoint_in_path(tx: Tx, visit: Visit) -> EndpointStatus:
     """Return the endpoint whose id is in the page's URL; raises PageNotFound."""
     status = await find_status(tx, visit.organization_id, WEBHOOK.decode(visit.references[0]))

@@ -127,19 +127,15 @@ class FastRecorder:
             complete = batch.drop_incomplete([len(request.sales) for request in requests])
             if not batch.chosen:
                 return [None] * len(requests)
-            keyed_responses: dict[int, KeyedResponse] = {}
+            keyed: dict[int, KeyedResponse] = {}
             for index, group in complete.items():
                 if (key := requests[index].key) is not None:
                     expected = _InsertedSales(batch, {chosen.new.id: chosen.new.profile for chosen in group})
                     request = requests[index]
                     body = SplitResponse(expected.respond(group, request.join), None)
-                    keyed_responses[index] = KeyedResponse(
-                        group[0].new.id, key, request.fingerprint, body, request.extra_headers
-                    )
-            new = batch.as_rows(list(keyed_responses.values()))
-            form = StatementForm(
-                has_keys=bool(keyed_responses), creates_profiles=bool(new.candidates), skips_duplicates=False
-            )
+                    keyed[index] = KeyedResponse(group[0].new.id, key, request.fingerprint, body, request.extra_headers)
+            new = batch.as_rows(list(keyed.values()))
+            form = StatementForm(has_keys=bool(keyed), creates_profiles=bool(new.candidates), skips_duplicates=False)
             queried_at = monotonic()
             inserted = await statements.insert(connection, form, new, status=status)
         self._database.clock.set(inserted.now, queried_at=queried_at)
@@ -149,8 +145,7 @@ class FastRecorder:
             stored = _InsertedSales(batch, inserted.profile_by_sale)
             for index, group in complete.items():
                 encode = partial(stored.respond, group, requests[index].join)
-                is_keyed = index in keyed_responses
-                responses[index] = partial(keyed_responses[index].body.join, None) if is_keyed else encode
+                responses[index] = partial(keyed[index].body.join, None) if index in keyed else encode
         return responses
 
     async def _prepare(
@@ -175,9 +170,7 @@ class FastRecorder:
                 profiles = dict(zip(external_ids, ids, strict=True))
             organization = organization_id.bytes
             customers = batch.assign_profiles(organization, external_ids, profiles)
-            batch.choose(
-                organization, sales, cache, customers, tolerance=self._tolerance, are_looked_up=looks_up_customers
-            )
+            batch.choose(organization, sales, cache, customers, tolerance=self._tolerance, are_found=looks_up_customers)
         return batch
 
     def _notify(self, organization_id: UUID) -> None:
@@ -289,10 +282,10 @@ class _SaleBatch:
         customers: Mapping[str, bytes],
         *,
         tolerance: timedelta,
-        are_looked_up: bool,
+        are_found: bool,
     ) -> None:
         """Add the sales that the statement can handle. `customers` has the profile of each external id; unless the
-        customers `are_looked_up`, that profile is a candidate, and the statement looks up the customer."""
+        customers `are_found`, that profile is a candidate, and the statement looks up the customer."""
         chosen: list[_ChosenSale] = []
         seen: set[str] = set()
         for position, sale in enumerate(sales, self._count):
@@ -309,7 +302,7 @@ class _SaleBatch:
                     continue
                 customer = sale.profile.external_id
             profile = None if customer is None else customers[customer]
-            to_look_up = None if are_looked_up else customer
+            to_look_up = None if are_found else customer
             new = NewSale(organization, self._ids[position], sale, store.id, to_look_up, profile)
             chosen.append(_ChosenSale(position, new, store.reference))
         # Sorted by external_id, so that two processes with the same tickets cannot deadlock.

@@ -268,7 +268,7 @@ def create_app(
     authenticator = Authenticator(database, default_country=settings.default_country)
     routes = with_sms_hooks(api_routes(settings, recorder=_make_recorder(settings, database)), database)
     write_routes = [route for route in routes if isinstance(route, WriteRoute)]
-    writes = Writes(database, write_routes, erased=person_erased(), describe_outage=writability.record_error)
+    writes = Writes(database, write_routes, erased_error=person_erased(), describe_outage=writability.record_error)
     rate_limiter = RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, block=shared)
     request_log = RequestLog(database)
     links = ShortLinkPages(database, fallback_url=settings.link_fallback_url)

@@ -127,7 +127,7 @@ async def oracle(desk: Desk, **given: object) -> dict[str, PerCurrency]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_every_figure_equals_plain_sql_over_the_rows(database, seed, monkeypatch):
-    monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
+    monkeypatch.setattr(filling, "SALE_AGE_MIN", timedelta(seconds=-60))
     chance = random.Random(seed)
     zone = ZONES[seed % len(ZONES)]
     desk = Desk(database, new_uuid())

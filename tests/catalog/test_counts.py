@@ -49,9 +49,9 @@ def counted(queue, database, organization_id):
             await counting.count_every_key(tx, organization_id, catalog)
         await run(queue, database, organization_id)
         async with database.reading() as tx:
-            overviews = await counting.find_overviews(tx, organization_id, catalog)
-            assert overviews.current is None
-            return await counting.find_tallies(tx, organization_id, overviews.done)
+            full_counts = await counting.find_full_counts(tx, organization_id, catalog)
+            assert full_counts.current is None
+            return await counting.find_tallies(tx, organization_id, full_counts.done)
 
     return count
 
@@ -129,8 +129,8 @@ async def test_a_preview_changes_nothing_until_it_is_confirmed(
         entry = await counting.confirm_preview(tx, organization_id, count)
     assert (before.type, entry.type, entry.allowed_values) == (AttributeType.NUMBER, AttributeType.ENUM, ("1", "2"))
     async with database.reading() as tx:
-        overviews = await counting.find_overviews(tx, organization_id, Catalog.ATTRIBUTES)
-        tallies = await counting.find_tallies(tx, organization_id, overviews.done)
+        full_counts = await counting.find_full_counts(tx, organization_id, Catalog.ATTRIBUTES)
+        tallies = await counting.find_tallies(tx, organization_id, full_counts.done)
         assert await counting.find_preview(tx, organization_id, Catalog.ATTRIBUTES, "size") is None
     assert (tallies["size"].readable, tallies["size"].samples) == (3, {})
 

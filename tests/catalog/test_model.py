@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from regulars.catalog.model import AttributeType, infer_type, interpret, looks_like_code
+from regulars.catalog.model import AttributeType, has_leading_zeros, infer_type, interpret
 
 TEXT, NUMBER, BOOLEAN, DATE, CURRENCY, ENUM = AttributeType
 
@@ -30,7 +30,7 @@ def test_the_first_value_decides_the_type(value, inferred):
     [("007", True), ("-01", True), ("00", True), ("01.5", True), ("0", False), ("0.5", False), ("10", False), ("abc", False), ("00a", False)],
 )  # fmt: skip
 def test_a_number_with_leading_zeros_is_probably_a_code(value, is_code):
-    assert looks_like_code(value) is is_code
+    assert has_leading_zeros(value) is is_code
 
 
 @pytest.mark.parametrize(

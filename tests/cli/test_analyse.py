@@ -68,7 +68,7 @@ def test_csv_has_the_rows_of_the_table(regulars, shop):
 
 
 def test_another_time_zone_counts_the_days_again(regulars, shop, database_url, monkeypatch):
-    monkeypatch.setattr(fill, "BEHIND", -fill.BEHIND)
+    monkeypatch.setattr(fill, "SALE_AGE_MIN", -fill.SALE_AGE_MIN)
     assert regulars("organization", "set", "Shop", "--time-zone", "Europe/Paris").code == 0
     work_through(database_url, shop)
     days = [row["day"] for row in analyse(regulars, "sales", *PERIOD, "--json").data["rows"]]

@@ -20,7 +20,7 @@ SELECT (SELECT sum(purchases)::int FROM sales_totals WHERE NOT is_hour),
 
 
 def test_facts_that_an_older_worker_removed_are_counted_from_the_rows(regulars, database_url, tmp_path, monkeypatch):
-    monkeypatch.setattr(fill, "BEHIND", timedelta(seconds=-60))
+    monkeypatch.setattr(fill, "SALE_AGE_MIN", timedelta(seconds=-60))
     shown = regulars("organization", "create", "Shop").out.strip()
     lines = [{**samples.sale("S1"), "external_id": f"S1:{number}"} for number in range(SALES)]
     for line in lines:

@@ -249,12 +249,12 @@ async def test_the_quick_way_answers_what_it_can_and_the_careful_way_does_the_re
         await tx.execute("CREATE TABLE things (name text PRIMARY KEY, key text)")
     failures = [psycopg.errors.UniqueViolation(), psycopg.errors.LockNotAvailable(), psycopg.errors.DeadlockDetected()]
 
-    async def quick(_organization_id, writes):
+    async def run_fast(_organization_id, writes):
         if writes[0].command == "x":
             raise failures.pop()
         return [partial(bytes, b"quick") if write.command.startswith("q") else None for write in writes]
 
-    workshop = Workshop(database, organization_id, quick=quick)
+    workshop = Workshop(database, organization_id, run_fast=run_fast)
     responses = await workshop.one_batch("q1", "c1", 5, "q2", "c2", keys={"5": "five"})
     assert [answer.status for answer in responses] == [201, 201, 400, 201, 201]
     assert [answer.body for answer in responses if answer.body == b"quick"] == [b"quick"] * 2

@@ -38,7 +38,7 @@ class Workshop:
             run=self._run,
             **of_its_route,
         )
-        self.writes = Writes(database, [self.route], erased=person_erased())
+        self.writes = Writes(database, [self.route], erased_error=person_erased())
 
     def _prepare(self, asked: Any) -> str:
         name = msgspec.json.decode(asked.body)

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from regulars.idempotency import records as erasing
-from regulars.idempotency.model import RETENTION, Record
-from regulars.idempotency.records import FIRST_RANGE, NEEDLES_PER_STATEMENT_MAX, erase_bodies, store
+from regulars.idempotency.model import RETENTION, StoredResponse
+from regulars.idempotency.records import FIRST_RANGE, NEEDLES_PER_STATEMENT_MAX, erase_bodies, store_responses
 from regulars.kit.ids import new_uuid
 
 pytestmark = pytest.mark.anyio
@@ -46,9 +46,9 @@ async def written(database, organization_id):
     async with database.transaction() as tx:
         for age in AGES:
             for name, body in (("me", b'{"id":"prof_me"}'), ("you", b'{"id":"prof_you"}'), ("none", b"")):
-                record = Record(f"{name} {age}", bytes(32), 201, body, tx.now - age)
-                await store(tx, organization_id, [record])
-                await store(tx, neighbour, [record])
+                record = StoredResponse(f"{name} {age}", bytes(32), 201, body, tx.now - age)
+                await store_responses(tx, organization_id, [record])
+                await store_responses(tx, neighbour, [record])
         yield tx, neighbour
 
 
@@ -57,7 +57,7 @@ async def test_of_a_batch_only_the_results_that_hold_the_person_go(database, org
         b'{"results":[{"status":201,"body":{"id":"prof_you"}},{"status":200,"body":{"id":"prof_me"}},{"status":400}]}'
     )
     async with database.transaction() as tx:
-        await store(tx, organization_id, [Record("batch", bytes(32), 200, body, tx.now)])
+        await store_responses(tx, organization_id, [StoredResponse("batch", bytes(32), 200, body, tx.now)])
         await erase_bodies(tx, organization_id, [NEEDLE], seconds_max=math.inf)
         rows = await tx.fetch("SELECT body FROM idempotency_keys WHERE organization_id = %s", (organization_id,))
     assert rows == [(b'{"results":[{"status":201,"body":{"id":"prof_you"}},null,{"status":400}]}',)]
@@ -115,8 +115,8 @@ async def test_what_is_older_than_asked_for_stays(written, organization_id):
 async def test_more_needles_than_one_statement_takes_are_all_found(database, organization_id):
     needles = [b"prof_%d;" % number for number in range(2 * NEEDLES_PER_STATEMENT_MAX + 1)]
     async with database.transaction() as tx:
-        await store(
-            tx, organization_id, [Record(needle.decode(), bytes(32), 201, needle, tx.now) for needle in needles]
+        await store_responses(
+            tx, organization_id, [StoredResponse(needle.decode(), bytes(32), 201, needle, tx.now) for needle in needles]
         )
         await erase_bodies(tx, organization_id, needles, seconds_max=0)
         assert await blanked(tx, organization_id) == {needle.decode() for needle in needles}
@@ -125,7 +125,8 @@ async def test_more_needles_than_one_statement_takes_are_all_found(database, org
 async def test_answers_that_no_sweep_has_deleted_yet_are_read_too(written, organization_id):
     tx, _ = written
     ages = [RETENTION, RETENTION + MILLISECOND, timedelta(hours=31), timedelta(days=3)]
-    await store(tx, organization_id, [Record(f"late {age}", bytes(32), 201, NEEDLE, tx.now) for age in ages])
+    late = [StoredResponse(f"late {age}", bytes(32), 201, NEEDLE, tx.now) for age in ages]
+    await store_responses(tx, organization_id, late)
     for age in ages:
         await tx.execute(
             "UPDATE idempotency_keys SET created_at = %s WHERE organization_id = %s AND key = %s",

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from regulars.idempotency import records as sweeping
-from regulars.idempotency.model import RETENTION, Record
-from regulars.idempotency.records import find_valid, store, sweep
+from regulars.idempotency.model import RETENTION, StoredResponse
+from regulars.idempotency.records import find_unexpired, store_responses, sweep
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 
@@ -16,9 +16,9 @@ MILLISECOND = timedelta(milliseconds=1)
 HEADERS = ((b"x-one", b"a: b, c"), (b"x-two", b"true"))
 
 
-def record(key: str, created_at, **changes) -> Record:
+def record(key: str, created_at, **changes) -> StoredResponse:
     values = {"fingerprint": b"f" * 32, "status": 201, "body": b"\x00bytes \xc3\xa9", **changes}
-    return Record(key=key, created_at=created_at, **values)
+    return StoredResponse(key=key, created_at=created_at, **values)
 
 
 async def keys(database, organization_id) -> list[str]:
@@ -32,20 +32,20 @@ async def keys(database, organization_id) -> list[str]:
 async def test_a_record_is_recalled_as_it_was_stored_and_only_in_its_organization(database, organization_id):
     async with database.transaction() as tx:
         stored = [record("b", tx.now), record("a", tx.now, status=404, body=b""), record("c", tx.now, headers=HEADERS)]
-        await store(tx, organization_id, stored)
-        await store(tx, organization_id, [])
+        await store_responses(tx, organization_id, stored)
+        await store_responses(tx, organization_id, [])
     async with database.transaction() as tx:
-        assert await find_valid(tx, organization_id, {"a", "b", "c", "d"}) == {one.key: one for one in stored}
-        assert await find_valid(tx, new_uuid(), {"a", "b"}) == {}
-        assert await find_valid(tx, organization_id, set()) == {}
+        assert await find_unexpired(tx, organization_id, {"a", "b", "c", "d"}) == {one.key: one for one in stored}
+        assert await find_unexpired(tx, new_uuid(), {"a", "b"}) == {}
+        assert await find_unexpired(tx, organization_id, set()) == {}
 
 
 async def test_an_expired_record_makes_room_and_a_younger_one_stays(database, organization_id):
     async with database.transaction() as tx:
         ages = {"expired": RETENTION, "older": RETENTION + timedelta(days=9), "young": RETENTION - MILLISECOND}
         for key, age in ages.items():
-            await store(tx, organization_id, [record(key, tx.now - age)])
-        assert set(await find_valid(tx, organization_id, ages)) == {"young"}
+            await store_responses(tx, organization_id, [record(key, tx.now - age)])
+        assert set(await find_unexpired(tx, organization_id, ages)) == {"young"}
     assert await keys(database, organization_id) == ["young"]
 
 
@@ -56,9 +56,9 @@ async def test_the_sweep_deletes_all_that_expired_in_small_batches_and_nothing_e
     other = new_uuid()
     async with database.transaction() as tx:
         for number in range(7):
-            await store(tx, organization_id, [record(f"old-{number}", tx.now - RETENTION)])
-        await store(tx, organization_id, [record("young", tx.now - RETENTION + timedelta(minutes=1))])
-        await store(tx, other, [record("old", tx.now - RETENTION)])
+            await store_responses(tx, organization_id, [record(f"old-{number}", tx.now - RETENTION)])
+        await store_responses(tx, organization_id, [record("young", tx.now - RETENTION + timedelta(minutes=1))])
+        await store_responses(tx, other, [record("old", tx.now - RETENTION)])
     assert await sweep(database, organization_id) == 7
     assert await keys(database, organization_id) == ["young"]
     assert await keys(database, other) == ["old"]
@@ -69,7 +69,7 @@ async def test_what_another_transaction_holds_is_left_to_the_next_sweep(database
     monkeypatch.setattr(sweeping, "ROWS_PER_SCAN_MAX", 2)
     async with database.transaction() as tx:
         for key in ("a", "b"):
-            await store(tx, organization_id, [record(key, tx.now - RETENTION)])
+            await store_responses(tx, organization_id, [record(key, tx.now - RETENTION)])
     async with database.transaction() as tx:
         await tx.fetch(
             "SELECT 1 FROM idempotency_keys WHERE organization_id = %s AND key = 'a' FOR UPDATE", (organization_id,)

@@ -57,8 +57,8 @@ def test_records_of_one_ticket_become_its_lines():
 
 def test_lines_that_disagree_about_their_ticket_are_refused_with_it():
     (row,) = rows("external_id,currency,line_items.quantity\nS1:1,EUR,1\nS1:1,GBP,1\n", ImportKind.SALES)
-    assert row.unreadable is not None
-    assert row.unreadable.errors[0].code == "INCONSISTENT"
+    assert row.error is not None
+    assert row.error.errors[0].code == "INCONSISTENT"
 
 
 def test_a_number_that_is_none_stays_text_for_the_api_to_refuse():
@@ -87,7 +87,7 @@ def test_a_header_that_would_lose_data_is_refused(header):
 def test_a_record_that_is_no_text_or_too_long_is_refused_alone():
     # A byte that neither UTF-8 nor Windows-1252 knows.
     found = rows(b"external_id,name\nS1,\x81\nS2,a,b\nS3,fine\n", ImportKind.STORES)
-    assert [row.unreadable is None for row in found] == [False, False, True]
+    assert [row.error is None for row in found] == [False, False, True]
     assert [row.number for row in found] == [2, 3, 4]
 
 
@@ -104,5 +104,5 @@ def test_lines_of_json_are_handed_on_as_they_are_and_empty_ones_skipped():
 def test_a_line_without_end_is_refused_and_the_next_one_read():
     long = b'{"a":"' + b"x" * (2 * ROW_BYTES_MAX) + b'"}\n'
     found = rows(long + b'{"a":1}\n', ImportKind.STORES)
-    assert [row.unreadable is None for row in found] == [False, True]
+    assert [row.error is None for row in found] == [False, True]
     assert len(found[0].body) < 5000

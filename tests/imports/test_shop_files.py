@@ -237,7 +237,7 @@ def test_a_time_that_does_not_exist_is_refused_in_words(text):
 
 def test_a_refused_cell_refuses_its_row_and_shows_it():
     (row,) = opened(b"external_id;total_amount_cents\nT1;1,234\n", ImportKind.SALES, amounts="decimal").rows
-    assert row.unreadable is not None
+    assert row.error is not None
     assert b"1,234" in row.body
 
 
@@ -260,10 +260,10 @@ def test_the_documented_columns_are_those_of_the_requests(kind):
 
 def test_the_kinds_of_cells_follow_from_the_requests():
     cells = columns_of(ImportKind.SALES).cells
-    assert {name for name, each in cells.items() if each is CellKind.DOCUMENT} == {"payments", "loyalty", "metadata"}
+    assert {name for name, each in cells.items() if each is CellKind.JSON} == {"payments", "loyalty", "metadata"}
     assert cells["line_items.unit_price_cents"] is CellKind.CENTS
     assert cells["line_items.quantity"] is CellKind.NUMBER
-    assert cells["occurred_at"] is CellKind.MOMENT
+    assert cells["occurred_at"] is CellKind.TIMESTAMP
     assert cells["line_items.product.name"] is CellKind.TEXT
 
 

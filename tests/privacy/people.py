@@ -11,8 +11,8 @@ from tests.support.room import SECRET
 from regulars.consent.ledger import EventOrigin, OptInResult
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent, opt_in
-from regulars.idempotency.model import Record
-from regulars.idempotency.records import store
+from regulars.idempotency.model import StoredResponse
+from regulars.idempotency.records import store_responses
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import PROFILE, SUBSCRIPTION, ByExternalId
 from regulars.privacy.erase import erase_profiles
@@ -98,8 +98,8 @@ async def plant(database: Database, organization_id: UUID, person: dict[str, str
 
 async def remember(tx: Tx, organization_id: UUID, key: str, body: object, *, age: timedelta = timedelta(0)) -> None:
     compact = json.dumps(body, separators=(",", ":")).encode()
-    record = Record(key=key, fingerprint=bytes(32), status=201, body=compact, created_at=tx.now - age)
-    await store(tx, organization_id, [record])
+    record = StoredResponse(key=key, fingerprint=bytes(32), status=201, body=compact, created_at=tx.now - age)
+    await store_responses(tx, organization_id, [record])
 
 
 async def blanked(database: Database, organization_id: UUID) -> dict[str, bool]:

@@ -10,7 +10,7 @@ from regulars.kit.ids import PROFILE, ByExternalId
 from regulars.profiles.facts import LIGHT_PROFILE_JSON_END, ProfilesChanged, publish_light_profiles
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import AttributeChanges, ProfileRef, ProfileUpsert
-from regulars.profiles.wire import show_profile
+from regulars.profiles.wire import to_profile_out
 from regulars.profiles.write import set_attributes, upsert_profiles
 from regulars.work.outbox import register_interest
 
@@ -55,7 +55,7 @@ async def test_a_batch_publishes_each_change_with_the_profile_right_after_it(dat
     ]
     async with database.transaction() as tx:
         stored = await find_profile(tx, organization_id, ByExternalId("a"))
-    assert changes[-1][1] == msgspec.to_builtins(show_profile(stored))
+    assert changes[-1][1] == msgspec.to_builtins(to_profile_out(stored))
 
 
 async def test_a_write_that_changes_nothing_publishes_nothing(database, organization_id, listening):

@@ -6,7 +6,7 @@ from decimal import Decimal
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from regulars.catalog.model import AttributeType, infer_type, interpret, looks_like_code
+from regulars.catalog.model import AttributeType, has_leading_zeros, infer_type, interpret
 
 INFERABLE = {AttributeType.TEXT, AttributeType.NUMBER, AttributeType.BOOLEAN, AttributeType.DATE}
 
@@ -65,4 +65,4 @@ def test_a_date_is_read_back_equal(day: date) -> None:
 
 @given(values)
 def test_only_a_number_can_look_like_a_code(value: str) -> None:
-    assert not looks_like_code(value) or infer_type(value) is AttributeType.NUMBER
+    assert not has_leading_zeros(value) or infer_type(value) is AttributeType.NUMBER

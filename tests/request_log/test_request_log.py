@@ -14,7 +14,7 @@ from regulars.kit.keyset import PageRequest
 from regulars.kit.settings import Settings
 from regulars.organizations.model import ApiCaller
 from regulars.request_log import queries, recorder
-from regulars.request_log.entries import PERSONAL_DATA, count_answers, find_answer, list_answers, sweep
+from regulars.request_log.entries import PERSONAL_DATA, count_responses, find_response, list_responses, sweep
 from regulars.request_log.model import ENTRIES_PER_KEY_MAX, RETENTION, ResponseFilter, mask_target
 from regulars.request_log.recorder import REFUSALS_PER_WRITE_MAX, SUCCESSES_PER_WRITE_MAX, RequestLog
 from regulars.server import api_routes
@@ -48,7 +48,7 @@ def request_log(database) -> RequestLog:
 def shown(database, organization_id):
     async def read(kind=ResponseFilter.ALL, *, page=EVERYTHING, **wanted: Any):
         async with database.reading() as tx:
-            return await list_answers(tx, organization_id, page, kind=kind, **wanted)
+            return await list_responses(tx, organization_id, page, kind=kind, **wanted)
 
     return read
 
@@ -65,8 +65,8 @@ async def test_an_answer_is_written_a_moment_later_with_what_it_said(request_log
     assert (refused.code, refused.request_id) == ("STORE_NOT_FOUND", "req_1")
     assert refused.problem == REFUSAL.decode()
     async with database.reading() as tx:
-        assert await find_answer(tx, caller.organization_id, refused.id) == refused
-        assert await find_answer(tx, uuid4(), refused.id) is None
+        assert await find_response(tx, caller.organization_id, refused.id) == refused
+        assert await find_response(tx, uuid4(), refused.id) is None
 
 
 async def test_the_body_of_a_success_is_never_stored(request_log, caller, shown):
@@ -94,8 +94,8 @@ async def test_of_a_busy_key_only_the_last_answers_are_written_and_all_are_count
     assert len(await shown(ResponseFilter.REFUSED)) == REFUSALS_PER_WRITE_MAX
     assert len(await shown()) == REFUSALS_PER_WRITE_MAX + SUCCESSES_PER_WRITE_MAX
     async with database.reading() as tx:
-        counts = await count_answers(tx, caller.organization_id)
-    assert (counts[caller.api_key_id].answers, counts[caller.api_key_id].refusals) == (2_000, 1_000)
+        counts = await count_responses(tx, caller.organization_id)
+    assert (counts[caller.api_key_id].responses, counts[caller.api_key_id].refusals) == (2_000, 1_000)
 
 
 async def test_a_key_keeps_its_last_thousand(request_log, caller, shown):
@@ -135,7 +135,7 @@ async def test_another_organization_sees_nothing_of_it(request_log, caller, data
     request_log.record(caller, answered())
     await request_log.write()
     async with database.reading() as tx:
-        assert await list_answers(tx, uuid4(), PageRequest(10)) == []
+        assert await list_responses(tx, uuid4(), PageRequest(10)) == []
 
 
 async def test_an_erasure_removes_the_entries_that_name_the_person(request_log, caller, shown, database):

@@ -12,7 +12,7 @@ from tests.sales.desk import TOLERANCE, Desk
 from tests.support import samples
 from tests.support.room import request
 
-from regulars.http.route import ApiResponse, MakeBody, Quick, QuickTogether, WriteRoute
+from regulars.http.route import ApiResponse, EncodeBody, RunFast, RunFastShared, WriteRoute
 from regulars.http.writes import Writes
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
@@ -119,19 +119,19 @@ def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> C
     recorder = FastRecorder(database, tolerance=TOLERANCE) if quick else None
     sizes: list[int] = []
 
-    def counting(way: Quick) -> Quick:
-        async def counted(organization: UUID, writes: Sequence[Any]) -> Sequence[MakeBody | None]:
+    def counting(way: RunFast) -> RunFast:
+        async def counted(organization: UUID, writes: Sequence[Any]) -> Sequence[EncodeBody | None]:
             answers = await way(organization, writes)
             sizes.append(sum(answer is not None for answer in answers))
             return answers
 
         return counted
 
-    def counting_together(way: QuickTogether | None) -> QuickTogether | None:
+    def counting_together(way: RunFastShared | None) -> RunFastShared | None:
         if way is None:
             return None
 
-        async def counted(batches: Sequence[tuple[UUID, Sequence[Any]]]) -> Sequence[Sequence[MakeBody | None]]:
+        async def counted(batches: Sequence[tuple[UUID, Sequence[Any]]]) -> Sequence[Sequence[EncodeBody | None]]:
             answers = await way(batches)
             sizes.append(sum(answer is not None for some in answers for answer in some))
             return answers
@@ -140,12 +140,12 @@ def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> C
 
     routes = {
         route.operation_id: route
-        if route.quick is None
-        else replace(route, quick=counting(route.quick), quick_together=counting_together(route.quick_together))
+        if route.run_fast is None
+        else replace(route, run_fast=counting(route.run_fast), run_fast_shared=counting_together(route.run_fast_shared))
         for route in api.routes(tolerance=TOLERANCE, recorder=recorder)
         if isinstance(route, WriteRoute)
     }
-    writes = Writes(database, list(routes.values()), erased=person_erased())
+    writes = Writes(database, list(routes.values()), erased_error=person_erased())
     return Counter(Desk(database, organization_id), writes, recorder, routes, sizes)
 
 

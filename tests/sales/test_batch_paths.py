@@ -13,7 +13,7 @@ from tests.sales.traffic import Traffic
 from tests.support import samples
 from tests.support.room import request
 
-from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, BATCH_REQUESTS_TOGETHER, ApiResponse, WriteRoute
+from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, BATCH_REQUESTS_PER_STATEMENT_MAX, ApiResponse, WriteRoute
 from regulars.kit.ids import NEW_UUIDS_MAX, new_uuid
 from regulars.sales import api
 
@@ -161,7 +161,7 @@ async def test_requests_in_flight_together_that_share_new_customers_are_all_reco
 
 
 def test_the_ids_of_the_largest_statement_can_be_made_at_once():
-    assert BATCH_REQUESTS_TOGETHER * BATCH_REQUEST_ITEMS_MAX <= NEW_UUIDS_MAX
+    assert BATCH_REQUESTS_PER_STATEMENT_MAX * BATCH_REQUEST_ITEMS_MAX <= NEW_UUIDS_MAX
 
 
 async def test_a_customer_that_another_process_writes_meanwhile_is_found_by_the_careful_path(quick, monkeypatch):

@@ -90,7 +90,7 @@ async def test_they_are_one_transaction_and_each_organization_has_its_own(mall):
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_random_traffic_of_several_leaves_and_answers_what_each_would_alone(mall, plain, seed, monkeypatch):
     """All use the same names for tickets, customers and keys."""
-    monkeypatch.setattr(fast_path, "REPEATS_MIN", 1_000)
+    monkeypatch.setattr(fast_path, "DUPLICATES_MIN", 1_000)
     used, insert = [], statements.insert
 
     async def note(connection: Any, form: statements.StatementForm, new: Any, **options: Any) -> Any:

@@ -21,7 +21,7 @@ from regulars.sales.totals import progress
 from regulars.sales.totals.fill import fill_batch
 from regulars.sales.totals.model import Sums, expected_tickets, is_silent
 from regulars.sales.totals.progress import last_id_at, made_at
-from regulars.sales.totals.reports import filled_until, read_store_activity, sum_days, sum_stores
+from regulars.sales.totals.reports import read_store_activity, sum_days, sum_stores, totals_counted_until
 from regulars.stores.find import find_stores
 from regulars.worker import LISTENERS
 
@@ -109,7 +109,7 @@ async def test_a_bulk_load_is_counted_like_every_sale(desk):
 
 async def test_the_fill_and_the_listener_count_every_sale_once(desk, monkeypatch):
     monkeypatch.setattr(filling, "BATCH_SALES", 3)
-    monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
+    monkeypatch.setattr(filling, "SALE_AGE_MIN", timedelta(seconds=-60))
     await desk.record(*(ticket(f"OLD-{n}", profile_id="ada" if n % 2 else None) for n in range(8)))
     fence = datetime.now(UTC)
     await begin_fill(desk, fence=fence)
@@ -119,18 +119,18 @@ async def test_the_fill_and_the_listener_count_every_sale_once(desk, monkeypatch
     await count_published(desk)
     assert await fill_batch(desk.database, desk.organization_id)
     async with desk.database.reading() as tx:
-        assert await filled_until(tx, desk.organization_id) is not None
+        assert await totals_counted_until(tx, desk.organization_id) is not None
     assert await fill_batch(desk.database, desk.organization_id)
     assert not await fill_batch(desk.database, desk.organization_id)
     assert not await fill_batch(desk.database, desk.organization_id)
     assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
     async with desk.database.reading() as tx:
-        assert await filled_until(tx, desk.organization_id) is None
+        assert await totals_counted_until(tx, desk.organization_id) is None
 
 
 async def test_a_batch_that_fails_is_repeated_and_counts_nothing_twice(desk, monkeypatch):
     monkeypatch.setattr(filling, "BATCH_SALES", 3)
-    monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
+    monkeypatch.setattr(filling, "SALE_AGE_MIN", timedelta(seconds=-60))
     await desk.record(*(ticket(f"OLD-{n}") for n in range(7)))
     await begin_fill(desk, fence=datetime.now(UTC))
     assert await fill_batch(desk.database, desk.organization_id)
@@ -165,7 +165,7 @@ async def recount(desk) -> None:
 
 
 async def test_a_recount_finds_what_a_worker_left_uncounted_and_keeps_erased_customers(desk, monkeypatch):
-    monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
+    monkeypatch.setattr(filling, "SALE_AGE_MIN", timedelta(seconds=-60))
     await desk.record(*(ticket(f"LOST-{n}", profile_id="ada") for n in range(5)))
     async with desk.database.transaction() as tx:
         await tx.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
@@ -183,7 +183,7 @@ async def test_a_recount_finds_what_a_worker_left_uncounted_and_keeps_erased_cus
 
 
 async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monkeypatch):
-    monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
+    monkeypatch.setattr(filling, "SALE_AGE_MIN", timedelta(seconds=-60))
     await desk.record(ticket("BEFORE"))
     facts = [SalesRecorded(list(map(UUID, map(str, sales)))) for sales in await desk.published_sales()]
     async with desk.database.transaction() as counting:
@@ -209,7 +209,7 @@ async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monke
 
 
 async def test_a_recount_waits_for_a_batch_of_the_fill(desk, monkeypatch):
-    monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
+    monkeypatch.setattr(filling, "SALE_AGE_MIN", timedelta(seconds=-60))
     await desk.record(ticket("A"))
     await begin_fill(desk, fence=datetime.now(UTC))
     add_range = filling.add_range
@@ -240,7 +240,7 @@ async def until_waiting(desk, query: str) -> None:
 
 
 async def test_days_are_those_of_the_organization_s_zone_and_are_counted_again_in_another(desk, monkeypatch):
-    monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
+    monkeypatch.setattr(filling, "SALE_AGE_MIN", timedelta(seconds=-60))
     await move_to(desk, "Asia/Kolkata")
     await desk.record(
         # Half past midnight in India, still the day before in UTC and in Paris.

@@ -37,7 +37,7 @@ from regulars.sales.model import LineItem
 from regulars.segments import definition as segments
 from regulars.stores.model import Address
 from regulars.web.access import Role
-from regulars.webhooks.secrets import open_secret
+from regulars.webhooks.secrets import decrypt_secret
 from regulars.work.facts import Fact
 from regulars.work.retries import RetryQueue
 from regulars.worker import LISTENERS, queues
@@ -150,7 +150,7 @@ def test_both_chains_verify(stored_url):
 def test_sealed_secrets_open(stored_url):
     opening = vault.of(SETTINGS)
     for endpoint_id, sealed in fetch(stored_url, "SELECT id, secret FROM webhook_endpoints"):
-        assert open_secret(opening, endpoint_id, bytes(sealed))
+        assert decrypt_secret(opening, endpoint_id, bytes(sealed))
     [(plain, sealed)] = fetch(stored_url, "SELECT secret, sealed_secret FROM organizations")
     assert opening.open(bytes(sealed), context=context_of(ORGANIZATION)) == bytes(plain)
 

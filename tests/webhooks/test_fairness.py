@@ -12,7 +12,7 @@ from tests.webhooks.shop import Shop
 from regulars.webhooks import events, find, manage, replay
 from regulars.webhooks.delivery import queue as queue_module
 from regulars.webhooks.delivery import send as sending
-from regulars.webhooks.delivery.schedule import AT_ONCE_MAX, CLAIMED_MAX
+from regulars.webhooks.delivery.schedule import CLAIMED_MAX, CONNECTIONS_PER_ENDPOINT_MAX
 from regulars.webhooks.errors import NotPossibleNow
 from regulars.webhooks.model import ENDPOINTS_MAX
 from regulars.webhooks.personal import sweep_old_messages
@@ -38,7 +38,7 @@ async def test_eight_are_under_way_at_once_and_first_attempts_start_in_order(sho
     for number in range(40):
         await shop.upsert(f"c{number:02}")
     await shop.deliver()
-    assert receiver.most_at_once == AT_ONCE_MAX
+    assert receiver.most_at_once == CONNECTIONS_PER_ENDPOINT_MAX
     names = [one.event["data"]["external_id"] for one in receiver.received[1:]]
     assert sorted(names) == [f"c{number:02}" for number in range(40)]
     assert set(names[:8]) == {f"c{number:02}" for number in range(8)}
@@ -47,7 +47,7 @@ async def test_eight_are_under_way_at_once_and_first_attempts_start_in_order(sho
 async def test_what_could_outlive_its_claim_is_given_back_and_does_not_count(shop, receiver, monkeypatch):
     await proven(shop, receiver.url)
     receiver.delay_s = 0.2
-    monkeypatch.setattr(queue_module, "BEGINS_WITHIN_S", 0.1)
+    monkeypatch.setattr(queue_module, "START_WITHIN_S", 0.1)
     for number in range(20):
         await shop.upsert(f"c{number}")
     await shop.run_listeners()
@@ -55,7 +55,7 @@ async def test_what_could_outlive_its_claim_is_given_back_and_does_not_count(sho
     while shop.queue._acting or shop.queue._completing:
         await asyncio.gather(*shop.queue._acting, *shop.queue._completing.values())
     left = await shop.deliveries(state="pending")
-    assert len(left) == 20 - AT_ONCE_MAX
+    assert len(left) == 20 - CONNECTIONS_PER_ENDPOINT_MAX
     assert {one.attempts for one in left} == {0}
     assert CLAIMED_MAX > 20
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from regulars.webhooks.delivery.schedule import (
-    AT_ONCE_MAX,
     CLAIMED_MAX,
+    CONNECTIONS_PER_ENDPOINT_MAX,
     DISABLED_AFTER,
     PROBE_EVERY,
     AttemptOutcome,
@@ -66,7 +66,7 @@ def test_a_new_endpoint_gets_one_delivery_until_it_has_answered():
 
 def test_one_that_failed_gets_eight_and_one_that_timed_out_gets_one():
     healthy = after_attempt(Health(), OK, now=START)
-    assert claims_max(after_attempt(healthy, BAD, now=START), now=START) == AT_ONCE_MAX
+    assert claims_max(after_attempt(healthy, BAD, now=START), now=START) == CONNECTIONS_PER_ENDPOINT_MAX
     slow = after_attempt(healthy, SLOW, now=START)
     assert claims_max(slow, now=START) == 1
     assert claims_max(after_attempt(slow, OK, now=START), now=START) == CLAIMED_MAX

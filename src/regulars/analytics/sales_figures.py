@@ -14,7 +14,7 @@ from uuid import UUID
 from regulars.analytics.period import Period, Unit, parts_of
 from regulars.kit.db import Tx
 from regulars.sales.totals.model import PerCurrency, add_totals
-from regulars.sales.totals.reports import filled_until, sum_days, sum_hours, sum_stores
+from regulars.sales.totals.reports import sum_days, sum_hours, sum_stores, totals_counted_until
 from regulars.work.outbox import behind_since
 
 # The hour, store or currency of a row; for days, weeks and months, its first day inside the period.
@@ -75,7 +75,7 @@ async def read_sales(
             }
     total = add_totals(rows.values())
     if by is By.CURRENCY:
-        rows = {currency: PerCurrency({currency: sums}) for currency, sums in total.by_size()}
+        rows = {currency: PerCurrency({currency: sums}) for currency, sums in total.by_net_sales()}
     return SalesFigures(rows=rows, total=total, progress=await read_progress(tx, organization_id))
 
 
@@ -96,5 +96,5 @@ async def read_progress(tx: Tx, organization_id: UUID) -> Progress:
     return Progress(
         as_of=oldest_waiting or tx.now,
         is_behind=oldest_waiting is not None,
-        filled_until=await filled_until(tx, organization_id),
+        filled_until=await totals_counted_until(tx, organization_id),
     )

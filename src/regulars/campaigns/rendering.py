@@ -8,7 +8,7 @@ from regulars.campaigns.definition import Definition
 from regulars.kit.db import Tx
 from regulars.messaging.template import customer_variables, fields_of
 from regulars.profiles.model import Profile
-from regulars.profiles.search import find_by_ids
+from regulars.profiles.search import find_profiles_by_ids
 from regulars.sales.home_stores import find_home_stores
 
 _STORE_VARIABLES: Final = frozenset({"store.name", "store.city"})
@@ -23,7 +23,7 @@ async def load_values(
     tx: Tx, organization_id: UUID, definition: Definition, profile_ids: Sequence[UUID], *, brand: str
 ) -> dict[UUID, RecipientValues]:
     """The values by profile id; an erased profile is absent."""
-    profiles = await find_by_ids(tx, organization_id, profile_ids)
+    profiles = await find_profiles_by_ids(tx, organization_id, profile_ids)
     uses_store = any(fields_of(variant.text) & _STORE_VARIABLES for variant in definition.variants)
     stores = await find_home_stores(tx, organization_id, profile_ids) if uses_store else {}
     values_by_profile: dict[UUID, RecipientValues] = {}

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.catalog.model import AttributeType, Catalog, CatalogEntry, KeyFilter, infer_type, looks_like_code
+from regulars.catalog.model import AttributeType, Catalog, CatalogEntry, KeyFilter, has_leading_zeros, infer_type
 from regulars.kit.arrays import Booleans, Labels, Texts
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
@@ -30,19 +30,19 @@ _COLUMNS: Final = {
 
 
 def _entry(*row: Any) -> CatalogEntry:
-    key, declared, allowed_values, is_like_code, created_at, updated_at = row
+    key, declared, allowed_values, starts_with_zeros, created_at, updated_at = row
     return CatalogEntry(
         key=key,
         type=AttributeType(declared),
         allowed_values=tuple(allowed_values),
-        looks_like_code=is_like_code,
+        has_leading_zeros=starts_with_zeros,
         created_at=created_at,
         updated_at=updated_at,
     )
 
 
 async def find_entries(tx: Tx, organization_id: UUID, catalog: Catalog, keys: Collection[str]) -> list[CatalogEntry]:
-    """The entries of these keys; an unknown key is not in the result."""
+    """Return the entries of these keys; an unknown key is not in the result."""
     # PostgreSQL accepts no parameter with a zero byte, and no key has one.
     valid = sorted(key for key in keys if "\0" not in key)
     if not valid:
@@ -59,7 +59,7 @@ async def find_entries(tx: Tx, organization_id: UUID, catalog: Catalog, keys: Co
 async def find_types(
     tx: Tx, organization_id: UUID, catalog: Catalog, keys: Collection[str]
 ) -> dict[str, tuple[AttributeType, Collection[str]]]:
-    """The types of these keys, and for an enum its allowed values; an unknown key is not in the result."""
+    """Return the types of these keys, and for an enum its allowed values; an unknown key is not in the result."""
     found = await find_entries(tx, organization_id, catalog, keys)
     return {entry.key: (entry.type, entry.allowed_values) for entry in found}
 
@@ -71,7 +71,7 @@ _FILTERS: Final = {"containing": "position(%(containing)s IN lower(key)) > 0", "
 async def list_entries(
     tx: Tx, organization_id: UUID, catalog: Catalog, page: PageRequest, key_filter: KeyFilter | None = None
 ) -> PageRows[CatalogEntry]:
-    """A page of the entries, in the order of their keys."""
+    """Return a page of the entries, in the order of their keys."""
     containing, declared = key_filter or KeyFilter()
     return await _BY_KEY.fetch(
         tx,
@@ -95,7 +95,7 @@ async def list_entries(
 
 
 async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, count_max: int) -> int:
-    """The number of keys, counted up to `count_max`."""
+    """Return the number of keys, counted up to `count_max`."""
     [(number,)] = await tx.fetch(
         SQL("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE organization_id = %s LIMIT %s) AS known").format(
             table=_TABLES[catalog]
@@ -108,10 +108,10 @@ async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, coun
 class _NewAttribute(NamedTuple):
     key: str
     type: AttributeType
-    looks_like_code: bool
+    has_leading_zeros: bool
 
 
-_ATTRIBUTES: Final = Columns(key=Texts, type=(Labels, "type.value"), looks_like_code=Booleans)
+_ATTRIBUTES: Final = Columns(key=Texts, type=(Labels, "type.value"), looks_like_code=(Booleans, "has_leading_zeros"))
 _INSERT_ATTRIBUTES: Final = _ATTRIBUTES.write(
     """
     INSERT INTO profile_attributes (organization_id, created_at, updated_at, {columns})
@@ -123,7 +123,7 @@ _INSERT_ATTRIBUTES: Final = _ATTRIBUTES.write(
 
 
 async def register_attributes(tx: Tx, organization_id: UUID, first_values: Mapping[str, str]) -> None:
-    """Register the unknown keys among these, each with the type of its first value.
+    """Register those of the keys that are unknown, each with the type of its first value.
 
     Two transactions may register the same new key: the insert of the second waits for the first and then does nothing,
     so the first value to be committed decides the type. Keys are inserted in order, so two transactions that share
@@ -133,7 +133,7 @@ async def register_attributes(tx: Tx, organization_id: UUID, first_values: Mappi
         return
     known = await _find_known_keys(tx, organization_id, Catalog.ATTRIBUTES, sorted(first_values))
     unknown = [
-        _NewAttribute(key, infer_type(value), looks_like_code(value))
+        _NewAttribute(key, infer_type(value), has_leading_zeros(value))
         for key, value in first_values.items()
         if key not in known
     ]
@@ -144,7 +144,7 @@ async def register_attributes(tx: Tx, organization_id: UUID, first_values: Mappi
 
 
 async def register_product_keys(tx: Tx, organization_id: UUID, keys: Collection[str]) -> None:
-    """Register the unknown keys among these; every product property starts as text."""
+    """Register those of the keys that are unknown; every product property starts as text."""
     indexable = sorted({key for key in keys if len(key.encode()) <= PRODUCT_KEY_BYTES_MAX})
     if not indexable:
         return
@@ -204,7 +204,7 @@ async def retype(
 
 
 def check_allowed_values(declared: AttributeType, allowed_values: Sequence[str]) -> list[str]:
-    """The allowed values without duplicates; an enum needs at least one, any other type has none."""
+    """Return the allowed values without duplicates; an enum needs at least one, any other type has none."""
     if declared is not AttributeType.ENUM:
         return []
     values = list(dict.fromkeys(allowed_values))

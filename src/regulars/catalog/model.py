@@ -38,7 +38,7 @@ class AttributeType(StrEnum):
     NUMBER = "number"
     BOOLEAN = "boolean"
     DATE = "date"
-    # These two are never inferred: a user assigns them.
+    # Currency and enum are never inferred from a value; a user assigns them.
     CURRENCY = "currency"
     ENUM = "enum"
 
@@ -62,13 +62,13 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
     type: AttributeType
     allowed_values: tuple[str, ...] = ()
     # Whether its first value was a number with leading zeros.
-    looks_like_code: bool = False
+    has_leading_zeros: bool = False
     created_at: datetime
     updated_at: datetime
 
 
 def infer_type(value: str) -> AttributeType:
-    """The type for a new key with this first value."""
+    """Return the type to register for a new key whose first value is this."""
     if value in _BOOLEANS:
         return AttributeType.BOOLEAN
     if _NUMBER.fullmatch(value):
@@ -78,13 +78,13 @@ def infer_type(value: str) -> AttributeType:
     return AttributeType.TEXT
 
 
-def looks_like_code(value: str) -> bool:
-    """Whether the value is a number with leading zeros: probably a code, such as a postal code, and better a text."""
+def has_leading_zeros(value: str) -> bool:
+    """Whether the value is a number with leading zeros, such as a postal code, for which the type text is better."""
     return _LEADING_ZEROS.fullmatch(value) is not None
 
 
 def interpret(declared: AttributeType, value: str, *, allowed_values: Collection[str] = ()) -> Interpreted | None:
-    """The value, without outer spaces, as its type; None if it does not fit the type, so that no filter matches it."""
+    """Convert the value, without outer spaces, to its type; None, which no filter matches, if it does not fit."""
     value = value.strip()
     match declared:
         case AttributeType.TEXT:
@@ -102,7 +102,7 @@ def interpret(declared: AttributeType, value: str, *, allowed_values: Collection
 
 
 def day_of(value: date | datetime, zone: tzinfo) -> date:
-    """The calendar day of a value in a time zone; a date without a time is that day in every zone."""
+    """Return the calendar day of a value in a time zone; a date without a time is that day in every zone."""
     if not isinstance(value, datetime):
         return value
     return in_zone(value, zone).date()
@@ -114,7 +114,7 @@ def fold_text(value: str) -> str:
 
 
 def spell(value: Scalar) -> str:
-    """A product property as text: numbers in plain decimals, booleans as `true` and `false`."""
+    """Return a product property as text: numbers in plain decimals, booleans as `true` and `false`."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

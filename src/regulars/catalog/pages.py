@@ -29,7 +29,7 @@ VALUES_SHOWN_MAX: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """A use of a key, such as a segment with a condition on it: its label, and its path below the organization."""
+    """A use of a key, such as a segment with a condition on the key: its label, and its path below the organization."""
 
     label: str
     path: str
@@ -43,7 +43,7 @@ FindUses = Callable[[Tx, UUID, Catalog, str], Awaitable[Sequence[KeyUse]]]
 
 @dataclass(frozen=True, slots=True)
 class CatalogLabels:
-    """The labels on the pages of one catalog: `rows` are what a count reads, `occurrences` what has the values."""
+    """The labels of one catalog. `rows` names the rows that a count reads, `occurrences` what has the values."""
 
     catalog: Catalog
     path: str
@@ -66,7 +66,7 @@ TYPES: Final = (
     (AttributeType.ENUM, "enum", "one of the values that you list"),
 )
 # Why a value does not fit a type.
-WHY_UNREAD: Final = {
+WHY_UNREADABLE: Final = {
     AttributeType.NUMBER: "not a number",
     AttributeType.CURRENCY: "not an amount",
     AttributeType.BOOLEAN: "neither true nor false",
@@ -111,12 +111,13 @@ class _CatalogPages:
             key_filter = KeyFilter(view.value("q") or None, AttributeType(declared) if declared else None)
             rows = await entries.list_entries(tx, visit.organization_id, self.labels.catalog, view.request, key_filter)
             page = make_page(view, rows, lambda entry: (entry.key,))
+            # One more than pages show, which is then `10,000+`.
             keys_total = await entries.count_entries(
                 tx, visit.organization_id, self.labels.catalog, count_max=COUNT_MAX + 1
             )
-            overviews = await counting.find_overviews(tx, visit.organization_id, self.labels.catalog)
+            full_counts = await counting.find_full_counts(tx, visit.organization_id, self.labels.catalog)
             keys = [entry.key for entry in page.rows]
-            tallies = await counting.find_tallies(tx, visit.organization_id, overviews.done, keys)
+            tallies = await counting.find_tallies(tx, visit.organization_id, full_counts.done, keys)
         return render(
             visit,
             "catalog/list.html",
@@ -124,9 +125,9 @@ class _CatalogPages:
             view=view,
             page=page,
             keys_total=Count(keys_total),
-            overviews=overviews,
+            full_counts=full_counts,
             tallies=tallies,
-            unread=sum(tally.unreadable for tally in tallies.values()),
+            unreadable=sum(tally.unreadable for tally in tallies.values()),
         )
 
     async def show(self, visit: Visit) -> Response:
@@ -194,9 +195,9 @@ class _CatalogPages:
         async with visit.database.reading() as tx:
             entry = await self._entry(tx, visit)
             preview = await counting.find_preview(tx, visit.organization_id, self.labels.catalog, entry.key)
-            counted = await counting.find_tallies(tx, visit.organization_id, preview)
-            overviews = await counting.find_overviews(tx, visit.organization_id, self.labels.catalog)
-            tallies = await counting.find_tallies(tx, visit.organization_id, overviews.done, [entry.key])
+            preview_tallies = await counting.find_tallies(tx, visit.organization_id, preview)
+            full_counts = await counting.find_full_counts(tx, visit.organization_id, self.labels.catalog)
+            tallies = await counting.find_tallies(tx, visit.organization_id, full_counts.done, [entry.key])
             uses = [
                 use
                 for find_uses in self._uses
@@ -209,12 +210,12 @@ class _CatalogPages:
             "labels": self.labels,
             "entry": entry,
             "preview": preview,
-            "proposed": counted.get(entry.key, Tally()),
-            "overview": overviews.done,
+            "proposed": preview_tallies.get(entry.key, Tally()),
+            "full_count": full_counts.done,
             "tally": tallies.get(entry.key),
             "uses": uses,
             "types": TYPES,
-            "why": WHY_UNREAD,
+            "why_unreadable": WHY_UNREADABLE,
             "values_shown_max": VALUES_SHOWN_MAX,
             "is_running": preview is not None and preview.state is JobState.RUNNING,
             "has_failed": preview is not None and preview.state is JobState.FAILED,
@@ -223,7 +224,7 @@ class _CatalogPages:
 
 
 def _read_values(form: FormState) -> tuple[str, ...]:
-    """The allowed values of an enum, one value per line."""
+    """Read the allowed values of an enum from the form, one value per line."""
     values = tuple(dict.fromkeys(line.strip() for line in form.value("values").splitlines() if line.strip()))
     if not values:
         form.refuse("values", "Enter at least one value, one per line.")
@@ -235,7 +236,7 @@ def _read_values(form: FormState) -> tuple[str, ...]:
 
 
 def _initial_values(entry: CatalogEntry, preview: CountJob | None) -> dict[str, str]:
-    """The type that the user has proposed and not confirmed, else the type that the key has."""
+    """Return the values of the form: the type that the user has proposed and not confirmed, else the key's type."""
     if preview is not None and preview.type is not None:
         return {"type": preview.type.value, "values": "\n".join(preview.allowed_values)}
     return {"type": entry.type.value, "values": "\n".join(entry.allowed_values)}

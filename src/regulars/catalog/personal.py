@@ -11,8 +11,8 @@ from regulars.catalog.counts.counting import erase_values
 from regulars.kit.db import Tx
 from regulars.work.personal import ErasedPeople, PersonalData
 
-_DECLARED: Final = "the name of a field, which many customers or products share"
-_LISTED: Final = "a list of allowed values that staff declared for all customers or products"
+_KEY_REASON: Final = "the name of a field, which many customers or products share"
+_ALLOWED_VALUES_REASON: Final = "a list of allowed values that staff declared for all customers or products"
 
 
 async def _erase(tx: Tx, organization_id: UUID, _people: ErasedPeople) -> None:
@@ -22,13 +22,13 @@ async def _erase(tx: Tx, organization_id: UUID, _people: ErasedPeople) -> None:
 PERSONAL_DATA: Final = PersonalData(
     columns=("catalog_tallies.samples", "catalog_tallies.common"),
     not_personal={
-        "catalog_counts.key": _DECLARED,
-        "catalog_counts.allowed_values": _LISTED,
-        "catalog_tallies.key": _DECLARED,
-        "profile_attributes.key": _DECLARED,
-        "profile_attributes.allowed_values": _LISTED,
-        "product_properties.key": _DECLARED,
-        "product_properties.allowed_values": _LISTED,
+        "catalog_counts.key": _KEY_REASON,
+        "catalog_counts.allowed_values": _ALLOWED_VALUES_REASON,
+        "catalog_tallies.key": _KEY_REASON,
+        "profile_attributes.key": _KEY_REASON,
+        "profile_attributes.allowed_values": _ALLOWED_VALUES_REASON,
+        "product_properties.key": _KEY_REASON,
+        "product_properties.allowed_values": _ALLOWED_VALUES_REASON,
     },
     erase=_erase,
 )

@@ -126,7 +126,7 @@ async def _query_segment_sales(pool: Database, settings: Settings, scope: Scope,
     totals = add_up(answer.whole.items())
     rows = {_encode_key(row.store_id or row.first): add_up(row.sums.items()) for row in answer.rows}
     if by is By.CURRENCY:
-        rows = {currency: PerCurrency({currency: sums}) for currency, sums in totals.by_size()}
+        rows = {currency: PerCurrency({currency: sums}) for currency, sums in totals.by_net_sales()}
     async with pool.reading() as tx:
         names = await _load_store_names(tx, scope.organization_id, rows, by)
     return SalesRows(rows=rows, names=names, totals=totals, as_of=answer.as_of)
@@ -155,13 +155,13 @@ def _sales_table(sales_rows: SalesRows, by: By) -> PrintedTable:
             **_as_data(sums),
         }
         for key, total in sales_rows.rows.items()
-        for currency, sums in total.by_size()
+        for currency, sums in total.by_net_sales()
     ]
     names = ("name",) if by is By.STORE else ()
     return PrintedTable(
         columns=list(dict.fromkeys([by.value, *names, "currency", *_as_data(Sums())])),
         rows=rows,
-        totals=[{"currency": currency, **_as_data(sums)} for currency, sums in sales_rows.totals.by_size()],
+        totals=[{"currency": currency, **_as_data(sums)} for currency, sums in sales_rows.totals.by_net_sales()],
         as_of=sales_rows.as_of,
         filled_until=sales_rows.filled_until,
     )

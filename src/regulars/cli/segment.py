@@ -20,7 +20,7 @@ from regulars.kit.db import Database
 from regulars.kit.settings import Settings
 from regulars.kit.text import safe_cell
 from regulars.profiles.find import find_profile
-from regulars.profiles.search import find_by_ids
+from regulars.profiles.search import find_profiles_by_ids
 from regulars.segments.analysis.client import Analysis, list_pages, running
 from regulars.segments.analysis.protocol import SegmentCounts, SegmentQuery
 from regulars.segments.columns import lifecycle
@@ -232,7 +232,7 @@ def _analyse(organization: str, segment_id: str, use_case: UseCase[Result]) -> t
 
 async def _load_csv_rows(pool: Database, organization_id: UUID, profile_ids: Sequence[UUID]) -> list[list[str]]:
     async with pool.reading() as tx:
-        profiles = {profile.id: profile for profile in await find_by_ids(tx, organization_id, profile_ids)}
+        profiles = {profile.id: profile for profile in await find_profiles_by_ids(tx, organization_id, profile_ids)}
     rows = []
     for profile in (profiles[identifier] for identifier in profile_ids if identifier in profiles):
         cells = (

@@ -199,7 +199,7 @@ def _respond_to_opt_out(result: OptOutResult, write: Write) -> ApiResponse:
     else:
         shown = [show_subscription(each) for each in result.subscriptions]
         out = wire.OptOutOut(show_subscription(latest), shown, outcome, automation)
-    return ApiResponse(200, encode(out), concerns=result.number_hashes)
+    return ApiResponse(200, encode(out), number_hashes=result.number_hashes)
 
 
 def _receipt(subscription: Subscription, *, names_number: bool) -> wire.SubscriptionReceipt:

@@ -12,7 +12,7 @@ from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest
 from regulars.organizations.manage import list_keys
 from regulars.organizations.model import ApiKey
-from regulars.request_log.entries import list_answers
+from regulars.request_log.entries import list_responses
 from regulars.request_log.model import REFUSED_STATUS_MIN, RequestLogEntry
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
@@ -60,7 +60,7 @@ async def read_state(tx: Tx, organization_id: UUID) -> FirstRunState:
         has_consent=await queries.has_consent(tx, organization_id),
         requests=[
             ReceivedRequest(entry, reason_of(entry))
-            for entry in await list_answers(tx, organization_id, PageRequest(REQUESTS_SHOWN))
+            for entry in await list_responses(tx, organization_id, PageRequest(REQUESTS_SHOWN))
         ],
     )
 

@@ -57,26 +57,27 @@ class Batch(msgspec.Struct, Generic[T], frozen=True):
         return [item for item in self.items if not isinstance(item, ApiError)]
 
 
-def read_batch(body: bytes, read: Callable[[bytes], T]) -> Batch[T]:
-    """Decode each item by `read`, as if it were a separate request. An error outside the items refuses the batch."""
+def read_batch(body: bytes, decode_item: Callable[[bytes], T]) -> Batch[T]:
+    """Decode each item as if it were a separate request. An error outside the items refuses the batch."""
     check_text(body)
     try:
-        decodable, members = body, members_decoder.decode(body)
+        decodable, fields = body, members_decoder.decode(body)
     except NOT_JSON:
-        # An item may be nested too deeply for the decoder: then only that item is refused.
+        # An item may be nested too deeply for the decoder. The decodable copy has filler of the same length in its
+        # place, so that only that item is refused.
         decodable = make_decodable(body)
-        members = _decode_members(decodable)
-    raw = bytes(members.get("items", b""))
-    start = decodable.rfind(raw)
-    check_bytes(body[:start] + b"null" + body[start + len(raw) :] if raw else body)
-    items = [_read_item(item, read) for item in _items_as_sent(body, decodable, start, _decode_items(raw))]
-    ignored = dict.fromkeys(name for name in members if name != "items")
+        fields = _decode_fields(decodable)
+    raw_items = bytes(fields.get("items", b""))
+    start = decodable.rfind(raw_items)
+    check_bytes(body[:start] + b"null" + body[start + len(raw_items) :] if raw_items else body)
+    items = [_read_item(item, decode_item) for item in _items_as_sent(body, decodable, start, _split_items(raw_items))]
+    ignored = dict.fromkeys(name for name in fields if name != "items")
     for item in items:
         ignored.update(dict.fromkeys(f"items[].{path}" for path in getattr(item, "ignored", ())))
     return Batch(items, tuple(ignored))
 
 
-def _decode_members(body: bytes) -> dict[str, msgspec.Raw]:
+def _decode_fields(body: bytes) -> dict[str, msgspec.Raw]:
     try:
         return members_decoder.decode(body)
     except msgspec.ValidationError:
@@ -94,11 +95,11 @@ def _items_as_sent(body: bytes, decodable: bytes, start: int, items: Iterable[by
         start += len(item)
 
 
-def _decode_items(raw: bytes) -> list[bytes]:
-    if raw in (b"", b"null"):
+def _split_items(raw_items: bytes) -> list[bytes]:
+    if raw_items in (b"", b"null"):
         raise invalid("items", "REQUIRED", "This field is required.")
     try:
-        items = _items_decoder.decode(raw)
+        items = _items_decoder.decode(raw_items)
     except msgspec.ValidationError:
         raise invalid("items", "WRONG_TYPE", "It must be a list.") from None
     if not 0 < len(items) <= BATCH_REQUEST_ITEMS_MAX:
@@ -106,9 +107,9 @@ def _decode_items(raw: bytes) -> list[bytes]:
     return [bytes(item) for item in items]
 
 
-def _read_item(item: bytes, read: Callable[[bytes], T]) -> T | ApiError:
+def _read_item(item: bytes, decode_item: Callable[[bytes], T]) -> T | ApiError:
     try:
-        return read(item)
+        return decode_item(item)
     except ApiError as error:
         return error
 

@@ -15,7 +15,7 @@ _CLOSE = ((b"connection", b"close"),)
 
 @dataclass(frozen=True, slots=True)
 class BodyTimeouts:
-    """How slow a body may be: slow and steady is accepted, as on a poor connection; a stalled body is refused."""
+    """How slow a body may be. It is refused after `silence_s` without a byte, and after `total_s` in any case."""
 
     silence_s: float = 15.0
     # After this time, the average rate since the start must be at least the minimum.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from regulars.http.fallback_path import CONTENTION
+from regulars.http.fallback_path import CONTENTION_ERRORS
 from regulars.http.in_flight import make_outcome
 from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.route import ApiResponse, Request, Write, WriteRoute
@@ -50,7 +50,7 @@ async def run_dry(database: Database, route: WriteRoute, request: Request, comma
                 raise _RollBackError(result)
         except _RollBackError as rolled_back:
             result = rolled_back.result
-        except CONTENTION:
+        except CONTENTION_ERRORS:
             raise Unavailable("Others are writing the same; try again.") from None
     response = make_outcome(write, result).response
     if len(response.body) > LARGE_BYTES:

@@ -1,4 +1,4 @@
-"""Read the headers and the query of an API request once, and check them against the limits."""
+"""Read the headers and the query of an API request, and check them against limits."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,27 +18,27 @@ URL_BYTES_MAX = 8 << 10
 QUERY_FIELDS_MAX = 100
 
 VALID_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
-# A media type, and one parameter after it, with a name and a value that is a token or a quoted string.
+# A media type, and one parameter after it (`; charset=utf-8`) with a name and a value.
 _JSON = re.compile(rb"application/json[ \t]*", re.IGNORECASE)
 _PARAMETER = re.compile(rb";[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=([!#$%&'*+.^_`|~\w-]+|\"(?:[^\"\\]|\\.)*\")[ \t]*)?")
 
 
 class Exchange:
-    """One request and its response: the request's headers, and values that are collected for the response."""
+    """One request and its response. `references` are the ids in the request's path."""
 
     __slots__ = (
-        "address",
         "api_keys",
+        "base_url",
         "caller",
         "headers",
         "idempotency_keys",
-        "left_s",
         "rate_headers",
         "references",
         "request_id",
         "route",
         "scope",
         "started",
+        "time_left_s",
     )
 
     def __init__(self, scope: Scope, *, public_url: str | None = None) -> None:
@@ -49,7 +49,7 @@ class Exchange:
         self.caller: Caller | None = None
         self.rate_headers: Headers = ()
         # The seconds that the response may take after the last byte of the body.
-        self.left_s = 0.0
+        self.time_left_s = 0.0
         self.headers: dict[bytes, bytes] = {}
         self.api_keys: list[bytes] = []
         self.idempotency_keys: list[bytes] = []
@@ -61,7 +61,7 @@ class Exchange:
             else:
                 self.headers[name] = value
         host = self.headers.get(b"host", b"") if has_one_host(scope) else b""
-        self.address = public_url or url_of_host(scope["scheme"], host)
+        self.base_url = public_url or url_of_host(scope["scheme"], host)
         self.request_id = _choose_request_id(self.headers.get(b"x-request-id", b""))
 
     def check_host(self) -> None:
@@ -104,12 +104,12 @@ def _is_json(media_type: bytes) -> bool:
     """Whether the type is `application/json` without a charset other than UTF-8; other parameters are ignored."""
     if media_type == b"application/json":
         return True
-    part = _JSON.match(media_type)
-    while part is not None and part.end() < len(media_type):
-        part = _PARAMETER.match(media_type, part.end())
-        if part is not None and (part[1] or b"").lower() == b"charset" and part[2].strip(b'"').lower() != b"utf-8":
+    match = _JSON.match(media_type)
+    while match is not None and match.end() < len(media_type):
+        match = _PARAMETER.match(media_type, match.end())
+        if match is not None and (match[1] or b"").lower() == b"charset" and match[2].strip(b'"').lower() != b"utf-8":
             return False
-    return part is not None
+    return match is not None
 
 
 def read_query(query_string: bytes, allowed: Iterable[str]) -> Mapping[str, str]:

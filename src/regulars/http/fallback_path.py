@@ -21,7 +21,7 @@ from regulars.http.in_flight import InFlight, Pending, WriteOutcome, make_outcom
 from regulars.http.replay import KeyInUseError, store_new, stored_outcome
 from regulars.http.route import Write, WriteRoute
 from regulars.idempotency.model import PRIMARY_KEY
-from regulars.idempotency.records import find_valid
+from regulars.idempotency.records import find_unexpired
 from regulars.kit import failpoint, log
 from regulars.kit.bisect import bisect_failures
 from regulars.kit.clock import monotonic
@@ -33,7 +33,7 @@ TRIES_MAX = 3
 BATCH_S_MAX = 5.0
 
 # Errors caused by concurrent transactions; the write itself may be valid.
-CONTENTION = (DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation)
+CONTENTION_ERRORS = (DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation)
 
 _log = log.get(__name__)
 
@@ -44,15 +44,15 @@ class FallbackPath:
         database: Database,
         in_flight: InFlight,
         *,
-        erased: ApiError,
-        retry_later: Callable[[WriteRoute, Pending], None],
+        erased_error: ApiError,
+        retry: Callable[[WriteRoute, Pending], None],
     ) -> None:
         self._database = database
         self._in_flight = in_flight
         # The response to a retry whose stored response contained a person erased since then.
-        self._erased = erased
+        self._erased_error = erased_error
         # Puts a write back into its queue, because another process has locked its idempotency key.
-        self._retry_later = retry_later
+        self._retry = retry
 
     async def run(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> None:
         """Give every write of the batch its outcome, or raise an error that no write caused."""
@@ -83,10 +83,10 @@ class FallbackPath:
 
     def _is_handled(self, route: WriteRoute, batch: Sequence[Pending], error: Exception, *, until: float) -> bool:
         """Respond to the writes that failed together, or return False if bisecting them may help."""
-        if isinstance(error, CONNECTION_ERRORS) and not isinstance(error, CONTENTION):
+        if isinstance(error, CONNECTION_ERRORS) and not isinstance(error, CONTENTION_ERRORS):
             raise error
         if len(batch) == 1 and isinstance(error, KeyInUseError):
-            self._retry_later(route, batch[0])
+            self._retry(route, batch[0])
         elif len(batch) == 1:
             self._in_flight.refuse(batch, _to_refusal(error, batch[0].write, route))
         elif monotonic() > until or isinstance(error, QueryCanceled):
@@ -98,13 +98,17 @@ class FallbackPath:
 
     async def _run_once(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> list[WriteOutcome]:
         async with self._database.transaction() as tx:
-            records = await find_valid(tx, organization_id, {p.write.key for p in batch if p.write.key is not None})
-            stored = [stored_outcome(p.write, records, erased=self._erased) for p in batch]
-            new = [i for i, p in enumerate(batch) if stored[i] is None and p.refusal is None]
-            results = await route.run(tx, organization_id, [batch[i].write for i in new]) if new else ()
+            writes = [pending.write for pending in batch]
+            keys = {write.key for write in writes if write.key is not None}
+            by_key = await find_unexpired(tx, organization_id, keys)
+            stored = [stored_outcome(write, by_key, erased_error=self._erased_error) for write in writes]
+            new = [n for n, pending in enumerate(batch) if stored[n] is None and pending.refusal is None]
+            results = await route.run(tx, organization_id, [writes[n] for n in new]) if new else ()
             result_of = dict(zip(new, results, strict=True))
-            outcomes = [stored[i] or make_outcome(p.write, p.refusal or result_of[i]) for i, p in enumerate(batch)]
-            await store_new(tx, organization_id, [p.write for p in batch], outcomes, records)
+            outcomes = [
+                stored[n] or make_outcome(write, batch[n].refusal or result_of[n]) for n, write in enumerate(writes)
+            ]
+            await store_new(tx, organization_id, writes, outcomes, by_key)
             failpoint.hit("write.before_commit", tx.connection.drop_connection)
         failpoint.hit("write.committed")
         return outcomes
@@ -125,7 +129,7 @@ def _may_succeed(error: Exception, *, is_alone: bool) -> bool:
 def _to_refusal(error: Exception, write: Write, route: WriteRoute) -> ApiError:
     if isinstance(error, ApiError):
         return error
-    if isinstance(error, CONTENTION):
+    if isinstance(error, CONTENTION_ERRORS):
         return _busy()
     _log.error("writes.item_failed", operation=route.operation_id, request_id=write.request.request_id, exc_info=error)
     return InternalError("The request could not be carried out; nothing was written.")

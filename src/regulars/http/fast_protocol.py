@@ -29,12 +29,13 @@ READ_HEADS_CACHED_MAX = 1_024
 HEAD_CACHED_BYTES_MAX = 1_024
 
 RawHeaders = list[tuple[bytes, bytes]]
+# Sends the status, and the encoded headers with the body.
 Reply = Callable[[int, bytes], None]
 
 _API = b"/v1/"
 _WRITE, _READ = b"POST", b"GET"
 _HTTP_VERSION = "1.1"
-# The request line of a read in its usual form; the parser handles any other.
+# The request line of a read in its usual form; the parser handles any other request line.
 _READ_LINE = re.compile(rb"GET (/v1/[A-Za-z0-9/._~:@!$'()*,;=%&?+-]+) HTTP/1\.1")
 _BLANK_LINE = b"\r\n\r\n"
 _KEY_LINE = b"\r\nidempotency-key: "
@@ -48,8 +49,8 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     api_key: bytes
     request_id: bytes | None
     keep_alive: bool
-    # The URL at which the caller reached this server, as far as the head shows it.
-    address: str
+    # The URL at which the caller reached this server; empty if unknown.
+    base_url: str
     # The path of a write and its route, so that the route is found once.
     target: bytes = b""
     route: Any = None
@@ -176,7 +177,7 @@ class _FastProtocol(LimitedProtocol):
 
     def _take(self, head: Head, key: bytes | None, body: bytes) -> bool:
         cycle = _FastCycle(self, keep_alive=head.keep_alive)
-        # Set before the handler takes the request, because it may reply at once.
+        # Set before the handler takes the request, because the handler may reply at once.
         previous, self.cycle = self.cycle, cycle  # type: ignore[assignment]  # it has the attributes that are read
         if self.handler.take(head, key, body, cycle.reply):
             return True

@@ -82,8 +82,8 @@ class FastRequests:
         if not _is_single_item(route) or int(by_name[b"content-length"]) > LARGE_BYTES or len(target) > URL_BYTES_MAX:
             return None
         request_id = by_name.get(b"x-request-id")
-        address = self._address(by_name)
-        head = Head(by_name.get(b"x-api-key", b""), request_id, keep_alive, address, target, (route, references))
+        base_url = self._base_url(by_name)
+        head = Head(by_name.get(b"x-api-key", b""), request_id, keep_alive, base_url, target, (route, references))
         return head, by_name.get(b"idempotency-key")
 
     def read_head_of_read(self, headers: RawHeaders, *, keep_alive: bool) -> Head | None:
@@ -94,11 +94,11 @@ class FastRequests:
             by_name.get(b"x-api-key", b""),
             by_name.get(b"x-request-id"),
             keep_alive,
-            self._address(by_name),
+            self._base_url(by_name),
             accepts_gzip=accepts_gzip(by_name.get(b"accept-encoding", b"")),
         )
 
-    def _address(self, by_name: Mapping[bytes, bytes]) -> str:
+    def _base_url(self, by_name: Mapping[bytes, bytes]) -> str:
         """Return the URL at which the caller reached this server, with the scheme that a trusted proxy names."""
         forwarded = by_name.get(b"x-forwarded-proto", b"") if self._trusts_proxies else b""
         scheme = "https" if forwarded == b"https" else "http"
@@ -111,7 +111,7 @@ class FastRequests:
         if caller is None or (caller.is_ingest_only and not route.takes_ingest_keys):
             return False
         failpoint.hit("authenticated")
-        request = Request(caller, _request_id(head), references, {}, body, head.address)
+        request = Request(caller, _request_id(head), references, {}, body, head.base_url)
         rate_headers: Headers = ()
         try:
             # Refuse before the body is decoded, because decoding would be most of the cost of a refusal.
@@ -156,7 +156,7 @@ class FastRequests:
             if caller.is_ingest_only and not route.takes_ingest_keys:
                 return False
             query = read_query(query_string, {parameter.name for parameter in route.parameters}) if query_string else {}
-            request = Request(caller, _request_id(head), references, query, b"", head.address)
+            request = Request(caller, _request_id(head), references, query, b"", head.base_url)
             if isinstance(route, LookUpRoute) and not self._reads.can_look_up(route, request):
                 return False
             rate_headers = self._rate_limiter.take(caller.api_key_id)
@@ -166,15 +166,15 @@ class FastRequests:
         if isinstance(route, LookUpRoute):
             self._reads.look_up(route, request, partial(self._respond, call))
             return True
-        task = asyncio.get_running_loop().create_task(self._read(route, call, accepts=head.accepts_gzip))
+        task = asyncio.get_running_loop().create_task(self._read(route, call, accepts_gzip=head.accepts_gzip))
         self._read_tasks.add(task)
         task.add_done_callback(self._read_tasks.discard)
         return True
 
-    async def _read(self, route: ReadRoute, call: _PendingCall, *, accepts: bool) -> None:
+    async def _read(self, route: ReadRoute, call: _PendingCall, *, accepts_gzip: bool) -> None:
         response = await self._reads.respond(route, call.request)
         if is_list(route) and response.status < PROBLEM_STATUS_MIN:
-            response = await compress_list(response, accepts=accepts)
+            response = await compress_list(response, is_accepted=accepts_gzip)
         self._respond(call, response)
 
     def _respond(self, call: _PendingCall, response: ApiResponse) -> None:

@@ -35,9 +35,9 @@ def is_list(route: Route) -> bool:
     return isinstance(route, ReadRoute) and any(parameter.name == "limit" for parameter in route.parameters)
 
 
-async def compress_list(response: ApiResponse, *, accepts: bool) -> ApiResponse:
+async def compress_list(response: ApiResponse, *, is_accepted: bool) -> ApiResponse:
     """Compress the page of a list if the caller accepts gzip; `Vary` says that this depends on `Accept-Encoding`."""
-    if not accepts or len(response.body) < COMPRESSED_BYTES_MIN:
+    if not is_accepted or len(response.body) < COMPRESSED_BYTES_MIN:
         return ApiResponse(response.status, response.body, (*response.headers, _VARY))
     if len(response.body) > LARGE_BYTES:
         body = await asyncio.to_thread(_compress, response.body)
@@ -66,6 +66,7 @@ def _decompress(body: bytes, bytes_max: int) -> bytes:
             if len(pieces) == MEMBERS_MAX:
                 raise InvalidJson(f"The body has more than {MEMBERS_MAX} gzip members; send one.")
             member = zlib.decompressobj(wbits=_WITH_GZIP_HEADER)
+            # One byte more than allowed, to find out whether the body is too large.
             pieces.append(member.decompress(unread, bytes_left + 1))
             bytes_left -= len(pieces[-1])
             if bytes_left < 0:

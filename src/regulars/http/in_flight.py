@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.http.problem import problem_response
-from regulars.http.route import ApiResponse, MakeBody, Write
+from regulars.http.route import ApiResponse, EncodeBody, Write
 from regulars.idempotency.errors import IdempotencyInProgress
 from regulars.idempotency.model import is_stored
 from regulars.kit import log
@@ -111,7 +111,7 @@ class InFlight:
         """Return the age of the oldest write without a response."""
         return next((monotonic() - pending.arrived_at for pending in self._waiting), 0.0)
 
-    def complete(self, outcomes: Sequence[tuple[Pending, WriteOutcome | MakeBody]], *, status: int = 200) -> None:
+    def complete(self, outcomes: Sequence[tuple[Pending, WriteOutcome | EncodeBody]], *, status: int = 200) -> None:
         """Respond in the next iteration of the event loop, so that the next batch is sent to the database first.
 
         `status` is the status of writes that have a function for their body in place of an outcome.
@@ -167,10 +167,10 @@ def with_ignored_fields(write: Write, response: ApiResponse) -> ApiResponse:
     """Add the header that names the ignored fields of the request; it is stored and replayed with the response."""
     if not getattr(write.command, "ignored", ()):
         return response
-    return msgspec.structs.replace(response, headers=(*response.headers, *write.notes))
+    return msgspec.structs.replace(response, headers=(*response.headers, *write.extra_headers))
 
 
-def _deliver(outcomes: Sequence[tuple[Pending, WriteOutcome | MakeBody]], status: int = 200) -> None:
+def _deliver(outcomes: Sequence[tuple[Pending, WriteOutcome | EncodeBody]], status: int = 200) -> None:
     for pending, outcome in outcomes:
         try:
             pending.complete(
@@ -180,11 +180,11 @@ def _deliver(outcomes: Sequence[tuple[Pending, WriteOutcome | MakeBody]], status
             _log.exception("writes.caller_not_told", request_id=pending.write.request.request_id)
 
 
-def _make_body_outcome(write: Write, status: int, make_body: MakeBody) -> WriteOutcome:
+def _make_body_outcome(write: Write, status: int, encode_body: EncodeBody) -> WriteOutcome:
     """Make the outcome of a committed write from the function for its body."""
     try:
         return WriteOutcome(
-            with_ignored_fields(write, ApiResponse(status, make_body())), write.key is not None and is_stored(status)
+            with_ignored_fields(write, ApiResponse(status, encode_body())), write.key is not None and is_stored(status)
         )
     except Exception:  # noqa: BLE001  # the caller must get a response, and may retry
         _log.exception("writes.answer_not_made", request_id=write.request.request_id)

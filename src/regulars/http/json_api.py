@@ -104,13 +104,13 @@ class JsonApi:
         if isinstance(route, DocumentRoute):
             exchange.check_size()
             read_query(exchange.scope["query_string"], ())
-            address = self._public_url or base_url(exchange.scope, exchange.headers.get(b"host", b""))
-            return ApiResponse(200, route.render(address))
+            server_url = self._public_url or base_url(exchange.scope, exchange.headers.get(b"host", b""))
+            return ApiResponse(200, route.render(server_url))
         authentication_started = monotonic()
         async with asyncio.timeout(REQUEST_S):
             caller = await self._authenticate(exchange.api_keys[0]) if len(exchange.api_keys) == 1 else None
         # One time limit for everything except receiving the body, which has separate limits.
-        exchange.left_s = REQUEST_S - (monotonic() - authentication_started)
+        exchange.time_left_s = REQUEST_S - (monotonic() - authentication_started)
         if caller is None:
             raise Unauthorized("Send a valid API key in the x-api-key header.")
         failpoint.hit("authenticated")
@@ -124,11 +124,11 @@ class JsonApi:
         if not isinstance(route, ReadRoute | LookUpRoute):
             raise TypeError(f"{route.operation_id} is neither a read nor a write")
         query = read_query(exchange.scope["query_string"], {parameter.name for parameter in route.parameters})
-        request = Request(caller, exchange.request_id, references, query, b"", exchange.address)
-        response = await self._reads.respond(route, request, within_s=exchange.left_s)
+        request = Request(caller, exchange.request_id, references, query, b"", exchange.base_url)
+        response = await self._reads.respond(route, request, within_s=exchange.time_left_s)
         if not is_list(route) or response.status >= PROBLEM_STATUS_MIN:
             return response
-        return await compress_list(response, accepts=accepts_gzip(exchange.headers.get(b"accept-encoding", b"")))
+        return await compress_list(response, is_accepted=accepts_gzip(exchange.headers.get(b"accept-encoding", b"")))
 
     async def _handle_body(
         self, route: WriteRoute | QueryRoute, exchange: Exchange, caller: Caller, receive: Receive
@@ -141,7 +141,7 @@ class JsonApi:
         if body and exchange.is_gzip:
             body = await self._bodies.replace(body, decompress(body, bytes_max=route.body_bytes_max))
         try:
-            request = Request(caller, exchange.request_id, exchange.references, {}, body, exchange.address)
+            request = Request(caller, exchange.request_id, exchange.references, {}, body, exchange.base_url)
             if isinstance(route, QueryRoute):
                 return await self._query(route, exchange, request)
             return await self._submit(route, exchange, request)
@@ -152,10 +152,11 @@ class JsonApi:
         read_query(exchange.scope["query_string"], ())
         command = route.prepare(request)
         self._charge(exchange, request.caller, route.cost(command) - 1)
-        async with self._reads.database.reading(until=monotonic() + exchange.left_s) as tx:
+        async with self._reads.database.reading(until=monotonic() + exchange.time_left_s) as tx:
             return with_ignored_fields(Write(request, command), await route.handle(tx, request, command))
 
     def _charge(self, exchange: Exchange, caller: Caller, tokens: int) -> None:
+        """Take further tokens of the rate limit; the first one was taken before the body was read."""
         if tokens > 0:
             # If the limiter refuses, its error has newer headers.
             exchange.rate_headers = ()
@@ -174,11 +175,11 @@ class JsonApi:
         if is_dry:
             return await self._run_dry(route, exchange, request, charge)
         key = read_key(exchange.idempotency_keys)
-        until = monotonic() + exchange.left_s
-        async with asyncio.timeout(exchange.left_s):
+        until = monotonic() + exchange.time_left_s
+        async with asyncio.timeout(exchange.time_left_s):
             response = await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
         if route.before_response is not None and response.status < PROBLEM_STATUS_MIN:
-            await route.before_response(request.caller.organization_id, response.concerns, until - monotonic())
+            await route.before_response(request.caller.organization_id, response.number_hashes, until - monotonic())
         return response
 
     async def _run_dry(
@@ -186,7 +187,7 @@ class JsonApi:
     ) -> ApiResponse:
         """Run the write as a dry run; the response, even an error, has the header `X-Dry-Run`."""
         try:
-            async with asyncio.timeout(exchange.left_s):
+            async with asyncio.timeout(exchange.time_left_s):
                 response = await self._writes.run_dry(route, request, charge=charge)
         except ApiError as error:
             response = problem_response(error, exchange)

@@ -19,8 +19,8 @@ from regulars.http.responses import response_head
 from regulars.kit.errors import HeadersTooLarge
 from regulars.kit.ids import new_request_id
 
-# The request line and headers (the head). The API has a lower limit and refuses with a proper error; this one ends only
-# extreme requests.
+# The request line and headers (the head). The API has a lower limit and refuses with a proper error; this limit is only
+# for extreme requests.
 HEAD_BYTES_MAX = 128 << 10
 HEAD_WAIT_S = 15.0
 # After this time without a single byte of its responses read, a caller is disconnected.
@@ -40,7 +40,7 @@ _UNREADABLE_RESPONSE = b"".join(
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    # State of the parser: between two requests, in the head of one, or (neither) in a body.
+    # The state of the parser: between two requests, in the head of a request, or, if both are false, in a body.
     _is_between_requests = True
     _is_in_head = False
     # Bytes of packets that only extended an unfinished head, or trailers after a body; -1 after a packet that began a
@@ -254,7 +254,7 @@ class _UnreadRequest(msgspec.Struct, frozen=True):
     """A request whose head was not read."""
 
     request_id: str
-    address: str = ""
+    base_url: str = ""
 
 
 async def _refuse_incomplete_body(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

@@ -26,7 +26,7 @@ class LingeringTransport:
         self.is_lingering = False
         self._bytes_left = LINGER_BYTES_MAX
         self._has_stopped_lingering = False
-        # Bound here, so that writing costs no extra call.
+        # Methods of the wrapped transport, bound here, so that writing costs no extra call.
         self.is_gone = transport.is_closing
         self.write = transport.write
         self.get_extra_info = transport.get_extra_info
@@ -48,7 +48,7 @@ class LingeringTransport:
         self.is_lingering = True
         self._timer = self._loop.call_later(LINGER_S, self.abort)
         if is_complete:
-            # The transport still sends its buffer; the timer ends it if the caller never reads.
+            # The transport still sends its buffer; the timer aborts the connection if the caller never reads.
             self._transport.close()
         else:
             self._transport.write_eof()

@@ -27,9 +27,9 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _SCHEMA_REFERENCE = "#/components/schemas/{name}"
 _REPLAYED_STATUSES = frozenset({200, 201, 204, 400, 404})
 _RETRIED_STATUSES = frozenset({409, 429, 503})
-_STATUS_WITHOUT_KEY = 401
-# Written as what it is not: for a choice between an object and an array, openapi-generator generates Java that does not
-# compile.
+_UNAUTHORIZED = 401
+# The schema names the types that are excluded: for a choice between an object and an array, openapi-generator generates
+# Java that does not compile.
 _FREE_JSON_SCHEMA = {
     "description": "Any JSON object or array of at most 16 KB, or null.",
     "not": {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]},
@@ -283,7 +283,7 @@ def _build_headers(route: Route, status: int) -> dict[str, Any]:
         names.append("Retry-After")
     if is_list(route) and status in route.responses:
         names += ["Content-Encoding", "Vary"]
-    if status == _STATUS_WITHOUT_KEY:
+    if status == _UNAUTHORIZED:
         names.append("WWW-Authenticate")
     if isinstance(route, WriteRoute) and route.takes_dry_run and status in route.responses:
         names.append("X-Dry-Run")

@@ -30,14 +30,15 @@ class RequestContext(Protocol):
     @property
     def request_id(self) -> str: ...
     @property
-    def address(self) -> str:
+    def base_url(self) -> str:
         """The URL at which the caller reached this server, such as `https://shop.example`; empty if unknown."""
 
 
 def problem_bytes(error: ApiError, request: RequestContext, *, note: str = "") -> bytes:
+    """Encode the error; `note` is a sentence that is appended to its detail."""
     return encode(
         Problem(
-            type=f"{request.address}{DOCUMENTATION_PATH}#{error.code.lower().replace('_', '-')}",
+            type=f"{request.base_url}{DOCUMENTATION_PATH}#{error.code.lower().replace('_', '-')}",
             title=error.title,
             status=error.status,
             detail=f"{error.detail} {note}" if note else error.detail,

@@ -23,7 +23,8 @@ _ROUNDING = 0.01
 
 
 class RateLimiter:
-    """The rate limiter of all keys; `per_s` = 0 switches off the limit and its headers."""
+    """The rate limiter of all API keys; `per_s` = 0 switches off the limit and its headers. `block` is the shared
+    memory; without it, the buckets are in the memory of this process."""
 
     def __init__(self, *, per_s: int, burst: int, block: memoryview | None = None) -> None:
         self._per_s = per_s

@@ -100,7 +100,7 @@ class Reads:
         except Exception as error:
             if isinstance(error, CONNECTION_ERRORS) or len(batch) == 1:
                 raise
-            # One faulty look-up must not fail the others of its batch.
+            # One faulty look-up must not fail the other look-ups of its batch.
             alone = [await self._run_alone(organization_id, waiting) for waiting in batch]
             _log.warning("reads.looked_up_alone", operation=batch[0].route.operation_id, error=type(error).__name__)
             return alone

@@ -31,7 +31,7 @@ class ResponseRecord(msgspec.Struct, frozen=True, gc=False):
     problem: bytes
 
 
-# Called after the response was sent; it must not wait for anything.
+# A function that is called after the response was sent, and must not wait for anything.
 RecordResponse = Callable[[Caller, ResponseRecord], None]
 
 

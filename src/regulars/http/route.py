@@ -18,10 +18,10 @@ BATCH_BODY_BYTES_MAX = 8 << 20
 # How long batches and withdrawals may wait in their queue: their callers are more patient than a cash register.
 LONG_WAIT_S_MAX = 4.0
 BATCH_REQUEST_ITEMS_MAX = 500
-# The database works on one batch request while another is decoded or encoded. Measurements were best with two batch
-# requests of one organization in flight, and with up to four in one statement.
-BATCH_REQUESTS_AT_ONCE = 2
-BATCH_REQUESTS_TOGETHER = 4
+# The database works on one batch request while another is decoded or encoded. In measurements, two batch requests of
+# one organization in flight, and up to four in one statement, gave the highest throughput.
+BATCH_REQUESTS_IN_PARALLEL_MAX = 2
+BATCH_REQUESTS_PER_STATEMENT_MAX = 4
 # Limits of the header `X-Ignored-Fields`.
 IGNORED_NAMES_MAX = 10
 IGNORED_NAME_CHARACTERS_MAX = 64
@@ -57,19 +57,20 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     query: Mapping[str, str]
     body: bytes
     # The URL at which the caller reached this server; empty if unknown.
-    address: str = ""
+    base_url: str = ""
 
 
 class ApiResponse(msgspec.Struct, frozen=True, gc=False):
     status: int
     body: bytes
     headers: Headers = ()
-    # What the write changed, for the route's `before_response`; it is not sent, and a replay does not have it.
-    concerns: Any = None
+    # The phone numbers whose consent the write ended, for the route's `before_response`; not sent, and not in a replay.
+    number_hashes: Any = None
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
-    """A write that waits for its batch: the request, the command that `prepare` decoded, and its idempotency key."""
+    """A write that waits for its batch: the request, the command that `prepare` decoded from its body, its idempotency
+    key, and the hash of the request (`fingerprint`)."""
 
     request: Request
     command: Any
@@ -77,19 +78,19 @@ class Write(msgspec.Struct, frozen=True, gc=False):
     fingerprint: bytes = b""
 
     @property
-    def notes(self) -> Headers:
-        """The header of a success that names the ignored fields of its request, if there are any."""
+    def extra_headers(self) -> Headers:
+        """Return the header that names the ignored fields of the request, for a success; empty if there are none."""
         ignored = getattr(self.command, "ignored", ())
         return (ignored_header(ignored),) if ignored else ()
 
 
-# Makes the body of the response to a committed write; called after the next batch has been sent to the database.
-MakeBody = Callable[[], bytes]
-# Writes a batch with one statement, which commits by itself. It returns None for each write that it did not commit and
-# that must take the fallback path.
-Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[MakeBody | None]]]
+# Encodes the body of the response to a committed write; called after the next batch has been sent to the database.
+EncodeBody = Callable[[], bytes]
+# Writes a batch with one statement, which commits by itself. It returns None for each uncommitted write, which then
+# takes the fallback path.
+RunFast = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[EncodeBody | None]]]
 # Writes batches of several organizations in one transaction; if it raises, nothing was written.
-QuickTogether = Callable[[Sequence[tuple[UUID, Sequence[Write]]]], Awaitable[Sequence[Sequence[MakeBody | None]]]]
+RunFastShared = Callable[[Sequence[tuple[UUID, Sequence[Write]]]], Awaitable[Sequence[Sequence[EncodeBody | None]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +138,11 @@ class Route:
     description: str = ""
     # Whether references may be external ids, which may be equal to a literal path segment such as `batch`.
     takes_external_ids: bool = True
-    # Whether a key that may only ingest may call it. The response to such a key contains no stored data.
+    # Whether an API key that may only write (ingest) may call the route. Its response contains no stored data.
     takes_ingest_keys: bool = False
     # Success status -> type of the response (None: no body).
     responses: Mapping[int, Any]
-    # Success status -> type of the response to a key that may only ingest, where it differs.
+    # Success status -> type of the response to an API key that may only write (ingest), where it differs.
     receipts: Mapping[int, Any] = field(default_factory=dict)
     # The refusals of this operation; `refusals.py` adds those of all routes.
     errors: tuple[type[ApiError], ...] = ()
@@ -202,10 +203,11 @@ class WriteRoute(Route):
     body: Any = None
     prepare: Callable[[Request], Any]
     run: Callable[[Tx, UUID, Sequence[Write]], Awaitable[Sequence[ApiResponse | ApiError]]]
-    # The statement of the fast path, and the status of the writes it commits.
-    quick: Quick | None = None
-    quick_together: QuickTogether | None = None
-    quick_status: int = 201
+    # The fast path: one statement for a batch, one for batches of several organizations, and the status of the writes
+    # that they commit. The fallback path is `run`.
+    run_fast: RunFast | None = None
+    run_fast_shared: RunFastShared | None = None
+    fast_status: int = 201
     body_bytes_max: int = BODY_BYTES_MAX
     # Whether the body may be compressed; fingerprint and limit apply to the decompressed body.
     takes_gzip: bool = False
@@ -215,12 +217,12 @@ class WriteRoute(Route):
     wait_s_max: float = WAIT_S_MAX
     # How many batches of one organization may be in flight; with more than one, they may not run in order of arrival.
     parallel_batches: int = 1
-    # Whether the fast path retries a failed batch write by write before the fallback path; for batch requests, which
-    # are large enough for a statement each.
-    tries_alone: bool = False
+    # Whether the fast path retries the writes of a failed batch one by one before the fallback path; for batch
+    # requests, which are large enough for a statement each.
+    retries_singly: bool = False
     # Awaited between the commit and the response, also before a replay. A withdrawal of consent waits here until no
-    # text to the number is being sent any more. `server.py` sets it. It gets the organization, the `concerns` of the
-    # response if known, and the seconds left; the response is sent whatever it returns.
+    # text to the number is being sent any more. `server.py` sets it. It gets the organization, the `number_hashes` of
+    # the response if known, and the seconds left; the response is sent whatever it returns.
     before_response: Callable[[UUID, Any, float], Awaitable[object]] | None = None
     # What the request costs in tokens of the rate limit, known once it is decoded.
     cost: Callable[[Any], int] | None = None

@@ -40,7 +40,7 @@ class Writes:
         database: Database,
         routes: Sequence[WriteRoute],
         *,
-        erased: ApiError,
+        erased_error: ApiError,
         describe_outage: Callable[[BaseException], str] = describe_outage,
     ) -> None:
         self._database = database
@@ -51,7 +51,7 @@ class Writes:
         self._batch_sizes = {name: PROCESS_METRICS.batch_sizes(name) for name in self._routes}
         self.in_flight = InFlight()
         self._fast_path = FastPath(self.in_flight)
-        self._fallback_path = FallbackPath(database, self.in_flight, erased=erased, retry_later=self._queue_again)
+        self._fallback_path = FallbackPath(database, self.in_flight, erased_error=erased_error, retry=self._queue_again)
         self.coalescer: Coalescer[QueueKey, Pending] = Coalescer(
             self._flush,
             items_max=self._writes_per_batch,
@@ -61,7 +61,7 @@ class Writes:
         )
 
     async def run_dry(self, route: WriteRoute, request: Request, *, charge: Callable[[int], None]) -> ApiResponse:
-        """Return the response of a write that is rolled back. `charge` takes tokens of the rate limit."""
+        """Return the response of a write that is rolled back. `charge` takes rate limit tokens after the first."""
         async with self._large.admitted(len(request.body)):
             is_large = len(request.body) > LARGE_BYTES
             command = await self._large.decode(route.prepare, request) if is_large else route.prepare(request)
@@ -79,7 +79,8 @@ class Writes:
         refusal: ApiError | None = None,
         charge: Callable[[int], None],
     ) -> ApiResponse:
-        """Run one write and return its response. `refusal` is an error that was already found in the request."""
+        """Run one write and return its response. `refusal` is an error that was already found in the request. `charge`
+        takes tokens of the rate limit after the first."""
         self.find_queue(route, request)
         async with self._large.admitted(len(request.body)):
             command = None
@@ -146,16 +147,16 @@ class Writes:
         return organization_id, route.operation_id, self._arrivals % route.parallel_batches
 
     def _writes_per_batch(self, queue_key: QueueKey) -> int:
-        return 1 if queue_key in self._fast_path.alone else self._routes[queue_key[1]].writes_per_batch_max
+        return 1 if queue_key in self._fast_path.unbatched else self._routes[queue_key[1]].writes_per_batch_max
 
     def _shared_as(self, queue_key: QueueKey) -> str | None:
         """Return the operation if batches of several organizations may share a transaction, else None."""
         # On a cluster organizations are on several nodes, and a commit on several nodes costs more than it saves.
         fast_path = self._fast_path
-        if self._database.is_cluster or queue_key in fast_path.apart or queue_key in fast_path.repeating:
+        if self._database.is_cluster or queue_key in fast_path.unshared or queue_key in fast_path.skipped:
             return None
         name = queue_key[1]
-        return None if self._routes[name].quick_together is None else name
+        return None if self._routes[name].run_fast_shared is None else name
 
     async def _flush_together(self, queued: Sequence[tuple[QueueKey, list[Pending]]]) -> list[list[Pending]]:
         """Try small batches of several organizations as one transaction; return the unwritten writes of each batch."""
@@ -167,15 +168,16 @@ class Writes:
             # All writes waited for too long and were refused.
             return [[] for _ in queued]
         self._batch_sizes[route.operation_id].observe(len(pending_writes))
-        if route.quick_together is None:
-            raise AssertionError("only a route with `quick_together` is flushed together")
+        if route.run_fast_shared is None:
+            raise AssertionError("only a route with `run_fast_shared` is flushed together")
         try:
-            return await self._fast_path.run_together(route, route.quick_together, batches)
+            return await self._fast_path.run_together(route, route.run_fast_shared, batches)
         except Exception as error:  # noqa: BLE001  # every waiting caller gets a response
             self._refuse_all(route, pending_writes, error)
             return [[] for _ in queued]
 
     async def _flush(self, queue_key: QueueKey, batch: list[Pending]) -> None:
+        """Run a batch of one queue: the fast path, then the fallback path for the remaining writes."""
         organization_id, name, _ = queue_key
         batch = [pending for pending in batch if pending.outcome is None]
         route = self._routes[name]
@@ -183,11 +185,11 @@ class Writes:
         needs_fallback = bool(batch) and batch[0].needs_fallback
         if not needs_fallback:
             self._batch_sizes[name].observe(len(batch))
-        is_fast = route.quick is not None and not needs_fallback and queue_key not in self._fast_path.repeating
+        is_fast = route.run_fast is not None and not needs_fallback and queue_key not in self._fast_path.skipped
         try:
-            if is_fast and route.quick is not None:
+            if is_fast and route.run_fast is not None:
                 batch = await self._fast_path.run(
-                    route, route.quick, organization_id, batch, queue=queue_key, fallback=fallback
+                    route, route.run_fast, organization_id, batch, queue=queue_key, fallback=fallback
                 )
             if batch:
                 await fallback(batch)

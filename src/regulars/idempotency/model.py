@@ -25,8 +25,8 @@ _VISIBLE_ASCII = frozenset(range(0x21, 0x7F))
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """A stored response; `body` is None if a person in it was erased."""
+class StoredResponse:
+    """A response that is stored for an idempotency key; `body` is None if a person in it was erased."""
 
     key: str
     fingerprint: bytes
@@ -55,15 +55,16 @@ def read_key(values: list[bytes]) -> str | None:
 
 
 def fingerprint(method: str, target: bytes, body: bytes, *, is_ingest_only: bool = False) -> bytes:
-    """Hash the method, the path with query, and the raw bytes of the body. No method or path contains the separators.
+    """Hash the method, the path with query (`target`), and the body. No method or path contains the separators.
 
-    An ingest-only API key gets less in its response, so it never shares a stored response with a full key.
+    An ingest-only API key, which may not read, gets less in its response, so it never shares one with a full key.
     """
     prefix = b"ingest %b" % method.encode() if is_ingest_only else method.encode()
     return hashlib.sha256(b"%b %b\n%b" % (prefix, target, body)).digest()
 
 
 def is_stored(status: int) -> bool:
+    """Whether a response with this status is stored."""
     return status in _SUCCESSES or status in _STORED_REFUSALS
 
 

@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from regulars.idempotency.model import BATCH_BEGINNING, Record, read_headers, write_headers
+from regulars.idempotency.model import BATCH_BEGINNING, StoredResponse, read_headers, write_headers
 from regulars.kit.arrays import Bigints, Blobs, Texts
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 
 
-async def find_records(tx: Tx, organization_id: UUID, keys: Collection[str]) -> list[Record]:
+async def find_responses(tx: Tx, organization_id: UUID, keys: Collection[str]) -> list[StoredResponse]:
     rows = await tx.fetch(
         # One key at a time: before the first ANALYZE a plan for `= ANY` reads all rows of the organization.
         "SELECT found.key, found.fingerprint, found.status, found.body, found.created_at, found.headers"
@@ -21,26 +21,26 @@ async def find_records(tx: Tx, organization_id: UUID, keys: Collection[str]) -> 
         (list(keys), organization_id),
     )
     return [
-        Record(key, fingerprint, status, body, created_at, read_headers(headers))
+        StoredResponse(key, fingerprint, status, body, created_at, read_headers(headers))
         for key, fingerprint, status, body, created_at, headers in rows
     ]
 
 
-_RECORDS: Final = Columns(key=Texts, fingerprint=Blobs, status=Bigints, body=Blobs, headers=(Texts, write_headers))
-_INSERT_RECORDS: Final = _RECORDS.write(
+_RESPONSES: Final = Columns(key=Texts, fingerprint=Blobs, status=Bigints, body=Blobs, headers=(Texts, write_headers))
+_INSERT_RESPONSES: Final = _RESPONSES.write(
     "INSERT INTO idempotency_keys (organization_id, created_at, {columns})"
     " SELECT %(organization_id)s, %(created_at)s, it.* FROM {rows}"
 )
 
 
-async def insert_records(tx: Tx, organization_id: UUID, records: Sequence[Record]) -> None:
+async def insert_responses(tx: Tx, organization_id: UUID, responses: Sequence[StoredResponse]) -> None:
     await tx.execute(
-        _INSERT_RECORDS,
-        {"organization_id": organization_id, "created_at": records[0].created_at, **_RECORDS.of(records)},
+        _INSERT_RESPONSES,
+        {"organization_id": organization_id, "created_at": responses[0].created_at, **_RESPONSES.of(responses)},
     )
 
 
-async def delete_records(tx: Tx, organization_id: UUID, keys: Collection[str], *, until: datetime) -> None:
+async def delete_responses(tx: Tx, organization_id: UUID, keys: Collection[str], *, until: datetime) -> None:
     await tx.execute(
         "DELETE FROM idempotency_keys WHERE organization_id = %s AND key = ANY(%s) AND created_at <= %s",
         (organization_id, sorted(keys), until),
@@ -48,7 +48,7 @@ async def delete_records(tx: Tx, organization_id: UUID, keys: Collection[str], *
 
 
 async def find_expired_ctids(tx: Tx, organization_id: UUID, *, until: datetime, rows_max: int) -> list[str]:
-    """Return the physical row addresses (ctid) of expired records."""
+    """Return the physical row addresses (ctid) of expired responses."""
     # A bitmap or sequential scan reads each page once; an index scan would read pages in random order.
     await tx.execute("SET LOCAL enable_indexscan = off")
     rows = await tx.fetch(
@@ -59,10 +59,10 @@ async def find_expired_ctids(tx: Tx, organization_id: UUID, *, until: datetime, 
 
 
 async def delete_expired(tx: Tx, organization_id: UUID, ctids: Sequence[str], *, until: datetime) -> int:
-    """Delete the expired records at these row addresses; an address may have been reused for another record.
+    """Delete the expired responses at these row addresses; an address may have been reused for another response.
 
-    For an organization that its statistics do not contain, PostgreSQL's planner expects one record and may choose a
-    nested loop over all records. With all other scans disabled, it reads the rows by their addresses.
+    For an organization that its statistics do not contain, PostgreSQL's planner expects one response and may choose a
+    nested loop over all responses. With all other scans disabled, it reads the rows by their addresses.
     """
     await tx.execute(
         "SELECT set_config(name, 'off', true) FROM unnest("
@@ -78,7 +78,7 @@ async def delete_expired(tx: Tx, organization_id: UUID, ctids: Sequence[str], *,
 
 
 async def find_oldest(tx: Tx, organization_id: UUID, *, until: datetime) -> datetime | None:
-    """Return the creation time of the oldest record up to a time."""
+    """Return the creation time of the oldest response up to a time."""
     rows = await tx.fetch(
         "SELECT min(created_at) FROM idempotency_keys WHERE organization_id = %s AND created_at <= %s",
         (organization_id, until),
@@ -90,8 +90,8 @@ async def find_oldest(tx: Tx, organization_id: UUID, *, until: datetime) -> date
 async def blank_bodies(
     tx: Tx, organization_id: UUID, needles: Collection[bytes], *, after: datetime, until: datetime | None
 ) -> None:
-    """Set bodies that contain one of the needles to NULL, except those of batch responses."""
-    # Not prepared, so that it is planned each time: the share of rows differs from one time range to the next.
+    """Set bodies that contain one of the needles (ids of an erased person) to NULL, except in batch responses."""
+    # Not prepared, so that it is planned for each time range: ranges differ in their number of rows.
     await tx.connection.execute(
         "UPDATE idempotency_keys SET body = NULL WHERE organization_id = %s"
         " AND created_at > %s AND created_at <= COALESCE(%s, 'infinity'::timestamptz) AND EXISTS ("

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from regulars.idempotency import queries
-from regulars.idempotency.model import ERASED, RETENTION, Record, change_results
+from regulars.idempotency.model import ERASED, RETENTION, StoredResponse, change_results
 from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
@@ -21,35 +21,36 @@ ROWS_PER_TRANSACTION_MAX = 5_000
 # One scan finds the rows that many small transactions delete, because a scan for each transaction would read the
 # deleted rows again.
 ROWS_PER_SCAN_MAX = 200_000
-# The length of the newest range, which is read first: longer than from the timestamp of a response to its commit.
+# The length of the newest range, which is read first: longer than the time from a response's timestamp to its commit.
 FIRST_RANGE = timedelta(minutes=1)
 # At 1,000 responses a second, the rate limit of a key, an hour is read in about 16 seconds.
 RANGE_MAX = timedelta(hours=1)
+# Each range is this many times as long as the one before, up to `RANGE_MAX`.
 RANGE_GROWTH = 4
 # Needles are the byte strings (ids of an erased person) to search for in responses. A statement takes longer with more
 # of them.
 NEEDLES_PER_STATEMENT_MAX = 4
 
 
-async def find_valid(tx: Tx, organization_id: UUID, keys: Collection[str]) -> dict[str, Record]:
-    """Return the records that have not expired, and delete those that have, so that their keys can be used again."""
+async def find_unexpired(tx: Tx, organization_id: UUID, keys: Collection[str]) -> dict[str, StoredResponse]:
+    """Return the responses that have not expired, and delete those that have, so that their keys can be used again."""
     if not keys:
         return {}
-    records = await queries.find_records(tx, organization_id, keys)
-    expired = [record.key for record in records if record.is_expired(tx.now)]
+    responses = await queries.find_responses(tx, organization_id, keys)
+    expired = [response.key for response in responses if response.is_expired(tx.now)]
     if expired:
-        await queries.delete_records(tx, organization_id, expired, until=tx.now - RETENTION)
-    return {record.key: record for record in records if not record.is_expired(tx.now)}
+        await queries.delete_responses(tx, organization_id, expired, until=tx.now - RETENTION)
+    return {response.key: response for response in responses if not response.is_expired(tx.now)}
 
 
-async def store(tx: Tx, organization_id: UUID, records: Sequence[Record]) -> None:
-    """Insert the records in the order of keys, so that two batches with the same keys cannot deadlock."""
-    if records:
-        await queries.insert_records(tx, organization_id, sorted(records, key=lambda record: record.key))
+async def store_responses(tx: Tx, organization_id: UUID, responses: Sequence[StoredResponse]) -> None:
+    """Insert the responses in the order of keys, so that two batches with the same keys cannot deadlock."""
+    if responses:
+        await queries.insert_responses(tx, organization_id, sorted(responses, key=lambda response: response.key))
 
 
 async def sweep(database: Database, organization_id: UUID) -> int:
-    """Delete expired records; return how many. The duration grows in proportion to their number."""
+    """Delete expired responses; return how many. The duration grows in proportion to their number."""
     swept = 0
     while True:
         async with database.transaction() as tx:
@@ -88,19 +89,19 @@ async def erase_bodies(
     range is read, up to the last committed response.
     """
     oldest = since or await _find_start(tx, organization_id)
-    newest, span = until, FIRST_RANGE
+    range_end, length = until, FIRST_RANGE
     started = monotonic()
     while True:
-        after = max(oldest, (newest or tx.now) - span)
+        after = max(oldest, (range_end or tx.now) - length)
         for first in range(0, len(needles), NEEDLES_PER_STATEMENT_MAX):
             some_needles = needles[first : first + NEEDLES_PER_STATEMENT_MAX]
-            await queries.blank_bodies(tx, organization_id, some_needles, after=after, until=newest)
-            await _erase_results(tx, organization_id, some_needles, after=after, until=newest)
+            await queries.blank_bodies(tx, organization_id, some_needles, after=after, until=range_end)
+            await _erase_results(tx, organization_id, some_needles, after=after, until=range_end)
         if after <= oldest:
             return None
         if monotonic() - started >= seconds_max:
             return after
-        newest, span = after, min(span * RANGE_GROWTH, RANGE_MAX)
+        range_end, length = after, min(length * RANGE_GROWTH, RANGE_MAX)
 
 
 async def _erase_results(

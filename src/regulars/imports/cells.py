@@ -14,8 +14,9 @@ from regulars.kit.errors import ApiError, invalid
 
 Amounts = Literal["cents", "decimal"]
 
-# A number as JSON writes it.
+# A number in the syntax of JSON.
 NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+# A sign, and digits with dots, commas, spaces or apostrophes; digits in groups of three; a date in two orders; a time.
 _SIGNED: Final = re.compile(r"(?P<sign>[-+\u2212]?)(?P<digits>[0-9][0-9.,'\u2019\u00a0\u202f ]*)")
 _GROUPS: Final = re.compile(r"[0-9]{1,3}(?:([.,'\u2019\u00a0\u202f ])[0-9]{3})(?:\1[0-9]{3})*")
 _ISO: Final = re.compile(r"(?P<y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})(?:[T ](?P<t>[0-9:.]+))?")
@@ -33,7 +34,7 @@ class FileFormat:
     timezone: ZoneInfo | None = None
 
     def number(self, text: str) -> str:
-        """A quantity; if amounts are decimal, a decimal comma becomes a dot."""
+        """Return the quantity; if amounts are decimal, a decimal comma becomes a dot."""
         if self.amounts == "decimal" and re.fullmatch(r"-?[0-9]+,[0-9]+", text):
             text = text.replace(",", ".")
         return text
@@ -41,30 +42,30 @@ class FileFormat:
     def cents(self, text: str, *, field: str) -> str | ApiError:
         return text if self.amounts == "cents" else read_decimal(text, field=field)
 
-    def moment(self, text: str, *, field: str) -> str | ApiError:
+    def timestamp(self, text: str, *, field: str) -> str | ApiError:
         return text if self.timezone is None else read_local_time(text, self.timezone, field=field)
 
 
 def read_decimal(text: str, *, field: str) -> str | ApiError:
-    """Convert `89,00`, `89.00`, `1 234,50` or `1.234,50` to cents; an ambiguous amount is refused."""
+    """Convert `89,00`, `89.00`, `1 234,50` or `1.234,50` to cents; return an error for an ambiguous amount."""
     match = _SIGNED.fullmatch(text.strip())
     if match is None:
         return text
     sign, digits = "-" if match["sign"] in {"-", "\u2212"} else "", match["digits"].strip()
-    whole, mark, decimals = _split(digits)
+    integer, mark, decimals = _split_decimals(digits)
     if mark and len(decimals) > DECIMALS_MAX:
-        if len(decimals) == GROUP_DIGITS and whole.isdigit():
+        if len(decimals) == GROUP_DIGITS and integer.isdigit():
             return invalid(field, "AMBIGUOUS", f"'{text}' may be thousands or decimals: write two decimals.")
         return invalid(field, "FORMAT", f"'{text}' has more than two decimals.")
-    if not (whole.isdigit() or _GROUPS.fullmatch(whole)):
+    if not (integer.isdigit() or _GROUPS.fullmatch(integer)):
         return text
-    units = re.sub(r"[^0-9]", "", whole)
+    units = re.sub(r"[^0-9]", "", integer)
     return sign + ((units + decimals.ljust(DECIMALS_MAX, "0")).lstrip("0") or "0")
 
 
-def _split(digits: str) -> tuple[str, str, str]:
-    """The digits before the decimal mark, the mark (a dot or comma), and the digits after it. If the last dot or comma
-    occurs twice, it separates thousands, and there is no decimal mark."""
+def _split_decimals(digits: str) -> tuple[str, str, str]:
+    """Split digits at the decimal mark, which is the last dot or comma; return the digits before it, the mark, and the
+    digits after it. If that character occurs twice, it separates thousands, and there is no decimal mark."""
     last = max(digits.rfind("."), digits.rfind(","))
     if last < 0 or digits.count(digits[last]) > 1:
         return digits, "", ""

@@ -29,8 +29,8 @@ REQUESTS: Final[dict[ImportKind, tuple[type[msgspec.Struct], ...]]] = {
     ImportKind.CONSENTS: (OptInIn, OptOutIn),
 }
 SUGGESTED_MAX: Final = 1
-# How similar a known column must be to be suggested, from 0 to 1, as `difflib` computes it.
-LIKENESS_MIN: Final = 0.55
+# How similar a column must be to be suggested for an unknown one, from 0 to 1, as `difflib` computes it.
+SIMILARITY_MIN: Final = 0.55
 
 
 class CellKind(Enum):
@@ -39,13 +39,13 @@ class CellKind(Enum):
     TEXT = "text"
     NUMBER = "number"
     CENTS = "amount"
-    MOMENT = "time"
-    DOCUMENT = "JSON"
+    TIMESTAMP = "time"
+    JSON = "JSON"
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSet:
-    """The columns for one kind of import; `cells` has the kind of the cells of each."""
+    """The columns that one kind of import allows; `cells` has the kind of the cells of each."""
 
     cells: dict[str, CellKind]
     # The prefixes of maps, such as `attributes.`.
@@ -58,10 +58,10 @@ class ColumnSet:
         return column in self.cells or self.map_prefix(column) is not None
 
     def nearest(self, column: str) -> str | None:
-        """The known column with the most similar name, or with the most similar last part of its name."""
+        """Return the known column with the most similar name, or with the most similar last part of its name."""
         normalized = column.strip().lower().replace(" ", "_").replace("-", "_")
         names = {name: name for name in self.cells} | {name.rpartition(".")[2]: name for name in reversed(self.cells)}
-        matches = difflib.get_close_matches(normalized, names, n=SUGGESTED_MAX, cutoff=LIKENESS_MIN)
+        matches = difflib.get_close_matches(normalized, names, n=SUGGESTED_MAX, cutoff=SIMILARITY_MIN)
         return names[matches[0]] if matches else None
 
 
@@ -80,7 +80,7 @@ def columns_of(kind: ImportKind) -> ColumnSet:
 
 
 def _list_fields(info: inspect.Type, prefix: str) -> Iterator[tuple[str, inspect.Field]]:
-    """The fields that a cell can set, with their paths, also those of inner objects and of list items."""
+    """Yield the fields that a cell can set, with their paths, also those of inner objects and of list items."""
     if not isinstance(info, inspect.StructType):
         return
     for field in info.fields:
@@ -93,7 +93,7 @@ def _list_fields(info: inspect.Type, prefix: str) -> Iterator[tuple[str, inspect
 
 
 def _alternatives(info: inspect.Type) -> Iterator[inspect.Type]:
-    """The plain types within a type that has metadata, is a union, or is a list."""
+    """Yield the plain types within a type that has metadata, is a union, or is a list."""
     if isinstance(info, inspect.Metadata):
         yield from _alternatives(info.type)
     elif isinstance(info, inspect.UnionType):
@@ -110,9 +110,9 @@ def _kind_of(path: str, kinds: Iterable[inspect.Type]) -> CellKind:
     if name.endswith("_cents"):
         return CellKind.CENTS
     if name.endswith("_at"):
-        return CellKind.MOMENT
+        return CellKind.TIMESTAMP
     if name == "quantity":
         return CellKind.NUMBER
     if any(isinstance(each, inspect.RawType | inspect.AnyType) for each in kinds):
-        return CellKind.DOCUMENT
+        return CellKind.JSON
     return CellKind.TEXT

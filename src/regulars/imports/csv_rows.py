@@ -1,4 +1,4 @@
-"""Convert the records of a CSV file or spreadsheet to the JSON objects of the API.
+"""Convert the records (lines) of a CSV file or spreadsheet to the JSON objects of the API.
 
 A column is a field name; a dot names a field of an inner object (`address.locality`, `attributes.loyalty_tier`). An
 empty cell omits its field. A ticket with several line items takes one record per item, in sequence and with the same
@@ -19,8 +19,8 @@ from regulars.imports.sources import CsvReader
 from regulars.kit.errors import ApiError, InvalidJson, PayloadTooLarge, invalid
 from regulars.kit.json import encode
 
-# Column names that an error message lists.
-SHOWN_MAX: Final = 12
+# The number of column names that an error message lists.
+NAMES_LISTED_MAX: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Header:
             names.pop()
         if not names:
             raise FileError("The file has no header.")
-        known = columns_of(kind)
+        allowed = columns_of(kind)
         columns = tuple(mapping.get(name, name) or None for name in names)
-        _check_columns(kind, known, names, columns, mapping)
+        _check_columns(kind, allowed, names, columns, mapping)
         ignored_columns = tuple(
             name or f"column {number}" for number, name in enumerate(names, 1) if not columns[number - 1]
         )
@@ -51,50 +51,51 @@ class Header:
 
 
 def _check_columns(
-    kind: ImportKind, known: ColumnSet, names: list[str], columns: tuple[str | None, ...], mapping: Mapping[str, str]
+    kind: ImportKind, allowed: ColumnSet, names: list[str], columns: tuple[str | None, ...], mapping: Mapping[str, str]
 ) -> None:
     missing = [name for name in mapping if name not in names]
     if missing:
         raise FileError(f"The header has no column '{missing[0]}' to map; it has {_join_names(names)}.")
-    unknown = [(name, field) for name, field in zip(names, columns, strict=True) if field and not known.has(field)]
+    unknown = [(name, field) for name, field in zip(names, columns, strict=True) if field and not allowed.has(field)]
     if unknown:
-        raise FileError(_describe_unknown(kind, known, unknown))
+        raise FileError(_describe_unknown(kind, allowed, unknown))
     used = [field for field in columns if field]
     duplicate = next((field for field in used if used.count(field) > 1), None)
     if duplicate:
         raise FileError(f"The header has the column '{duplicate}' twice.")
 
 
-def _describe_unknown(kind: ImportKind, known: ColumnSet, unknown: list[tuple[str, str]]) -> str:
-    nearest = [(name, known.nearest(field)) for name, field in unknown]
+def _describe_unknown(kind: ImportKind, allowed: ColumnSet, unknown: list[tuple[str, str]]) -> str:
+    nearest = [(name, allowed.nearest(field)) for name, field in unknown]
     options = [f'--map "{name}={field}"' for name, field in nearest if field]
     advice = f"perhaps you mean {' '.join(options)}; " if options else ""
     columns = _join_names(repr(column) for _, column in unknown)
     return (
         f"The header has columns that {kind.value} do not have: {columns}; {advice}"
-        f'leave one out with --map "{unknown[0][0]}="; the columns are {_join_names(known.cells)}'
-        + "".join(f", {prefix}ANYTHING" for prefix in known.map_prefixes)
+        f'leave one out with --map "{unknown[0][0]}="; the columns are {_join_names(allowed.cells)}'
+        + "".join(f", {prefix}ANYTHING" for prefix in allowed.map_prefixes)
         + "."
     )
 
 
 def _join_names(names: Iterable[str]) -> str:
     listed = list(names)
-    return ", ".join(listed[:SHOWN_MAX]) + (f" and {len(listed) - SHOWN_MAX} more" if len(listed) > SHOWN_MAX else "")
+    more = len(listed) - NAMES_LISTED_MAX
+    return ", ".join(listed[:NAMES_LISTED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A record of the file: its fields, and those of one line item of a ticket (`item`). `number` is the record's line
-    in the file."""
+    """A record of the file: its fields, those of one line item of a ticket (`item`), and the error if the record could
+    not be read. `number` is the record's line in the file."""
 
     number: int
     fields: dict[str, Any]
     item: dict[str, Any]
-    unreadable: ApiError | None = None
+    error: ApiError | None = None
 
     def as_row(self) -> FileRow:
-        return make_row(self.number, self.fields, self.unreadable)
+        return make_row(self.number, self.fields, self.error)
 
 
 def read_rows(header: Header, reader: CsvReader, file_format: FileFormat, *, lines_before: int) -> Iterator[FileRecord]:
@@ -116,26 +117,26 @@ def _read_record(header: Header, record: list[str], file_format: FileFormat, num
         return FileRecord(
             number, {"cells": record}, {}, InvalidJson("The record has more cells than the header has columns.")
         )
-    known = columns_of(header.kind)
+    allowed = columns_of(header.kind)
     fields: dict[str, Any] = {}
     item: dict[str, Any] = {}
     refusal: ApiError | None = None
     for column, cell in zip(header.columns, record, strict=False):
         if cell == "" or column is None:
             continue
-        value = _convert_cell(known, column, cell, file_format)
+        value = _convert_cell(allowed, column, cell, file_format)
         if isinstance(value, ApiError):
             refusal, value = refusal or value, cell
         is_of_item = column.startswith(LINES_PREFIX)
-        _set_field(item if is_of_item else fields, _field_path(known, column, in_item=is_of_item), value)
+        _set_field(item if is_of_item else fields, _field_path(allowed, column, in_item=is_of_item), value)
     return FileRecord(number, fields, item, refusal)
 
 
-def _convert_cell(known: ColumnSet, column: str, cell: str, file_format: FileFormat) -> Any:
-    kind = known.cells.get(column, CellKind.TEXT)
-    if kind is CellKind.MOMENT:
-        return file_format.moment(cell, field=column)
-    if kind is CellKind.DOCUMENT and _is_document(cell):
+def _convert_cell(allowed: ColumnSet, column: str, cell: str, file_format: FileFormat) -> Any:
+    kind = allowed.cells.get(column, CellKind.TEXT)
+    if kind is CellKind.TIMESTAMP:
+        return file_format.timestamp(cell, field=column)
+    if kind is CellKind.JSON and _is_json(cell):
         return msgspec.Raw(cell.encode())
     if kind in {CellKind.CENTS, CellKind.NUMBER}:
         text = file_format.cents(cell, field=column) if kind is CellKind.CENTS else file_format.number(cell)
@@ -163,12 +164,12 @@ def group_tickets(records: Iterator[FileRecord]) -> Iterator[FileRow]:
         yield _make_ticket(ticket, items)
 
 
-def make_row(number: int, fields: dict[str, Any], unreadable: ApiError | None) -> FileRow:
+def make_row(number: int, fields: dict[str, Any], error: ApiError | None) -> FileRow:
     try:
         body = encode(fields)
     except UnicodeEncodeError:
         return FileRow(number, b"null", InvalidJson("The record has bytes that are not valid in the file's encoding."))
-    return FileRow(number, body, too_large() if len(body) > ROW_BYTES_MAX else unreadable)
+    return FileRow(number, body, too_large() if len(body) > ROW_BYTES_MAX else error)
 
 
 def too_large() -> PayloadTooLarge:
@@ -176,8 +177,8 @@ def too_large() -> PayloadTooLarge:
 
 
 def _check_agreement(ticket: FileRecord, record: FileRecord) -> FileRecord:
-    """The ticket; with an error if a field of this record differs from the ticket's first record."""
-    refusal = ticket.unreadable or record.unreadable
+    """Return the ticket, with an error if a field of this further record differs from the ticket's first record."""
+    refusal = ticket.error or record.error
     for name, value in record.fields.items():
         if ticket.fields.get(name) != value:
             refusal = refusal or invalid(
@@ -188,12 +189,12 @@ def _check_agreement(ticket: FileRecord, record: FileRecord) -> FileRecord:
 
 def _make_ticket(ticket: FileRecord, items: list[dict[str, Any]]) -> FileRow:
     fields = {**ticket.fields, "line_items": items} if items else ticket.fields
-    return make_row(ticket.number, fields, ticket.unreadable)
+    return make_row(ticket.number, fields, ticket.error)
 
 
-def _field_path(known: ColumnSet, column: str, *, in_item: bool) -> list[str]:
-    """The names of the nested fields, such as `address` and `locality`; in a line item without `line_items`."""
-    prefix = known.map_prefix(column)
+def _field_path(allowed: ColumnSet, column: str, *, in_item: bool) -> list[str]:
+    """Return the names of the nested fields, such as `address` and `locality`; `in_item`, without `line_items`."""
+    prefix = allowed.map_prefix(column)
     names = column.split(".") if prefix is None else [*prefix[:-1].split("."), column.removeprefix(prefix)]
     return names[1:] if in_item else names
 
@@ -204,7 +205,7 @@ def _set_field(target: dict[str, Any], names: list[str], value: Any) -> None:
     target[names[-1]] = value
 
 
-def _is_document(cell: str) -> bool:
+def _is_json(cell: str) -> bool:
     """Whether the cell is valid JSON. Other cells stay text, which these fields refuse."""
     try:
         msgspec.json.decode(cell)

@@ -29,7 +29,7 @@ class File:
 
 
 def guess_format(stream: io.BufferedReader) -> Format:
-    """A spreadsheet begins with the signature of its format, and NDJSON with a brace; anything else is CSV."""
+    """Return the format: a spreadsheet begins with a signature, and NDJSON with a brace; any other file is CSV."""
     if sources.is_spreadsheet(stream):
         return "xlsx"
     beginning = stream.peek(PEEK_BYTES).removeprefix(BYTE_ORDER_MARK).lstrip()
@@ -55,6 +55,7 @@ def read_file(
 
 def _read_ndjson(stream: io.BufferedReader) -> Iterator[FileRow]:
     number = 0
+    # One byte more than allowed, to find out whether a line is too long.
     while line := stream.readline(ROW_BYTES_MAX + 1):
         number += 1
         if number == 1:

@@ -1,5 +1,5 @@
-"""The mapping of a file: which column is which field, and how the file writes amounts and times. It comes from the
-options of the command, or from a saved mapping file."""
+"""Load and save the mapping of a file: which column is which field, and how the file writes amounts and times. It comes
+from the options of the command, or from a saved mapping file."""
 
 import json
 import tomllib
@@ -14,7 +14,7 @@ from regulars.imports.model import FileError
 
 AMOUNTS: Final = ("cents", "decimal")
 # The keys of a mapping file.
-NAMES: Final = ("amounts", "timezone", "sheet", "columns")
+MAPPING_KEYS: Final = ("amounts", "timezone", "sheet", "columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ def _read_mapping_file(path: Path) -> dict[str, Any]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise FileError(f"The mapping {path} cannot be read: {error}.") from error
-    unknown = [name for name in values if name not in NAMES]
+    unknown = [name for name in values if name not in MAPPING_KEYS]
     if unknown:
-        raise FileError(f"The mapping {path} has the unknown name '{unknown[0]}'; known are {', '.join(NAMES)}.")
+        raise FileError(f"The mapping {path} has the unknown name '{unknown[0]}'; known are {', '.join(MAPPING_KEYS)}.")
     columns = values.get("columns", {})
     texts = [values.get(name, "") for name in ("amounts", "timezone", "sheet")]
     if not isinstance(columns, dict) or not all(isinstance(each, str) for each in (*columns.values(), *texts)):

@@ -40,7 +40,7 @@ class FileRow:
 
     number: int
     body: bytes
-    unreadable: ApiError | None = None
+    error: ApiError | None = None
 
 
 @dataclass(slots=True)

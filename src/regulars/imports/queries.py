@@ -14,7 +14,7 @@ async def find_recorded_requests(
     number_hashes: Collection[bytes],
     profile_ids: Collection[UUID],
 ) -> set[str]:
-    """Those of the request ids that are in the consent ledger of these phone numbers and profiles."""
+    """Return the given request ids that are in the consent ledger of these phone numbers and profiles."""
     rows = await tx.fetch(
         "SELECT p.payload ->> 'request_id' FROM consent_payloads p"
         " JOIN subscriptions s ON s.organization_id = p.organization_id AND s.id = p.subscription_id"

@@ -1,4 +1,4 @@
-"""Write a batch of rows: decode each row like a request of the API, then write all of them with one call, such as
+"""Write a batch of imported rows: decode each row like a request of the API, then write all rows with one call, such as
 `record_sales`, in one transaction."""
 
 import hashlib
@@ -44,7 +44,7 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class RowResult:
     outcome: RowOutcome
-    # A duplicate sale has other content than the stored one.
+    # Whether the row is a duplicate sale with other content than the stored sale.
     differs: bool = False
 
 
@@ -60,9 +60,9 @@ CONSENT_OUTCOMES = {
 
 
 def decode_row(kind: ImportKind, row: FileRow, target: Target) -> Any:
-    """The decoded row, which `write_rows` takes, or the error."""
-    if row.unreadable is not None:
-        return row.unreadable
+    """Return the decoded row (a command for `write_rows`), or the error."""
+    if row.error is not None:
+        return row.error
     try:
         return _DECODERS[kind](row.body, target)
     except ApiError as error:
@@ -127,13 +127,13 @@ async def _write_stores(tx: Tx, upserts: Sequence[Any], target: Target) -> list[
 
 
 async def _write_consents(tx: Tx, commands: Sequence[Any], target: Target) -> list[RowResult | ApiError]:
-    """Write consents and withdrawals in the order of the file: each run of consecutive rows of one kind with one call.
+    """Write consents and withdrawals in the order of the file; consecutive rows of one kind are written with one call.
 
-    Rows that an earlier import of the file has recorded are skipped, because the ledger would append them again.
+    Rows that an earlier import of the file has recorded are skipped: the consent ledger would append them again.
     """
     recorded_ids = await _find_recorded(tx, commands, target)
     outcomes: list[RowResult | ApiError] = [RowResult(RowOutcome.UNCHANGED)] * len(commands)
-    unrecorded = [position for position, it in enumerate(commands) if it.origin.request_id not in recorded_ids]
+    unrecorded = [n for n, command in enumerate(commands) if command.origin.request_id not in recorded_ids]
     for is_consent, grouped in groupby(unrecorded, key=lambda position: isinstance(commands[position], Consent)):
         positions = list(grouped)
         group = [commands[position] for position in positions]

@@ -81,7 +81,7 @@ async def _write_batch(
 
 
 def _reject(commands: Sequence[Any], error: Exception) -> list[RowResult | ApiError] | None:
-    """The error for a single row that the database refused; None for several rows, which are bisected."""
+    """Return the error for a single row that the database refused; None for several rows, which the caller bisects."""
     if not isinstance(error, psycopg.Error) or error.sqlstate is None or error.sqlstate[:2] not in _DATA_ERRORS:
         raise error
     return [InternalError(f"The database refused the row ({error.sqlstate}).")] if len(commands) == 1 else None

@@ -52,7 +52,7 @@ class Table:
 
 
 def decompress(stream: io.BufferedReader) -> io.BufferedReader:
-    """The file, decompressed if it is gzip."""
+    """Return the file, decompressed if it is gzip."""
     if not stream.peek(len(GZIP)).startswith(GZIP):
         return stream
     return io.BufferedReader(gzip.GzipFile(fileobj=stream))
@@ -164,7 +164,7 @@ class _SpreadsheetRows:
 
 
 def _format_cell(cell: object) -> str:
-    """The value of a spreadsheet cell as a CSV file would have it."""
+    """Convert the value of a spreadsheet cell to the text that a CSV file would have."""
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, float):

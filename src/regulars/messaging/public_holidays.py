@@ -12,7 +12,7 @@ from uuid import UUID
 import holidays
 
 from regulars.kit.db import Tx
-from regulars.stores.find import find_addresses_in
+from regulars.stores.find import find_addresses_in_country
 from regulars.stores.model import Address
 
 _YEAR: Final = timedelta(days=365)
@@ -79,7 +79,7 @@ def coming_holidays(country: str, today: date, region: str | None = None) -> lis
 async def find_closed_days(tx: Tx, organization_id: UUID, country: str, *, today: date) -> ClosedDays:
     """The holidays of a country and of the regions in which the organization has stores. A phone number belongs to the
     region of the store where consent was given."""
-    addresses = await find_addresses_in(tx, organization_id, country)
+    addresses = await find_addresses_in_country(tx, organization_id, country)
     regions = {region for address in addresses if (region := region_of(address)) is not None}
     # The first request for a country computes the calendars of all its regions, so it runs in a thread.
     return await asyncio.to_thread(_closed_days, country, sorted(regions), today)

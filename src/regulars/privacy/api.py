@@ -33,7 +33,7 @@ async def run_erasures(
             actor = key_actor(write.request.caller.api_key_id)
             await record(tx, organization_id, actor, "customer.erase", PROFILE.encode(outcome.profile_id))
     return [
-        ApiResponse(204, b"", concerns=outcome.number_hashes) if isinstance(outcome, ErasedProfile) else outcome
+        ApiResponse(204, b"", number_hashes=outcome.number_hashes) if isinstance(outcome, ErasedProfile) else outcome
         for outcome in outcomes
     ]
 

@@ -1,4 +1,4 @@
-"""The JSON routes of profiles and their attributes."""
+"""The API routes `/v1/profiles`: create or update profiles, one or a batch, list and read them, and set attributes."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,7 +11,7 @@ from msgspec import Meta
 from regulars.http.batch import Batch, BatchResult, batch_response, body_meta, items_meta, read_batch
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
-    BATCH_REQUESTS_AT_ONCE,
+    BATCH_REQUESTS_IN_PARALLEL_MAX,
     CHANGES_PARAMETER,
     LONG_WAIT_S_MAX,
     PAGE_PARAMETERS,
@@ -48,9 +48,9 @@ from regulars.profiles.wire import (
     WrappedAttributesIn,
     decode_attributes,
     decode_profile,
-    show_ids,
-    show_profile,
     sort_attributes,
+    to_profile_ids_out,
+    to_profile_out,
 )
 from regulars.profiles.write import UpsertedProfile, set_attributes, upsert_profiles
 
@@ -123,18 +123,18 @@ def prepare_attributes(request: Request) -> AttributeChanges:
 async def run_attributes(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
     outcomes = await set_attributes(tx, organization_id, [write.command for write in writes])
     return [
-        outcome if not isinstance(outcome, Profile) else ApiResponse(200, encode(_show_attributes(outcome, write)))
+        outcome if not isinstance(outcome, Profile) else ApiResponse(200, encode(_respond_with(outcome, write)))
         for outcome, write in zip(outcomes, writes, strict=True)
     ]
 
 
 async def _find(
-    tx: Tx, organization_id: UUID, requests: Sequence[Request], *, show: Callable[[Profile], msgspec.Struct]
+    tx: Tx, organization_id: UUID, requests: Sequence[Request], *, to_out: Callable[[Profile], msgspec.Struct]
 ) -> list[ApiResponse | ApiError]:
     references = [read_reference(PROFILE, request.references[0]) for request in requests]
     profiles = await read_profiles(tx, organization_id, references)
     return [
-        ApiResponse(200, encode(show(profiles[reference])))
+        ApiResponse(200, encode(to_out(profiles[reference])))
         if reference in profiles
         else ProfileNotFound("No profile has this id or external_id.")
         for reference in references
@@ -168,31 +168,32 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
     page, has_more, cursor = start.cut_page(
         profiles, limit, secret=secret, scope=scope, position_of=lambda profile: (profile.updated_at, profile.id)
     )
-    return ApiResponse(200, encode(ProfilePageOut([show_profile(profile) for profile in page], has_more, cursor)))
+    return ApiResponse(200, encode(ProfilePageOut([to_profile_out(profile) for profile in page], has_more, cursor)))
 
 
 def _respond(outcome: UpsertedProfile | ApiError, caller: Caller) -> ApiResponse | ApiError:
     if isinstance(outcome, ApiError):
         return outcome
     profile, is_new = outcome.profile, outcome.change == "created"
-    # An ingest-only key gets the full response only for a new profile, because all its data came with the request.
+    # An ingest-only API key, which may not read, gets the full response only for a new profile, because all data of the
+    # profile came with the request.
     if caller.is_ingest_only and not is_new:
         return ApiResponse(200, encode(ProfileReceipt(PROFILE.encode(profile.id), profile.external_id)))
-    return ApiResponse(201 if is_new else 200, encode(show_profile(profile)))
+    return ApiResponse(201 if is_new else 200, encode(to_profile_out(profile)))
 
 
-def _attributes_out(profile: Profile) -> AttributesOut:
-    return AttributesOut(show_ids(profile), sort_attributes(profile.attributes))
+def _to_attributes_out(profile: Profile) -> AttributesOut:
+    return AttributesOut(to_profile_ids_out(profile), sort_attributes(profile.attributes))
 
 
-def _show_attributes(profile: Profile, write: Write) -> AttributesOut | AttributesReceipt:
-    """All attributes; for an ingest-only key, only those that the request sent."""
+def _respond_with(profile: Profile, write: Write) -> AttributesOut | AttributesReceipt:
+    """Return all attributes; for an ingest-only API key, only those that the request sent."""
     if not write.request.caller.is_ingest_only:
-        return _attributes_out(profile)
+        return _to_attributes_out(profile)
     sent: AttributeChanges = write.command
-    named = profile.external_id if isinstance(sent.reference, ByExternalId) else msgspec.UNSET
+    external_id = profile.external_id if isinstance(sent.reference, ByExternalId) else msgspec.UNSET
     attributes = {key: value for key, value in sent.changes.items() if value is not None}
-    return AttributesReceipt(ProfileReceipt(PROFILE.encode(profile.id), named), sort_attributes(attributes))
+    return AttributesReceipt(ProfileReceipt(PROFILE.encode(profile.id), external_id), sort_attributes(attributes))
 
 
 ROUTES: tuple[Route, ...] = (
@@ -268,7 +269,7 @@ ROUTES: tuple[Route, ...] = (
         body_bytes_max=BATCH_BODY_BYTES_MAX,
         takes_gzip=True,
         writes_per_batch_max=1,
-        parallel_batches=BATCH_REQUESTS_AT_ONCE,
+        parallel_batches=BATCH_REQUESTS_IN_PARALLEL_MAX,
         wait_s_max=LONG_WAIT_S_MAX,
         cost=len,
     ),
@@ -279,7 +280,7 @@ ROUTES: tuple[Route, ...] = (
         summary="Read a profile",
         responses={200: ProfileOut},
         errors=(ProfileNotFound,),
-        find=partial(_find, show=show_profile),
+        find=partial(_find, to_out=to_profile_out),
     ),
     WriteRoute(
         path="/v1/profiles/{profile_id}/attributes",
@@ -306,6 +307,6 @@ ROUTES: tuple[Route, ...] = (
         summary="Read the attributes of a profile",
         responses={200: AttributesOut},
         errors=(ProfileNotFound,),
-        find=partial(_find, show=_attributes_out),
+        find=partial(_find, to_out=_to_attributes_out),
     ),
 )

@@ -17,5 +17,5 @@ class ProfileNotFound(ApiError):
 
 
 def person_erased() -> ProfileNotFound:
-    """The error for a retried request whose stored response was about a person who has been erased since."""
+    """Return the error for a retried request whose stored response was about a person who has been erased since."""
     return ProfileNotFound("The person this answer spoke of was erased, and nothing ran again; stop sending them.")

@@ -13,7 +13,7 @@ from regulars.profiles.model import Profile, ProfileRef
 async def find_profiles(
     tx: Tx, organization_id: UUID, references: Collection[Reference]
 ) -> dict[Reference, ProfileRef]:
-    """The profiles that the references name; a reference without a profile is not in the result."""
+    """Return the profiles that the references name; a reference without a profile is not in the result."""
     ids, external_ids = split_references(references)
     profiles: dict[Reference, ProfileRef] = {}
     if ids:
@@ -28,7 +28,7 @@ async def find_profiles(
 async def find_profiles_by_phone(
     tx: Tx, organization_id: UUID, numbers: Collection[str]
 ) -> dict[str, list[ProfileRef]]:
-    """The profiles that have the E.164 numbers, oldest first; a number that no profile has is not in the result."""
+    """Return the profiles with these E.164 numbers, oldest first; a number without a profile is not in the result."""
     profiles: dict[str, list[ProfileRef]] = {}
     if numbers:
         for number, profile in await queries.find_profile_refs_by_phone(tx, organization_id, sorted(set(numbers))):
@@ -78,8 +78,8 @@ async def list_profiles(
     since: ChangePosition | None = None,
     limit: int,
 ) -> list[Profile]:
-    """The profiles that follow the id `after`, in the order of their creation; with `since`, in the order of their last
-    change."""
+    """Return the profiles after the id `after`, in the order of creation; with `since`, the profiles that changed since
+    then, in the order of their last change."""
     if "\0" in (external_id or "") or "\0" in (phone_number or ""):
         return []
     return await queries.list_profiles(
@@ -88,5 +88,5 @@ async def list_profiles(
 
 
 async def find_values_in_use(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The attributes, as (key, value), that at least one profile has."""
+    """Return the attributes, as (key, value), that at least one profile has."""
     return await queries.find_values_in_use(tx, organization_id, values)

@@ -70,7 +70,7 @@ class AttributeChanges(msgspec.Struct, frozen=True):
 
 
 def apply(upsert: ProfileUpsert, profile: Profile, *, now: datetime) -> Profile:
-    """The profile after the upsert; the same object if nothing changes, so that `updated_at` does not change either.
+    """Return the profile after the upsert; the same object, with the same `updated_at`, if nothing changes.
 
     Raises ValidationError when the merge would give the profile too many attributes.
     """
@@ -92,12 +92,12 @@ def apply(upsert: ProfileUpsert, profile: Profile, *, now: datetime) -> Profile:
 
 
 def new_profile(upsert: ProfileUpsert, *, identifier: UUID, now: datetime) -> Profile:
-    """A new profile as the upsert describes it."""
+    """Return a new profile as the upsert describes it."""
     return apply(upsert, light_profile(upsert.external_id, identifier=identifier, now=now), now=now)
 
 
 def light_profile(external_id: str, *, identifier: UUID, now: datetime) -> Profile:
-    """A profile with only the caller's id, because a sale named the customer first."""
+    """Return a profile with only the caller's id, for a customer whom a sale named before the profile was sent."""
     return Profile(
         id=identifier,
         external_id=external_id,
@@ -117,7 +117,7 @@ def with_updated_at(profile: Profile, *, now: datetime) -> Profile:
 
 
 def merge(attributes: dict[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
-    """The attributes after the changes; None removes a key. Returns the same object if there are no changes."""
+    """Return the attributes after the changes; None removes a key. It is the same object if there are no changes."""
     if not changes:
         return attributes
     merged = {key: value for key, value in {**attributes, **changes}.items() if value is not None}

@@ -29,8 +29,8 @@ async def lock_profiles_to_erase(
 
 
 async def delete_profiles(tx: Tx, organization_id: UUID, profiles: Sequence[Profile]) -> None:
-    """Delete the rows, and the facts (events for listeners) about them that wait; publish the deletion with the two ids
-    only."""
+    """Delete the profiles, and the facts (events for listeners) about them that no listener has handled yet; publish
+    the deletion with the two ids only."""
     ids = [profile.id for profile in profiles]
     await queries.delete_profiles(tx, organization_id, sorted(ids))
     await erase_waiting_changes(tx, organization_id, ids)
@@ -53,8 +53,8 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     await delete_profiles(tx, organization_id, list(locked.values()))
 
 
-# Facts that other transactions recorded while the erasure ran.
 async def _erase_late_rows(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    """Erase facts that other transactions recorded while the erasure ran."""
     await erase_waiting_changes(tx, organization_id, people.profile_ids)
 
 

@@ -44,7 +44,7 @@ CROSS JOIN LATERAL (
 )
 
 
-def profile_in(row: TupleRow) -> Profile:
+def profile_from_row(row: TupleRow) -> Profile:
     return Profile(
         id=row[0],
         external_id=row[1],
@@ -58,6 +58,7 @@ def profile_in(row: TupleRow) -> Profile:
     )
 
 
+# Looks up each key of a list; `{names}` are the selected columns.
 _EACH: LiteralString = """
 SELECT found.* FROM unnest(%s::{type}[]) AS requested (key)
 CROSS JOIN LATERAL (SELECT {names} FROM profiles WHERE organization_id = %s AND {key} = requested.key LIMIT 1) AS found
@@ -102,11 +103,11 @@ async def find_profile_refs_by_phone(
 
 
 async def find_profiles_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
-    return [profile_in(row) for row in await tx.fetch(_BY_ID, (Ids(ids), organization_id))]
+    return [profile_from_row(row) for row in await tx.fetch(_BY_ID, (Ids(ids), organization_id))]
 
 
 async def find_profiles_by_external_id(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> list[Profile]:
-    return [profile_in(row) for row in await tx.fetch(_BY_EXTERNAL_ID, (list(external_ids), organization_id))]
+    return [profile_from_row(row) for row in await tx.fetch(_BY_EXTERNAL_ID, (list(external_ids), organization_id))]
 
 
 async def list_profiles(
@@ -130,6 +131,7 @@ async def list_profiles(
     if since is None:
         conditions.append("id > %(after)s")
     else:
+        # All changes before the horizon are committed; a later change may still be invisible.
         conditions.append("(updated_at, id) > (%(moment)s, %(after)s) AND updated_at < %(horizon)s")
         order = " ORDER BY updated_at, id LIMIT %(limit)s"
     where: LiteralString = " AND ".join(conditions)
@@ -145,7 +147,7 @@ async def list_profiles(
             "limit": limit,
         },
     )
-    return [profile_in(row) for row in rows]
+    return [profile_from_row(row) for row in rows]
 
 
 async def lock_against_deletion(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
@@ -168,14 +170,14 @@ async def lock_profiles_to_change(
 ) -> list[Profile]:
     # NO KEY UPDATE: the ids do not change, so transactions that only refer to the profile need not wait.
     rows = await tx.fetch(_LOCK + "FOR NO KEY UPDATE) AS locked", _lock_parameters(organization_id, ids, external_ids))
-    return [profile_in(row) for row in rows]
+    return [profile_from_row(row) for row in rows]
 
 
 async def lock_profiles_to_delete(
     tx: Tx, organization_id: UUID, *, ids: Sequence[UUID], external_ids: Sequence[str]
 ) -> list[Profile]:
     rows = await tx.fetch(_LOCK + "FOR UPDATE) AS locked", _lock_parameters(organization_id, ids, external_ids))
-    return [profile_in(row) for row in rows]
+    return [profile_from_row(row) for row in rows]
 
 
 async def find_existing(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
@@ -245,7 +247,7 @@ def _records(profiles: Sequence[Profile]) -> str:
 
 
 async def find_values_in_use(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The attributes, as (key, value), that at least one profile has; the scan for each ends at the first profile."""
+    """Return the attributes, as (key, value), that at least one profile has; each scan ends at the first profile."""
     rows = await tx.fetch(
         """
         SELECT it.key, it.value

@@ -14,16 +14,16 @@ from regulars.kit.ids import PROFILE, ById, read_reference
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile, read_phone
-from regulars.profiles.queries import find_profiles_by_id, profile_in
+from regulars.profiles.queries import find_profiles_by_id, profile_from_row
 
 # A phone number that more profiles share is probably a switchboard, and does not identify a person.
 SAME_NUMBER_MAX: Final = 50
 # The number of suggestions while a user types a customer's name or id.
-CANDIDATES_MAX: Final = 8
+SUGGESTIONS_MAX: Final = 8
 
 
 class ProfileHit(NamedTuple):
-    """A customer in a list, and the position after which the next page begins."""
+    """A found customer, and its sort key (`position`), after which the next page of the list begins."""
 
     profile: Profile
     position: Position
@@ -32,8 +32,8 @@ class ProfileHit(NamedTuple):
 async def search_exactly(
     tx: Tx, organization_id: UUID, text: str, *, default_country: str | None, sees_personal: bool
 ) -> list[Profile]:
-    """The profiles with this id or phone number. A user who may not see personal data can search only by canonical
-    id."""
+    """Return the profiles with this id or phone number. A user who may not see personal data can search only by
+    canonical id."""
     reference = read_reference(PROFILE, text)
     if not isinstance(reference, ById) and (not sees_personal or "\0" in text):
         return []
@@ -47,30 +47,30 @@ async def search_exactly(
 
 
 async def search_by_name(tx: Tx, organization_id: UUID, text: str, page: PageRequest) -> PageRows[ProfileHit]:
-    """Customers whose name begins with the text, ignoring accents and case, in alphabetical order."""
+    """Return customers whose name begins with the text, ignoring accents and case, in alphabetical order."""
     beginning = "" if "\0" in text else await _fold_name(tx, text)
     if not beginning:
         return PageRows()
     return await _list_by_name(tx, organization_id, beginning, page)
 
 
-async def find_candidates(
+async def suggest_profiles(
     tx: Tx, organization_id: UUID, text: str, *, default_country: str | None, sees_personal: bool
 ) -> list[Profile]:
-    """Suggest customers for a search text: those with this id or phone number, else those whose name begins with it."""
+    """Suggest customers for a text: those with this id or phone number, else those whose name begins with the text."""
     if not text:
         return []
     found = await search_exactly(
         tx, organization_id, text, default_country=default_country, sees_personal=sees_personal
     )
     if not found and sees_personal:
-        page = PageRequest(limit=CANDIDATES_MAX)
+        page = PageRequest(limit=SUGGESTIONS_MAX)
         found = [row.profile for row in await search_by_name(tx, organization_id, text, page)]
-    return found[:CANDIDATES_MAX]
+    return found[:SUGGESTIONS_MAX]
 
 
-async def find_by_ids(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
-    """The profiles that exist, in no order."""
+async def find_profiles_by_ids(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
+    """Return the profiles that exist, in no order."""
     return await find_profiles_by_id(tx, organization_id, ids) if ids else []
 
 
@@ -82,13 +82,13 @@ _NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
 
 
 async def _fold_name(tx: Tx, text: str) -> str:
-    """The text without accents and case, by the same SQL function that the index uses."""
+    """Return the text without accents and case, by the same SQL function that the index uses."""
     rows = await tx.fetch("SELECT folded_name(%s, NULL)", (text,))
     return str(rows[0][0])
 
 
 async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: PageRequest) -> PageRows[ProfileHit]:
-    """Profiles whose first name, last name, or full name in either order begins with `beginning`; each profile once.
+    """Return profiles whose first name, last name, or full name in either order begins with `beginning`, each once.
 
     Each index scan has one lower and one upper bound. With two conditions for the lower bound PostgreSQL uses the wider
     one, and reads all names before the page.
@@ -133,13 +133,13 @@ async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: Pag
         """,
         page if page.position is not None else page._replace(position=(start, str(UUID(int=0)))),
         {"organization_id": organization_id, "beginning": beginning, "bound": bound},
-        make=lambda folded, *row: ProfileHit(profile_in(row), (folded, str(row[0]))),
+        make=lambda folded, *row: ProfileHit(profile_from_row(row), (folded, str(row[0]))),
         bound_comparison=SQL(">=" if page.is_backward else "<"),
     )
 
 
 async def list_newest(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ProfileHit]:
-    """All customers, the newest first."""
+    """Return all customers, the newest first."""
     return await _NEWEST.fetch(
         tx,
         """
@@ -152,7 +152,7 @@ async def list_newest(tx: Tx, organization_id: UUID, page: PageRequest) -> PageR
         """,
         page,
         {"organization_id": organization_id},
-        make=lambda *row: ProfileHit(profile_in(row), (str(row[0]),)),
+        make=lambda *row: ProfileHit(profile_from_row(row), (str(row[0]),)),
     )
 
 
@@ -168,11 +168,11 @@ async def _list_by_number(tx: Tx, organization_id: UUID, number: str, *, limit: 
         """,
         {"organization_id": organization_id, "number": number, "limit": limit},
     )
-    return [profile_in(row) for row in rows]
+    return [profile_from_row(row) for row in rows]
 
 
 async def count_profiles(tx: Tx, organization_id: UUID, *, count_max: int) -> int:
-    """The number of customers, counted up to `count_max`."""
+    """Return the number of customers, counted up to `count_max`."""
     # ORDER BY makes the planner use an index; otherwise it may scan the rows of other organizations.
     rows = await tx.fetch(
         "SELECT count(*) FROM (SELECT FROM profiles WHERE organization_id = %s ORDER BY id LIMIT %s) AS counted",

@@ -124,7 +124,7 @@ class ProfileIdsOut(msgspec.Struct):
     external_id: str
 
 
-def show_profile(profile: Profile) -> ProfileOut:
+def to_profile_out(profile: Profile) -> ProfileOut:
     return ProfileOut(
         id=PROFILE.encode(profile.id),
         external_id=profile.external_id,
@@ -137,7 +137,7 @@ def show_profile(profile: Profile) -> ProfileOut:
     )
 
 
-def show_ids(profile: Profile) -> ProfileIdsOut:
+def to_profile_ids_out(profile: Profile) -> ProfileIdsOut:
     return ProfileIdsOut(PROFILE.encode(profile.id), profile.external_id)
 
 

@@ -1,7 +1,7 @@
 """Write profiles: upsert them under the caller's own id, set attributes, and create light profiles (with only an id)
 for sales.
 
-The functions for requests take a list and return one outcome for each item, in the same order.
+`upsert_profiles` and `set_attributes` take a list and return one outcome for each item, in the same order.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -43,7 +43,7 @@ UpsertOutcome = UpsertedProfile | ValidationError
 
 
 async def upsert_profiles(tx: Tx, organization_id: UUID, upserts: Sequence[ProfileUpsert]) -> list[UpsertOutcome]:
-    """Apply the upserts in their order; several may name the same profile. A refused one changes nothing.
+    """Apply the upserts in their order; several may name the same profile. A refused upsert changes nothing.
 
     Existing profiles are locked, and written only if an upsert changes them. A profile that does not exist is inserted
     in its state after all its upserts. If another transaction inserts it first, our insert waits and returns nothing,
@@ -53,11 +53,11 @@ async def upsert_profiles(tx: Tx, organization_id: UUID, upserts: Sequence[Profi
         upserts, lambda upsert: upsert.external_id, lambda waiting: _upsert_once(tx, organization_id, waiting)
     )
     await register_attributes(tx, organization_id, _first_values(zip(upserts, outcomes, strict=True)))
-    await publish_changes(tx, organization_id, _changes(outcomes))
+    await publish_changes(tx, organization_id, _list_changes(outcomes))
     return outcomes
 
 
-def _changes(outcomes: Iterable[UpsertOutcome]) -> list[tuple[Profile, Change]]:
+def _list_changes(outcomes: Iterable[UpsertOutcome]) -> list[tuple[Profile, Change]]:
     return [
         (outcome.profile, outcome.change)
         for outcome in outcomes
@@ -68,16 +68,16 @@ def _changes(outcomes: Iterable[UpsertOutcome]) -> list[tuple[Profile, Change]]:
 async def _upsert_once(
     tx: Tx, organization_id: UUID, upserts: dict[str, list[ProfileUpsert]]
 ) -> dict[str, list[UpsertOutcome]]:
-    """One attempt for all profiles, by external id; a profile that another transaction inserted first is not in the
-    result."""
+    """Make one attempt for all profiles, by external id; a profile that another transaction inserted first is not in
+    the result."""
     locked = await queries.lock_profiles_to_change(tx, organization_id, ids=(), external_ids=sorted(upserts))
     stored = {profile.external_id: profile for profile in locked}
     outcomes: dict[str, list[UpsertOutcome]] = {}
     created: list[Profile] = []
     changed: list[Profile] = []
-    for external_id, its_upserts in upserts.items():
+    for external_id, profile_upserts in upserts.items():
         before = stored.get(external_id)
-        after, outcomes[external_id] = _apply_all(before, its_upserts, now=tx.now)
+        after, outcomes[external_id] = _apply_all(before, profile_upserts, now=tx.now)
         if after is not None and before is None:
             created.append(after)
         elif after is not None and after is not before:
@@ -95,7 +95,7 @@ async def _upsert_once(
 def _apply_all(
     profile: Profile | None, upserts: Sequence[ProfileUpsert], *, now: datetime
 ) -> tuple[Profile | None, list[UpsertOutcome]]:
-    """The profile after all upserts, and the outcome of each."""
+    """Return the profile after all upserts, and the outcome of each."""
     outcomes: list[UpsertOutcome] = []
     for upsert in upserts:
         try:
@@ -110,11 +110,11 @@ def _apply_all(
     return profile, outcomes
 
 
-def _first_values(applied: Iterable[tuple[ProfileUpsert, UpsertOutcome]]) -> dict[str, str]:
-    """The first value of each attribute key. Upserts that changed nothing are skipped, because they have no new
+def _first_values(upserts_and_outcomes: Iterable[tuple[ProfileUpsert, UpsertOutcome]]) -> dict[str, str]:
+    """Return the first value of each attribute key. Upserts that changed nothing are skipped, because they have no new
     key."""
     values: dict[str, str] = {}
-    for upsert, outcome in applied:
+    for upsert, outcome in upserts_and_outcomes:
         if isinstance(outcome, UpsertedProfile) and outcome.change != "unchanged":
             for key, value in upsert.attributes.items():
                 if value is not None:
@@ -162,8 +162,8 @@ async def set_attributes(tx: Tx, organization_id: UUID, changes: Sequence[Attrib
     return outcomes
 
 
-# Attempts to create a light profile while other transactions create and erase the same one.
-RACES_MAX = 5
+# Attempts to create a light profile while other transactions create and erase the same profile.
+CREATE_ATTEMPTS_MAX = 5
 
 
 async def create_light_profiles(tx: Tx, organization_id: UUID, external_ids: Collection[str]) -> dict[str, ProfileRef]:
@@ -174,7 +174,7 @@ async def create_light_profiles(tx: Tx, organization_id: UUID, external_ids: Col
     """
     missing = list(dict.fromkeys(external_ids))
     refs: dict[str, ProfileRef] = {}
-    for _ in range(RACES_MAX):
+    for _ in range(CREATE_ATTEMPTS_MAX):
         for profile in await queries.find_profile_refs_by_external_id(tx, organization_id, missing) if missing else ():
             refs[profile.external_id] = profile
         missing = [external_id for external_id in missing if external_id not in refs]

@@ -18,7 +18,7 @@ _STATUS_MIN = {
 }
 
 
-async def list_answers(
+async def list_responses(
     tx: Tx,
     organization_id: UUID,
     page: PageRequest,
@@ -30,11 +30,11 @@ async def list_answers(
     return await queries.list_entries(tx, organization_id, page, api_key_id=api_key_id, status_min=_STATUS_MIN[kind])
 
 
-async def find_answer(tx: Tx, organization_id: UUID, entry_id: UUID) -> model.RequestLogEntry | None:
+async def find_response(tx: Tx, organization_id: UUID, entry_id: UUID) -> model.RequestLogEntry | None:
     return await queries.find_entry(tx, organization_id, entry_id)
 
 
-async def count_answers(tx: Tx, organization_id: UUID) -> dict[UUID, model.Counts]:
+async def count_responses(tx: Tx, organization_id: UUID) -> dict[UUID, model.Counts]:
     """Count the responses to each API key in the last 24 hours, the current hour included."""
     return await queries.sum_counts_by_key(tx, organization_id, since=tx.now - timedelta(hours=COUNTED_HOURS))
 

@@ -27,7 +27,7 @@ class ResponseFilter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestLogEntry:
-    """One response. `problem` is the body of an error, as JSON."""
+    """One response. `target` is the path, without ids that identify a person; `problem` is the body of an error."""
 
     id: UUID
     api_key_id: UUID
@@ -46,7 +46,7 @@ class RequestLogEntry:
 class Counts:
     """The number of responses, including those that the log did not store."""
 
-    answers: int = 0
+    responses: int = 0
     refusals: int = 0
 
 

@@ -37,19 +37,19 @@ _ADD_COUNTS: Final = _COUNTS.write(
 
 async def add_counts(tx: Tx, organization_id: UUID, counts: Mapping[UUID, Counts], *, hour: datetime) -> None:
     """Add to the counts of the hour, in the order of API keys, so that two processes do not deadlock."""
-    rows = [(api_key_id, count.answers, count.refusals) for api_key_id, count in sorted(counts.items())]
+    rows = [(api_key_id, count.responses, count.refusals) for api_key_id, count in sorted(counts.items())]
     await tx.execute(_ADD_COUNTS, {"organization_id": organization_id, "hour": hour, **_COUNTS.of_tuples(rows)})
 
 
 async def sum_counts(tx: Tx, organization_id: UUID, *, since: datetime) -> Counts:
-    [(answers, refusals)] = await tx.fetch(
+    [(responses, refusals)] = await tx.fetch(
         """
         SELECT coalesce(sum(answers), 0)::bigint, coalesce(sum(refusals), 0)::bigint
         FROM request_counts WHERE organization_id = %s AND hour > %s
         """,
         (organization_id, since),
     )
-    return Counts(answers, refusals)
+    return Counts(responses, refusals)
 
 
 async def sum_counts_by_key(tx: Tx, organization_id: UUID, *, since: datetime) -> dict[UUID, Counts]:
@@ -60,7 +60,7 @@ async def sum_counts_by_key(tx: Tx, organization_id: UUID, *, since: datetime) -
         """,
         (organization_id, since),
     )
-    return {api_key_id: Counts(answers, refusals) for api_key_id, answers, refusals in rows}
+    return {api_key_id: Counts(responses, refusals) for api_key_id, responses, refusals in rows}
 
 
 _NEWEST: Final = Keyset({"id": UUID}, is_descending=True)

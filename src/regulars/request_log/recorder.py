@@ -28,8 +28,8 @@ from regulars.request_log.model import (
 )
 
 WRITE_EVERY_S: Final = 2.0
-# How many responses to one API key a process writes each time: the last successes, and more refusals, because users
-# search for these.
+# How many responses to one API key a process writes each time: the last successes, and more refusals, because these are
+# what users look for.
 SUCCESSES_PER_WRITE_MAX: Final = 20
 REFUSALS_PER_WRITE_MAX: Final = 100
 # The limit of successes for all keys together. With many busy keys, each may write equally many, but at least a few.
@@ -60,7 +60,7 @@ class Route(Protocol):
 
 
 class ResponseRecord(Protocol):
-    """A response as the API reports it; its times are of the monotonic clock."""
+    """A response as the API reports it. `references` are the ids in the path; the times are of the monotonic clock."""
 
     @property
     def route(self) -> Route: ...
@@ -81,11 +81,11 @@ class ResponseRecord(Protocol):
 class _KeyResponses:
     """The responses to one API key since the last write."""
 
-    __slots__ = ("answers", "organization_id", "refusals", "refused", "succeeded")
+    __slots__ = ("organization_id", "refusals", "refused", "succeeded", "total")
 
     def __init__(self, organization_id: UUID) -> None:
         self.organization_id = organization_id
-        self.answers = 0
+        self.total = 0
         self.refusals = 0
         self.succeeded: deque[ResponseRecord] = deque(maxlen=SUCCESSES_PER_WRITE_MAX)
         self.refused: deque[ResponseRecord] = deque(maxlen=REFUSALS_PER_WRITE_MAX)
@@ -97,6 +97,7 @@ class RequestLog:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._recorded: dict[UUID, _KeyResponses] = {}
+        # The entries of each API key that were written since its oldest entries were deleted.
         self._untrimmed: Counter[UUID] = Counter()
 
     def record(self, caller: Caller, response: ResponseRecord) -> None:
@@ -106,7 +107,7 @@ class RequestLog:
             if len(self._recorded) >= KEYS_PER_WRITE_MAX:
                 return
             responses = self._recorded[caller.api_key_id] = _KeyResponses(caller.organization_id)
-        responses.answers += 1
+        responses.total += 1
         if response.status < REFUSED_STATUS_MIN:
             responses.succeeded.append(response)
         else:
@@ -124,7 +125,7 @@ class RequestLog:
         by_organization: dict[UUID, dict[UUID, _KeyResponses]] = {}
         for api_key_id, responses in recorded.items():
             by_organization.setdefault(responses.organization_id, {})[api_key_id] = responses
-        # How many successes of each key are written.
+        # The number of successes of each API key that are written.
         limit = max(SUCCESSES_PER_WRITE_MIN, SUCCESSES_TOGETHER_MAX // max(1, len(recorded)))
         # Sorted, so that two processes do not deadlock.
         organization_ids = sorted(by_organization)
@@ -142,7 +143,7 @@ class RequestLog:
 
     async def _write(self, tx: Tx, organization_id: UUID, keys: Mapping[UUID, _KeyResponses], *, limit: int) -> None:
         hour = tx.now.replace(minute=0, second=0, microsecond=0)
-        counts = {api_key_id: Counts(responses.answers, responses.refusals) for api_key_id, responses in keys.items()}
+        counts = {api_key_id: Counts(responses.total, responses.refusals) for api_key_id, responses in keys.items()}
         to_entry = partial(_to_entry, _make_converter(tx.now))
         refused = [to_entry(key, response) for key, responses in keys.items() for response in responses.refused]
         if refused:

@@ -13,16 +13,16 @@ from regulars.http.batch import Batch, BatchResult, batch_response, body_meta, e
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUEST_ITEMS_MAX,
-    BATCH_REQUESTS_AT_ONCE,
-    BATCH_REQUESTS_TOGETHER,
+    BATCH_REQUESTS_IN_PARALLEL_MAX,
+    BATCH_REQUESTS_PER_STATEMENT_MAX,
     CHANGES_PARAMETER,
     LONG_WAIT_S_MAX,
     PAGE_PARAMETERS,
     PAYLOAD_MISMATCH,
     ApiResponse,
     Caller,
+    EncodeBody,
     LookUpRoute,
-    MakeBody,
     Parameter,
     ReadRoute,
     Request,
@@ -151,10 +151,10 @@ async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, toleran
 
 async def _record_batch_quickly(
     organization_id: UUID, writes: Sequence[Write], *, recorder: FastRecorder
-) -> list[MakeBody | None]:
-    """Record batch requests whose sales are all new and ordinary; return None for any other request, which
-    `_run_batch` then handles item by item."""
-    return await recorder.record_all(organization_id, [_to_sales_request(write) for write in writes], status=200)
+) -> list[EncodeBody | None]:
+    """Record batch requests by the fast path, which handles a request if all its sales are new and ordinary; return
+    None for any other request, which `_run_batch` then handles."""
+    return await recorder.record_requests(organization_id, [_to_sales_request(write) for write in writes], status=200)
 
 
 def _to_sales_request(write: Write) -> SalesRequest:
@@ -168,7 +168,7 @@ def _to_sales_request(write: Write) -> SalesRequest:
         responses = [item if isinstance(item, ApiError) else ApiResponse(201, next(recorded)) for item in items]
         return batch_response(responses, write.request).body
 
-    return SalesRequest(sales, write.key, write.fingerprint, join, write.notes)
+    return SalesRequest(sales, write.key, write.fingerprint, join, write.extra_headers)
 
 
 async def _list(tx: Tx, request: Request) -> ApiResponse:
@@ -230,8 +230,8 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             examples={"purchase": EXAMPLE},
             prepare=decode_request,
             run=partial(_run, tolerance=tolerance),
-            quick=None if recorder is None else recorder.record,
-            quick_together=None if recorder is None else recorder.record_together,
+            run_fast=None if recorder is None else recorder.record,
+            run_fast_shared=None if recorder is None else recorder.record_shared,
         ),
         WriteRoute(
             path="/v1/sales-events/batch",
@@ -244,14 +244,14 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             examples={"two tickets": {"items": [EXAMPLE, {**EXAMPLE, "external_id": "PARIS-01:000124"}]}},
             prepare=_prepare_batch,
             run=partial(_run_batch, tolerance=tolerance),
-            quick=None if recorder is None else partial(_record_batch_quickly, recorder=recorder),
-            quick_status=200,
+            run_fast=None if recorder is None else partial(_record_batch_quickly, recorder=recorder),
+            fast_status=200,
             body_bytes_max=BATCH_BODY_BYTES_MAX,
             takes_gzip=True,
-            writes_per_batch_max=BATCH_REQUESTS_TOGETHER,
-            parallel_batches=BATCH_REQUESTS_AT_ONCE,
+            writes_per_batch_max=BATCH_REQUESTS_PER_STATEMENT_MAX,
+            parallel_batches=BATCH_REQUESTS_IN_PARALLEL_MAX,
             wait_s_max=LONG_WAIT_S_MAX,
-            tries_alone=True,
+            retries_singly=True,
             cost=len,
         ),
         ReadRoute(

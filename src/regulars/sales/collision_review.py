@@ -32,8 +32,8 @@ class Decision(StrEnum):
     DISMISSED = "dismissed"
 
 
-class CollisionLine(NamedTuple):
-    """A ticket with attempts, in the list of collisions."""
+class ListedCollision(NamedTuple):
+    """A ticket in the list of collisions; `times_seen` is the number of attempts to send it again."""
 
     sales_event_id: UUID
     external_id: str
@@ -41,7 +41,7 @@ class CollisionLine(NamedTuple):
     store_name: str | None
     times_seen: int
     last_seen_at: datetime
-    # How many different contents were sent.
+    # The number of different contents among the attempts.
     contents: int
     review: str | None
     note: str | None
@@ -58,6 +58,7 @@ class Review(NamedTuple):
 
 
 class CollisionAttempt(NamedTuple):
+    # The ticket that was sent, as JSON.
     attempt: str
     first_seen_at: datetime
     last_seen_at: datetime
@@ -93,7 +94,7 @@ _LAST_SEEN: Final = Keyset({"t.last_seen_at": parse_timestamp, "t.sales_event_id
 
 async def list_collisions(
     tx: Tx, organization_id: UUID, page: PageRequest, *, is_reviewed: bool
-) -> PageRows[CollisionLine]:
+) -> PageRows[ListedCollision]:
     """List the collisions that a user has reviewed, or those that no user has reviewed; most recent first."""
     return await _LAST_SEEN.fetch(
         tx,
@@ -124,13 +125,13 @@ async def list_collisions(
         """,
         page,
         {"organization_id": organization_id},
-        make=CollisionLine,
+        make=ListedCollision,
         is_reviewed=SQL("true" if is_reviewed else "false"),
     )
 
 
-def position_of(line: CollisionLine) -> Position:
-    return format_timestamp(line.last_seen_at), str(line.sales_event_id)
+def position_of(collision: ListedCollision) -> Position:
+    return format_timestamp(collision.last_seen_at), str(collision.sales_event_id)
 
 
 async def count_open_collisions(tx: Tx, organization_id: UUID, *, count_max: int) -> int:
@@ -212,8 +213,8 @@ async def decide(
 
 
 def compare(stored: dict[str, Any], attempted: dict[str, Any]) -> list[FieldDifference]:
-    """Return the fields that differ, line by line. An attempt may name the store and the customer by external or
-    canonical id, so the stored ticket has a list of both ids."""
+    """Return the fields that differ; each differing line of the ticket is one field. An attempt may name the store and
+    the customer by external or canonical id, so in `stored` each is a list of both ids."""
     differences = []
     for field, value in stored.items():
         sent = attempted.get(field)

@@ -1,5 +1,5 @@
-"""Record ticket collisions: a caller sends a different ticket with an id that is stored already. The first ticket
-stays, and the attempt is stored for review."""
+"""Record ticket collisions: a caller sends a ticket whose id is stored already with other content. The stored ticket
+stays, and the new one (the attempt) is stored for review."""
 
 import hashlib
 from collections import Counter
@@ -15,25 +15,25 @@ from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, STORE, ByExternalId, IdKind, Reference
 from regulars.kit.json import encode
-from regulars.sales.model import COLLISIONS_PER_SALE_MAX, Sale, StoredSale, without_person
+from regulars.sales.model import ATTEMPTS_PER_SALE_MAX, Sale, StoredSale, without_person
 
 
 async def record_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tuple[Sale, StoredSale]]) -> None:
-    """Store at most ten distinct attempts per sale, and count all of them."""
+    """Store up to ten attempts per sale that differ from each other, and count all attempts."""
     if not attempts:
         return
     totals = Counter(stored.id for _, stored in attempts)
     await _count_collisions(tx, organization_id, sorted(totals.items()))
     by_sale: dict[UUID, Counter[bytes]] = {}
     for sale, stored in attempts:
-        # A retry must not bring back the data of an erased person: a later erasure would not find an attempt on an
-        # anonymous sale. Sales that an older release anonymised are not marked, so no attempt on any anonymous sale is
-        # stored with personal data.
+        # An attempt must not bring back the data of an erased person, whose sale is anonymous and which a later erasure
+        # would not find. Sales that an older release anonymised are not marked, so all attempts for anonymous sales are
+        # stored without personal data.
         content = without_person(sale) if stored.profile is None else sale
         by_sale.setdefault(stored.id, Counter())[encode_attempt(content)] += 1
     # A statement does not see the rows that it inserts, so the limit of ten holds only if each statement has at most
     # one attempt per sale. An eleventh statement could store nothing new.
-    for number in range(COLLISIONS_PER_SALE_MAX):
+    for number in range(ATTEMPTS_PER_SALE_MAX):
         attempts_of_statement = [
             (identifier, hashlib.sha256(content).digest(), content, times)
             for identifier, contents in by_sale.items()
@@ -96,7 +96,7 @@ async def _insert_collisions(
 ) -> None:
     """Store attempts of (sale, content hash, content, times), one per sale. A sale with ten stored attempts gets no
     more; only its total is counted."""
-    values = {"organization": organization_id, "now": tx.now, "attempts_max": COLLISIONS_PER_SALE_MAX}
+    values = {"organization": organization_id, "now": tx.now, "attempts_max": ATTEMPTS_PER_SALE_MAX}
     await tx.execute(_INSERT_COLLISIONS, {**values, **_COLLISIONS.of_tuples(collisions)})
 
 

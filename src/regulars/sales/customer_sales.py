@@ -13,10 +13,10 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 from regulars.sales.returned_lines import CustomerSale, MatchedReturns, match_returns, returned_totals
 
-# Of a customer with more sales, such as an account that a store uses for all anonymous sales, only the newest are used.
+# If a customer has more sales, only the newest are used. An account that a store uses for all anonymous sales has more.
 SALES_MAX: Final = 10_000
-# A sale's id begins with the time of recording, which is after `occurred_at`, except as far as the clock of the cash
-# register is ahead of the server's.
+# A sale's id begins with the time of recording, which is after `occurred_at`, unless the clock of the cash register is
+# ahead of the server's.
 _CLOCK_DIFFERENCE_MAX: Final = timedelta(days=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)

@@ -37,8 +37,8 @@ from regulars.sales.model import (
     check_properties,
     count_units,
     read_quantity,
-    read_whole,
-    spelled_as_sent,
+    read_whole_number,
+    with_numbers_as_sent,
 )
 
 _ABSENT = msgspec.Raw()
@@ -59,15 +59,15 @@ def _read_free_object(raw: msgspec.Raw, *, field: str) -> bytes | None:
 _HINT = {"hint": "A return has type RETURN and the absolute amount, in whole cents."}
 Total = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
 # Amounts are whole numbers, which may also be written like `1.0` or `1e2`.
-_WHOLE = {"check": read_whole, "wanted": "a whole number"}
+_WHOLE_NUMBER = {"check": read_whole_number, "wanted": "a whole number"}
 _DOCUMENTED_AS_INTEGER = {HIDDEN: True}
 TotalIn = Annotated[
     Total | Annotated[float, Meta(ge=0, le=INTEGER_MAX, extra_json_schema=_DOCUMENTED_AS_INTEGER)],
-    Meta(extra=_WHOLE | _HINT),
+    Meta(extra=_WHOLE_NUMBER | _HINT),
 ]
 CentsIn = Annotated[
     Cents | Annotated[float, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX, extra_json_schema=_DOCUMENTED_AS_INTEGER)],
-    Meta(extra=_WHOLE),
+    Meta(extra=_WHOLE_NUMBER),
 ]
 FreeObject = Annotated[
     msgspec.Raw,
@@ -163,9 +163,9 @@ _plain_batch_decoder = msgspec.json.Decoder(_PlainBatch)
 _ITEMS = b'"items"'
 _NOT_PLAIN = (msgspec.MsgspecError, ApiError, ValueError, RecursionError)
 _reader: Reader[SaleIn] = Reader(SaleIn)
-# Decodes floats together with the text that the caller sent.
+# Decodes each number with a fraction or exponent as a `SpelledNumber`, which also has the text that the caller sent.
 _spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=SpelledNumber)
-# A number with fewer digits is the same as a double; one with more needs its text.
+# A number with this many digits may lose some of them as a double, so its text is read.
 _HAS_MANY_DIGITS = re.compile(rb"[0-9][0-9.]{15}")
 
 
@@ -186,7 +186,7 @@ def decode_sale(body: bytes) -> Sale:
 
 
 def decode_plainly(body: bytes) -> Sale | None:
-    """Return the sale if the plain reader accepts it; None if the full reader must read it."""
+    """Return the sale if the plain (fast) reader accepts it; None if the full reader must read it."""
     # An escape may encode a character that is not allowed, which the full reader checks.
     if b"\\" in body:
         return None
@@ -243,8 +243,8 @@ def _make_fully(body: bytes, wire: SaleIn, ignored: tuple[str, ...]) -> Sale:
         document = _spelling_decoder.decode(body)
         wire = msgspec.structs.replace(wire, **_read_whole_numbers(document, _TOTALS, field=""))
         lines = [
-            _with_exact_numbers(line, spelled, field=f"line_items[{index}]")
-            for index, (line, spelled) in enumerate(zip(lines, document["line_items"], strict=True))
+            _with_exact_numbers(line, line_as_sent, field=f"line_items[{index}]")
+            for index, (line, line_as_sent) in enumerate(zip(lines, document["line_items"], strict=True))
         ]
     lines = [_check_line(line, field=f"line_items[{index}]") for index, line in enumerate(lines)]
     return _make(wire, lines, json.encode(lines), ignored)
@@ -266,17 +266,18 @@ def _exact_numbers(wire: SaleIn) -> Iterator[object]:
 
 
 def _read_whole_numbers(document: Mapping[str, Any], names: Iterable[str], *, field: str) -> dict[str, int]:
-    return {name: read_whole(document[name], field=field + name) for name in names if document.get(name) is not None}
+    sent = {name: document[name] for name in names if document.get(name) is not None}
+    return {name: read_whole_number(value, field=field + name) for name, value in sent.items()}
 
 
-def _with_exact_numbers(line: LineItem, spelled: Mapping[str, Any], *, field: str) -> LineItem:
+def _with_exact_numbers(line: LineItem, line_as_sent: Mapping[str, Any], *, field: str) -> LineItem:
     """Replace the numbers of the line by the exact values that the caller wrote."""
     product = line.product
     if product is not None and isinstance(product.properties, dict):
-        properties = spelled_as_sent(spelled["product"].get("properties", {}))
+        properties = with_numbers_as_sent(line_as_sent["product"].get("properties", {}))
         product = msgspec.structs.replace(product, properties=properties)
-    whole_numbers = _read_whole_numbers(spelled, _AMOUNTS, field=f"{field}.")
-    return msgspec.structs.replace(line, product=product, quantity=spelled["quantity"], **whole_numbers)
+    whole_numbers = _read_whole_numbers(line_as_sent, _AMOUNTS, field=f"{field}.")
+    return msgspec.structs.replace(line, product=product, quantity=line_as_sent["quantity"], **whole_numbers)
 
 
 def _check_line(line: LineItem, *, field: str) -> LineItem:

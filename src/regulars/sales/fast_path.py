@@ -32,7 +32,7 @@ from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, SplitResponse, encode_new, split_at_profile
-from regulars.sales.model import Encode, Join, KeyedSale, Sale, SalesRequest
+from regulars.sales.model import EncodeBody, JoinBodies, KeyedSale, Sale, SalesRequest
 from regulars.sales.statements import Candidate, InsertResult, KeyedResponse, NewRows, NewSale, StatementForm
 from regulars.work.facts import eligibility_of
 from regulars.work.outbox import OutboxQueue
@@ -43,26 +43,27 @@ PROPERTY_KEYS_CACHED_MAX = 10_000
 
 
 class FastRecorder:
-    """Records sales; there is one object per process, because it caches stores and property keys."""
+    """Records sales that are at most `tolerance` in the future. There is one object per process, because it caches
+    stores and property keys."""
 
     def __init__(self, database: Database, *, tolerance: timedelta) -> None:
         self._database = database
         self._tolerance = tolerance
         self._caches: dict[UUID, _Cache] = {}
-        # Organizations whose last batch had a customer who did not exist yet.
+        # Ids of organizations whose last batch had a customer who did not exist yet.
         self._with_new_customers: set[bytes] = set()
 
-    async def record(self, organization_id: UUID, writes: Sequence[KeyedSale]) -> list[Encode | None]:
-        """Record single sales; return the response to each inserted sale, and None for every other sale."""
-        [responses] = await self.record_together([(organization_id, writes)])
+    async def record(self, organization_id: UUID, writes: Sequence[KeyedSale]) -> list[EncodeBody | None]:
+        """Record single sales; return a function that encodes the response for each inserted sale, else None."""
+        [responses] = await self.record_shared([(organization_id, writes)])
         return responses
 
-    async def record_together(self, batches: Sequence[tuple[UUID, Sequence[KeyedSale]]]) -> list[list[Encode | None]]:
+    async def record_shared(self, batches: Sequence[tuple[UUID, Sequence[KeyedSale]]]) -> list[list[EncodeBody | None]]:
         """Like `record`, for several organizations in one statement: if it fails, nothing is written for any of them.
 
         Organizations are sorted by id, so that two processes cannot deadlock.
         """
-        responses: list[list[Encode | None]] = [[None] * len(writes) for _, writes in batches]
+        responses: list[list[EncodeBody | None]] = [[None] * len(writes) for _, writes in batches]
         indexes = sorted(range(len(batches)), key=lambda index: batches[index][0])
         writes = [write for index in indexes for write in batches[index][1]]
         async with self._database.recording() as connection:
@@ -92,17 +93,17 @@ class FastRecorder:
         creates_profiles = not organizations.isdisjoint(self._with_new_customers)
         form = StatementForm(is_shared=is_shared, creates_profiles=creates_profiles)
         inserted = await self._run(connection, form, new)
-        if not form.creates_profiles and new.candidates and len(inserted.profiles) < len(new.sales):
+        if not form.creates_profiles and new.candidates and len(inserted.profile_by_sale) < len(new.sales):
             complete_form = form._replace(creates_profiles=True)
             try:
-                second = await self._run(connection, complete_form, new.without(inserted.profiles))
-                inserted = InsertResult(inserted.profiles | second.profiles, second.now)
+                second = await self._run(connection, complete_form, new.without(inserted.profile_by_sale))
+                inserted = InsertResult(inserted.profile_by_sale | second.profile_by_sale, second.now)
             except psycopg.Error:
                 # The sales of the first statement are committed and get their responses in any case. The remaining
                 # sales take the fallback path, which finds the cause.
-                if not inserted.profiles:
+                if not inserted.profile_by_sale:
                     raise
-        profiles = set(inserted.profiles.values())
+        profiles = set(inserted.profile_by_sale.values())
         created = {candidate.organization for candidate in new.candidates if candidate.id in profiles}
         self._with_new_customers = (self._with_new_customers - organizations) | created
         return inserted
@@ -114,10 +115,10 @@ class FastRecorder:
         self._database.clock.set(inserted.now, queried_at=sent_at)
         return inserted
 
-    async def record_all(
+    async def record_requests(
         self, organization_id: UUID, requests: Sequence[SalesRequest], *, status: int
-    ) -> list[Encode | None]:
-        """Record batch requests; return the response to each request whose sales were inserted, else None."""
+    ) -> list[EncodeBody | None]:
+        """Like `record`, for batch requests: return a function for each request with inserted sales, else None."""
         async with self._database.recording() as connection:
             # A response that is stored with its sales has the ids of all customers in it, so these are looked up first.
             looks_up_customers = any(request.key is not None for request in requests)
@@ -132,16 +133,16 @@ class FastRecorder:
                     expected = _InsertedSales(batch, {chosen.new.id: chosen.new.profile for chosen in group})
                     request = requests[index]
                     body = SplitResponse(expected.respond(group, request.join), None)
-                    keyed[index] = KeyedResponse(group[0].new.id, key, request.fingerprint, body, request.notes)
+                    keyed[index] = KeyedResponse(group[0].new.id, key, request.fingerprint, body, request.extra_headers)
             new = batch.as_rows(list(keyed.values()))
             form = StatementForm(has_keys=bool(keyed), creates_profiles=bool(new.candidates), skips_duplicates=False)
             queried_at = monotonic()
             inserted = await statements.insert(connection, form, new, status=status)
         self._database.clock.set(inserted.now, queried_at=queried_at)
-        responses: list[Encode | None] = [None] * len(requests)
-        if inserted.profiles:
+        responses: list[EncodeBody | None] = [None] * len(requests)
+        if inserted.profile_by_sale:
             self._notify(organization_id)
-            stored = _InsertedSales(batch, inserted.profiles)
+            stored = _InsertedSales(batch, inserted.profile_by_sale)
             for index, group in complete.items():
                 encode = partial(stored.respond, group, requests[index].join)
                 responses[index] = partial(keyed[index].body.join, None) if index in keyed else encode
@@ -169,10 +170,11 @@ class FastRecorder:
                 profiles = dict(zip(external_ids, ids, strict=True))
             organization = organization_id.bytes
             customers = batch.assign_profiles(organization, external_ids, profiles)
-            batch.choose(organization, sales, cache, customers, tolerance=self._tolerance, are_known=looks_up_customers)
+            batch.choose(organization, sales, cache, customers, tolerance=self._tolerance, are_found=looks_up_customers)
         return batch
 
     def _notify(self, organization_id: UUID) -> None:
+        """Wake the worker, which handles the events in the outbox."""
         self._database.notify_committed([(OutboxQueue.name, organization_id)])
 
     async def _load_cache(self, connection: Connection, organization_id: UUID, sales: Sequence[Sale]) -> "_Cache":
@@ -280,9 +282,10 @@ class _SaleBatch:
         customers: Mapping[str, bytes],
         *,
         tolerance: timedelta,
-        are_known: bool,
+        are_found: bool,
     ) -> None:
-        """Add the sales that the statement can handle; it searches for the customers unless they `are_known`."""
+        """Add the sales that the statement can handle. `customers` has the profile of each external id; unless the
+        customers `are_found`, that profile is a candidate, and the statement looks up the customer."""
         chosen: list[_ChosenSale] = []
         seen: set[str] = set()
         for position, sale in enumerate(sales, self._count):
@@ -299,8 +302,8 @@ class _SaleBatch:
                     continue
                 customer = sale.profile.external_id
             profile = None if customer is None else customers[customer]
-            searched = None if are_known else customer
-            new = NewSale(organization, self._ids[position], sale, store.id, searched, profile)
+            to_look_up = None if are_found else customer
+            new = NewSale(organization, self._ids[position], sale, store.id, to_look_up, profile)
             chosen.append(_ChosenSale(position, new, store.reference))
         # Sorted by external_id, so that two processes with the same tickets cannot deadlock.
         chosen.sort(key=_BY_EXTERNAL_ID)
@@ -313,18 +316,18 @@ class _SaleBatch:
     def keyed_responses(self, writes: Sequence[KeyedSale]) -> list[KeyedResponse]:
         """Encode the responses to store for idempotency keys."""
         return [
-            KeyedResponse(chosen.new.id, key, write.fingerprint, self.encode_split(chosen), write.notes)
+            KeyedResponse(chosen.new.id, key, write.fingerprint, self.encode_split(chosen), write.extra_headers)
             for chosen in self.chosen
             if (key := (write := writes[chosen.position]).key) is not None
         ]
 
-    def respond(self, keyed: Sequence[KeyedResponse], inserted: InsertResult) -> list[Encode | None]:
+    def respond(self, keyed: Sequence[KeyedResponse], inserted: InsertResult) -> list[EncodeBody | None]:
         """Return a function that encodes the response for each inserted sale, at its position, and None elsewhere."""
-        responses: list[Encode | None] = [None] * self._count
-        sales = _InsertedSales(self, inserted.profiles)
+        responses: list[EncodeBody | None] = [None] * self._count
+        sales = _InsertedSales(self, inserted.profile_by_sale)
         split = {response.sale: response.body for response in keyed}
         for chosen in self.chosen:
-            if chosen.new.id in inserted.profiles:
+            if chosen.new.id in inserted.profile_by_sale:
                 body = split.get(chosen.new.id)
                 encode = partial(sales.encode, chosen) if body is None else partial(sales.join, chosen, body)
                 responses[chosen.position] = encode
@@ -390,7 +393,7 @@ class _InsertedSales:
     def encode(self, chosen: _ChosenSale) -> bytes:
         return self._batch.encode(chosen, self._canonical_ids.get(self._profiles[chosen.new.id]))
 
-    def respond(self, group: Iterable[_ChosenSale], join: Join) -> bytes:
+    def respond(self, group: Iterable[_ChosenSale], join: JoinBodies) -> bytes:
         return join([self.encode(chosen) for chosen in group])
 
     def join(self, chosen: _ChosenSale, response: SplitResponse) -> bytes:

@@ -11,7 +11,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 
 WINDOW: Final = timedelta(days=365)
-# Of a customer with more purchases only the last recorded ones count: a loyalty card that a cash register uses for all
+# If a customer has more purchases, only the last recorded ones count. A loyalty card that a cash register uses for all
 # anonymous customers has tens of thousands.
 PURCHASES_MAX: Final = 200
 # A sale's id begins with the time of recording, by a server's clock that may be behind the cash register's.

@@ -8,7 +8,7 @@ from regulars.kit.db import Tx
 from regulars.organizations.facts import TimeZoneChanged
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.totals.count import add_sales
-from regulars.sales.totals.fill import follow_time_zone
+from regulars.sales.totals.fill import recount_if_time_zone_changed
 
 
 async def register_new_product_keys(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
@@ -17,8 +17,8 @@ async def register_new_product_keys(tx: Tx, organization_id: UUID, facts: Sequen
 
 
 async def recount_in_time_zone(tx: Tx, organization_id: UUID, _facts: Sequence[TimeZoneChanged]) -> None:
-    """Request a recount of the totals, with days in the organization's new time zone."""
-    await follow_time_zone(tx, organization_id)
+    """Request a recount of the totals, because days begin at other times in the organization's new time zone."""
+    await recount_if_time_zone_changed(tx, organization_id)
 
 
 async def count_new_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:

@@ -31,7 +31,7 @@ from regulars.stores.find import find_stores
 from regulars.stores.model import StoreNotFound
 
 # How far a server's clock may have been behind the database's when it made an id.
-CLOCKS_APART_MAX = timedelta(hours=1)
+CLOCK_DIFFERENCE_MAX = timedelta(hours=1)
 _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
 
 TYPES: tuple[str, ...] = get_args(SaleType)
@@ -78,8 +78,9 @@ async def _list_changes(
 ) -> tuple[Sequence[StoredSale], bool, str | None]:
     """Return a page of sales in the order of creation, which is a sale's only change, and the order of ids.
 
-    Ids and the end of the page come from the database's clock. Older releases made ids with the clock of their machine,
-    which may have been behind, so the page begins a little before the requested time.
+    The page ends at the *horizon*, before which all transactions are committed. Ids and the horizon come from the
+    database's clock. Older releases made ids with the clock of their machine, which may have been behind, so the page
+    begins a little before the requested time.
     """
     limit, scope = read_limit(query), scope_of("sales-events", query)
     conditions = _value_conditions(query)
@@ -87,7 +88,7 @@ async def _list_changes(
     if start.since is None:
         raise AssertionError("a query with this parameter has a start")
     since = start.since
-    first = first_id_at(max(since.time, _EARLIEST) - CLOCKS_APART_MAX)
+    first = first_id_at(max(since.time, _EARLIEST) - CLOCK_DIFFERENCE_MAX)
     conditions.append(Condition("e.id > %s", (max(since.id, first),)))
     conditions.append(Condition("e.id < %s", (first_id_at(since.horizon),)))
     conditions += await _reference_conditions(tx, organization_id, query)
@@ -125,8 +126,8 @@ def _position_condition(position: tuple[str, ...], *, by_time: bool) -> Conditio
 
 
 async def _reference_conditions(tx: Tx, organization_id: UUID, query: Mapping[str, str]) -> list[Condition]:
-    """Look up the store and the customer of the filters. An unknown one gets a 404, so that a typing error does not
-    look like a store without sales."""
+    """Look up the store and the customer of the filters. An unknown store or customer is an error (404), so that a
+    typing error does not look like a store without sales."""
     conditions: list[Condition] = []
     if "store_id" in query:
         store = read_reference(STORE, query["store_id"])

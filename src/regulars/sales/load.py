@@ -17,9 +17,9 @@ from regulars.sales.model import Sale
 from regulars.sales.statements import COLUMNS, SALE_COLUMNS
 from regulars.work import outbox
 
-# Rows are sent in pieces of this size, because a call for each row would cost more than the row itself.
-PIECE_BYTES: Final = 1 << 18
-# As many as in two batch requests, so that an event is not larger than others.
+# Rows are sent in chunks of this size, because a call for each row would cost more than the row itself.
+CHUNK_BYTES: Final = 1 << 18
+# As many sales as in two batch requests, so that listeners get no larger events than otherwise.
 SALES_PER_FACT: Final = 1000
 _NULL: Final = "\\N"
 
@@ -50,7 +50,7 @@ async def load_sales(
             ids.append(identifier)
             keys.update(sale.property_keys)
             size += len(row)
-            if size > PIECE_BYTES:
+            if size > CHUNK_BYTES:
                 await copy.write("".join(rows))
                 rows.clear()
                 size = 0

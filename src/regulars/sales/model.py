@@ -23,12 +23,12 @@ LINE_ITEMS_MAX = 1_000
 UNIT_CHARACTERS_MAX = 32
 QUANTITY_LIMIT = 10**9
 QUANTITY_DIGITS_MAX = 15
-# Quantities are added up in millionths.
+# Quantities are added up as integers, in millionths.
 MILLION = 1_000_000
 PROPERTY_KEYS_MAX = 50
 PROPERTIES_BYTES_MAX = 4_096
 FREE_OBJECT_BYTES_MAX = 16 << 10
-COLLISIONS_PER_SALE_MAX = 10
+ATTEMPTS_PER_SALE_MAX = 10
 
 SaleType = Literal["PURCHASE", "RETURN"]
 Currency = Literal["EUR", "GBP", "USD", "CHF"]
@@ -36,8 +36,8 @@ Cents = Annotated[int, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX)]
 
 
 def read_quantity(quantity: float, *, field: str) -> int | float:
-    """Return a quantity with at most 15 digits unchanged. Round one with more digits if it is the shortest text for a
-    double, and refuse it otherwise.
+    """Return a quantity with at most 15 digits unchanged. A quantity with more digits is rounded if its text is the
+    shortest text of a double, and refused otherwise.
 
     A cash register that adds 0.1 and 0.2 sends 0.30000000000000004 and means 0.3. More digits that are not the text of
     a double do not come from such arithmetic, and rounding them would change the data.
@@ -53,7 +53,7 @@ def read_quantity(quantity: float, *, field: str) -> int | float:
     return float(quantity) if isinstance(quantity, float) else quantity
 
 
-def read_whole(value: float, *, field: str) -> int:
+def read_whole_number(value: float, *, field: str) -> int:
     """Read a JSON number whose value is an integer, also if it is written like `1.0` or `1e2`."""
     if isinstance(value, int):
         return value
@@ -68,8 +68,8 @@ def read_whole(value: float, *, field: str) -> int:
     return int(exact)
 
 
-def spelled_as_sent(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties with every number as the caller wrote it, if that is known."""
+def with_numbers_as_sent(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties with each `SpelledNumber` as the text that the caller sent."""
     return {
         key: msgspec.Raw(value.text.encode()) if isinstance(value, SpelledNumber) else value
         for key, value in properties.items()
@@ -81,7 +81,7 @@ def check_properties(properties: Mapping[str, Any] | Sequence[Any], *, field: st
         return
     if len(properties) > PROPERTY_KEYS_MAX:
         raise invalid(field, "TOO_MANY_KEYS", f"It has more than {PROPERTY_KEYS_MAX} keys.")
-    if len(encode(spelled_as_sent(properties))) > PROPERTIES_BYTES_MAX:
+    if len(encode(with_numbers_as_sent(properties))) > PROPERTIES_BYTES_MAX:
         raise invalid(field, "TOO_LARGE", f"It has more than {PROPERTIES_BYTES_MAX:,} bytes as compact JSON.")
 
 
@@ -126,7 +126,7 @@ class LineItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def millionths(quantity: float) -> int:
-    """Convert a quantity to millionths, rounded half to even."""
+    """Convert a quantity to an integer number of millionths, rounded half to even."""
     return int((Decimal(repr(quantity)) * MILLION).quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
 
 
@@ -162,22 +162,22 @@ class Sale(msgspec.Struct, frozen=True, gc=False):
     line_items: bytes
     # The keys of all product properties on the lines.
     property_keys: frozenset[str] = frozenset()
-    # The quantity of all lines in millionths, and their number, for the totals of stores and days; None if the database
-    # computes them.
+    # The quantity of all lines in millionths, and the number of lines, for the totals of stores and days; None if the
+    # database computes both.
     unit_millionths: int | None = None
     line_count: int | None = None
     # The unknown fields of the request body.
     ignored: tuple[str, ...] = ()
 
 
-# Encodes a response; called after the next batch has been sent to the database.
-Encode = Callable[[], bytes]
-# Joins the responses to the sales of a batch request into its response.
-Join = Callable[[Iterable[bytes]], bytes]
+# Encodes the body of a response; called after the next batch has been sent to the database.
+EncodeBody = Callable[[], bytes]
+# Joins the bodies for the sales of a batch request into the body of its response.
+JoinBodies = Callable[[Iterable[bytes]], bytes]
 
 
 class KeyedSale(Protocol):
-    """A sale to record, with its idempotency key if it has one."""
+    """A sale to record (`command`), with its idempotency key if it has one, and a hash of the request."""
 
     @property
     def command(self) -> Sale: ...
@@ -186,17 +186,17 @@ class KeyedSale(Protocol):
     @property
     def fingerprint(self) -> bytes: ...
     @property
-    def notes(self) -> Headers: ...
+    def extra_headers(self) -> Headers: ...
 
 
 class SalesRequest(msgspec.Struct, frozen=True):
-    """The sales of a batch request, which are inserted all together or not at all."""
+    """The sales of a batch request, all inserted or none, with its idempotency key and a hash of the request."""
 
     sales: Sequence[Sale]
     key: str | None
     fingerprint: bytes
-    join: Join
-    notes: Headers = ()
+    join: JoinBodies
+    extra_headers: Headers = ()
 
 
 class StoredSale(msgspec.Struct, frozen=True, gc=False):

@@ -12,9 +12,10 @@ from regulars.sales.encode import encode_sale
 from regulars.sales.listing import list_sales
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
 
-# Shorter names are not searched in users' notes, because they are part of many other words.
+# Shorter names are not searched in users' notes, because they occur within many other words.
 NAME_CHARACTERS_MIN: Final = 4
-PAGE_SALES: Final = "200"
+# A query parameter, so a text.
+SALES_PER_PAGE: Final = "200"
 
 
 async def anonymise_sales(
@@ -109,7 +110,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 async def _page_sales(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
-    query = {"profile_id": PROFILE.encode(person.profile_id), "limit": PAGE_SALES}
+    query = {"profile_id": PROFILE.encode(person.profile_id), "limit": SALES_PER_PAGE}
     while True:
         async with database.reading() as tx:
             page, _, cursor = await list_sales(tx, person.organization_id, query, secret=person.secret)

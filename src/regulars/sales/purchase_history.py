@@ -1,5 +1,5 @@
 """Summarise the purchase history of a customer for the pages: sums per currency, a chart of the months with a purchase,
-and the usual days between purchases."""
+and the usual number of days between purchases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class History:
     months_only_returned: int
 
     def net(self) -> list[tuple[str, int]]:
-        return [(currency, sums.net_cents) for currency, sums in self.total.by_size()]
+        return [(currency, sums.net_cents) for currency, sums in self.total.by_net_sales()]
 
     @property
     def purchases(self) -> int:

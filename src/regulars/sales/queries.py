@@ -52,6 +52,7 @@ LEFT JOIN LATERAL (
 
 
 def _make_stored_sale(row: Sequence[Any]) -> StoredSale:
+    """Make a sale from a row with the columns of `_SELECT`."""
     store = StoreRef(row[13], row[14])
     profile = None if row[15] is None else ProfileRef(row[15], row[16])
     ticket = Sale(

@@ -34,8 +34,8 @@ class _Targets:
 
     stores: Mapping[Reference, StoreRef]
     profiles: dict[Reference, ProfileRef]
-    # The light profiles that this transaction has created.
-    light: dict[UUID, ProfileRef] = field(default_factory=dict)
+    # The light profiles that this transaction has created, by id.
+    new_profiles: dict[UUID, ProfileRef] = field(default_factory=dict)
 
     def store(self, sale: Sale) -> StoreRef | None:
         return self.stores.get(sale.store)
@@ -117,7 +117,7 @@ def _refusal(sale: Sale, targets: _Targets) -> ApiError | None:
 
 
 async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], targets: _Targets) -> dict[str, StoredSale]:
-    """Insert the sales and the light profiles they need; delete those of sales that another transaction inserted."""
+    """Insert the sales and their light profiles; delete light profiles of sales that another transaction inserted."""
     if not sales:
         return {}
     missing = [
@@ -129,7 +129,7 @@ async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], targets:
         for profile in (await create_light_profiles(tx, organization_id, missing)).values():
             targets.profiles[ByExternalId(profile.external_id)] = profile
             if profile.is_new:
-                targets.light[profile.id] = profile
+                targets.new_profiles[profile.id] = profile
     candidates = [
         StoredSale(identifier, sale, store, targets.profile(sale), tx.now)
         for sale, identifier in zip(sales, new_uuids_since(tx.now), strict=False)
@@ -138,11 +138,11 @@ async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], targets:
     inserted_ids = await queries.insert_sales_if_new(tx, organization_id, candidates)
     inserted = {sale.ticket.external_id: sale for sale in candidates if sale.id in inserted_ids}
     used = {sale.profile.id for sale in inserted.values() if sale.profile is not None}
-    unused = [identifier for identifier in targets.light if identifier not in used]
+    unused = [identifier for identifier in targets.new_profiles if identifier not in used]
     await remove_light_profiles(tx, organization_id, unused)
     for identifier in unused:
-        del targets.profiles[ByExternalId(targets.light.pop(identifier).external_id)]
-    await publish_light_profiles(tx, organization_id, targets.light.values())
+        del targets.profiles[ByExternalId(targets.new_profiles.pop(identifier).external_id)]
+    await publish_light_profiles(tx, organization_id, targets.new_profiles.values())
     return inserted
 
 

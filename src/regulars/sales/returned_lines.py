@@ -18,7 +18,8 @@ Key = TypeVar("Key")
 
 
 class CustomerSale(NamedTuple, Generic[Key]):
-    """A ticket of one customer. Each line is a product code and a total in cents, which is positive for returns too."""
+    """A ticket of one customer; `key` identifies it in the result. Each line is a product code and a total in cents,
+    which is positive for returns too."""
 
     key: Key
     # The time of the sale, in microseconds since a fixed time that is the same for all sales.
@@ -48,7 +49,7 @@ class _Unreturned(Generic[Key]):
 
 
 def match_returns(sales: Iterable[CustomerSale[Key]]) -> MatchedReturns[Key]:
-    """Match all returns of one customer; the sales may be in any order. It takes time in proportion to the lines."""
+    """Match all returns of one customer, in time proportional to the lines; the sales may be in any order."""
     # By currency and product: the purchases that are not fully returned, the latest at the end.
     unreturned: dict[tuple[str, str], list[_Unreturned[Key]]] = defaultdict(list)
     returned: dict[Key, int] = defaultdict(int)

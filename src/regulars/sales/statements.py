@@ -47,7 +47,7 @@ SALE_COLUMNS: Final = Columns(
 _SALES_TOPIC: Final = SalesRecorded.topic.encode()
 _PROFILES_TOPIC: Final = ProfilesChanged.topic.encode()
 _PROFILE_PREFIX: Final = PROFILE.prefix.encode()
-# The columns of a row, except organization, profile and time of creation, which each statement writes itself.
+# The columns of `sales_events`, except organization, profile and time of creation, which each statement writes itself.
 COLUMNS: Final[LiteralString] = "id, store_id, " + SALE_COLUMNS.names
 _READ: Final = SALE_COLUMNS.read
 _MAKERS: Final = SALE_COLUMNS.makers
@@ -65,7 +65,7 @@ def make_arrays(sales: Sequence[Sale], *, ids: Sequence[bytes], stores: Sequence
 _FIND_IDS: Final[LiteralString] = "SELECT ARRAY(SELECT (SELECT id FROM "
 _WITH_EXTERNAL_ID: Final[LiteralString] = """
     WHERE organization_id = $1::uuid AND external_id = wanted.external_id)
-    FROM unnest($2::text[]) WITH ORDINALITY AS wanted (external_id, place) ORDER BY place
+    FROM unnest($2::text[]) WITH ORDINALITY AS wanted (external_id, ordinal) ORDER BY ordinal
 )
 """
 
@@ -295,7 +295,7 @@ class NewRows(msgspec.Struct, frozen=True, gc=False):
 class InsertResult(NamedTuple):
     """The ids of the inserted sales, each with the id of its profile, and the database's time."""
 
-    profiles: dict[bytes, bytes | None]
+    profile_by_sale: dict[bytes, bytes | None]
     now: datetime
 
 

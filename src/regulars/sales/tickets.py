@@ -21,8 +21,8 @@ CUSTOMER_TICKETS_MAX: Final = 2_000
 LISTED_CUSTOMER_TICKETS_MAX: Final = 200
 
 
-class TicketLine(NamedTuple):
-    """A ticket in a list."""
+class ListedTicket(NamedTuple):
+    """A ticket in a list of tickets, with its store and its customer."""
 
     id: UUID
     external_id: str
@@ -71,7 +71,7 @@ class CustomerTicket(NamedTuple):
     currency: str
     total_amount_cents: int
     store_id: UUID
-    lines: int
+    line_count: int
 
 
 _BY_TIME: Final = Keyset({"e.occurred_at": parse_timestamp, "e.id": UUID}, is_descending=True)
@@ -93,7 +93,7 @@ _CONDITIONS: Final[dict[str, LiteralString]] = {
 
 async def list_tickets(
     tx: Tx, organization_id: UUID, filters: TicketFilters, page: PageRequest
-) -> PageRows[TicketLine]:
+) -> PageRows[ListedTicket]:
     """Return a page of tickets, newest first, from a limited number of scanned rows."""
     if filters.is_by_time:
         order, indexed = _BY_TIME, ["occurred_from", "occurred_to"]
@@ -130,7 +130,7 @@ async def list_tickets(
         """,
         page,
         {"organization_id": organization_id, **filters._asdict()},
-        make=TicketLine,
+        make=ListedTicket,
         table="sales_events AS e",
         indexed={name: _CONDITIONS[name] for name in indexed},
         filters={name: text for name, text in _CONDITIONS.items() if name not in indexed},
@@ -142,8 +142,8 @@ async def list_tickets(
     return tickets
 
 
-def position_of(line: TicketLine) -> Position:
-    return format_timestamp(line.occurred_at), str(line.id)
+def position_of(ticket: ListedTicket) -> Position:
+    return format_timestamp(ticket.occurred_at), str(ticket.id)
 
 
 async def list_customer_tickets(tx: Tx, organization_id: UUID, profile_id: UUID) -> list[CustomerTicket]:

@@ -1,4 +1,4 @@
-"""The JSON routes of stores."""
+"""The API routes `/v1/stores`: create or update a store, list stores, and read one."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -69,11 +69,11 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
     scope = scope_of("stores", {})
     after = None if cursor is None else UUID(read_cursor(caller.secret, scope, cursor)[0])
     stores = await list_stores(tx, caller.organization_id, after=after, limit=limit + 1)
-    page, following = cut_page(
+    page, next_cursor = cut_page(
         stores, limit, secret=caller.secret, scope=scope, position_of=lambda store: (str(store.id),)
     )
     return ApiResponse(
-        200, encode(StorePageOut([_store_out(store) for store in page], following is not None, following))
+        200, encode(StorePageOut([_store_out(store) for store in page], next_cursor is not None, next_cursor))
     )
 
 

@@ -14,14 +14,14 @@ from regulars.kit.ids import STORE, ByExternalId, ById, Reference, split_referen
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.stores.model import Address, ListedStore, Store, StoreRef
 
-# Addresses that `find_addresses_in` reads at most.
+# Addresses that `find_addresses_in_country` reads at most.
 STORES_MAX: Final = 10_000
 # Rows that one page of a search scans at most, for a text that few stores match.
 ROWS_SCANNED_MAX: Final = 5_000
 
 
 async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoreRef]:
-    """The stores that the references name; a reference without a store is not in the result."""
+    """Return the stores that the references name; a reference without a store is not in the result."""
     ids, external_ids = split_references(references)
     stores: dict[Reference, StoreRef] = {}
     if ids:
@@ -41,12 +41,12 @@ async def find_store(tx: Tx, organization_id: UUID, reference: Reference) -> Sto
     return await find_store_by_external_id(tx, organization_id, reference.external_id)
 
 
-# Smaller than every UUIDv7: a list without a cursor begins after it.
+# Smaller than every UUIDv7: a list without a cursor begins after this id.
 _BEFORE_ALL = UUID(int=0)
 _FIND: Final = fill("SELECT {names} FROM stores WHERE organization_id = %s AND ", names=names_of(Store))
 
 
-def store_in(row: TupleRow) -> Store:
+def store_from_row(row: TupleRow) -> Store:
     identifier, external_id, name, address, created_at, updated_at = row
     return Store(
         id=identifier,
@@ -75,7 +75,7 @@ async def find_store_refs_by_external_id(tx: Tx, organization_id: UUID, external
 
 
 async def name_stores(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
-    """The display names of these stores: the name, or the code of a store without one."""
+    """Return the display names of these stores: the name, or the code of a store without one."""
     if not ids:
         return {}
     rows = await tx.fetch(
@@ -86,7 +86,7 @@ async def name_stores(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> d
 
 
 async def find_addresses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Address]:
-    """The addresses of these stores; a store without an address is not in the result."""
+    """Return the addresses of these stores; a store without an address is not in the result."""
     if not ids:
         return {}
     rows = await tx.fetch(
@@ -96,8 +96,8 @@ async def find_addresses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
     return {row[0]: msgspec.convert(row[1], Address) for row in rows}
 
 
-async def find_addresses_in(tx: Tx, organization_id: UUID, country: str) -> list[Address]:
-    """The addresses of the organization's stores in a country."""
+async def find_addresses_in_country(tx: Tx, organization_id: UUID, country: str) -> list[Address]:
+    """Return the addresses of the organization's stores in a country."""
     rows = await tx.fetch(
         "SELECT address FROM stores WHERE organization_id = %s AND address ->> 'country_code' = %s LIMIT %s",
         (organization_id, country, STORES_MAX),
@@ -110,7 +110,7 @@ async def find_store_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> S
         _FIND + "id = %s",
         (organization_id, identifier),
     )
-    return store_in(rows[0]) if rows else None
+    return store_from_row(rows[0]) if rows else None
 
 
 async def find_store_by_external_id(tx: Tx, organization_id: UUID, external_id: str) -> Store | None:
@@ -118,16 +118,16 @@ async def find_store_by_external_id(tx: Tx, organization_id: UUID, external_id: 
         _FIND + "external_id = %s",
         (organization_id, external_id),
     )
-    return store_in(rows[0]) if rows else None
+    return store_from_row(rows[0]) if rows else None
 
 
 async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limit: int) -> list[Store]:
-    """The stores that follow the id `after`, in the order of their creation."""
+    """Return the stores that follow the id `after`, in the order of their creation."""
     rows = await tx.fetch(
         _FIND + "id > %s ORDER BY id LIMIT %s",
         (organization_id, after or _BEFORE_ALL, limit),
     )
-    return [store_in(row) for row in rows]
+    return [store_from_row(row) for row in rows]
 
 
 # The expression must be the same as in the index.
@@ -141,7 +141,7 @@ _FILTERS: Final = {
 
 
 async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text: str = "") -> PageRows[ListedStore]:
-    """A page of the stores whose name, town or code contains the text, by name; it scans a limited number of rows."""
+    """Return a page of stores whose name, town or code contains the text, by name, from a limited number of rows."""
     return await _BY_NAME.scan(
         tx,
         SQL("""
@@ -160,7 +160,7 @@ async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text
         """),
         page,
         {"organization_id": organization_id, "text": text.lower() or None, "identifier": STORE.decode(text)},
-        make=lambda name, *row: ListedStore(store_in(row), (name, str(row[0]))),
+        make=lambda name, *row: ListedStore(store_from_row(row), (name, str(row[0]))),
         table="stores",
         filters=_FILTERS,
         rows_max=ROWS_SCANNED_MAX,
@@ -168,7 +168,7 @@ async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text
 
 
 async def count_stores(tx: Tx, organization_id: UUID, *, count_max: int) -> int:
-    """The number of stores, counted up to `count_max`."""
+    """Return the number of stores, counted up to `count_max`."""
     rows = await tx.fetch(
         "SELECT count(*) FROM (SELECT FROM stores WHERE organization_id = %s LIMIT %s) AS counted",
         (organization_id, count_max),

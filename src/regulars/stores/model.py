@@ -53,8 +53,8 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListedStore(NamedTuple):
-    """A store and its sort key (`position`) in a list. In a list by name, that is the name as the database compares
-    it."""
+    """A store and its sort key in a list (`position`); in a list by name, the key has the name in the form that the
+    database compares."""
 
     store: Store
     position: tuple[str, ...]
@@ -81,7 +81,7 @@ class StoreUpsert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def apply(upsert: StoreUpsert, store: Store, *, now: datetime) -> Store:
-    """The store after the upsert; the same object if nothing changes, so that `updated_at` does not change either."""
+    """Return the store after the upsert; the same object, with the same `updated_at`, if nothing changes."""
     name = store.name if upsert.name is UNSET else upsert.name
     address = store.address if upsert.address is UNSET else upsert.address
     if name == store.name and address == store.address:

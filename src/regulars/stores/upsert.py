@@ -12,7 +12,7 @@ from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.kit.upserts import upsert_with_retries
-from regulars.stores.find import store_in
+from regulars.stores.find import store_from_row
 from regulars.stores.model import Store, StoreUpsert, apply, new_store
 
 
@@ -38,16 +38,16 @@ async def upsert_stores(tx: Tx, organization_id: UUID, upserts: Sequence[StoreUp
 async def _upsert_once(
     tx: Tx, organization_id: UUID, upserts: dict[str, list[StoreUpsert]]
 ) -> dict[str, list[UpsertedStore]]:
-    """One attempt for all stores, by external id; a store that another transaction inserted first is not in the
+    """Make one attempt for all stores, by external id; a store that another transaction inserted first is not in the
     result."""
     locked = await _lock_stores(tx, organization_id, sorted(upserts))
     stored = {store.external_id: store for store in locked}
     outcomes: dict[str, list[UpsertedStore]] = {}
     created: list[Store] = []
     changed: list[Store] = []
-    for external_id, its_upserts in upserts.items():
+    for external_id, store_upserts in upserts.items():
         before = stored.get(external_id)
-        outcomes[external_id] = _apply_all(before, its_upserts, now=tx.now)
+        outcomes[external_id] = _apply_all(before, store_upserts, now=tx.now)
         after = outcomes[external_id][-1].store
         if before is None:
             created.append(after)
@@ -96,7 +96,7 @@ async def _lock_stores(tx: Tx, organization_id: UUID, external_ids: Sequence[str
         """,
         {"organization_id": organization_id, "external_ids": list(external_ids)},
     )
-    return [store_in(row) for row in rows]
+    return [store_from_row(row) for row in rows]
 
 
 _CHANGEABLE: Final = Columns(name=Texts, address=Jsons)

@@ -18,7 +18,7 @@ from regulars.webhooks.queries.endpoints import find_receivers
 
 
 class WebhookEvent(NamedTuple):
-    """What happened, when, and the encoded JSON of its data; `of_erasure`: it reports the erasure of its customer."""
+    """An event: its type, its time, and its data as encoded JSON. `of_erasure`: it reports a customer's erasure."""
 
     type: str
     at: datetime
@@ -32,6 +32,7 @@ async def post_events(tx: Tx, organization_id: UUID, events: Sequence[WebhookEve
     """Insert a message for each event that an enabled endpoint receives, and a delivery for each such endpoint."""
     receivers = [(endpoint_id, expand_types(types)) for endpoint_id, types in await find_receivers(tx, organization_id)]
     messages: list[Message] = []
+    # The ids of each delivery, its endpoint and its message.
     deliveries: list[tuple[UUID, UUID, UUID]] = []
     for event in events:
         endpoint_ids = [endpoint_id for endpoint_id, types in receivers if event.type in types]

@@ -22,6 +22,7 @@ from regulars.webhooks.queries.endpoints import list_endpoints
 
 LIMIT_MAX: Final = 200
 LAST_DELIVERIES_SHOWN: Final = 24
+# Waiting deliveries are counted up to one more than this, so that pages can show `1,000+`.
 WAITING_COUNTED_MAX: Final = 1_000
 FAILED_COUNTED_MAX: Final = 10_000
 
@@ -67,11 +68,11 @@ async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> int:
     return await lists.count_failed(tx, organization_id, endpoint_id, limit=FAILED_COUNTED_MAX)
 
 
-async def list_posted(
+async def list_posted_events(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
 ) -> list[PostedEvent]:
     """Return the events about a subscription since a time, oldest first, with the state of their deliveries."""
-    return await lists.list_posted(tx, organization_id, subscription_id, since=since, limit=limit)
+    return await lists.list_posted_events(tx, organization_id, subscription_id, since=since, limit=limit)
 
 
 async def list_statuses(tx: Tx, organization_id: UUID) -> list[EndpointStatus]:
@@ -104,8 +105,8 @@ async def list_endpoints_needing_attention(tx: Tx, organization_id: UUID) -> lis
 
 
 async def _list_needing_attention(tx: Tx, organization_id: UUID) -> list[Endpoint]:
-    endpoints = await list_endpoints(tx, organization_id)
-    return [each for each in endpoints if EndpointStatus(each, [], WaitingDeliveries()).needs_attention]
+    statuses = [EndpointStatus(row, [], WaitingDeliveries()) for row in await list_endpoints(tx, organization_id)]
+    return [status.endpoint for status in statuses if status.needs_attention]
 
 
 async def _load_statuses(tx: Tx, organization_id: UUID, endpoints: list[Endpoint]) -> list[EndpointStatus]:

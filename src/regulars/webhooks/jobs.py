@@ -1,4 +1,5 @@
-"""Listeners of the worker: they turn facts about profiles, consents, sales and texts into events for the endpoints."""
+"""Listeners: functions that the worker calls for facts about profiles, consents, sales and texts. They create webhook
+events for the endpoints."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -25,7 +26,7 @@ from regulars.webhooks.interests import HAS_ENDPOINT_FOR_MESSAGES, HAS_ENDPOINT_
 from regulars.webhooks.model import MESSAGE_EVENTS
 from regulars.work.facts import needed_if
 
-# Only texts of these origins produce events: those of automations and answers to keywords do not.
+# Only texts of these origins produce events; texts of automations, and automatic replies to keywords, do not.
 _REPORTED_ORIGINS: Final = frozenset({OriginKind.PERSON, OriginKind.ANSWER, OriginKind.CAMPAIGN})
 
 
@@ -62,6 +63,7 @@ async def post_subscription_events(tx: Tx, organization_id: UUID, facts: Sequenc
 
 @needed_if(HAS_ENDPOINT_FOR_SALES)
 async def post_sales_events(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
+    """Create an event for each new sale; the worker calls this only if an endpoint receives events about sales."""
     sales = await find_sales(tx, organization_id, [ById(sale) for fact in facts for sale in fact.sales])
     events = [
         WebhookEvent(
@@ -77,6 +79,8 @@ async def post_sales_events(tx: Tx, organization_id: UUID, facts: Sequence[Sales
 
 @needed_if(HAS_ENDPOINT_FOR_MESSAGES)
 async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
+    """Create an event for each changed text and each reply; the worker calls this only if an endpoint receives events
+    about texts."""
     changed = [fact for fact in facts if fact.kind == "text" and f"message.{fact.state}" in MESSAGE_EVENTS]
     reported = [fact for fact in changed if fact.origin_kind in _REPORTED_ORIGINS]
     received = [fact for fact in facts if fact.kind == "reply"]

@@ -22,8 +22,8 @@ from regulars.webhooks.model import (
     find_unknown_types,
 )
 from regulars.webhooks.queries import endpoints as queries
-from regulars.webhooks.queries.endpoints import SealedSecrets
-from regulars.webhooks.secrets import format_secret, new_secret, open_secret, seal_secret
+from regulars.webhooks.queries.endpoints import EncryptedSecrets
+from regulars.webhooks.secrets import decrypt_secret, encrypt_secret, format_secret, new_secret
 
 
 class EndpointWithSecret(NamedTuple):
@@ -50,8 +50,8 @@ async def create_endpoint(
     identifier, secret = new_uuid(), new_secret()
     state: State = "disabled" if is_draft else "enabled"
     endpoint = Endpoint(identifier, url, description, types, state, None, None, tx.now, tx.now, None, Health())
-    sealed = seal_secret(vault, identifier, secret)
-    await queries.insert_endpoint(tx, organization_id, endpoint, secret=sealed)
+    encrypted = encrypt_secret(vault, identifier, secret)
+    await queries.insert_endpoint(tx, organization_id, endpoint, secret=encrypted)
     if not is_draft:
         await register_interests(tx, organization_id, identifier, endpoint.events)
     return EndpointWithSecret(endpoint, format_secret(secret))
@@ -135,37 +135,37 @@ async def withdraw_draft(tx: Tx, organization_id: UUID, endpoint_id: UUID | None
 async def rotate_secret(
     tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault
 ) -> EndpointWithSecret:
-    """Create a new secret. The previous one also signs for 24 hours; older ones do not sign any more."""
+    """Create a new secret. The previous secret also signs for 24 hours; older secrets do not sign any more."""
     await lock_key(tx.connection, vault)
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     stored = await _find_secrets(tx, organization_id, endpoint.id)
     secret = new_secret()
     until = tx.now + OLD_SECRET_FOR
-    sealed = SealedSecrets(seal_secret(vault, endpoint.id, secret), stored.secret, until)
-    await queries.update_secrets(tx, organization_id, endpoint.id, sealed)
+    encrypted = EncryptedSecrets(encrypt_secret(vault, endpoint.id, secret), stored.secret, until)
+    await queries.update_secrets(tx, organization_id, endpoint.id, encrypted)
     return EndpointWithSecret(endpoint._replace(old_secret_until=until, updated_at=tx.now), format_secret(secret))
 
 
 async def reveal_secret(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> str:
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     stored = await _find_secrets(tx, organization_id, endpoint.id)
-    return format_secret(open_secret(vault, endpoint.id, stored.secret))
+    return format_secret(decrypt_secret(vault, endpoint.id, stored.secret))
 
 
-async def open_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[bytes]:
+async def decrypt_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[bytes]:
     """Return the secrets that sign now: the current one, and for 24 hours after a rotation the previous one."""
     if endpoint_id is None:
         raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
     stored = await _find_secrets(tx, organization_id, endpoint_id)
-    sealed = [stored.secret]
+    encrypted = [stored.secret]
     if stored.old_secret is not None and stored.old_secret_until is not None and tx.now < stored.old_secret_until:
-        sealed.append(stored.old_secret)
-    return [open_secret(vault, endpoint_id, secret) for secret in sealed]
+        encrypted.append(stored.old_secret)
+    return [decrypt_secret(vault, endpoint_id, secret) for secret in encrypted]
 
 
 async def reveal_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[str]:
     """Return the secrets that sign now in their text form, for the user who sets up a receiver."""
-    return [format_secret(secret) for secret in await open_secrets(tx, organization_id, endpoint_id, vault=vault)]
+    return [format_secret(secret) for secret in await decrypt_secrets(tx, organization_id, endpoint_id, vault=vault)]
 
 
 def require_enabled(endpoint: Endpoint) -> None:
@@ -173,7 +173,7 @@ def require_enabled(endpoint: Endpoint) -> None:
         raise NotPossibleNow("The endpoint is disabled; enable it first.")
 
 
-async def _find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> SealedSecrets:
+async def _find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> EncryptedSecrets:
     stored = await queries.find_secrets(tx, organization_id, endpoint_id)
     if stored is None:
         raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")

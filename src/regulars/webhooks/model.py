@@ -1,4 +1,4 @@
-"""Types of webhooks: endpoints, the messages sent to them and their deliveries, and which events exist."""
+"""The types of webhook events, and the data of endpoints, of messages (events as they are sent), and of deliveries."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -62,7 +62,7 @@ class Endpoint(NamedTuple):
 
     @property
     def is_draft(self) -> bool:
-        """Whether a developer created it and no admin has enabled it yet; otherwise `disabled_by` names the reason."""
+        """Whether a developer created the endpoint and no admin has enabled it yet; others have a `disabled_by`."""
         return self.state == "disabled" and self.disabled_by is None
 
     @property
@@ -76,7 +76,7 @@ class Endpoint(NamedTuple):
 
 
 class Message(NamedTuple):
-    """An event as it is sent. `body` is None once its customer was erased; `of_erasure`: it reports the erasure."""
+    """An event as it is sent. `body` is None once the customer was erased, except in the report of that erasure."""
 
     id: UUID
     type: str
@@ -88,7 +88,7 @@ class Message(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """A message for one endpoint; `lapses` counts the workers that claimed it and did not finish."""
+    """The delivery of a message to one endpoint; `lapses` counts the workers that claimed it and did not finish."""
 
     id: UUID
     endpoint_id: UUID
@@ -133,7 +133,7 @@ class PostedEvent(NamedTuple):
 
 
 class ReplayCandidate(NamedTuple):
-    """A delivery that a replay may repeat, unless its message was erased or delivered meanwhile (`can_be_sent`)."""
+    """A delivery that a replay may repeat; `can_be_sent` is false if its message was erased or delivered meanwhile."""
 
     id: UUID
     message_id: UUID
@@ -151,7 +151,7 @@ def find_unknown_types(event_types: Sequence[str]) -> list[str]:
 
 
 # With a filter that no index supports, at most this many deliveries are scanned.
-SEARCHED_MAX: Final = 10_000
+ROWS_SCANNED_MAX: Final = 10_000
 
 
 class DeliveryFilter(NamedTuple):
@@ -180,7 +180,7 @@ class EndpointStatus(NamedTuple):
     """An endpoint with its last deliveries and those that wait."""
 
     endpoint: Endpoint
-    last: list[LastDelivery]
+    last_deliveries: list[LastDelivery]
     waiting: WaitingDeliveries
 
     @property
@@ -203,19 +203,19 @@ class EndpointStatus(NamedTuple):
         return "Healthy" if self.endpoint.health.last_success_at is not None else "Not used yet"
 
     @property
-    def disabled_on(self) -> datetime | None:
+    def will_be_disabled_at(self) -> datetime | None:
         """When a failing endpoint will be disabled, if no delivery succeeds before."""
         since = self.endpoint.health.failing_since
         return since + DISABLED_AFTER if self.is_failing and since is not None else None
 
     @property
     def delivered(self) -> int:
-        return sum(delivery.state == "delivered" for delivery in self.last)
+        return sum(delivery.state == "delivered" for delivery in self.last_deliveries)
 
     @property
     def last_response(self) -> tuple[datetime, int | None] | None:
         """When the last attempt ended, and its status; the status is None if there was no response."""
-        attempts = [(delivery.attempted_at, delivery.answer_status) for delivery in self.last]
+        attempts = [(delivery.attempted_at, delivery.answer_status) for delivery in self.last_deliveries]
         attempts.append((self.waiting.attempted_at, self.waiting.answer_status))
         ended = [(at, status) for at, status in attempts if at is not None]
         return max(ended, key=lambda attempt: attempt[0]) if ended else None

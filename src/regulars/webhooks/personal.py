@@ -11,9 +11,9 @@ from regulars.work.personal import ErasedPeople, PersonalData
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Cancel deliveries that still wait, and remove the content of messages and responses about these people.
+    """Cancel waiting deliveries of messages about these people, and remove the content of the messages and responses.
 
-    The events about their erasure are sent nevertheless: such messages contain only ids.
+    The messages about their erasure are sent nevertheless, because they contain only ids.
     """
     messages = await deliveries.blank_messages(
         tx, organization_id, profile_ids=people.profile_ids, subscription_ids=people.subscription_ids

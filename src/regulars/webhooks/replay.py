@@ -13,7 +13,8 @@ from regulars.webhooks.queries import deliveries as queries
 
 MESSAGES_MAX: Final = 10_000
 BATCH_DELIVERIES: Final = 2_000
-CLOCKS_APART_MAX: Final = timedelta(hours=1)
+# How far the clocks of servers that make ids may differ.
+CLOCK_DIFFERENCE_MAX: Final = timedelta(hours=1)
 # Longer than deliveries are stored.
 AGE_MAX: Final = timedelta(days=365)
 
@@ -66,7 +67,7 @@ async def _find_message_ids(
     """
     # No delivery is older than `AGE_MAX`. Without this limit, a range that starts in the year 1 would overflow.
     since, until = max(since, tx.now - AGE_MAX), min(until, tx.now)
-    after, last = first_id_at(since - CLOCKS_APART_MAX), first_id_at(until + CLOCKS_APART_MAX)
+    after, last = first_id_at(since - CLOCK_DIFFERENCE_MAX), first_id_at(until + CLOCK_DIFFERENCE_MAX)
     ids: dict[UUID, None] = {}
     while len(ids) <= MESSAGES_MAX:
         batch = await queries.list_deliveries_to_replay(

@@ -1,5 +1,5 @@
-"""Create, format and encrypt the secrets that sign deliveries; an encrypted secret can be opened only for its
-endpoint."""
+"""Create, format and encrypt the secrets that sign deliveries; an encrypted secret can be decrypted only for its
+endpoint. The vault encrypts with a key outside the database."""
 
 import base64
 from functools import partial
@@ -24,24 +24,24 @@ def format_secret(secret: bytes) -> str:
     return PREFIX + base64.b64encode(secret).decode()
 
 
-def seal_secret(vault: AnyVault, endpoint_id: UUID, secret: bytes) -> bytes:
+def encrypt_secret(vault: AnyVault, endpoint_id: UUID, secret: bytes) -> bytes:
     return vault.seal(secret, context=f"webhook {endpoint_id}")
 
 
-def open_secret(vault: AnyVault, endpoint_id: UUID, sealed: bytes) -> bytes:
-    return vault.open(sealed, context=f"webhook {endpoint_id}")
+def decrypt_secret(vault: AnyVault, endpoint_id: UUID, encrypted: bytes) -> bytes:
+    return vault.open(encrypted, context=f"webhook {endpoint_id}")
 
 
 async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
     """Encrypt the secrets of all endpoints with another key; the secrets themselves do not change."""
     endpoints = await queries.list_secrets(tx)
-    for organization_id, endpoint_id, sealed in endpoints:
-        reseal_one = partial(_reseal_one, old, new, endpoint_id)
-        old_secret = None if sealed.old_secret is None else reseal_one(sealed.old_secret)
-        resealed = queries.SealedSecrets(reseal_one(sealed.secret), old_secret, sealed.old_secret_until)
-        await queries.update_secrets(tx, organization_id, endpoint_id, resealed)
+    for organization_id, endpoint_id, encrypted in endpoints:
+        reencrypt = partial(_reencrypt, old, new, endpoint_id)
+        old_secret = None if encrypted.old_secret is None else reencrypt(encrypted.old_secret)
+        reencrypted = queries.EncryptedSecrets(reencrypt(encrypted.secret), old_secret, encrypted.old_secret_until)
+        await queries.update_secrets(tx, organization_id, endpoint_id, reencrypted)
     return len(endpoints)
 
 
-def _reseal_one(old: AnyVault, new: AnyVault, endpoint_id: UUID, sealed: bytes) -> bytes:
-    return seal_secret(new, endpoint_id, open_secret(old, endpoint_id, sealed))
+def _reencrypt(old: AnyVault, new: AnyVault, endpoint_id: UUID, encrypted: bytes) -> bytes:
+    return encrypt_secret(new, endpoint_id, decrypt_secret(old, endpoint_id, encrypted))

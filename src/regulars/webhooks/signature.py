@@ -96,7 +96,7 @@ def check_signature(
         return [*steps, CheckStep("The signature fits", None, "Not checked, because of what is missing above.")]
     return [
         *steps,
-        CheckStep("The signature fits", *_check_match(message_id, int(timestamp[:15]), signatures, body, secrets)),
+        CheckStep("The signature fits", *_check_match(message_id, _to_seconds(timestamp), signatures, body, secrets)),
     ]
 
 
@@ -118,7 +118,7 @@ def _check_time_format(timestamp: str) -> tuple[bool | None, str]:
 def _check_time_difference(timestamp: str, now: datetime) -> tuple[bool | None, str]:
     if not (timestamp.isascii() and timestamp.isdigit()):
         return None, "There is no time that can be read."
-    difference_s = int(timestamp[:15]) - int(now.timestamp())
+    difference_s = _to_seconds(timestamp) - int(now.timestamp())
     if abs(difference_s) <= TOLERANCE_S:
         return True, f"{abs(difference_s)} seconds from now; receivers accept up to {TOLERANCE_S}."
     side = "old" if difference_s < 0 else "in the future"
@@ -129,6 +129,11 @@ def _check_time_difference(timestamp: str, now: datetime) -> tuple[bool | None, 
             " pasted later is old for that reason; otherwise look at the clock of the receiver."
         ),
     )
+
+
+def _to_seconds(timestamp: str) -> int:
+    """Convert digits that a user pasted to a number; more than 15 digits are cut, because they are no time."""
+    return int(timestamp[:15])
 
 
 def _split_signatures(signatures: str) -> list[str]:

@@ -144,7 +144,7 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
     """The net sales in each currency, and the number of tickets in all currencies, with their changes. Changes leave
     out the tickets of the current hour."""
     stats, current_hour = [], add_totals(figures.current_hour.values())
-    for currency, sums in figures.total.by_size():
+    for currency, sums in figures.total.by_net_sales():
         net, compared = sums.net_cents, sums_in(figures.compared_total, currency).net_cents
         detail = ""
         if compared > 0:

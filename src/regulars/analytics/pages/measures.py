@@ -111,7 +111,7 @@ class MeasureRow(NamedTuple):
 def choose_currency(requested: str, *totals: PerCurrency) -> tuple[str, list[str]]:
     """Choose the currency to show; also return all currencies: those of the period (the first of `totals`), largest net
     sales first, then those of the compared period only."""
-    by_net_sales = [currency for currency, _ in totals[0].by_size()]
+    by_net_sales = [currency for currency, _ in totals[0].by_net_sales()]
     only_compared = sorted({currency for total in totals for currency in total.sums} - set(by_net_sales))
     currencies = [*by_net_sales, *only_compared]
     return (requested if requested in currencies else next(iter(currencies), requested or "EUR")), currencies

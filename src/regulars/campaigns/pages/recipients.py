@@ -27,7 +27,7 @@ from regulars.kit.keyset import Position
 from regulars.messaging.find import find_texts_of_steps
 from regulars.messaging.model import OriginKind, TextRow
 from regulars.profiles.model import Profile
-from regulars.profiles.search import find_by_ids
+from regulars.profiles.search import find_profiles_by_ids
 from regulars.web import mask
 from regulars.web.download import Download
 from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
@@ -135,7 +135,8 @@ def _position(row: RecipientRow) -> Position:
 
 
 async def _load_lines(tx: Tx, visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[RecipientLine]:
-    profiles = {it.id: it for it in await find_by_ids(tx, visit.organization_id, [row.profile_id for row in rows])}
+    profile_ids = [row.profile_id for row in rows]
+    profiles = {profile.id: profile for profile in await find_profiles_by_ids(tx, visit.organization_id, profile_ids)}
     steps = [(campaign.row.id, str(row.profile_id)) for row in rows]
     texts = await find_texts_of_steps(tx, visit.organization_id, OriginKind.CAMPAIGN, steps)
     lines = []

@@ -40,7 +40,7 @@ class ValueSource(ABC):
     async def count_values(
         self, tx: Tx, organization_id: UUID, key: str | None, *, after: UUID, until: UUID
     ) -> list[ValueCount]:
-        """Each distinct value of a key, or of all keys, in this range of ids, with its number of occurrences."""
+        """Return each distinct value of a key, or of all keys, in this range of ids, with its number of occurrences."""
 
     async def count_rows(self, tx: Tx, organization_id: UUID) -> int:
         statement = SQL("SELECT count(*) FROM {table} WHERE organization_id = %s")
@@ -50,7 +50,7 @@ class ValueSource(ABC):
     async def read_batch(
         self, tx: Tx, organization_id: UUID, *, after: UUID, rows_max: int, key: str | None
     ) -> ValueBatch:
-        """The values of the rows after this id: of one key, or of all keys."""
+        """Return the values of the rows after this id: of one key, or of all keys."""
         statement = SQL(
             """
             SELECT count(*), (array_agg(id ORDER BY id DESC))[1] FROM (
@@ -90,7 +90,7 @@ class CountQueue(RowQueue[CountJob]):
 
 async def count_every_key(tx: Tx, organization_id: UUID, catalog: Catalog) -> CountJob:
     """Start a count of the values of all keys, each by its type; returns the running count if there is one."""
-    for count in await queries.list_overviews(tx, organization_id, catalog):
+    for count in await queries.list_full_counts(tx, organization_id, catalog):
         if count.state is JobState.RUNNING:
             return count
         if count.state is JobState.FAILED:
@@ -114,8 +114,8 @@ async def preview_type(
 
 
 async def confirm_preview(tx: Tx, organization_id: UUID, preview: CountJob) -> CatalogEntry | None:
-    """Give the key the proposed type, for which the preview counted the values; None if the count is not a finished
-    preview.
+    """Give the key the proposed type, for which the preview (a trial count) counted the values; None if the count is
+    not a finished preview.
 
     Until all keys are counted again, the list shows the result of the preview for this key.
     """
@@ -133,9 +133,9 @@ async def confirm_preview(tx: Tx, organization_id: UUID, preview: CountJob) -> C
     for tally in tallies.values():
         tally.samples = {}
         tally.common = {}
-    for overview in await queries.list_overviews(tx, organization_id, preview.catalog):
-        if overview.state is JobState.DONE:
-            await queries.upsert_tallies(tx, organization_id, overview.id, tallies)
+    for full_count in await queries.list_full_counts(tx, organization_id, preview.catalog):
+        if full_count.state is JobState.DONE:
+            await queries.upsert_tallies(tx, organization_id, full_count.id, tallies)
     await delete_counts(tx, organization_id, [preview.id])
     return entry
 
@@ -178,22 +178,22 @@ async def _start(
     return count
 
 
-class Overviews(NamedTuple):
+class FullCounts(NamedTuple):
     """The last finished count of all keys, and a later one that is running or has failed."""
 
     done: CountJob | None
     current: CountJob | None
 
 
-async def find_overviews(tx: Tx, organization_id: UUID, catalog: Catalog) -> Overviews:
-    counts = await queries.list_overviews(tx, organization_id, catalog)
+async def find_full_counts(tx: Tx, organization_id: UUID, catalog: Catalog) -> FullCounts:
+    counts = await queries.list_full_counts(tx, organization_id, catalog)
     done = next((count for count in counts if count.state is JobState.DONE), None)
     current = next((count for count in counts if count.state is not JobState.DONE), None)
-    return Overviews(done, current)
+    return FullCounts(done, current)
 
 
 async def find_preview(tx: Tx, organization_id: UUID, catalog: Catalog, key: str) -> CountJob | None:
-    """The preview of a key's proposed type that a user has not confirmed yet."""
+    """Return the preview of a key's proposed type that a user has not confirmed yet."""
     ids = await queries.list_previews(tx, organization_id, catalog, key)
     return await queries.find_count(tx, organization_id, max(ids)) if ids else None
 
@@ -243,9 +243,9 @@ async def _count_batch(tx: Tx, organization_id: UUID, count: CountJob, source: V
         due_at=None if is_done and count.key is None else due_at,
     )
     if is_done and count.key is None:
-        # From now on pages show this count, so older ones are deleted.
-        overviews = await queries.list_overviews(tx, organization_id, count.catalog)
-        await delete_counts(tx, organization_id, [overview.id for overview in overviews if overview.id < count.id])
+        # From now on pages show this count, so older counts of all keys are deleted.
+        full_counts = await queries.list_full_counts(tx, organization_id, count.catalog)
+        await delete_counts(tx, organization_id, [earlier.id for earlier in full_counts if earlier.id < count.id])
 
 
 async def _find_types(tx: Tx, organization_id: UUID, count: CountJob, keys: list[str]) -> dict[str, DeclaredType]:

@@ -1,4 +1,4 @@
-"""The data of a count of values, and its result for each key (`Tally`); no I/O."""
+"""The data of a count of how many stored values fit a type, and its result for each key (`Tally`); no I/O."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -8,12 +8,12 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.catalog.model import AttributeType, Catalog, interpret, looks_like_code
+from regulars.catalog.model import AttributeType, Catalog, has_leading_zeros, interpret
 
 SAMPLES_MAX: Final = 12
 COMMON_MAX: Final = 200
 SAMPLE_CHARACTERS_MAX: Final = 200
-# Smaller than every id: a count begins after it.
+# Smaller than every id of a row: a count begins after this id.
 START: Final = UUID(int=0)
 
 
@@ -71,12 +71,12 @@ class DeclaredType(NamedTuple):
 
 
 class Tally(msgspec.Struct, kw_only=True):
-    """The counts of the values of one key."""
+    """The counts of the values of one key; a value is readable if it fits the type."""
 
     readable: int = 0
     unreadable: int = 0
     leading_zeros: int = 0
-    # Some of the unreadable values, and the first distinct values of any kind, each with its number of occurrences.
+    # Some of the unreadable values, and the first distinct values (`common`), each with its number of occurrences.
     samples: dict[str, int] = {}
     common: dict[str, int] = {}
 
@@ -90,17 +90,17 @@ class Tally(msgspec.Struct, kw_only=True):
         return sum(self.common.values()) == self.values
 
     def add(self, declared: DeclaredType, value: str, times: int, *, stores_values: bool) -> None:
-        is_parsable = interpret(declared.type, value, allowed_values=declared.allowed_values) is not None
-        if is_parsable:
+        is_readable = interpret(declared.type, value, allowed_values=declared.allowed_values) is not None
+        if is_readable:
             self.readable += times
         else:
             self.unreadable += times
-        if looks_like_code(value):
+        if has_leading_zeros(value):
             self.leading_zeros += times
         if stores_values:
             sample = value[:SAMPLE_CHARACTERS_MAX]
             _add_sample(self.common, sample, times, samples_max=COMMON_MAX)
-            if not is_parsable:
+            if not is_readable:
                 _add_sample(self.samples, sample, times, samples_max=SAMPLES_MAX)
 
 

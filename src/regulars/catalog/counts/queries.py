@@ -1,4 +1,7 @@
-"""The SQL of counts of attribute and product values: the counts themselves, and their results (tallies) per key."""
+"""The SQL of the counts of attribute and product values, and of their results (tallies) for each key.
+
+A count of all keys has no key; a preview, the count of one key by a proposed type, has one.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -61,7 +64,7 @@ async def insert_count(tx: Tx, organization_id: UUID, count: CountJob) -> None:
 
 
 async def take_due_counts(tx: Tx, organization_id: UUID, *, limit: int) -> list[CountJob]:
-    """The due counts that no other transaction has locked; they stay locked until this one ends."""
+    """Return the due counts that no other transaction has locked; they stay locked until this one ends."""
     rows = await tx.fetch(
         _SELECT + "due_at <= %s ORDER BY due_at, id LIMIT %s FOR UPDATE SKIP LOCKED", (organization_id, tx.now, limit)
     )
@@ -76,8 +79,8 @@ async def find_count(tx: Tx, organization_id: UUID, count_id: UUID) -> CountJob 
     return _make_job(rows[0]) if rows else None
 
 
-async def list_overviews(tx: Tx, organization_id: UUID, catalog: Catalog) -> list[CountJob]:
-    """The counts of all keys, newest first: one that runs or has failed, and the last that was finished."""
+async def list_full_counts(tx: Tx, organization_id: UUID, catalog: Catalog) -> list[CountJob]:
+    """Return the counts of all keys, newest first: the one that runs or has failed, and the last finished one."""
     rows = await tx.fetch(
         _SELECT + "catalog = %s AND key IS NULL ORDER BY id DESC",
         (organization_id, catalog.value),
@@ -149,7 +152,7 @@ async def list_previews(tx: Tx, organization_id: UUID, catalog: Catalog, key: st
 async def find_tallies(
     tx: Tx, organization_id: UUID, count_id: UUID, *, keys: Sequence[str] | None = None
 ) -> dict[str, Tally]:
-    """The tallies of a count, of these keys or of all."""
+    """Return the tallies of a count, of these keys or of all."""
     rows = await tx.fetch(
         """
         SELECT key, readable, unreadable, leading_zeros, samples::text, common::text FROM catalog_tallies

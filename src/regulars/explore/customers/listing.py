@@ -21,7 +21,7 @@ from regulars.profiles.model import Profile
 from regulars.profiles.search import (
     ProfileHit,
     count_profiles,
-    find_by_ids,
+    find_profiles_by_ids,
     list_newest,
     search_by_name,
     search_exactly,
@@ -202,7 +202,7 @@ def _offset(visit: Visit) -> int:
 async def _load_hits(tx: Tx, visit: Visit, members: Members | None) -> list[ProfileHit]:
     """The customers in the order of the result, without those deleted since it was computed."""
     ids = () if members is None else members.profile_ids
-    profiles = {profile.id: profile for profile in await find_by_ids(tx, visit.organization_id, ids)} if ids else {}
+    profiles = {profile.id: profile for profile in await find_profiles_by_ids(tx, visit.organization_id, ids)}
     return [ProfileHit(profiles[each], position=(str(each),)) for each in ids if each in profiles]
 
 

@@ -16,7 +16,7 @@ from regulars.journeys.stats import count_at_fault, count_parked, load_total_sta
 from regulars.kit.db import Tx
 from regulars.messaging.find import count_texts_by_state, count_undecided
 from regulars.messaging.settings.store import Texting, load_texting
-from regulars.request_log.entries import count_answers
+from regulars.request_log.entries import count_responses
 from regulars.request_log.model import Counts
 from regulars.sales.collision_review import count_open_collisions
 from regulars.sales.totals.model import PerCurrency, add_totals
@@ -115,7 +115,7 @@ async def read_overview(
     )
     statuses = [StoreStatus(store=store, activity=activities[store.id]) for store in stores[:STORES_MAX]]
     texting = await load_texting(tx, organization_id)
-    counts = (await count_answers(tx, organization_id)).values()
+    counts = (await count_responses(tx, organization_id)).values()
     has_tickets = any(total.sums for total in days.values())
     return HomeOverview(
         days=days,
@@ -126,7 +126,7 @@ async def read_overview(
         # Silent stores first, then by name.
         stores=sorted(statuses, key=lambda status: (not status.activity.is_silent, status.name.casefold())),
         has_more_stores=len(stores) > STORES_MAX,
-        api_responses=Counts(sum(of_key.answers for of_key in counts), sum(of_key.refusals for of_key in counts)),
+        api_responses=Counts(sum(of_key.responses for of_key in counts), sum(of_key.refusals for of_key in counts)),
         texts=await count_texts_by_state(tx, organization_id, today),
         journeys=await find_journeys_needing_attention(tx, organization_id),
         campaigns=await find_in_need(tx, organization_id, is_on_hold=texting is not None and texting.is_on_hold),

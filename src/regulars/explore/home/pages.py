@@ -107,13 +107,13 @@ def _list_currencies(overview: HomeOverview) -> list[str]:
     """The currencies of the period, the largest net sales first; then those that occur only on other days of the
     chart."""
     of_chart = {currency for total in overview.days.values() for currency in total.sums}
-    of_period = [currency for currency, _ in overview.total.by_size()]
+    of_period = [currency for currency, _ in overview.total.by_net_sales()]
     return [*of_period, *sorted(of_chart - set(of_period))]
 
 
 def _sum_money(visit: Visit, overview: HomeOverview, first: str) -> list[MoneyStat]:
     stats = []
-    for currency, sums in overview.total.by_size():
+    for currency, sums in overview.total.by_net_sales():
         gross = visit.format.money_rounded(sums.gross_cents, currency)
         returned = visit.format.money_rounded(sums.returned_cents, currency)
         days = [total.sums.get(currency) for total in overview.days.values()]
@@ -152,7 +152,7 @@ def list_attention(visit: Visit, overview: HomeOverview, consent: FiguresSnapsho
         )
     if overview.api_responses.refusals:
         title = visit.format.count(overview.api_responses.refusals, "rejected request")
-        share = visit.format.share(overview.api_responses.refusals, overview.api_responses.answers)
+        share = visit.format.share(overview.api_responses.refusals, overview.api_responses.responses)
         url = visit.url("/requests") + "?kind=refused" if visit.may(Action.READ_REQUEST_LOG) else ""
         items.append(Attention("plug", "warn", title, f"{share} of the API requests in 24 hours.", "24 h", url))
     if consent.figures is not None and consent.figures.weak_proofs:
@@ -180,10 +180,10 @@ def _webhook_item(visit: Visit, status: EndpointStatus) -> Attention:
         text = "A developer drafted it. Nothing is sent to it until an admin approves it."
         when = visit.format.ago(status.endpoint.created_at).removesuffix(" ago")
         return Attention("plug", "warn", f"Webhook to {host} waits for approval", text, when, url)
-    if not status.is_failing or status.disabled_on is None:
+    if not status.is_failing or status.will_be_disabled_at is None:
         return Attention("alert", "no", f"Webhook to {host} is disabled", status.endpoint.note or "", when, url)
     waits = visit.format.count(status.waiting.total, "delivery waits", "deliveries wait", count_max=WAITING_COUNTED_MAX)
-    text = f"{waits}; disabled on {visit.format.moment(status.disabled_on)}"
+    text = f"{waits}; disabled on {visit.format.moment(status.will_be_disabled_at)}"
     return Attention("alert", "no", f"Webhook to {host} fails", f"{text} if nothing changes.", when, url)
 
 

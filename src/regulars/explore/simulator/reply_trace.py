@@ -20,7 +20,7 @@ from regulars.messaging.model import ReplyRow, TextRow
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.visit import Visit
-from regulars.webhooks.find import list_posted
+from regulars.webhooks.find import list_posted_events
 from regulars.webhooks.model import PostedEvent
 
 ENTRIES_SEARCHED: Final = 20
@@ -56,7 +56,7 @@ async def read_steps(tx: Tx, visit: Visit, reply: ReplyRow, subscription: Subscr
     if reply.decided is None:
         steps.append(_inbox_step(visit, reply))
     if subscription is not None:
-        posted = await list_posted(
+        posted = await list_posted_events(
             tx, visit.organization_id, subscription.id, since=reply.received_at, limit=EVENTS_SHOWN
         )
         steps += [_event_step(visit, event, reply) for event in posted]

@@ -24,7 +24,7 @@ from regulars.kit.ids import STORE, read_reference
 from regulars.kit.keyset import PageRequest, PageRows, Position, page_of
 from regulars.sales.tickets import TicketFilters, list_tickets
 from regulars.sales.totals.model import PerCurrency
-from regulars.sales.totals.reports import filled_until, read_store_activity
+from regulars.sales.totals.reports import read_store_activity, totals_counted_until
 from regulars.stores.find import count_stores, find_store, list_by_name
 from regulars.stores.model import ListedStore
 from regulars.web.access import Action
@@ -59,7 +59,7 @@ async def show_stores(visit: Visit) -> Response:
         page = make_page(view, stores, _position_of)
         rows = await _load_rows(tx, visit, page.rows, totals)
         # The time up to which older sales are in the totals; None once all are.
-        totals_until = await filled_until(tx, visit.organization_id)
+        totals_until = await totals_counted_until(tx, visit.organization_id)
     consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
     return render(
         visit,
@@ -133,7 +133,7 @@ async def export_stores(visit: Visit) -> Response:
 def _csv_rows_of(sales: StoreSales) -> Iterator[list[str]]:
     """One row for each currency."""
     start = [STORE.encode(sales.store.id), sales.store.external_id, sales.store.name or ""]
-    for currency, sums in sales.total.by_size():
+    for currency, sums in sales.total.by_net_sales():
         numbers = (sums.net_cents, sums.gross_cents, sums.returned_cents, sums.tickets, sums.returns, sums.identified)
         yield [*start, currency, *map(str, numbers)]
     if not sales.total.sums:
@@ -165,7 +165,7 @@ async def show_store(visit: Visit) -> Response:
         first=first,
         activity=activity,
         columns=hour_columns([activity.today.get(h, 0) for h in hours], [activity.usual.get(h, 0.0) for h in hours]),
-        charts=[(currency, _chart(visit.format, sales.rows, currency)) for currency, _ in sales.total.by_size()],
+        charts=[(currency, _chart(visit.format, sales.rows, currency)) for currency, _ in sales.total.by_net_sales()],
         tickets=last_tickets,
         tickets_url=visit.url("/tickets") + f"?store={STORE.encode(store.id)}",
         filled_until=sales.progress.filled_until,

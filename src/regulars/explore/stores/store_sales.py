@@ -90,7 +90,7 @@ def name_of(store: Store) -> str:
 
 def _find_main_currency(total: PerCurrency) -> tuple[str, int]:
     """The currency with the store's largest net sales, and the amount; no currency for a store without tickets."""
-    return next(((currency, sums.net_cents) for currency, sums in total.by_size()), ("", 0))
+    return next(((currency, sums.net_cents) for currency, sums in total.by_net_sales()), ("", 0))
 
 
 def _search_text_of(store: Store) -> str:

@@ -14,7 +14,7 @@ from regulars.kit.ids import API_KEY
 from regulars.kit.keyset import PageRequest
 from regulars.organizations import manage
 from regulars.organizations.model import ApiKey, Permission
-from regulars.request_log.entries import count_answers, list_answers
+from regulars.request_log.entries import count_responses, list_responses
 from regulars.request_log.model import Counts
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
@@ -25,13 +25,13 @@ from regulars.web.visit import Visit
 
 PATH: Final = "/keys"
 NAME_CHARACTERS_MAX: Final = 80
-ANSWERS_SHOWN: Final = 10
+RESPONSES_SHOWN: Final = 10
 _NO_COUNTS: Final = Counts()
 
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """An API key, with the number of its requests and errors in the last 24 hours."""
+    """An API key as the pages show it, with the number of its requests and errors in the last 24 hours."""
 
     key: ApiKey
     identifier: str
@@ -42,7 +42,7 @@ class KeyView:
     def state(self) -> str:
         if self.key.revoked_at is not None:
             return "revoked"
-        return "live" if self.key.last_used_at is not None or self.counts.answers else "unused"
+        return "live" if self.key.last_used_at is not None or self.counts.responses else "unused"
 
 
 def pages(*, public_url: str | None) -> tuple[Page, ...]:
@@ -85,60 +85,61 @@ class _KeyPages:
             key, secret = await manage.create_key(
                 tx.connection, visit.organization_id, name, permission=Permission(permission)
             )
-            subject, after = API_KEY.encode(key.id), {"name": name, "permission": permission}
-            await record(tx, visit.organization_id, actor_of(visit), "key.create", subject, after=after)
-        # The next page shows the new key once. The cookie has the key with its id, so that only the page of this key
-        # shows it.
-        identifier = API_KEY.encode(key.id)
+            identifier, after = API_KEY.encode(key.id), {"name": name, "permission": permission}
+            await record(tx, visit.organization_id, actor_of(visit), "key.create", identifier, after=after)
+        # The next page shows the new secret once. The cookie (`reveal`) has the secret with the id of its key, so that
+        # only the page of this key shows the secret.
         return redirect(visit, visit.url(PATH, identifier), show_once=f"{identifier} {secret}")
 
     async def show(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
-            shown = await self._find_key_of_address(tx, visit)
-            answers = await list_answers(tx, visit.organization_id, PageRequest(ANSWERS_SHOWN), api_key_id=shown.key.id)
-        address = self._public_url or base_url(
+            key_view = await self._find_key_in_path(tx, visit)
+            page = PageRequest(RESPONSES_SHOWN)
+            responses = await list_responses(tx, visit.organization_id, page, api_key_id=key_view.key.id)
+        server_url = self._public_url or base_url(
             visit.request.scope, visit.request.headers.get("host", "").encode("latin-1")
         )
-        return render(visit, "integrate/key.html", shown=shown, address=address, answers=answers)
+        return render(visit, "integrate/key.html", key_view=key_view, server_url=server_url, responses=responses)
 
     async def ask_to_revoke(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
-            shown = await self._find_revocable_key(tx, visit)
-        return render(visit, "integrate/revoke_key.html", shown=shown, form=FormState())
+            key_view = await self._find_revocable_key(tx, visit)
+        return render(visit, "integrate/revoke_key.html", key_view=key_view, form=FormState())
 
     async def revoke(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         async with visit.database.reading() as tx:
-            shown = await self._find_revocable_key(tx, visit)
-        if shown.state == "live" and not form.is_checked("sure"):
+            key_view = await self._find_revocable_key(tx, visit)
+        if key_view.state == "live" and not form.is_checked("sure"):
             form.refuse("sure", "Tick this if nothing uses the key any more.")
-            return refused(visit, "integrate/revoke_key.html", form, shown=shown)
+            return refused(visit, "integrate/revoke_key.html", form, key_view=key_view)
         async with visit.database.transaction() as tx:
-            await manage.revoke_key(tx.connection, shown.key.id)
-            before = {"name": shown.key.name}
-            await record(tx, visit.organization_id, actor_of(visit), "key.revoke", shown.identifier, before=before)
-        return redirect(visit, visit.url(PATH), done=f"{shown.key.name} is revoked and stops working within a second.")
+            await manage.revoke_key(tx.connection, key_view.key.id)
+            before = {"name": key_view.key.name}
+            await record(tx, visit.organization_id, actor_of(visit), "key.revoke", key_view.identifier, before=before)
+        done = f"{key_view.key.name} is revoked and stops working within a second."
+        return redirect(visit, visit.url(PATH), done=done)
 
     async def _load_keys(self, tx: Tx, visit: Visit) -> Sequence[KeyView]:
-        counts = await count_answers(tx, visit.organization_id)
+        counts = await count_responses(tx, visit.organization_id)
         keys = await manage.list_keys(tx.connection, visit.organization_id)
         return [_make_view(visit, key, counts.get(key.id, _NO_COUNTS)) for key in reversed(keys)]
 
-    async def _find_key_of_address(self, tx: Tx, visit: Visit) -> KeyView:
-        """The key whose id is in the page's address, if it belongs to this organization."""
+    async def _find_key_in_path(self, tx: Tx, visit: Visit) -> KeyView:
+        """Return the key whose id is in the page's URL, if it belongs to this organization."""
         identifier: UUID | None = API_KEY.decode(visit.references[0])
-        for shown in await self._load_keys(tx, visit):
-            if shown.key.id == identifier:
-                return shown
+        for key_view in await self._load_keys(tx, visit):
+            if key_view.key.id == identifier:
+                return key_view
         raise PageNotFound("This organization has no such key.")
 
     async def _find_revocable_key(self, tx: Tx, visit: Visit) -> KeyView:
-        shown = await self._find_key_of_address(tx, visit)
-        if shown.key.permission is Permission.FULL:
+        key_view = await self._find_key_in_path(tx, visit)
+        if key_view.key.permission is Permission.FULL:
             visit.require(Action.MANAGE_FULL_KEYS)
-        if shown.key.revoked_at is not None:
+        if key_view.key.revoked_at is not None:
             raise PageNotFound("This key is revoked already.")
-        return shown
+        return key_view
 
 
 def _make_view(visit: Visit, key: ApiKey, counts: Counts) -> KeyView:

@@ -1,4 +1,4 @@
-"""The API reference for signed-in users, with the navigation of the application; one page for each subject."""
+"""The API reference for signed-in users, with the application's navigation; one page per subject, such as stores."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -19,7 +19,7 @@ from regulars.webhooks.event_reference import EVENTS
 
 PATH = "/reference"
 SCHEMAS = "schemas"
-# Stands for the server's address in the parsed reference; each page replaces it by the address that the browser uses.
+# Stands for the server's URL in the parsed reference; each page replaces it by the URL that the browser uses.
 DUMMY_URL = "http://server.invalid"
 
 
@@ -52,7 +52,7 @@ class _ReferencePages:
         return self._page(visit, anchor)
 
     def _page(self, visit: Visit, anchor: str | None) -> Response:
-        address = self._public_url or base_url(
+        server_url = self._public_url or base_url(
             visit.request.scope, visit.request.headers.get("host", "").encode("latin-1")
         )
         return render(
@@ -61,9 +61,9 @@ class _ReferencePages:
             reference=self._reference,
             subject=_find_subject(self._reference, anchor),
             anchor=anchor,
-            address=address,
-            any_address=DUMMY_URL,
-            in_languages=lambda operation: _list_samples(operation, address),
+            server_url=server_url,
+            dummy_url=DUMMY_URL,
+            list_samples=lambda operation: _list_samples(operation, server_url),
             inline=inline,
             paragraphs=paragraphs,
         )
@@ -73,7 +73,7 @@ def _find_subject(document: reference.Reference, anchor: str | None) -> referenc
     return next((subject for subject in document.subjects if subject.anchor == anchor), None)
 
 
-def _list_samples(operation: reference.Operation, address: str) -> list[CodeSample]:
-    """The call as a curl command and as a program in each language, with the address that the browser uses."""
+def _list_samples(operation: reference.Operation, server_url: str) -> list[CodeSample]:
+    """Return the call as a curl command and as a program in each language, with the URL that the browser uses."""
     samples = [CodeSample("curl", operation.curl), *operation.samples]
-    return [CodeSample(language, text.replace(DUMMY_URL, address)) for language, text in samples]
+    return [CodeSample(language, text.replace(DUMMY_URL, server_url)) for language, text in samples]

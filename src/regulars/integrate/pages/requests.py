@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from regulars.kit.ids import API_KEY
 from regulars.organizations import manage
-from regulars.request_log.entries import find_answer, list_answers
+from regulars.request_log.entries import find_response, list_responses
 from regulars.request_log.model import (
     ENTRIES_PER_KEY_MAX,
     REFUSALS_PER_DAY_MAX,
@@ -27,8 +27,8 @@ from regulars.web.route import Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/requests"
-# Fields whose keys the caller chooses, so that the keys may be personal data.
-_MAPS_OF_CALLER: Final = ("attributes.", "properties.")
+# Fields with a map whose keys the caller chooses, so that the keys may be personal data.
+_MAP_PREFIXES: Final = ("attributes.", "properties.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ async def _list_requests(visit: Visit) -> Response:
                 Filter("key", "Key", tuple((API_KEY.encode(key.id), key.name) for key in keys.values())),
             ),
         )
-        requests = await list_answers(
+        requests = await list_responses(
             tx,
             visit.organization_id,
             view.request,
@@ -71,7 +71,7 @@ async def _list_requests(visit: Visit) -> Response:
             api_key_id=API_KEY.decode(view.value("key")),
         )
     page = make_page(view, requests)
-    return render(visit, "integrate/requests.html", view=view, page=page, keys=keys, bounds=LogLimits())
+    return render(visit, "integrate/requests.html", view=view, page=page, keys=keys, limits=LogLimits())
 
 
 async def _show_request(visit: Visit) -> Response:
@@ -80,7 +80,7 @@ async def _show_request(visit: Visit) -> Response:
     except ValueError:
         raise PageNotFound from None
     async with visit.database.reading() as tx:
-        entry = await find_answer(tx, visit.organization_id, identifier)
+        entry = await find_response(tx, visit.organization_id, identifier)
         keys = {key.id: key for key in await manage.list_keys(tx.connection, visit.organization_id)}
     if entry is None:
         raise PageNotFound("This request is no longer in the log, which has the last requests of seven days.")
@@ -91,13 +91,13 @@ async def _show_request(visit: Visit) -> Response:
         key=keys.get(entry.api_key_id),
         key_id=API_KEY.encode(entry.api_key_id),
         problem=_format_problem(visit, entry),
-        bounds=LogLimits(),
+        limits=LogLimits(),
     )
 
 
 def _format_problem(visit: Visit, entry: RequestLogEntry) -> str | None:
-    """The body of the error response as JSON. It never contains a value that was sent; attribute names, which may be
-    personal data too, are masked for users who may not see them."""
+    """Return the body of the error response as JSON. It never contains a value that was sent; attribute names, which
+    may be personal data too, are masked for users who may not see them."""
     if entry.problem is None:
         return None
     problem: dict[str, Any] = json.loads(entry.problem)
@@ -107,12 +107,12 @@ def _format_problem(visit: Visit, entry: RequestLogEntry) -> str | None:
 
 
 def mask_problem(problem: dict[str, Any]) -> dict[str, Any]:
-    """Replace attribute and property names in the fields that the errors name."""
+    """Hide the attribute and property names in the paths of faulty fields, such as `attributes.birthday`."""
     fields = [str(error.get("field", "")) for error in problem.get("errors", ())]
     text = json.dumps(problem, ensure_ascii=False)
-    # A field may be the beginning of another one, so the longest is replaced first.
+    # The path of a field may be the beginning of another path, so the longest path is replaced first.
     for field in sorted(fields, key=len, reverse=True):
-        for prefix in _MAPS_OF_CALLER:
+        for prefix in _MAP_PREFIXES:
             before, separator, key = field.partition(prefix)
             if separator and key:
                 text = text.replace(json.dumps(field, ensure_ascii=False)[1:-1], before + prefix + HIDDEN)

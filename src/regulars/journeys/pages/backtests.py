@@ -15,7 +15,7 @@ from regulars.journeys.stats import load_total_stats
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE
-from regulars.profiles.search import find_by_ids
+from regulars.profiles.search import find_profiles_by_ids
 from regulars.web import mask
 from regulars.web.errors import Conflict
 from regulars.web.form import FormState
@@ -66,7 +66,7 @@ async def _find_people(tx: Tx, visit: Visit, request: BacktestRow | None) -> lis
     report = {} if request is None or request.report is None else request.report
     canonical_ids = report.get("people", {}).get(visit.query.get("people", ""), [])
     ids = [identifier for it in canonical_ids if (identifier := PROFILE.decode(it)) is not None]
-    profiles = await find_by_ids(tx, visit.organization_id, ids)
+    profiles = await find_profiles_by_ids(tx, visit.organization_id, ids)
     return [(PROFILE.encode(profile.id), mask.make_match(visit, profile).name) for profile in profiles]
 
 

@@ -25,7 +25,7 @@ from regulars.kit.ids import JOURNEY, PROFILE, RUN
 from regulars.kit.keyset import PageRows
 from regulars.messaging.find import list_texts_of_origin
 from regulars.messaging.model import OriginKind
-from regulars.profiles.search import find_candidates
+from regulars.profiles.search import suggest_profiles
 from regulars.sales.listing import find_sale
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
@@ -66,7 +66,7 @@ async def show_runs(visit: Visit) -> Response:
         journey = await find_journey(tx, visit)
         path = f"{PATH}/{JOURNEY.encode(journey.row.id)}/runs"
         view = read_view(visit, "runs", path, filters=filters(visit, journey))
-        people = await find_candidates(
+        people = await suggest_profiles(
             tx,
             visit.organization_id,
             view.value("who"),

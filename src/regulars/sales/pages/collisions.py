@@ -31,33 +31,33 @@ async def show_collisions(visit: Visit) -> Response:
     view = read_view(visit, "collisions", PATH, filters=FILTERS)
     is_reviewed = view.value("state") == "reviewed"
     async with visit.database.reading() as tx:
-        found = await review.list_collisions(tx, visit.organization_id, view.request, is_reviewed=is_reviewed)
-    page = make_page(view, found, review.position_of)
+        collisions = await review.list_collisions(tx, visit.organization_id, view.request, is_reviewed=is_reviewed)
+    page = make_page(view, collisions, review.position_of)
     return render(visit, "sales/collisions.html", view=view, page=page, is_reviewed=is_reviewed)
 
 
 async def export_collisions(visit: Visit) -> Response:
     view = read_view(visit, "collisions", PATH, filters=FILTERS)
     is_reviewed = view.value("state") == "reviewed"
-    lines = read_all_rows(
+    collisions = read_all_rows(
         visit.database.reading,
         lambda tx, page: review.list_collisions(tx, visit.organization_id, page, is_reviewed=is_reviewed),
         review.position_of,
     )
-    rows = (_csv_row(visit, line) async for line in lines)
+    rows = (_csv_row(visit, collision) async for collision in collisions)
     return export_csv(visit, "collisions.export", "collisions.csv", CSV_HEADER, rows)
 
 
-def _csv_row(visit: Visit, line: review.CollisionLine) -> list[str]:
+def _csv_row(visit: Visit, collision: review.ListedCollision) -> list[str]:
     return [
-        SALES_EVENT.encode(line.sales_event_id),
-        line.external_id,
-        line.store_external_id,
-        str(line.times_seen),
-        format_timestamp(line.last_seen_at),
-        line.review or "",
-        mask.text(visit, line.note) or "",
-        line.reviewed_by or "",
+        SALES_EVENT.encode(collision.sales_event_id),
+        collision.external_id,
+        collision.store_external_id,
+        str(collision.times_seen),
+        format_timestamp(collision.last_seen_at),
+        collision.review or "",
+        mask.text(visit, collision.note) or "",
+        collision.reviewed_by or "",
     ]
 
 
@@ -76,7 +76,7 @@ async def _show_with_form(visit: Visit, form: FormState) -> Response:
         "sale": sale,
         "store_name": stores.get(sale.store.id, sale.store.external_id),
         "collision": _mask_personal(visit, collision),
-        "here": visit.url(PATH, SALES_EVENT.encode(sale.id)),
+        "collision_url": visit.url(PATH, SALES_EVENT.encode(sale.id)),
         "ticket_url": visit.url("/tickets", sale.ticket.external_id),
     }
     return render_form(visit, "sales/collision.html", form, **values)

@@ -20,7 +20,7 @@ from regulars.sales.collision_review import find_collision
 from regulars.sales.encode import encode_sale
 from regulars.sales.listing import CURRENCIES, find_sale
 from regulars.sales.model import LineItem, StoredSale, automation_state
-from regulars.sales.tickets import TicketFilters, TicketLine, find_adjacent_tickets, list_tickets, position_of
+from regulars.sales.tickets import ListedTicket, TicketFilters, find_adjacent_tickets, list_tickets, position_of
 from regulars.stores.find import find_store, find_stores, list_stores
 from regulars.web import mask
 from regulars.web.access import Action
@@ -47,9 +47,9 @@ async def list_filters(tx: Tx, visit: Visit) -> list[Filter]:
     if chosen and chosen not in {value for value, _ in choices}:
         # The store in the page's URL may be missing from the choices, or be named by its external id.
         reference = read_reference(STORE, chosen)
-        found = await find_stores(tx, visit.organization_id, [reference])
-        if reference in found:
-            choices = (*choices, (chosen, found[reference].external_id))
+        by_reference = await find_stores(tx, visit.organization_id, [reference])
+        if reference in by_reference:
+            choices = (*choices, (chosen, by_reference[reference].external_id))
     return [
         Filter("store", "Store", choices),
         Filter("type", "Type", (("PURCHASE", "Purchase"), ("RETURN", "Return"))),
@@ -72,6 +72,7 @@ async def read_filters(tx: Tx, visit: Visit, view: ListView) -> TicketFilters | 
     return TicketFilters(
         store_id=store,
         profile_id=profile,
+        # The filter `to` includes its day.
         occurred_from=view.start_of("from", visit.format.zone),
         occurred_to=view.start_of("to", visit.format.zone, days_later=1),
         type=view.values.get("type"),
@@ -83,8 +84,8 @@ async def read_filters(tx: Tx, visit: Visit, view: ListView) -> TicketFilters | 
 
 async def _find_store_id(tx: Tx, visit: Visit, text: str) -> UUID | None:
     reference = read_reference(STORE, text)
-    found = await find_stores(tx, visit.organization_id, [reference]) if text else {}
-    return found[reference].id if reference in found else None
+    stores = await find_stores(tx, visit.organization_id, [reference]) if text else {}
+    return stores[reference].id if reference in stores else None
 
 
 async def _find_profile_id(tx: Tx, visit: Visit, text: str) -> UUID | None:
@@ -92,52 +93,52 @@ async def _find_profile_id(tx: Tx, visit: Visit, text: str) -> UUID | None:
     reference = read_reference(PROFILE, text)
     if not text or not (visit.sees_personal or isinstance(reference, ById)):
         return None
-    found = await find_profiles(tx, visit.organization_id, [reference])
-    return found[reference].id if reference in found else None
+    profiles = await find_profiles(tx, visit.organization_id, [reference])
+    return profiles[reference].id if reference in profiles else None
 
 
 async def show_tickets(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = read_view(visit, "tickets", PATH, filters=await list_filters(tx, visit))
-        chosen = await read_filters(tx, visit, view)
-        found = await _list(tx, visit, chosen, view.request)
-    page = make_page(view, found, position_of)
+        filters = await read_filters(tx, visit, view)
+        tickets = await _list(tx, visit, filters, view.request)
+    page = make_page(view, tickets, position_of)
     return render(
         visit,
         "sales/tickets.html",
         view=view,
         page=page,
         search_more_url=page.search_more_url,
-        is_by_time=chosen is None or chosen.is_by_time,
+        is_by_time=filters is None or filters.is_by_time,
         profile_id=PROFILE.encode,
     )
 
 
-async def _list(tx: Tx, visit: Visit, chosen: TicketFilters | None, page: PageRequest) -> PageRows[TicketLine]:
-    return PageRows() if chosen is None else await list_tickets(tx, visit.organization_id, chosen, page)
+async def _list(tx: Tx, visit: Visit, filters: TicketFilters | None, page: PageRequest) -> PageRows[ListedTicket]:
+    return PageRows() if filters is None else await list_tickets(tx, visit.organization_id, filters, page)
 
 
 async def export_tickets(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = read_view(visit, "tickets", PATH, filters=await list_filters(tx, visit))
-        chosen = await read_filters(tx, visit, view)
-    lines = read_all_rows(visit.database.reading, lambda tx, page: _list(tx, visit, chosen, page), position_of)
-    rows = (_csv_row(visit, line) async for line in lines)
+        filters = await read_filters(tx, visit, view)
+    tickets = read_all_rows(visit.database.reading, lambda tx, page: _list(tx, visit, filters, page), position_of)
+    rows = (_csv_row(visit, ticket) async for ticket in tickets)
     return export_csv(visit, "tickets.export", "tickets.csv", CSV_HEADER, rows)
 
 
-def _csv_row(visit: Visit, line: TicketLine) -> list[str]:
+def _csv_row(visit: Visit, ticket: ListedTicket) -> list[str]:
     return [
-        SALES_EVENT.encode(line.id),
-        line.external_id,
-        line.type,
-        format_timestamp(line.occurred_at),
-        line.store_external_id,
-        line.currency,
-        str(line.total_amount_cents),
-        "" if line.profile_id is None else PROFILE.encode(line.profile_id),
-        mask.text(visit, line.profile_external_id) or "",
-        format_timestamp(line.created_at),
+        SALES_EVENT.encode(ticket.id),
+        ticket.external_id,
+        ticket.type,
+        format_timestamp(ticket.occurred_at),
+        ticket.store_external_id,
+        ticket.currency,
+        str(ticket.total_amount_cents),
+        "" if ticket.profile_id is None else PROFILE.encode(ticket.profile_id),
+        mask.text(visit, ticket.profile_external_id) or "",
+        format_timestamp(ticket.created_at),
     ]
 
 
@@ -195,7 +196,7 @@ async def show_ticket(list_started: ListStarted, attribution_card: TicketCard, v
         store_name=sale.store.external_id if store is None else store.name or store.external_id,
         customer=customer,
         customer_url="" if customer is None else visit.url("/customers", PROFILE.encode(customer.id)),
-        canonical=SALES_EVENT.encode(sale.id),
+        canonical_id=SALES_EVENT.encode(sale.id),
         collision=collision,
         # The state at the time of recording, as in the response to the caller.
         automation=automation_state(sale, is_new=True, now=sale.created_at),
@@ -203,7 +204,7 @@ async def show_ticket(list_started: ListStarted, attribution_card: TicketCard, v
         credit=credit,
         earlier_url=None if earlier is None else visit.url(PATH, earlier),
         later_url=None if later is None else visit.url(PATH, later),
-        answer=_show_response(visit, sale),
+        response_json=_show_response(visit, sale),
     )
 
 

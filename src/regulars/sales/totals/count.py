@@ -10,8 +10,8 @@ from regulars.sales.totals.progress import insert_fill_if_new
 
 
 async def add_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
-    """Add new sales to the totals; callers pass each sale once. Sales with ids up to the column `fence` are skipped,
-    because the fill, a job for older sales, counts them (`fill.py`)."""
+    """Add new sales to the totals; callers pass each sale once. Sales with ids up to `fence` are skipped, because the
+    fill, the job that counts older sales, counts them (`fill.py`)."""
     parameters = {"organization_id": organization_id, "ids": Uuids([identifier.bytes for identifier in ids])}
     # Before the first sale of an organization there is no row in `sales_totals_fills`, which has the time zone.
     if not await tx.execute(_ADD_SALES, parameters) and await insert_fill_if_new(tx, organization_id):
@@ -23,8 +23,8 @@ async def add_range(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID) 
     await tx.execute(_ADD_RANGE, {"organization_id": organization_id, "after": after, "until": until})
 
 
-# The counted values of a sale `s`. Older releases did not store the number of units, so it is computed from the lines
-# here. A line with a unit of measure (kg, m) counts as one.
+# The values of a sale `s` that are added up. Older releases did not store the number of units, so it is computed from
+# the lines here. A line with a unit of measure (kg, m) counts as one unit.
 _COUNTED_VALUES: Final[LiteralString] = """
 s.store_id, s.currency, s.type = 'RETURN' AS is_return,
 s.profile_id IS NOT NULL OR s.anonymised_at IS NOT NULL AS is_identified,

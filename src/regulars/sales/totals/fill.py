@@ -1,5 +1,5 @@
-"""The fill: a job that counts sales with ids up to a *fence*, in batches, oldest first, each sale exactly once. The
-listener of new sales counts those with later ids.
+"""The fill: a job that adds older sales to the totals, in batches, oldest first, each sale exactly once. It counts the
+sales with ids up to an id called *fence*; the listener of new sales counts those with later ids.
 
 A batch and its progress are one transaction, so the worker counts nothing twice after a crash. The fill counts only
 sales that are older than the longest request: a sale becomes visible when its transaction commits, and if the fill had
@@ -17,8 +17,8 @@ from regulars.sales.totals.progress import NO_SALE, last_id_at
 from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, log_queue_error
 
 BATCH_SALES: Final = 20_000
-# The minimum age of the sales that the fill counts, longer than any request.
-BEHIND: Final = timedelta(minutes=2)
+# The minimum age of the sales that the fill counts, longer than any request takes.
+SALE_AGE_MIN: Final = timedelta(minutes=2)
 # The pause while the fill waits for sales to reach that age.
 RETRY_AFTER: Final = timedelta(seconds=30)
 
@@ -39,6 +39,7 @@ class TotalsFill(Queue):
         try:
             has_more = await fill_batch(database, organization_id, sales_max=sales_max)
         except BLOCKED_ERRORS as error:
+            # A lock or a timeout: the next pass tries a batch of half the size.
             if self._sizes.halve(organization_id, sales_max):
                 log_queue_error("sales.batch_halved", self.name, organization_id, error)
                 return True
@@ -48,12 +49,13 @@ class TotalsFill(Queue):
 
 
 async def fill_batch(database: Database, organization_id: UUID, *, sales_max: int = BATCH_SALES) -> bool:
-    """Count one batch; return whether there is more to count now."""
+    """Count one batch of sales; return whether more sales can be counted now."""
     async with database.transaction() as tx:
         fill = await progress.lock_fill_if_free(tx, organization_id)
         if fill is None or fill.due_at is None:
             return False
-        bound = min(fill.fence, last_id_at(tx.now - BEHIND))
+        # `walked_to` is the id up to which sales are counted.
+        bound = min(fill.fence, last_id_at(tx.now - SALE_AGE_MIN))
         if bound <= fill.walked_to:
             await progress.update_fill(tx, organization_id, walked_to=fill.walked_to, due_at=tx.now + RETRY_AFTER)
             return False
@@ -69,7 +71,7 @@ async def fill_batch(database: Database, organization_id: UUID, *, sales_max: in
     return False
 
 
-async def follow_time_zone(tx: Tx, organization_id: UUID) -> None:
+async def recount_if_time_zone_changed(tx: Tx, organization_id: UUID) -> None:
     """Request a recount if the organization's time zone differs from the one in which sales were counted."""
     fill = await progress.find_fill(tx, organization_id)
     # Without a row of the fill no sale was counted yet.

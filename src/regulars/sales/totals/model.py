@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Final
 
 RETURN: Final = "RETURN"
-# A store counts as silent when it usually sends this many tickets in the time since its last one: by chance that
-# happens less than once in a thousand checks.
+# A store is silent if it usually sends this many tickets in the time since its last one. By chance a store that works
+# sends none in that time less than once in a thousand checks.
 SILENT_AFTER_TICKETS: Final = 7.0
 
 
@@ -90,7 +90,7 @@ def _ratio(part: int | Decimal, total: int) -> float | None:
 
 
 def sums_of_type(
-    kind: str,
+    ticket_type: str,
     *,
     tickets: int,
     identified: int,
@@ -101,7 +101,7 @@ def sums_of_type(
     lines: int = 0,
 ) -> Sums:
     """Make the sums of tickets that are all purchases or all returns. The units of returns are positive too."""
-    if kind == RETURN:
+    if ticket_type == RETURN:
         return Sums(
             returns=tickets,
             identified=identified,
@@ -138,14 +138,14 @@ class PerCurrency:
     def identified(self) -> int:
         return sum(sums.identified for sums in self.sums.values())
 
-    def by_size(self) -> list[tuple[str, Sums]]:
+    def by_net_sales(self) -> list[tuple[str, Sums]]:
         """Sort the currencies by net sales, largest first."""
         return sorted(self.sums.items(), key=lambda item: (-item[1].net_cents, item[0]))
 
 
-def add_up(parts: Iterable[tuple[str, Sums]]) -> PerCurrency:
+def add_up(currency_sums: Iterable[tuple[str, Sums]]) -> PerCurrency:
     sums_by_currency: dict[str, Sums] = {}
-    for currency, sums in parts:
+    for currency, sums in currency_sums:
         sums_by_currency[currency] = sums_by_currency[currency] + sums if currency in sums_by_currency else sums
     return PerCurrency(sums_by_currency)
 
@@ -164,17 +164,17 @@ def is_silent(expected_since_last: float) -> bool:
     return expected_since_last >= SILENT_AFTER_TICKETS
 
 
-def expected_tickets(usual: Mapping[int, float], *, since: datetime, until: datetime) -> float:
+def expected_tickets(usual_by_hour: Mapping[int, float], *, since: datetime, until: datetime) -> float:
     """Estimate how many tickets a store usually sends between two times of one day, from its usual number per hour."""
     total = 0.0
-    for hour, count in usual.items():
+    for hour, count in usual_by_hour.items():
         start = until.replace(hour=hour, minute=0, second=0, microsecond=0)
         overlap = min(until.timestamp(), start.timestamp() + 3600) - max(since.timestamp(), start.timestamp())
         total += count * max(0.0, overlap) / 3600
     return total
 
 
-def usual_rate(usual: Mapping[int, float]) -> int:
-    """Return the usual tickets per hour in which the store is open, rounded."""
-    open_hours = [count for count in usual.values() if count >= 1]
+def usual_rate(usual_by_hour: Mapping[int, float]) -> int:
+    """Return the usual number of tickets per open hour, rounded; an hour with at least one usual ticket is open."""
+    open_hours = [count for count in usual_by_hour.values() if count >= 1]
     return math.floor(sum(open_hours) / len(open_hours) + 0.5) if open_hours else 0

@@ -1,4 +1,4 @@
-"""Read and store how far the fill, the job that counts older sales, has come, and in which time zone it counts."""
+"""Read and store the progress of the fill, the job that counts older sales, and the time zone in which it counts."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
@@ -58,7 +58,7 @@ async def lock_fill(tx: Tx, organization_id: UUID) -> None:
 
 
 async def insert_fill_if_new(tx: Tx, organization_id: UUID) -> bool:
-    """Insert a fill that is complete, because there are no older sales to count."""
+    """Insert the row of a complete fill, because there are no older sales to count; return whether it was new."""
     inserted = await tx.execute(
         """
         INSERT INTO sales_totals_fills (organization_id, fence, walked_to, due_at, time_zone)

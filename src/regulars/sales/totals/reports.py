@@ -21,9 +21,11 @@ USUAL_WEEKS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreActivity:
-    """How many tickets a store sent in each hour of today, how many it usually sends, and whether it has stopped."""
+    """How many tickets a store sent in each hour of today, how many it usually sends in the hours of this weekday, and
+    whether it has stopped sending (`is_silent`)."""
 
     store_id: UUID
+    # By hour.
     today: Mapping[int, int]
     usual: Mapping[int, float]
     last_received_at: datetime | None
@@ -44,6 +46,7 @@ class StoreActivity:
 
 async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
     """Return the currency of the newest tickets; None if there are none."""
+    # `is_hour` is in ORDER BY, here and below, because the index begins with it.
     rows = await tx.fetch(
         """
         SELECT currency FROM sales_totals
@@ -70,8 +73,8 @@ async def find_first_day(tx: Tx, organization_id: UUID, *, since: date) -> date 
     return rows[0][0] if rows else None
 
 
-async def filled_until(tx: Tx, organization_id: UUID) -> datetime | None:
-    """Return the time up to which the fill has counted older sales (`fill.py`); None once it has counted all."""
+async def totals_counted_until(tx: Tx, organization_id: UUID) -> datetime | None:
+    """Return the time up to which the fill (`fill.py`) has added older sales to the totals; None if all are added."""
     fill = await find_fill(tx, organization_id)
     return None if fill is None or fill.due_at is None else made_at(fill.walked_to)
 
@@ -116,22 +119,22 @@ async def read_store_activity(
     """Compare the tickets of each store today with the same weekday of the last four weeks."""
     today = now.astimezone(zone).date()
     days = [today - timedelta(weeks=week) for week in range(USUAL_WEEKS + 1)]
-    sent: dict[UUID, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    usual: dict[UUID, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    sent_by_hour: dict[UUID, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    usual_by_hour: dict[UUID, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for store_id, day, hour, tickets in await list_hours(tx, organization_id, days, store_ids):
         if day == today:
-            sent[store_id][hour] += tickets
+            sent_by_hour[store_id][hour] += tickets
         else:
-            usual[store_id][hour] += tickets / USUAL_WEEKS
+            usual_by_hour[store_id][hour] += tickets / USUAL_WEEKS
     last = await find_last_received(tx, organization_id, store_ids)
     return {
         store_id: StoreActivity(
             store_id=store_id,
-            today=dict(sent[store_id]),
-            usual=dict(usual[store_id]),
+            today=dict(sent_by_hour[store_id]),
+            usual=dict(usual_by_hour[store_id]),
             last_received_at=last.get(store_id),
             expected_since_last=expected_tickets(
-                usual[store_id],
+                usual_by_hour[store_id],
                 since=max(last.get(store_id, _start_of(today, zone)), _start_of(today, zone)).astimezone(zone),
                 until=now.astimezone(zone),
             ),

@@ -11,7 +11,7 @@ from regulars.conditions import customers, tree
 from regulars.conditions.labels import STATES, Labels
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
-from regulars.profiles.search import find_candidates
+from regulars.profiles.search import suggest_profiles
 from regulars.segments.explain import explain
 from regulars.segments.saved.resolve import ResolvedSegment
 from regulars.stores.find import name_stores
@@ -133,7 +133,7 @@ async def explain_membership(
 ) -> dict[str, Any]:
     """Explain the membership of the customer that the search finds; if it does not find exactly one, list those that it
     finds. Personal data is masked if the user may not see it."""
-    people = await find_candidates(
+    people = await suggest_profiles(
         tx,
         visit.organization_id,
         search,

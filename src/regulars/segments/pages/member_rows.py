@@ -9,7 +9,7 @@ from regulars.conditions.tree import ConsentState
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
 from regulars.profiles.model import Profile
-from regulars.profiles.search import find_by_ids
+from regulars.profiles.search import find_profiles_by_ids
 from regulars.sales.purchase_history import LIST_MONTHS, History, read_history
 from regulars.sales.tickets import list_tickets_of_customers
 from regulars.web.visit import Visit
@@ -29,7 +29,7 @@ class MemberRow(NamedTuple):
 
 async def find_members(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[tuple[Profile, ConsentState]]:
     """Find customers, in the order of the ids; erased customers are omitted."""
-    profiles = {profile.id: profile for profile in await find_by_ids(tx, organization_id, ids)}
+    profiles = {profile.id: profile for profile in await find_profiles_by_ids(tx, organization_id, ids)}
     states = await find_states(tx, organization_id, list(profiles))
     return [
         (profiles[profile_id], states[profile_id])

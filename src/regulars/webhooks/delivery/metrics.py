@@ -25,7 +25,7 @@ class DeliveryMetrics:
         for gauge in (
             Gauge("regulars_webhook_deliveries", "Attempts to deliver, by how they ended.", "outcome", self._outcomes),
             Gauge("regulars_webhook_oldest_seconds", "How long the oldest due delivery waits.", "", self._longest_wait),
-            Gauge("regulars_webhook_endpoints_failing", "Endpoints whose last attempt failed.", "", self._fails),
+            Gauge("regulars_webhook_endpoints_failing", "Endpoints whose last attempt failed.", "", self._fail_count),
         ):
             metrics.add_gauge(gauge)
 
@@ -51,9 +51,9 @@ class DeliveryMetrics:
             for organization_id, observed in self._waiting.items()
             if now - observed[0] < OBSERVED_FOR_S
         }
-        return {"": max((now - at + wait for at, wait in self._waiting.values()), default=0.0)}
+        return {"": max((now - observed_at + wait for observed_at, wait in self._waiting.values()), default=0.0)}
 
-    def _fails(self) -> dict[str, float]:
+    def _fail_count(self) -> dict[str, float]:
         return {"": float(len(self._failing))}
 
 

@@ -1,5 +1,5 @@
-"""The worker's queue of deliveries: it claims due ones fairly across endpoints, sends them outside any transaction, and
-writes their outcomes."""
+"""The worker's queue of deliveries: it claims due deliveries fairly across endpoints, sends them outside any
+transaction, and writes their outcomes."""
 
 import asyncio
 import random
@@ -15,7 +15,7 @@ from regulars.kit.ids import WEBHOOK_MESSAGE
 from regulars.kit.vault import AnyVault
 from regulars.webhooks.delivery.metrics import DeliveryMetrics
 from regulars.webhooks.delivery.schedule import (
-    AT_ONCE_MAX,
+    CONNECTIONS_PER_ENDPOINT_MAX,
     PROBE_EVERY,
     AttemptOutcome,
     Health,
@@ -29,12 +29,13 @@ from regulars.webhooks.interests import withdraw_interests
 from regulars.webhooks.model import ENDPOINTS_MAX
 from regulars.webhooks.queries import claims, endpoints
 from regulars.webhooks.queries.claims import DeliveryResult, DueEndpoint, NewAttempt
-from regulars.webhooks.secrets import open_secret
+from regulars.webhooks.secrets import decrypt_secret
 from regulars.work.claims import CLAIM_FOR, COMPLETE_S, ClaimQueue
 from regulars.work.queue import Due, Queue
 
-# A delivery that has not begun within this time might still run when its claim ends, so it returns to the queue.
-BEGINS_WITHIN_S: Final = CLAIM_FOR.total_seconds() - COMPLETE_S - TIMEOUT_S - 1
+# A claimed delivery that has not started within this time might still run when its claim ends, so it returns to the
+# queue. The claim must last for the attempt, for writing the outcome, and a second more.
+START_WITHIN_S: Final = CLAIM_FOR.total_seconds() - COMPLETE_S - TIMEOUT_S - 1
 # How often the time of the last success is written if nothing else changes.
 SUCCESS_WRITTEN_EVERY: Final = timedelta(minutes=1)
 
@@ -87,7 +88,7 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
         if probed:
             await endpoints.postpone_probes(tx, organization_id, probed, probe_at=tx.now + PROBE_EVERY)
         bodies = await claims.find_bodies(tx, organization_id, [delivery.message_id for delivery in due])
-        secrets = {endpoint.id: self._open_secrets(endpoint, now=tx.now) for endpoint in due_endpoints}
+        secrets = {endpoint.id: self._decrypt_secrets(endpoint, now=tx.now) for endpoint in due_endpoints}
         claimed_at = monotonic()
         return [
             ClaimedDelivery(
@@ -114,17 +115,17 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
         if claim.message is None:
             return None
         endpoint = self._connections.setdefault(claim.endpoint_id, _EndpointConnections())
-        endpoint.users += 1
+        endpoint.deliveries += 1
         try:
             async with endpoint.connections:
-                is_too_late = monotonic() - claim.claimed_at > BEGINS_WITHIN_S
+                is_too_late = monotonic() - claim.claimed_at > START_WITHIN_S
                 failpoint.hit("delivery.claimed")
                 outcome = None if is_too_late else await self._sender.send(claim.message)
                 failpoint.hit("delivery.answered")
                 return outcome
         finally:
-            endpoint.users -= 1
-            if not endpoint.users:
+            endpoint.deliveries -= 1
+            if not endpoint.deliveries:
                 self._connections.pop(claim.endpoint_id, None)
 
     async def complete(
@@ -166,27 +167,27 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
             await endpoints.update_health(tx, organization_id, endpoint_id, health)
         self._metrics.set_failing(endpoint_id, is_failing=health.failures > 0)
 
-    def _open_secrets(self, endpoint: DueEndpoint, *, now: datetime) -> list[bytes]:
-        secrets = [open_secret(self._vault, endpoint.id, endpoint.secret)]
+    def _decrypt_secrets(self, endpoint: DueEndpoint, *, now: datetime) -> list[bytes]:
+        secrets = [decrypt_secret(self._vault, endpoint.id, endpoint.secret)]
         if (
             endpoint.old_secret is not None
             and endpoint.old_secret_until is not None
             and now < endpoint.old_secret_until
         ):
-            secrets.append(open_secret(self._vault, endpoint.id, endpoint.old_secret))
+            secrets.append(decrypt_secret(self._vault, endpoint.id, endpoint.old_secret))
         return secrets
 
 
 class _EndpointConnections:
-    """The connections of one endpoint, first come first served, and how many deliveries use or wait for one."""
+    """The connections of one endpoint, first come first served; `deliveries` use a connection or wait for one."""
 
     def __init__(self) -> None:
-        self.connections = asyncio.Semaphore(AT_ONCE_MAX)
-        self.users = 0
+        self.connections = asyncio.Semaphore(CONNECTIONS_PER_ENDPOINT_MAX)
+        self.deliveries = 0
 
 
 class ProbeQueue(Queue):
-    """The queue of failing endpoints whose next probe, one delivery, is due: it runs the delivery queue for them."""
+    """The queue of failing endpoints whose next probe (a single delivery) is due; it runs the delivery queue."""
 
     name = "webhooks.probes"
     due = Due(table="webhook_endpoints", column="probe_at")

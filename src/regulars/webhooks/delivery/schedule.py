@@ -13,11 +13,12 @@ RETRIES: Final = Schedule(
 )
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
 
-# Deliveries that are sent to one endpoint at the same time.
-AT_ONCE_MAX: Final = 8
-# For a healthy endpoint a worker claims more than it may send at once, so that the next are ready when the first end.
+# How many deliveries are sent to one endpoint at the same time.
+CONNECTIONS_PER_ENDPOINT_MAX: Final = 8
+# For a healthy endpoint a worker claims more deliveries than it may send at once, so that it need not wait for the next
+# claim when the first deliveries end.
 CLAIMED_MAX: Final = 32
-# After so many failures and so long without a success, an endpoint only gets a probe: one delivery every five minutes.
+# After this many failures and this long without a success, an endpoint gets only one delivery (a probe) at a time.
 PROBES_AFTER_FAILURES: Final = 20
 PROBES_AFTER: Final = timedelta(minutes=15)
 PROBE_EVERY: Final = timedelta(minutes=5)
@@ -86,12 +87,12 @@ def is_to_be_disabled(health: Health, *, now: datetime) -> bool:
 def claims_max(health: Health, *, now: datetime) -> int:
     """Return how many deliveries of an endpoint may be claimed at a time.
 
-    If the last attempt failed, as many as are sent at once. If it timed out, or none succeeded yet, one: a receiver
-    that hangs must not block several connections while other endpoints wait. If an endpoint fails again and again, one
-    when its next probe is due.
+    If the last attempt failed, as many as are sent at once. If it timed out, or no attempt has succeeded yet, one: a
+    receiver that hangs must not block several connections while other endpoints wait. If an endpoint fails again and
+    again, one when its next probe is due.
     """
     if health.probe_at is not None:
         return 1 if health.probe_at <= now else 0
     if health.is_slow or health.last_success_at is None:
         return 1
-    return CLAIMED_MAX if health.failures == 0 else AT_ONCE_MAX
+    return CLAIMED_MAX if health.failures == 0 else CONNECTIONS_PER_ENDPOINT_MAX

@@ -30,7 +30,7 @@ class OutgoingMessage(NamedTuple):
     message_id: str
     body: bytes
     secrets: Sequence[bytes]
-    # When it was claimed, by the database's clock and by the monotonic clock of this process.
+    # When the delivery was claimed, by the database's clock and by the monotonic clock of this process.
     claimed_at: datetime
     claimed_monotonic_s: float
 

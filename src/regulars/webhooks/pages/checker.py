@@ -56,7 +56,7 @@ class CheckerPages:
         if form.is_refused:
             return refused(visit, TEMPLATE, form, steps=None, **values)
         if chosen != OWN:
-            secrets = await self._open_secrets(visit, chosen)
+            secrets = await self._decrypt_secrets(visit, chosen)
         # In a thread, because a large body is parsed and signed several times and other requests must not wait.
         steps: list[CheckStep] = await asyncio.to_thread(
             check_signature,
@@ -71,14 +71,15 @@ class CheckerPages:
     async def _load_choices(self, visit: Visit) -> list[tuple[str, str]]:
         async with visit.database.reading() as tx:
             endpoints = await manage.list_endpoints(tx, visit.organization_id)
-        endpoint_choices = [(WEBHOOK.encode(endpoint.id), WebhookView.host(endpoint.url)) for endpoint in endpoints]
-        return [*endpoint_choices, (OWN, "A secret that I paste")]
+        choices = [(WEBHOOK.encode(endpoint.id), WebhookView.short_url(endpoint.url)) for endpoint in endpoints]
+        return [*choices, (OWN, "A secret that I paste")]
 
-    async def _open_secrets(self, visit: Visit, chosen: str) -> list[NamedSecret]:
+    async def _decrypt_secrets(self, visit: Visit, chosen: str) -> list[NamedSecret]:
         names = ("the endpoint's secret", "the previous secret")
         try:
             async with visit.database.transaction() as tx:
-                opened = await manage.open_secrets(tx, visit.organization_id, WEBHOOK.decode(chosen), vault=self._vault)
+                endpoint_id = WEBHOOK.decode(chosen)
+                secrets = await manage.decrypt_secrets(tx, visit.organization_id, endpoint_id, vault=self._vault)
         except VaultError:
             return []
-        return [NamedSecret(secret, name) for secret, name in zip(opened, names, strict=False)]
+        return [NamedSecret(secret, name) for secret, name in zip(secrets, names, strict=False)]

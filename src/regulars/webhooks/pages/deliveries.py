@@ -34,7 +34,7 @@ CSV_HEADER: Final = (
 STATES: Final = (("pending", "Waits"), ("delivered", "Delivered"), ("failed", "Failed"), ("cancelled", "Cancelled"))
 # Fields that do not identify a person: our own ids, times, and values of a fixed list. All other fields are masked.
 # Fields are compared with their full path, because an attribute of a customer may be called `id` too.
-HARMLESS_MEMBERS: Final = frozenset(
+UNMASKED_FIELDS: Final = frozenset(
     {
         "type",
         "timestamp",
@@ -80,10 +80,10 @@ class DeliveryPages:
             view=view,
             page=page,
             search_more_url=page.search_more_url,
-            searched_max=model.SEARCHED_MAX,
+            searched_max=model.ROWS_SCANNED_MAX,
             by_id={endpoint.id: endpoint for endpoint in endpoints},
             chosen=view.value("endpoint"),
-            shown=WebhookView(visit),
+            webhook_view=WebhookView(visit),
         )
 
     async def export(self, visit: Visit) -> Response:
@@ -117,8 +117,9 @@ class DeliveryPages:
             "body": format_body(visit, details.body),
             "curl": _format_curl(visit, endpoint, headers, details.body),
             "last": details.attempts[-1] if details.attempts else None,
+            # The first attempt, and one after each wait.
             "attempts_max": len(RETRIES.waits_s) + 1,
-            "shown": WebhookView(visit),
+            "webhook_view": WebhookView(visit),
         }
         return render_form(visit, "webhooks/delivery.html", form, **values)
 
@@ -127,7 +128,7 @@ class DeliveryPages:
     ) -> list[tuple[str, str]] | None:
         """Return the headers that an attempt would have now: each attempt has its own time and signature."""
         try:
-            secrets = await manage.open_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
+            secrets = await manage.decrypt_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
         except VaultError:
             return None
         message_id, timestamp = WEBHOOK_MESSAGE.encode(details.delivery.message_id), int(visit.now.timestamp())
@@ -198,8 +199,9 @@ class DeliveryPages:
 
 
 def _read_list_view(visit: Visit, endpoints: list[model.Endpoint]) -> ListView:
+    endpoint_choices = tuple((WEBHOOK.encode(row.id), WebhookView.short_url(row.url)) for row in endpoints)
     filters = (
-        Filter("endpoint", "Endpoint", tuple((WEBHOOK.encode(row.id), WebhookView.host(row.url)) for row in endpoints)),
+        Filter("endpoint", "Endpoint", endpoint_choices),
         Filter("type", "Type", tuple((name, name) for name in (*model.EVENT_TYPES, model.PING))),
         Filter("state", "State", STATES),
     )
@@ -238,20 +240,20 @@ async def _find_details_in_path(tx: Tx, visit: Visit) -> model.DeliveryDetails:
 
 def format_body(visit: Visit, body: str | None) -> str | None:
     """Return the body, indented; a user who may not see personal data sees only field names and the values of
-    `HARMLESS_MEMBERS`."""
+    `UNMASKED_FIELDS`."""
     if body is None:
         return None
     document = json.loads(body)
-    return json.dumps(document if visit.sees_personal else masked(document), indent=2, ensure_ascii=False)
+    return json.dumps(document if visit.sees_personal else mask_personal(document), indent=2, ensure_ascii=False)
 
 
-def masked(value: Any, *path: str) -> Any:
+def mask_personal(value: Any, *path: str) -> Any:
     """Return the value at this path of a body with personal data hidden."""
     if isinstance(value, dict):
-        return {name: masked(member, *path, name) for name, member in value.items()}
-    # A field name may itself contain a dot; such a name is never harmless.
-    is_harmless = not any("." in name for name in path) and ".".join(path) in HARMLESS_MEMBERS
-    return value if value is None or is_harmless else mask.HIDDEN
+        return {name: mask_personal(member, *path, name) for name, member in value.items()}
+    # A field name may itself contain a dot; such a field is always masked.
+    is_unmasked = not any("." in name for name in path) and ".".join(path) in UNMASKED_FIELDS
+    return value if value is None or is_unmasked else mask.HIDDEN
 
 
 def _format_curl(visit: Visit, endpoint: model.Endpoint | None, headers: Any, body: str | None) -> str | None:
@@ -271,5 +273,5 @@ def _replay_values(visit: Visit, status: model.EndpointStatus, failed: int) -> d
         "failed_max": FAILED_COUNTED_MAX,
         "days": model.RETENTION.days,
         "messages_max": replay.MESSAGES_MAX,
-        "shown": WebhookView(visit),
+        "webhook_view": WebhookView(visit),
     }

@@ -76,7 +76,7 @@ class EndpointPages:
             statuses=statuses,
             deliveries=last,
             by_id={status.endpoint.id: status.endpoint for status in statuses},
-            shown=WebhookView(visit),
+            webhook_view=WebhookView(visit),
             counted_max=WAITING_COUNTED_MAX,
         )
 
@@ -131,7 +131,7 @@ class EndpointPages:
             "identifier": WEBHOOK.encode(status.endpoint.id),
             "deliveries": last,
             "by_id": {status.endpoint.id: status.endpoint},
-            "shown": WebhookView(visit),
+            "webhook_view": WebhookView(visit),
             "receivers": [("Python", read_example_receiver("python")), ("Node", read_example_receiver("node"))],
             "old_until": until if until is not None and until > visit.now else None,
             "counted_max": WAITING_COUNTED_MAX,
@@ -216,7 +216,7 @@ class EndpointPages:
         form = FormState(visit.form)
         async with visit.database.transaction() as tx:
             status = await find_endpoint_in_path(tx, visit)
-        if form.value("host").strip() != WebhookView.host(status.endpoint.url):
+        if form.value("host").strip() != WebhookView.short_url(status.endpoint.url):
             form.refuse("host", "Type the address as shown above, without https://.")
             return refused(visit, "webhooks/delete.html", form, **_confirmation_values(visit, status))
         async with visit.database.transaction() as tx:
@@ -262,7 +262,7 @@ def _confirmation_values(visit: Visit, status: EndpointStatus) -> dict[str, Any]
     return {
         "endpoint_status": status,
         "endpoint": status.endpoint,
-        "shown": WebhookView(visit),
+        "webhook_view": WebhookView(visit),
         "counted_max": WAITING_COUNTED_MAX,
     }
 
@@ -273,7 +273,7 @@ def _form_page(visit: Visit, form: FormState, types: Sequence[str], endpoint: En
         "families": FAMILIES,
         "chosen": set(types),
         "samples": {sample.type: sample.sentence for sample in SAMPLES},
-        "shown": WebhookView(visit),
+        "webhook_view": WebhookView(visit),
     }
     return render_form(visit, "webhooks/edit.html", form, **values)
 

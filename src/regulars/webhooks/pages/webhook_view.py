@@ -1,4 +1,4 @@
-"""Labels, addresses and formats for the templates about webhooks, and the endpoint that an address names."""
+"""Labels, URLs and formats for the templates about webhooks; and the endpoint whose id is in a page's URL."""
 
 from typing import Final
 from uuid import UUID
@@ -21,35 +21,35 @@ _BADGE_KINDS: Final = {
     "Not used yet": "pending",
     "Waits for approval": "warn",
 }
-_MINUTE_S: Final = 60
-_HOUR_S: Final = 3_600
-_SLOW_MS: Final = 10_000
+# From this duration on, seconds are shown instead of milliseconds.
+_SECONDS_FROM_MS: Final = 10_000
 
 
 class WebhookView:
-    """Labels and addresses for templates, in the visitor's formats."""
+    """Labels and URLs for templates, in the user's formats."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
 
     @staticmethod
-    def host(url: str) -> str:
-        """Return an address without its scheme."""
+    def short_url(url: str) -> str:
+        """Return a URL without its scheme."""
         return url.partition("://")[2]
 
     @staticmethod
-    def kind(status: EndpointStatus) -> str:
+    def badge_kind(status: EndpointStatus) -> str:
         return _BADGE_KINDS[status.label]
 
     @staticmethod
     def bars(status: EndpointStatus) -> list[tuple[int, str]]:
         """Return a bar for each of the last deliveries, oldest at the left: its position and its CSS class."""
         kinds = {"delivered": "c1", "failed": "c4", "pending": "past", "cancelled": "past"}
-        bars = ["c4" if row.state == "pending" and row.attempts else kinds[row.state] for row in reversed(status.last)]
+        oldest_first = reversed(status.last_deliveries)
+        bars = ["c4" if row.state == "pending" and row.attempts else kinds[row.state] for row in oldest_first]
         return [(number * BAR_STEP_PX, kind) for number, kind in enumerate(bars)]
 
     @staticmethod
-    def response(delivery: Delivery) -> tuple[str, str]:
+    def response_badge(delivery: Delivery) -> tuple[str, str]:
         """Return the text and the kind of the badge for the last response to a delivery."""
         if delivery.state == "cancelled":
             return "Cancelled", "blocked"
@@ -63,7 +63,7 @@ class WebhookView:
         if milliseconds is None:
             return NOTHING
         formats: Format = self._visit.format
-        if milliseconds >= _SLOW_MS:
+        if milliseconds >= _SECONDS_FROM_MS:
             return f"{formats.number(milliseconds // 1000)} s"
         return f"{formats.number(milliseconds)} ms"
 
@@ -73,17 +73,9 @@ class WebhookView:
     def delivery_url(self, delivery_id: UUID, *segments: str) -> str:
         return self._visit.url(DELIVERIES, WEBHOOK_DELIVERY.encode(delivery_id), *segments)
 
-    @staticmethod
-    def wait(seconds: float) -> str:
-        """Return a duration in the largest fitting unit: `5 s`, `30 min`, `2 h`."""
-        for unit, length in (("h", _HOUR_S), ("min", _MINUTE_S)):
-            if seconds >= length:
-                return f"{int(seconds // length)} {unit}"
-        return f"{int(seconds)} s"
-
 
 async def find_endpoint_in_path(tx: Tx, visit: Visit) -> EndpointStatus:
-    """Return the endpoint whose id is in the page's address; raises PageNotFound."""
+    """Return the endpoint whose id is in the page's URL; raises PageNotFound."""
     status = await find_status(tx, visit.organization_id, WEBHOOK.decode(visit.references[0]))
     if status is None:
         raise PageNotFound("This organization has no such endpoint.")

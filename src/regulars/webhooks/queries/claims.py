@@ -57,7 +57,7 @@ async def lock_due_endpoints(tx: Tx, organization_id: UUID, *, owner: UUID, limi
     """Lock endpoints with due deliveries, the longest waiting first; skip those that another worker has locked."""
     rows = await tx.fetch(
         """
-        SELECT e.id, e.url, e.secret, e.old_secret, e.old_secret_until, first.due_at, claimed.mine, claimed.others,
+        SELECT e.id, e.url, e.secret, e.old_secret, e.old_secret_until, first.due_at, claimed.here, claimed.elsewhere,
                e.failures, e.failing_since, e.last_success_at, e.is_slow, e.probe_at
         FROM webhook_endpoints e
         CROSS JOIN LATERAL (
@@ -66,8 +66,8 @@ async def lock_due_endpoints(tx: Tx, organization_id: UUID, *, owner: UUID, limi
             ORDER BY d.due_at LIMIT 1
         ) AS first
         CROSS JOIN LATERAL (
-            SELECT count(*) FILTER (WHERE d.owner = %(owner)s) AS mine,
-                   count(*) FILTER (WHERE d.owner <> %(owner)s) AS others
+            SELECT count(*) FILTER (WHERE d.owner = %(owner)s) AS here,
+                   count(*) FILTER (WHERE d.owner <> %(owner)s) AS elsewhere
             FROM webhook_deliveries d
             WHERE d.organization_id = %(organization_id)s AND d.endpoint_id = e.id
               AND d.owner IS NOT NULL AND d.due_at > %(now)s

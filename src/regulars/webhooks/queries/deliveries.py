@@ -123,7 +123,7 @@ async def list_deliveries_to_replay(
 async def blank_messages(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], subscription_ids: Collection[UUID]
 ) -> list[UUID]:
-    """Remove the content of messages about these people, except those about their erasure; returns their ids."""
+    """Remove the content of messages about these people, except about their erasure; return the changed messages."""
     rows = await tx.fetch(
         """
         UPDATE webhook_messages SET body = NULL

@@ -12,7 +12,7 @@ from regulars.webhooks.delivery.schedule import Health
 from regulars.webhooks.model import Endpoint
 
 
-class SealedSecrets(NamedTuple):
+class EncryptedSecrets(NamedTuple):
     """The encrypted secrets of an endpoint."""
 
     secret: bytes
@@ -114,21 +114,21 @@ async def update_endpoint(
     )
 
 
-async def find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> SealedSecrets | None:
+async def find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> EncryptedSecrets | None:
     return await tx.fetch_first(
-        SealedSecrets,
+        EncryptedSecrets,
         "SELECT {columns} FROM webhook_endpoints WHERE organization_id = %s AND id = %s",
         (organization_id, endpoint_id),
     )
 
 
-async def list_secrets(tx: Tx) -> list[tuple[UUID, UUID, SealedSecrets]]:
+async def list_secrets(tx: Tx) -> list[tuple[UUID, UUID, EncryptedSecrets]]:
     """Return the secrets of all endpoints of all organizations, to encrypt them with another key."""
     rows = await tx.fetch("SELECT organization_id, id, secret, old_secret, old_secret_until FROM webhook_endpoints")
-    return [(row[0], row[1], SealedSecrets(*row[2:])) for row in rows]
+    return [(row[0], row[1], EncryptedSecrets(*row[2:])) for row in rows]
 
 
-async def update_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID, sealed: SealedSecrets) -> None:
+async def update_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID, encrypted: EncryptedSecrets) -> None:
     await tx.execute(
         """
         UPDATE webhook_endpoints
@@ -138,9 +138,9 @@ async def update_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID, seale
         {
             "organization_id": organization_id,
             "id": endpoint_id,
-            "secret": sealed.secret,
-            "old_secret": sealed.old_secret,
-            "until": sealed.old_secret_until,
+            "secret": encrypted.secret,
+            "old_secret": encrypted.old_secret,
+            "until": encrypted.old_secret_until,
             "now": tx.now,
         },
     )

@@ -7,16 +7,23 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.webhooks.model import SEARCHED_MAX, Delivery, DeliveryFilter, LastDelivery, PostedEvent, WaitingDeliveries
+from regulars.webhooks.model import (
+    ROWS_SCANNED_MAX,
+    Delivery,
+    DeliveryFilter,
+    LastDelivery,
+    PostedEvent,
+    WaitingDeliveries,
+)
 
 
-async def list_posted(
+async def list_posted_events(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
 ) -> list[PostedEvent]:
-    """Return messages about a subscription: how many deliveries each has, how many succeeded, and the first id."""
+    """Return messages about a subscription, each with the number of deliveries and successes, and a delivery's id."""
     rows = await tx.fetch(
         """
-        SELECT m.type, m.created_at, d.many, d.arrived, d.first_id
+        SELECT m.type, m.created_at, d.total, d.delivered, d.first_id
         FROM (
             SELECT id, type, created_at FROM webhook_messages
             WHERE organization_id = %(organization_id)s AND subscription_id = %(subscription_id)s
@@ -25,7 +32,7 @@ async def list_posted(
             LIMIT %(limit)s
         ) AS m
         CROSS JOIN LATERAL (
-            SELECT count(*) AS many, count(*) FILTER (WHERE state = 'delivered') AS arrived,
+            SELECT count(*) AS total, count(*) FILTER (WHERE state = 'delivered') AS delivered,
                    (array_agg(id ORDER BY id))[1] AS first_id
             FROM webhook_deliveries WHERE organization_id = %(organization_id)s AND message_id = m.id
         ) AS d
@@ -81,7 +88,7 @@ async def list_deliveries(
         table="webhook_deliveries AS d",
         indexed=_INDEXED,
         filters=_FILTERS,
-        rows_max=SEARCHED_MAX,
+        rows_max=ROWS_SCANNED_MAX,
     )
 
 
@@ -115,10 +122,10 @@ async def count_waiting(
     """Return for each endpoint how many deliveries wait, counted up to a limit, since when, and the last response."""
     rows = await tx.fetch(
         """
-        SELECT e.id, w.many, w.oldest, w.attempted_at, w.answer_status
+        SELECT e.id, w.total, w.oldest, w.attempted_at, w.answer_status
         FROM unnest(%(endpoints)s::uuid[]) AS e (id)
         CROSS JOIN LATERAL (
-            SELECT count(*) AS many, min(d.created_at) AS oldest, max(d.attempted_at) AS attempted_at,
+            SELECT count(*) AS total, min(d.created_at) AS oldest, max(d.attempted_at) AS attempted_at,
                    (array_agg(d.answer_status ORDER BY d.attempted_at DESC NULLS LAST))[1] AS answer_status
             FROM (
                 SELECT created_at, attempted_at, answer_status FROM webhook_deliveries

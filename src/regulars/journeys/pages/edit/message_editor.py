@@ -28,7 +28,7 @@ from regulars.messaging.template import (
     texts_by_value,
 )
 from regulars.profiles.model import Profile
-from regulars.profiles.search import find_candidates
+from regulars.profiles.search import suggest_profiles
 from regulars.web import mask
 from regulars.web.visit import Visit
 
@@ -88,7 +88,7 @@ async def measure_text(
     if faults:
         measured = measure(texts[""][:TEMPLATE_CHARACTERS_MAX])
         return TextMeasure(measured=measured, forcing=list(forcing.values()), faults=faults, sizes=sizes)
-    people = await find_candidates(
+    people = await suggest_profiles(
         tx,
         visit.organization_id,
         search,

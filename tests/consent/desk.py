@@ -135,7 +135,7 @@ class Desk:
         assert found is not None
         return found
 
-    def head(self, subscription_id: UUID) -> queries.HeadRow:
+    def head(self, subscription_id: UUID) -> queries.LedgerHead:
         found = self.do(lambda tx: queries.find_subscription(tx, self.organization_id, subscription_id))
         assert found is not None
         return found.head

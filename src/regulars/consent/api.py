@@ -8,7 +8,7 @@ import msgspec
 
 from regulars.consent import wire
 from regulars.consent.check import CheckRequest, ConsentVerdict, FindSuppressed, check
-from regulars.consent.decode import decode_check, decode_opt_in, decode_opt_out, read_profile
+from regulars.consent.decode import decode_check, decode_opt_in, decode_opt_out, read_profile_reference
 from regulars.consent.errors import ConsentedAtInFuture, InvalidPhoneNumber, SubscriptionNotFound
 from regulars.consent.find import find_subscription, list_subscriptions
 from regulars.consent.history import list_entries
@@ -17,7 +17,7 @@ from regulars.consent.model import LedgerEntry, Outcome, Reason, Status
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
-from regulars.consent.subscription import Subscription, show_subscription, show_timestamp
+from regulars.consent.subscription import Subscription, subscription_out, format_optional_timestamp
 from regulars.http.route import (
     CHANGES_PARAMETER,
     LONG_WAIT_S_MAX,
@@ -91,7 +91,7 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
     limit = read_limit(query)
     phone_number = _read_number_filter(query)
     status = _read_status_filter(query)
-    reference = None if "profile_id" not in query else read_profile(query["profile_id"])
+    reference = None if "profile_id" not in query else read_profile_reference(query["profile_id"])
     filters = {"phone_number": phone_number, "status": status, "profile_id": query.get("profile_id")}
     scope = scope_of_changes("subscriptions", query, **filters)
     start = await read_start(tx, query, secret=caller.secret, scope=scope)
@@ -121,12 +121,12 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
     )
     return ApiResponse(
         200,
-        encode(wire.SubscriptionPageOut([show_subscription(subscription) for subscription in page], has_more, cursor)),
+        encode(wire.SubscriptionPageOut([subscription_out(subscription) for subscription in page], has_more, cursor)),
     )
 
 
 async def handle_subscription(tx: Tx, request: Request) -> ApiResponse:
-    return ApiResponse(200, encode(show_subscription(await _find_requested(tx, request))))
+    return ApiResponse(200, encode(subscription_out(await _find_requested(tx, request))))
 
 
 async def handle_history(tx: Tx, request: Request) -> ApiResponse:
@@ -183,7 +183,7 @@ def _respond_to_opt_in(result: OptInResult, caller: Caller) -> ApiResponse:
     if caller.is_ingest_only:
         out = wire.OptInReceipt(_receipt(subscription, names_number=True), outcome, automation)
     else:
-        out = wire.OptInOut(show_subscription(subscription), outcome, automation)
+        out = wire.OptInOut(subscription_out(subscription), outcome, automation)
     return ApiResponse(201 if result.outcome is Outcome.CREATED else 200, encode(out))
 
 
@@ -197,8 +197,8 @@ def _respond_to_opt_out(result: OptOutResult, write: Write) -> ApiResponse:
             receipt_of(latest), [receipt_of(each) for each in result.subscriptions], outcome, automation
         )
     else:
-        shown = [show_subscription(each) for each in result.subscriptions]
-        out = wire.OptOutOut(show_subscription(latest), shown, outcome, automation)
+        shown = [subscription_out(each) for each in result.subscriptions]
+        out = wire.OptOutOut(subscription_out(latest), shown, outcome, automation)
     return ApiResponse(200, encode(out), concerns=result.number_hashes)
 
 
@@ -217,7 +217,7 @@ def _verdict_out(verdict: ConsentVerdict) -> wire.VerdictOut:
         profile=None if profile is None else wire.LinkedProfileOut(PROFILE.encode(profile.id), profile.external_id),
         may_text=verdict.reason is Reason.SUBSCRIBED,
         status=None if state is None else state.status.value,
-        since=show_timestamp(since),
+        since=format_optional_timestamp(since),
         reason=verdict.reason.value,
     )
 
@@ -228,7 +228,7 @@ def _entry_out(entry: LedgerEntry) -> wire.EntryOut:
         kind=entry.kind,
         outcome=entry.outcome,
         effective_at=format_timestamp(entry.effective_at),
-        claimed_at=show_timestamp(entry.claimed_at),
+        claimed_at=format_optional_timestamp(entry.claimed_at),
         received_at=format_timestamp(entry.received_at),
         payload=_NULL_JSON if entry.payload is None else msgspec.Raw(entry.payload.encode()),
         salt=None if entry.salt is None else entry.salt.hex(),

@@ -10,7 +10,7 @@ import msgspec
 from regulars.consent.find import find_subscription
 from regulars.consent.history import ConsentAtTime, Judgement, find_consent_at, list_entries
 from regulars.consent.model import LedgerEntry
-from regulars.consent.subscription import Subscription, show_timestamp
+from regulars.consent.subscription import Subscription, format_optional_timestamp
 from regulars.consent.verify import Verification, verify_subscription
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -77,8 +77,8 @@ def certificate_as_json(certificate: Certificate, *, organization_name: str) -> 
             "phone_number": state.phone_number,
             "status": state.status.value,
             "consent_source": state.source,
-            "consented_at": show_timestamp(state.consented_at),
-            "unsubscribed_at": show_timestamp(state.unsubscribed_at),
+            "consented_at": format_optional_timestamp(state.consented_at),
+            "unsubscribed_at": format_optional_timestamp(state.unsubscribed_at),
             "consent_proof": None if state.proof is None else dataclasses.asdict(state.proof),
             "profile": None
             if profile is None
@@ -119,7 +119,7 @@ def entry_as_json(entry: LedgerEntry) -> dict[str, Any]:
         "outcome": entry.outcome,
         "effective_at": format_timestamp(entry.effective_at),
         # The time that the API caller stated.
-        "claimed_at": show_timestamp(entry.claimed_at),
+        "claimed_at": format_optional_timestamp(entry.claimed_at),
         "received_at": format_timestamp(entry.received_at),
         "commitment": entry.commitment.hex(),
         "previous_hash": entry.previous_hash.hex(),

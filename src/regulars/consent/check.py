@@ -59,7 +59,7 @@ async def check(
     profiles = await find_profiles(tx, organization_id, references) if references else {}
     by_hash = {
         row.head.number_hash: subscription_from_row(row)
-        for row in (await queries.find_by_numbers(tx, organization_id, hashes.values()) if hashes else ())
+        for row in (await queries.find_by_hashes(tx, organization_id, hashes.values()) if hashes else ())
     }
     ids = {profile.id for profile in profiles.values()}
     by_profile = {

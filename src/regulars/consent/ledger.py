@@ -23,8 +23,8 @@ import msgspec
 from regulars.consent import chain, queries, statements
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.consent.model import Event, OptIn, OptOut, Outcome, SubscriptionState, apply, opt_in_automation
-from regulars.consent.queries import HeadRow
-from regulars.consent.subscription import Subscription, find_external_ids, show_subscription, subscription_of
+from regulars.consent.queries import LedgerHead
+from regulars.consent.subscription import Subscription, find_external_ids, subscription_out, make_subscription
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.commitments import commit, new_salt
@@ -87,7 +87,7 @@ CHANGING_OUTCOMES = {Outcome.CREATED, Outcome.RESUBSCRIBED, Outcome.UPDATED, Out
 class AppendedEvent(NamedTuple):
     """An event on the ledger, its outcome, and the head and state after it."""
 
-    head: HeadRow
+    head: LedgerHead
     state: SubscriptionState
     outcome: Outcome
     event: Event
@@ -108,7 +108,7 @@ class Ledger:
     """The ledgers of a batch's numbers, in one transaction. Numbers are named by their hash."""
 
     def __init__(
-        self, tx: Tx, organization_id: UUID, heads: Iterable[HeadRow], *, unsaved: Iterable[HeadRow] = ()
+        self, tx: Tx, organization_id: UUID, heads: Iterable[LedgerHead], *, unsaved: Iterable[LedgerHead] = ()
     ) -> None:
         """`unsaved` heads are not in the table yet."""
         self._tx = tx
@@ -155,7 +155,7 @@ class Ledger:
         )
         entry_hash = chain.hash_link(link)
         profile_id = None if is_erased else _named_profile(event) or state.profile_id
-        is_unchanged = before.state is not None and state.shows_as(before.state)
+        is_unchanged = before.state is not None and state.equals_in_api(before.state)
         after = before._replace(
             state=state,
             entry_count=link.sequence,
@@ -222,11 +222,11 @@ async def reserve_ledger(tx: Tx, organization_id: UUID, *, new: Iterable[bytes],
     return Ledger(tx, organization_id, [*locked, *(head for head in heads if head.number_hash in inserted)])
 
 
-def _new_heads(tx: Tx, organization_id: UUID, number_hashes: Iterable[bytes]) -> list[HeadRow]:
+def _new_heads(tx: Tx, organization_id: UUID, number_hashes: Iterable[bytes]) -> list[LedgerHead]:
     """Heads without an entry. The caller's transaction appends the first entry, which sets the status."""
     distinct = list(dict.fromkeys(number_hashes))
     return [
-        HeadRow(head_id, key, None, 0, chain.genesis_hash(organization_id, head_id), tx.now, tx.now, "UNSUBSCRIBED")
+        LedgerHead(head_id, key, None, 0, chain.genesis_hash(organization_id, head_id), tx.now, tx.now, "UNSUBSCRIBED")
         for key, id_bytes in zip(distinct, ids.new_uuids(len(distinct)), strict=True)
         for head_id in [UUID(bytes=id_bytes)]
     ]
@@ -281,7 +281,7 @@ async def _publish_changes(tx: Tx, organization_id: UUID, appended: Sequence[App
 
 
 def _describe_change(appended: AppendedEvent, external_ids: Mapping[UUID, str], *, now: datetime) -> SubscriptionChange:
-    subscription = subscription_of(appended.head, appended.state, external_ids)
+    subscription = make_subscription(appended.head, appended.state, external_ids)
     automation: AutomationState = "not_applicable"
     if isinstance(appended.event, OptIn):
         automation = opt_in_automation(appended.outcome, consented_at=appended.event.claimed_at, now=now)
@@ -291,6 +291,6 @@ def _describe_change(appended: AppendedEvent, external_ids: Mapping[UUID, str], 
         outcome=(Outcome.UNSUBSCRIBED if appended.is_erasure else appended.outcome).value,
         automation=automation,
         profile_id=None if subscription.profile is None else subscription.profile.id,
-        shown=msgspec.Raw(msgspec.json.encode(show_subscription(subscription))),
+        shown=msgspec.Raw(msgspec.json.encode(subscription_out(subscription))),
         by_erasure=appended.is_erasure,
     )

@@ -130,7 +130,7 @@ class SubscriptionState:
     def is_erased(self) -> bool:
         return self.phone_number is None
 
-    def shows_as(self, other: "SubscriptionState") -> bool:
+    def equals_in_api(self, other: "SubscriptionState") -> bool:
         """Whether the API response is the same for `self` and `other`. The times of the latest opt-in and opt-out,
         which it does not always contain, may differ."""
         return _shown_fields(self) == _shown_fields(other)
@@ -186,7 +186,7 @@ def _apply_opt_in(state: SubscriptionState | None, event: OptIn) -> AppliedEvent
     after = _subscribe(event, state, latest_opt_in_at=latest_opt_in_at)
     if state.status is Status.UNSUBSCRIBED:
         return AppliedEvent(after, Outcome.RESUBSCRIBED, effective_at)
-    outcome = Outcome.ALREADY_SUBSCRIBED if after.shows_as(state) else Outcome.UPDATED
+    outcome = Outcome.ALREADY_SUBSCRIBED if after.equals_in_api(state) else Outcome.UPDATED
     return AppliedEvent(after, outcome, effective_at)
 
 

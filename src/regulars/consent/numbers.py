@@ -10,7 +10,7 @@ from operator import attrgetter
 from uuid import UUID
 
 from regulars.consent.model import Status
-from regulars.consent.queries import HeadRow, find_existing_heads, find_heads, lock_available_heads, lock_heads
+from regulars.consent.queries import LedgerHead, find_existing_heads, find_heads, lock_available_heads, lock_heads
 from regulars.kit.arrays import Blobs, Ids
 from regulars.kit.db import Tx
 
@@ -59,7 +59,7 @@ async def find_consents(tx: Tx, organization_id: UUID, number_hashes: Collection
     return _consents(await find_heads(tx, organization_id, number_hashes))
 
 
-def _consents(heads: Iterable[HeadRow]) -> dict[bytes, NumberConsent]:
+def _consents(heads: Iterable[LedgerHead]) -> dict[bytes, NumberConsent]:
     return {
         head.number_hash: NumberConsent(
             head.state.status is Status.SUBSCRIBED,

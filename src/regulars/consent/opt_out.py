@@ -10,7 +10,7 @@ from regulars.consent.errors import SubscriptionNotFound
 from regulars.consent.ledger import AppendedEvent, EventDetails, EventOrigin, Ledger, reserve_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptOut, Outcome
 from regulars.consent.phone import read_if_number
-from regulars.consent.subscription import Subscription, find_external_ids, subscription_of
+from regulars.consent.subscription import Subscription, find_external_ids, make_subscription
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, invalid
 from regulars.kit.ids import Reference
@@ -181,7 +181,7 @@ def _result(withdrawal: Withdrawal, entries: Sequence[AppendedEvent], external_i
     for entry in entries:
         # An entry of an erased number does not store the number, but the caller sent it, so the response contains it.
         state = replace(entry.state, phone_number=entry.state.phone_number or withdrawal.phone_number)
-        subscriptions.append(subscription_of(entry.head, state, external_ids))
+        subscriptions.append(make_subscription(entry.head, state, external_ids))
     return OptOutResult(
         subscription=max(
             subscriptions,

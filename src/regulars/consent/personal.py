@@ -16,7 +16,7 @@ from regulars.consent.ledger import EventDetails, EventOrigin, reserve_ledger
 from regulars.consent.model import LedgerEntry, OptOut
 from regulars.consent.numbers import find_number_hashes
 from regulars.consent.phone import read_if_number
-from regulars.consent.subscription import show_subscription
+from regulars.consent.subscription import subscription_out
 from regulars.kit.db import Database, Tx
 from regulars.work.outbox import rewrite_waiting_facts
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows
@@ -98,7 +98,7 @@ async def export_consents(database: Database, person: DataSubject) -> AsyncItera
             tx, person.organization_id, secret=person.secret, profile_id=person.profile_id, limit=EXPORTED_NUMBERS_MAX
         )
     for index, subscription in enumerate(subscriptions):
-        yield (b"," if index else b"") + b'{"subscription":' + msgspec.json.encode(show_subscription(subscription))
+        yield (b"," if index else b"") + b'{"subscription":' + msgspec.json.encode(subscription_out(subscription))
         yield b',"history":['
         async for chunk in _export_history(database, person, subscription.id):
             yield chunk

@@ -18,7 +18,7 @@ from regulars.kit.changes import Since
 from regulars.kit.db import Tx
 
 
-class HeadRow(NamedTuple):
+class LedgerHead(NamedTuple):
     """The head of a phone number's ledger: its row of `subscriptions`. `state` is None while the ledger has no entry,
     which only the transaction that inserts the row can see."""
 
@@ -34,23 +34,23 @@ class HeadRow(NamedTuple):
 
 
 class SubscriptionRow(NamedTuple):
-    head: HeadRow
+    head: LedgerHead
     profile_external_id: str | None
     store_external_id: str | None
 
 
-async def lock_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
+async def lock_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[LedgerHead]:
     rows = await tx.fetch(_SELECT_HEADS + "FOR UPDATE) AS locked", (Blobs(number_hashes), organization_id))
     return [_head(row) for row in rows]
 
 
-async def lock_available_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
+async def lock_available_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[LedgerHead]:
     """Lock and return heads without waiting: heads that another transaction has locked are skipped."""
     rows = await tx.fetch(_SELECT_HEADS + "FOR UPDATE SKIP LOCKED) AS locked", (Blobs(number_hashes), organization_id))
     return [_head(row) for row in rows]
 
 
-async def find_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
+async def find_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[LedgerHead]:
     """The heads of the numbers, without a lock."""
     rows = await tx.fetch(_SELECT_HEADS + ") AS locked", (Blobs(number_hashes), organization_id))
     return [_head(row) for row in rows]
@@ -204,7 +204,7 @@ async def list_subscriptions(
     )
 
 
-async def find_by_numbers(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[SubscriptionRow]:
+async def find_by_hashes(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[SubscriptionRow]:
     return await _select_subscriptions(
         tx,
         SQL("subscriptions.organization_id = %(organization_id)s AND subscriptions.number_hash = ANY (%(hashes)s)"),
@@ -258,7 +258,7 @@ async def _select_subscriptions(
     return [SubscriptionRow(_head(row[:-2]), *row[-2:]) for row in rows]
 
 
-def _head(row: TupleRow) -> HeadRow:
+def _head(row: TupleRow) -> LedgerHead:
     head_id, number_hash, entry_count, last_hash, created_at, updated_at, status, *fields = row
     phone_number, profile_id, store_id, source, consented_at, *proof, latest_opt_in_at, latest_opt_out_at = fields
     state = SubscriptionState(
@@ -271,6 +271,6 @@ def _head(row: TupleRow) -> HeadRow:
         latest_opt_in_at=latest_opt_in_at,
         latest_opt_out_at=latest_opt_out_at,
     )
-    return HeadRow(
+    return LedgerHead(
         head_id, number_hash, state if entry_count else None, entry_count, last_hash, created_at, updated_at, status
     )

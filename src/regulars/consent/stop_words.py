@@ -36,7 +36,7 @@ class Meaning(Enum):
     OTHER = "other"
 
 
-def read_reply(text: str) -> Meaning:
+def classify_reply(text: str) -> Meaning:
     """The meaning of a reply; case, accents, letter width and punctuation do not matter.
 
     A message that contains a stop word is a STOP if it has at most three words, or only keywords. A longer message with

@@ -9,7 +9,7 @@ from uuid import UUID
 from regulars.consent import chain, queries
 from regulars.consent.history import list_entries
 from regulars.consent.model import Kind, LedgerEntry, status_of
-from regulars.consent.queries import HeadRow
+from regulars.consent.queries import LedgerHead
 from regulars.kit.commitments import commit
 from regulars.kit.db import Database, Tx
 
@@ -111,7 +111,7 @@ class _LedgerVerifier:
         self.previous_hash, self.entries = entry.hash, entry.sequence
         return None
 
-    def verify_head(self, head: HeadRow) -> str | None:
+    def verify_head(self, head: LedgerHead) -> str | None:
         """Describe how the head differs from the state that follows from the entries."""
         if head.last_hash != self.previous_hash:
             return "the head has another last hash"

@@ -6,7 +6,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.consent.find import list_of_customer
+from regulars.consent.find import list_by_profile
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
 from regulars.messaging.in_flight import wait_for_texts_in_flight
@@ -66,7 +66,7 @@ async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
 async def _describe_erasure(tx: Tx, visit: Visit, profile: Profile) -> dict[str, Any]:
     """The values of the confirmation page: what an erasure deletes, and what remains."""
     tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
-    subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
+    subscriptions = await list_by_profile(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
     return {
         "profile": profile,
         "name": mask.name(visit, profile.first_name, profile.last_name) or profile.external_id,

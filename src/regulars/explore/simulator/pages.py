@@ -8,7 +8,7 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
-from regulars.consent.find import find_by_hash
+from regulars.consent.find import find_by_number_hash
 from regulars.consent.phone import read_consent_number
 from regulars.consent.subscription import Subscription
 from regulars.explore.simulator.reply_trace import TraceStep, read_steps
@@ -114,7 +114,7 @@ async def _show(visit: Visit, reference: str | None, form: FormState) -> Respons
 async def _load_phone(tx: Tx, visit: Visit, reference: str, texting: Texting) -> SimulatedPhone:
     number, number_hash = await _find_number(tx, visit, reference, texting)
     lines = await read_conversation(tx, visit.organization_id, number_hash, limit=LINES_SHOWN)
-    subscription = await find_by_hash(tx, visit.organization_id, number_hash)
+    subscription = await find_by_number_hash(tx, visit.organization_id, number_hash)
     last_reply = next((line.reply for line in reversed(lines) if line.reply is not None), None)
     customer = None
     if subscription is not None and subscription.profile is not None:
@@ -146,7 +146,7 @@ async def _find_number(tx: Tx, visit: Visit, reference: str, texting: Texting) -
         message = line.text or line.reply
         if message is not None and message.phone_number is not None and number_hash is not None:
             return message.phone_number, number_hash
-    subscription = None if number_hash is None else await find_by_hash(tx, visit.organization_id, number_hash)
+    subscription = None if number_hash is None else await find_by_number_hash(tx, visit.organization_id, number_hash)
     if subscription is None or subscription.state.phone_number is None or number_hash is None:
         raise PageNotFound("The simulator has no phone with this number.")
     return subscription.state.phone_number, number_hash

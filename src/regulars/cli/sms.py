@@ -111,18 +111,18 @@ def set_provider(
             simulation=model.Simulation(fails, loses, delay_ms),
         )
         name: model.ProviderName = "simulator"
-        sealed = texting.sealed
+        token = texting.encrypted_token
         if provider == "twilio":
             name = "twilio"
             account = _merge_account(changed, account_sid, sender)
             changed = msgspec.structs.replace(changed, twilio=account)
             if parts_per_second is not None:
                 changed = with_rate(changed, account.sender, parts_per_second)
-            sealed = sealed if auth_token is None else seal_token(context.vault, context.organization_id, auth_token)
-            if sealed is None:
+            token = token if auth_token is None else seal_token(context.vault, context.organization_id, auth_token)
+            if token is None:
                 raise CommandError("Twilio needs an auth token; set TWILIO_AUTH_TOKEN.", code=ExitCode.USAGE)
         after = await change_provider(
-            context.tx, context.organization_id, texting, provider=name, settings=changed, sealed=sealed
+            context.tx, context.organization_id, texting, provider=name, settings=changed, token=token
         )
         recorded = {"provider": after.provider, "brand": after.brand}
         await context.record("texts.provider", "texts", before={"provider": texting.provider}, after=recorded)
@@ -309,8 +309,8 @@ def _provider_as_data(texting: Texting) -> dict[str, Any]:
         "simulation": {"fails": simulation.fails, "loses": simulation.loses, "delay_ms": simulation.delay_ms},
         "held_since": texting.held_since,
         "held_reason": texting.held_reason,
-        "replies_read_until": texting.marks.heard_until,
-        "replies_error": texting.marks.error,
+        "replies_read_until": texting.inbound_progress.read_until,
+        "replies_error": texting.inbound_progress.error,
     }
 
 

@@ -68,7 +68,7 @@ class Callbacks:
                 texting = await load_texting(tx, organization_id)
             if form is None or texting is None or not is_valid_token(texting, subject, request.path_params["token"]):
                 return _not_found()
-            if texting.sealed is None or not self._is_signed(request, form, self._open_token(texting)):
+            if texting.encrypted_token is None or not self._is_signed(request, form, self._open_token(texting)):
                 return PlainTextResponse("The signature does not fit.\n", 403)
             return await handle(_Callback(organization_id, texting, form, subject, request.query_params.get("attempt")))
         except ClientDisconnect:

@@ -59,5 +59,5 @@ async def resume_texts(tx: Tx, organization_id: UUID, kind: OriginKind, steps: M
 async def cancel_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]) -> None:
     """Skip the queued texts of origins that have ended. A text that is being sent is not changed."""
     if origin_ids:
-        waiting = await texts.lock_queued_of(tx, organization_id, origin_kind=kind.value, origin_ids=origin_ids)
+        waiting = await texts.lock_queued_texts(tx, organization_id, origin_kind=kind.value, origin_ids=origin_ids)
         await skip_texts(tx, organization_id, waiting, SkipReason.LEFT)

@@ -17,7 +17,7 @@ from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotResendable, TextNotFound
 from regulars.messaging.facts import publish_queue_changes, publish_text_changes
 from regulars.messaging.links.codes import LinkedText, discard_links, shorten_links
-from regulars.messaging.links.marks import has_links, show_links
+from regulars.messaging.links.marks import has_links, preview_links
 from regulars.messaging.links.model import LinkOrigin
 from regulars.messaging.model import (
     EXEMPT_EXPIRES_AFTER,
@@ -198,7 +198,7 @@ def reason_to_skip(rendered: str | MissingValue, number: TextNumber | None, comp
 def compose(text: str, *, brand: str, notice: OptOutNotice | None) -> ComposedText:
     """Add the brand and the opt-out notice, unless the text contains them already. A link that has no short code yet is
     replaced by an example of the same length."""
-    body = show_links(text).strip()
+    body = preview_links(text).strip()
     if not _brand_pattern(brand).search(body):
         body = f"{brand}: {body}"
     if notice is not None and notice.words not in body:

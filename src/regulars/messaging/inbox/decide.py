@@ -101,8 +101,8 @@ async def _decide(
     if is_stop:
         reply = Reply(phone_number=row.phone_number, text=row.body, message_id=f"reply:{row.id}")
         await record_inbound_stop(tx, organization_id, [reply], secret=secret)
-        await replies.decide_all_of(tx, organization_id, row.number_hash, decided="withdrew", decided_by=decided_by)
+        await replies.decide_replies(tx, organization_id, row.number_hash, decided="withdrew", decided_by=decided_by)
     else:
         await replies.decide_reply(tx, organization_id, row.id, decided="not_stop", decided_by=decided_by)
-    await replies.release_number(tx, organization_id, row.number_hash)
+    await replies.end_suppression(tx, organization_id, row.number_hash)
     await publish_suppression(tx, organization_id, row.number_hash, profile_id=row.profile_id)

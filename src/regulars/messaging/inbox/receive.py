@@ -10,7 +10,7 @@ from regulars.consent.chain import hash_number
 from regulars.consent.inbound import Reply, lock_profiles_for_start, record_inbound_start, record_inbound_stop
 from regulars.consent.numbers import NumberConsent, lock_consents, was_withdrawn_by_text
 from regulars.consent.opt_in import OptInReferences
-from regulars.consent.stop_words import Meaning, read_reply
+from regulars.consent.stop_words import Meaning, classify_reply
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.facts import publish_reply, publish_suppression
@@ -123,7 +123,7 @@ class _ParsedMessage:
     @classmethod
     def of(cls, incoming: IncomingMessage, secret: bytes) -> "_ParsedMessage":
         body = incoming.body.replace("\0", "")[:BODY_CHARACTERS_MAX]
-        return cls(incoming, hash_number(secret, incoming.phone_number), body, incoming.meaning or read_reply(body))
+        return cls(incoming, hash_number(secret, incoming.phone_number), body, incoming.meaning or classify_reply(body))
 
 
 async def _receive(
@@ -217,8 +217,8 @@ async def _apply_reply(
     country = locate_number(row.phone_number).country
     if row.meaning == Meaning.STOP.value:
         await record_inbound_stop(tx, organization_id, [_as_reply(row)], secret=texting.secret)
-        await replies.decide_all_of(tx, organization_id, row.number_hash, decided="withdrew", decided_by="keyword")
-        await replies.release_number(tx, organization_id, row.number_hash)
+        await replies.decide_replies(tx, organization_id, row.number_hash, decided="withdrew", decided_by="keyword")
+        await replies.end_suppression(tx, organization_id, row.number_hash)
         if not is_confirmed:
             await respond_once(tx, organization_id, row, OriginKind.STOP, stop_confirmation(country), texting=texting)
     elif row.meaning == Meaning.HELP.value:

@@ -23,7 +23,7 @@ from regulars.messaging.links.model import (
     ClickClass,
     LinkOrigin,
     LinkRow,
-    is_soon,
+    is_too_soon_for_person,
 )
 from regulars.work import outbox
 
@@ -113,7 +113,7 @@ def _new_click(click: Click, link: LinkRow, claimed: Mapping[UUID, datetime]) ->
         id=click.id,
         code=click.code,
         minute=click.at.replace(second=0, microsecond=0),
-        class_=ClickClass.MACHINE if is_soon(click.at, claimed_at) else click.class_,
+        class_=ClickClass.MACHINE if is_too_soon_for_person(click.at, claimed_at) else click.class_,
         traced_at=click.at,
         address=click.address,
         agent=click.agent,

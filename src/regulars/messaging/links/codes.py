@@ -21,7 +21,7 @@ from regulars.messaging.links.marks import (
     list_marked,
     replace_marked,
     short_url,
-    show_links,
+    preview_links,
 )
 from regulars.messaging.links.model import LinkOrigin, LinkRow
 from regulars.messaging.links.queries import SharedLink
@@ -41,7 +41,7 @@ class LinkedText(NamedTuple):
 async def shorten_links(tx: Tx, organization_id: UUID, texts: Sequence[LinkedText]) -> dict[UUID, str]:
     """Each text with short links; without a host for short links, the addresses are not shortened."""
     if short_url("") is None:
-        return {text.id: show_links(text.marked_text) for text in texts}
+        return {text.id: preview_links(text.marked_text) for text in texts}
     prefix = await _load_prefix(tx, organization_id)
     shared = await _load_shared_codes(tx, organization_id, texts)
     personal = await _create_personal_codes(tx, organization_id, texts)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.links import queries
-from regulars.messaging.links.model import ClickClass, LinkOrigin, Touch
+from regulars.messaging.links.model import ClickClass, LinkOrigin, CreditableClick
 from regulars.messaging.model import OriginKind
 
 
@@ -38,11 +38,11 @@ async def count_clicks(
     return counts
 
 
-async def find_touches(
+async def find_creditable_clicks(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime, until: datetime
-) -> list[Touch]:
+) -> list[CreditableClick]:
     """Clicks by people on links of their own texts, one for each text and minute."""
-    return await queries.find_touches(tx, organization_id, profile_ids, since=since, until=until)
+    return await queries.find_creditable_clicks(tx, organization_id, profile_ids, since=since, until=until)
 
 
 async def add_counts(

@@ -95,7 +95,7 @@ def remove_marks(text: str) -> str:
     return _MARKS.sub("", text)
 
 
-def show_links(text: str) -> str:
+def preview_links(text: str) -> str:
     """The text with an example in place of each link, which is as long as the short link will be; without a host for
     short links, with the destinations."""
     sample = short_url(SAMPLE_CODE)

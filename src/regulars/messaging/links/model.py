@@ -78,7 +78,7 @@ class ClickOfPerson(NamedTuple):
     class_: str
 
 
-class Touch(NamedTuple):
+class CreditableClick(NamedTuple):
     """A click by a person on the personal link of a text, which attribution may credit with a purchase."""
 
     profile_id: UUID
@@ -100,6 +100,6 @@ def _classify_agent(agent: str) -> ClickClass:
     return ClickClass.MACHINE if not agent.strip() or _MACHINES.search(agent) else ClickClass.PERSON
 
 
-def is_soon(clicked_at: datetime, claimed_at: datetime | None) -> bool:
+def is_too_soon_for_person(clicked_at: datetime, claimed_at: datetime | None) -> bool:
     """Whether a click came within two seconds after its text was sent."""
     return claimed_at is not None and clicked_at - claimed_at < SCANNER_CLICKS_WITHIN

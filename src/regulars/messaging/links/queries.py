@@ -10,7 +10,7 @@ from psycopg.sql import SQL
 from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns, names_of
 from regulars.kit.db import Tx
-from regulars.messaging.links.model import ClickClass, ClickOfPerson, LinkOrigin, LinkRow, Touch
+from regulars.messaging.links.model import ClickClass, ClickOfPerson, LinkOrigin, LinkRow, CreditableClick
 
 _COLUMNS: Final = SQL(names_of(LinkRow, "links"))
 
@@ -260,9 +260,9 @@ async def find_totals(
     return [(LinkOrigin(*row[:3]), ClickClass(row[3]), row[4]) for row in rows]
 
 
-async def find_touches(
+async def find_creditable_clicks(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime, until: datetime
-) -> list[Touch]:
+) -> list[CreditableClick]:
     rows = await tx.fetch(
         """
         SELECT links.profile_id, links.text_id, clicks.minute
@@ -277,7 +277,7 @@ async def find_touches(
         """,
         {"organization_id": organization_id, "profile_ids": list(profile_ids), "since": since, "until": until},
     )
-    return [Touch(*row) for row in rows]
+    return [CreditableClick(*row) for row in rows]
 
 
 async def list_clicks_of_person(

@@ -11,7 +11,7 @@ from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
-from regulars.consent.find import find_by_hash
+from regulars.consent.find import find_by_number_hash
 from regulars.consent.phone import read_consent_number
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -209,7 +209,7 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
     number_hash = read_hash(visit.references[0])
     async with visit.database.reading() as tx:
         messages = await read_conversation(tx, visit.organization_id, number_hash, limit=MESSAGES_SHOWN_MAX)
-        subscription = await find_by_hash(tx, visit.organization_id, number_hash)
+        subscription = await find_by_number_hash(tx, visit.organization_id, number_hash)
         if not messages and subscription is None:
             raise PageNotFound("There are no messages to or from this number.")
         origins = await find_origins(tx, visit, finders, [message.text for message in messages if message.text])

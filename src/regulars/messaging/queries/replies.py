@@ -111,7 +111,7 @@ async def decide_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, decided
     )
 
 
-async def decide_all_of(tx: Tx, organization_id: UUID, number_hash: bytes, *, decided: str, decided_by: str) -> None:
+async def decide_replies(tx: Tx, organization_id: UUID, number_hash: bytes, *, decided: str, decided_by: str) -> None:
     """Decide all undecided replies of a number together: after a withdrawal there is nothing to decide."""
     await tx.execute(
         """
@@ -194,7 +194,7 @@ async def suppress_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, 
     )
 
 
-async def release_number(tx: Tx, organization_id: UUID, number_hash: bytes) -> None:
+async def end_suppression(tx: Tx, organization_id: UUID, number_hash: bytes) -> None:
     """End the suppression of a number, unless another reply from it still waits for a decision."""
     await tx.execute(
         """

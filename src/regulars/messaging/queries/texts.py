@@ -75,7 +75,7 @@ async def requeue_text(tx: Tx, organization_id: UUID, text_id: UUID, *, expires_
     )
 
 
-async def lock_queued_of(
+async def lock_queued_texts(
     tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]
 ) -> list[UUID]:
     """Lock the queued texts of origins in the order of their ids, like every transaction that locks several texts."""
@@ -197,7 +197,7 @@ async def delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, l
     return [row[0] for row in rows]
 
 
-async def find_texts_of(
+async def find_text_ids_of(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
 ) -> list[UUID]:
     rows = await tx.fetch(
@@ -249,7 +249,7 @@ async def find_totals(tx: Tx, organization_id: UUID, day: date) -> dict[str, int
     return {row[0]: row[1] for row in rows}
 
 
-async def find_zone(tx: Tx, organization_id: UUID) -> str:
+async def find_time_zone(tx: Tx, organization_id: UUID) -> str:
     rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
     return str(rows[0][0]) if rows else "UTC"
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from regulars.consent.check import CheckItem, check
+from regulars.consent.check import CheckItem, check_consents
 from regulars.consent.ledger import EventOrigin
 from regulars.consent.model import Reason
 from regulars.consent.opt_in import Consent, opt_in
@@ -151,6 +151,6 @@ class Desk:
         secret = self.texting.secret
         items = [CheckItem(phone_number=number)]
         [verdict] = self.do(
-            lambda tx: check(tx, self.organization_id, items, secret=secret, find_suppressed=find_suppressed)
+            lambda tx: check_consents(tx, self.organization_id, items, secret=secret, find_suppressed=find_suppressed)
         )
         return verdict.reason is Reason.SUBSCRIBED, verdict.reason.value

@@ -156,7 +156,7 @@ def test_a_start_and_an_erasure_at_once_do_not_wait_for_each_other(desk):
             await asyncio.sleep(0.3)
             assert not starting.done()
             # It waits for the profile; were the number in its hands by now, this would end in a circle.
-            people = privacy._describe(list(found.values()), secret=texting.secret)
+            people = privacy._describe_people(list(found.values()), secret=texting.secret)
             await privacy._erase(tx, desk.organization_id, people)  # the second half of an erasure
         return await starting
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent import wire
-from regulars.consent.check import CheckRequest, ConsentVerdict, FindSuppressed, check
+from regulars.consent.check import CheckRequest, ConsentVerdict, FindSuppressed, check_consents
 from regulars.consent.decode import decode_check, decode_opt_in, decode_opt_out, read_profile_reference
 from regulars.consent.errors import ConsentedAtInFuture, InvalidPhoneNumber, SubscriptionNotFound
 from regulars.consent.find import find_subscription, list_subscriptions
@@ -81,9 +81,9 @@ def prepare_check(request: Request) -> CheckRequest:
 async def handle_check(
     tx: Tx, request: Request, body: CheckRequest, *, find_suppressed: FindSuppressed | None = None
 ) -> ApiResponse:
-    caller = request.caller
-    results = await check(tx, caller.organization_id, body.items, secret=caller.secret, find_suppressed=find_suppressed)
-    return ApiResponse(200, encode(wire.CheckOut([_verdict_out(verdict) for verdict in results])))
+    organization_id, secret = request.caller.organization_id, request.caller.secret
+    verdicts = await check_consents(tx, organization_id, body.items, secret=secret, find_suppressed=find_suppressed)
+    return ApiResponse(200, encode(wire.CheckOut([_verdict_out(verdict) for verdict in verdicts])))
 
 
 async def handle_list(tx: Tx, request: Request) -> ApiResponse:
@@ -153,7 +153,7 @@ def _read_number_filter(query: Mapping[str, str]) -> str | None:
     text = query.get("phone_number")
     if text is None:
         return None
-    # A query string decodes a plus as a space, so a leading space is a plus that the caller did not escape.
+    # A plus in a query string is decoded as a space, so a leading space is a plus that the caller did not escape.
     return read_consent_number("+" + text[1:] if text.startswith(" ") else text)
 
 
@@ -197,13 +197,15 @@ def _respond_to_opt_out(result: OptOutResult, write: Write) -> ApiResponse:
             receipt_of(latest), [receipt_of(each) for each in result.subscriptions], outcome, automation
         )
     else:
-        shown = [subscription_out(each) for each in result.subscriptions]
-        out = wire.OptOutOut(subscription_out(latest), shown, outcome, automation)
+        withdrawn = [subscription_out(each) for each in result.subscriptions]
+        out = wire.OptOutOut(subscription_out(latest), withdrawn, outcome, automation)
+    # The server sends the response once no text to the numbers in `concerns` is being sent.
     return ApiResponse(200, encode(out), concerns=result.number_hashes)
 
 
 def _receipt(subscription: Subscription, *, names_number: bool) -> wire.SubscriptionReceipt:
-    """The response to an API key that may only write; it has the phone number only if the request named it."""
+    """The short response to an API key that may write but not read; it contains the phone number only if the request
+    named it."""
     state = subscription.state
     number = state.phone_number if names_number and state.phone_number is not None else msgspec.UNSET
     return wire.SubscriptionReceipt(SUBSCRIPTION.encode(subscription.id), state.status.value, number)

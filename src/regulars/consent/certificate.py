@@ -36,7 +36,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     subscription: Subscription
     entries: list[LedgerEntry]
     verification: Verification
-    # Whether a text was allowed at the time that the reader asked about, if the reader did.
+    # Whether a text was allowed at the time that the user asked about; None if the user asked about no time.
     answer: ConsentAtTime | None
     made_at: datetime
     organization_id: UUID
@@ -45,7 +45,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 async def make_certificate(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, at: datetime | None
 ) -> Certificate | None:
-    """Read and verify the ledger of one number; `at` is the time asked about. None if there is no such subscription."""
+    """Read and verify the ledger of one number, and find whether a text was allowed at the time `at`. None if there is
+    no such subscription."""
     subscription = await find_subscription(tx, organization_id, subscription_id)
     verification = await verify_subscription(tx, organization_id, subscription_id)
     if subscription is None or verification is None:

@@ -22,7 +22,7 @@ _opt_out_reader: Reader[wire.OptOutIn] = Reader(wire.OptOutBody)
 
 
 def decode_opt_in(body: bytes, *, origin: EventOrigin) -> Consent:
-    """Decode and validate one consent, or raise an `ApiError`."""
+    """Decode and validate one consent, or raise an `ApiError`. `origin` says which request it came with."""
     return _opt_in_reader.read(body, partial(_make_consent, origin))
 
 

@@ -17,7 +17,7 @@ class SubscriptionChange(msgspec.Struct, frozen=True):
     # The position of the consent or withdrawal in the subscription's ledger.
     sequence: int
     outcome: str
-    # Whether automations may start on this change: the value that the API response had.
+    # Whether journeys may start on this change: `automation.state` of the API response.
     automation: str
     profile_id: UUID | None
     # The subscription right after the change, as JSON in the form of the API.

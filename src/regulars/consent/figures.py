@@ -47,7 +47,9 @@ class ConsentFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     subscribed: int = 0
     withdrawn: int = 0
+    # Numbers of erased people.
     do_not_contact: int = 0
+    # Subscribed numbers that have neither terms nor a source text as proof of consent.
     weak_proofs: int = 0
     # Subscribed phone numbers by the source of their consent, largest count first.
     sources: list[tuple[str, int]] = []
@@ -75,8 +77,11 @@ class FiguresSnapshot(msgspec.Struct, frozen=True):
 
 class _StoredFigures(NamedTuple):
     counted_at: datetime | None
+    # How long counting took.
     took_ms: int | None
+    # The counts as JSON.
     figures: str | None
+    # Whether a new count is requested.
     is_due: bool
 
 
@@ -85,7 +90,7 @@ class StatusCount(NamedTuple):
     is_erased: bool
     source: str | None
     numbers: int
-    # How many of these numbers have neither terms nor a source text as proof of consent.
+    # How many of these numbers have a weak proof.
     weak: int
 
 
@@ -100,16 +105,14 @@ async def read_figures(database: Database, organization_id: UUID, *, time_zone: 
     async with database.reading() as tx:
         stored = await _find_figures(tx, organization_id)
         now = tx.now
-    is_being_counted = stored is not None and stored.is_due
-    if not is_being_counted and (stored is None or _is_stale(stored, now)):
+    is_requested = stored is not None and stored.is_due
+    if not is_requested and (stored is None or _is_stale(stored, now)):
         async with database.transaction() as tx:
             await _request_count(tx, organization_id, time_zone=time_zone)
-        is_being_counted = True
+        is_requested = True
     if stored is None or stored.figures is None:
-        return FiguresSnapshot(None, None, is_being_counted)
-    return FiguresSnapshot(
-        msgspec.json.decode(stored.figures, type=ConsentFigures), stored.counted_at, is_being_counted
-    )
+        return FiguresSnapshot(None, None, is_requested)
+    return FiguresSnapshot(msgspec.json.decode(stored.figures, type=ConsentFigures), stored.counted_at, is_requested)
 
 
 async def request_recount(tx: Tx, organization_id: UUID) -> None:

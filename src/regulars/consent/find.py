@@ -14,7 +14,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import SUBSCRIPTION
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
-# With a filter that matches few rows, one page scans at most this many rows; then the user may load the next page.
+# If a filter matches few rows, one page scans at most this many rows; then the user may load the next page.
 ROWS_SCANNED_MAX: Final = 20_000
 # How many numbers of one customer are listed.
 NUMBERS_MAX: Final = 20
@@ -39,10 +39,8 @@ async def list_subscriptions(
     since: Since | None = None,
     limit: int,
 ) -> list[Subscription]:
-    """Subscriptions in the order of their creation, or of their last change.
-
-    A number is found by its hash, even after it was erased.
-    """
+    """Subscriptions that pass the filters, after the id `after` in the order of their creation, or after the position
+    `since` in the order of their last change. A number is found by its hash, even after the number was erased."""
     rows = await queries.list_subscriptions(
         tx,
         organization_id,
@@ -65,7 +63,7 @@ async def find_by_number_hash(tx: Tx, organization_id: UUID, number_hash: bytes)
 def subscription_from_row(row: SubscriptionRow) -> Subscription:
     state = row.head.state
     if state is None:
-        raise AssertionError("every committed head has an entry")
+        raise AssertionError("every committed subscription has a state")
     by_id = {state.profile_id: row.profile_external_id, state.store_id: row.store_external_id}
     external_ids = {key: name for key, name in by_id.items() if key is not None and name is not None}
     return make_subscription(row.head, state, external_ids)

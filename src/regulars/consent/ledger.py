@@ -1,4 +1,5 @@
-"""Append a batch of opt-ins, opt-outs and erasures to the consent ledgers of phone numbers, and write it at once.
+"""Append opt-ins, opt-outs and erasures to the consent ledgers of phone numbers, and write the batch with one statement
+per table.
 
 The head of a ledger is the row of `subscriptions` with the current state of one number. New heads are inserted before
 existing heads are locked, in the order of their hash, so two batches that share numbers run one after the other and
@@ -34,7 +35,7 @@ from regulars.work.facts import AutomationState
 
 
 class EventOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """The origin of an event: an API key with its request, or a message; an erasure has neither."""
+    """How an event reached us: by a request with an API key, or by a message; an erasure has none of these ids."""
 
     api_key_id: UUID | None = None
     request_id: str | None = None
@@ -64,6 +65,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: str
     phone_number: str | None = None
+    # The profile that the request named, and the only profile with this number, if the request named none.
     profile_id: str | None = None
     found_profile_id: str | None = None
     store_id: str | None = None
@@ -72,9 +74,11 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     terms_url: str | None = None
     terms_version: str | None = None
     source_text: str | None = None
+    # Whether the number stays linked to the profile that it had before its withdrawal.
     keeps_profile: bool = False
     source: str | None = None
     reason: str | None = None
+    # The body and the id of the text message by which the person consented or withdrew.
     message: str | None = None
     message_id: str | None = None
     api_key_id: str | None = None
@@ -85,12 +89,13 @@ CHANGING_OUTCOMES = {Outcome.CREATED, Outcome.RESUBSCRIBED, Outcome.UPDATED, Out
 
 
 class AppendedEvent(NamedTuple):
-    """An event on the ledger, its outcome, and the head and state after it."""
+    """An event on the ledger, its outcome, and the ledger's head and the number's state after the event."""
 
     head: LedgerHead
     state: SubscriptionState
     outcome: Outcome
     event: Event
+    # Whether the number was erased before the event.
     was_erased: bool
 
     @property
@@ -137,6 +142,7 @@ class Ledger:
         return len(self._events) - 1
 
     def _decide(self, number_hash: bytes, event: Event, details: EventDetails) -> "_DecidedEvent":
+        """Apply the event to the head of its number, and make the rows to insert."""
         before = self._heads[number_hash]
         state, outcome, effective_at = apply(before.state, event)
         # Nothing about the person is stored for an erased number: its entries record only that an event arrived.
@@ -144,23 +150,23 @@ class Ledger:
         payload = msgspec.json.encode(_payload(event, details, is_erased=is_erased))
         salt = new_salt()
         link = chain.ChainLink(
-            before.entry_count + 1,
-            event.kind.value,
-            outcome.value,
-            effective_at,
-            event.claimed_at,
-            event.received_at,
-            commit(salt, payload),
-            before.last_hash,
+            sequence=before.entry_count + 1,
+            kind=event.kind.value,
+            outcome=outcome.value,
+            effective_at=effective_at,
+            claimed_at=event.claimed_at,
+            received_at=event.received_at,
+            commitment=commit(salt, payload),
+            previous_hash=before.last_hash,
         )
         entry_hash = chain.hash_link(link)
         profile_id = None if is_erased else _named_profile(event) or state.profile_id
-        is_unchanged = before.state is not None and state.equals_in_api(before.state)
+        is_same_in_api = before.state is not None and state.equals_in_api(before.state)
         after = before._replace(
             state=state,
             entry_count=link.sequence,
             last_hash=entry_hash,
-            updated_at=before.updated_at if is_unchanged else self._tx.now,
+            updated_at=before.updated_at if is_same_in_api else self._tx.now,
             status=state.status.value,
         )
         self._heads[number_hash] = after

@@ -1,6 +1,5 @@
-"""Read the consent of phone numbers for the code that sends texts, with the lock that a withdrawal takes.
-
-The lock is on the row of `subscriptions` of a number, its *head*.
+"""Read the consent of phone numbers for the code that sends texts, with the lock that a withdrawal takes: a lock on the
+number's row of `subscriptions`, which is called its head.
 """
 
 from collections.abc import Collection, Iterable
@@ -46,7 +45,7 @@ async def lock_consents(tx: Tx, organization_id: UUID, number_hashes: Collection
 async def lock_available_consents(
     tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]
 ) -> tuple[dict[bytes, NumberConsent], set[bytes]]:
-    """Like `lock_consents`, but skip numbers that another transaction has locked, and return their hashes too."""
+    """Like `lock_consents`, but skip numbers that another transaction has locked; also return the skipped hashes."""
     heads = await lock_available_heads(tx, organization_id, number_hashes)
     not_locked = set(number_hashes) - {head.number_hash for head in heads}
     # A number without a head has no consent event, and is not locked by another transaction either.

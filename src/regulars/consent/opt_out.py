@@ -71,10 +71,10 @@ async def opt_out(
     states = [entry.state for entry in entries]
     external_ids = await find_external_ids(tx, organization_id, states, references.external_ids)
     return [
-        its_positions
-        if isinstance(its_positions, ApiError)
-        else _result(withdrawal, [entries[position] for position in its_positions], external_ids)
-        for withdrawal, its_positions in zip(withdrawals, positions, strict=True)
+        appended
+        if isinstance(appended, ApiError)
+        else _result(withdrawal, [entries[position] for position in appended], external_ids)
+        for withdrawal, appended in zip(withdrawals, positions, strict=True)
     ]
 
 
@@ -111,8 +111,8 @@ class _References:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """The numbers that a withdrawal is for, by hash. `new` numbers get an entry in any case; `linked` numbers only if
-    they are still linked to the profile when they are locked."""
+    """The numbers that a withdrawal is for, by hash. `new` numbers, which may have no subscription yet, get a ledger
+    entry in any case; `linked` numbers only if they are still linked to the profile when they are locked."""
 
     profile_id: UUID | None = None
     new: Mapping[bytes, str] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, expo
 
 EXPORTED_NUMBERS_MAX: Final = 200
 PAGE_ENTRIES: Final = 1_000
-# The reason why the hashes of the ledger are not personal data.
+# Why the hashes of the ledger are not personal data.
 _COMMITTED: Final = "a hash over a commitment whose salt is deleted with the content"
 
 
@@ -68,7 +68,8 @@ async def erase_consent(
 async def erase_waiting_changes(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], subscription_ids: Collection[UUID] = ()
 ) -> None:
-    """Remove erased people from facts that wait in the outbox, except from facts of the erasure."""
+    """Remove erased people from recorded changes that no listener has handled yet; changes by the erasure itself
+    stay."""
     erased_ids = {*profile_ids, *subscription_ids}
 
     def without_erased(fact: SubscriptionsChanged) -> SubscriptionsChanged | None:

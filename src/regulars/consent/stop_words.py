@@ -1,4 +1,5 @@
-"""Classify text replies of customers as STOP, START, HELP or a possible STOP, by the words in `stop_phrases.py`."""
+"""Classify customers' replies to texts as STOP, START, HELP, a possible STOP or other, by the words in
+`stop_phrases.py`."""
 
 import itertools
 import re

@@ -29,7 +29,7 @@ class Subscription:
 
 
 def make_subscription(head: LedgerHead, state: SubscriptionState, external_ids: Mapping[UUID, str]) -> Subscription:
-    """Make a subscription from its row, without a profile or store that no longer exists."""
+    """Make a subscription from its row and its state, without a profile or store that no longer exists."""
     profile_id, store_id = state.profile_id, state.store_id
     return Subscription(
         id=head.id,

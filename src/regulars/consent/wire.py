@@ -64,6 +64,7 @@ ProfileReference = Annotated[
     ),
 ]
 # Responses contain only stored values, which need no validation: their enums are only for the OpenAPI document.
+# The short responses called receipts are for API keys that may write but not read.
 SourceOut = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Source))})]
 StatusOut = Annotated[
     str,
@@ -151,7 +152,7 @@ class OptOutIn(msgspec.Struct):
 
 def check_named(sent: Mapping[str, Any], *, field: str) -> None:
     """Refuse a withdrawal that names neither a number nor a profile."""
-    del field
+    del field  # the error is about the whole body
     if sent.get("phone_number") is None and sent.get("profile_id") is None:
         raise invalid("phone_number", "REQUIRED", "Either phone_number or profile_id is required.")
 

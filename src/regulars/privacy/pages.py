@@ -64,13 +64,13 @@ async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
 
 
 async def _describe_erasure(tx: Tx, visit: Visit, profile: Profile) -> dict[str, Any]:
-    """The values of the confirmation page: what an erasure deletes, and what remains."""
+    """The values of the confirmation page, which says what the erasure deletes and what remains."""
     tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
     subscriptions = await list_by_profile(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
     return {
         "profile": profile,
         "name": mask.name(visit, profile.first_name, profile.last_name) or profile.external_id,
-        "here": visit.url(PATH, PROFILE.encode(profile.id)),
+        "customer_url": visit.url(PATH, PROFILE.encode(profile.id)),
         "purchases": sum(ticket.type == "PURCHASE" for ticket in tickets),
         "returns": sum(ticket.type != "PURCHASE" for ticket in tickets),
         "numbers": [

@@ -39,7 +39,7 @@ def test_a_message_that_the_provider_brings_twice_counts_once(desk):
 
 def test_a_stop_that_the_provider_confirmed_gets_no_second_answer(desk):
     desk.subscribe()
-    desk.reply("STOP", is_confirmed=True)
+    desk.reply("STOP", provider_responded=True)
     desk.turn()
     assert not desk.is_subscribed()
     assert desk.gateway.sent == []

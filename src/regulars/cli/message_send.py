@@ -85,7 +85,7 @@ def receive(
         return received
 
     received = run(organization, work, after_commit=wait_for_texts_in_flight)
-    meaning, decided = received.meaning.value, received.decided
+    meaning, decided = received.meaning.value, received.decision
     data = {"id": ids.REPLY.encode(received.id), "meaning": meaning, "decided": decided}
     waits = "it waits for a person (`regulars inbox list`)"
     print_outcome(data, f"Read as {meaning}: {decided or waits}.", as_json=as_json)

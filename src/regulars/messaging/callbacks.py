@@ -74,7 +74,8 @@ class Callbacks:
         except ClientDisconnect:
             return Response(status_code=400)
         except CONNECTION_ERRORS as error:
-            # No message is lost: the provider repeats its request, and a worker reads its list every five minutes.
+            # No message is lost: the provider repeats its request, and a worker reads the provider's list of messages
+            # every five minutes.
             _log.warning("callbacks.database_unavailable", error=type(error).__name__)
             return PlainTextResponse("The database cannot be reached.\n", 503, headers={"Retry-After": "5"})
 
@@ -97,7 +98,7 @@ class Callbacks:
             phone_number=number,
             body=form.get("Body", ""),
             meaning=twilio.read_opt_out_type(form),
-            is_confirmed=bool(form.get("OptOutType")),
+            provider_responded=bool(form.get("OptOutType")),
         )
         async with self._database.transaction() as tx:
             await receive(tx, callback.organization_id, incoming, texting=callback.texting)
@@ -137,6 +138,7 @@ class _Callback:
     form: Mapping[str, str]
     # The id of the text that a receipt is for, or `inbound`.
     subject: str
+    # How often the text of a receipt had been sent, from 1; the URL of the receipt contains it.
     attempt: str | None
 
 

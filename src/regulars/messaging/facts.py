@@ -29,7 +29,8 @@ class MessagesChanged(Fact, frozen=True, omit_defaults=True):
 
     kind: str
     text_id: UUID | None = None
-    # What requested the text: a run of a journey or a campaign, for example, and its step.
+    # What requested the text, such as a run of a journey or a campaign. `step` tells its texts apart: the id of a
+    # journey's step, or of a campaign's recipient.
     origin_kind: str | None = None
     origin_id: UUID | None = None
     step: str | None = None

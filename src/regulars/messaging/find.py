@@ -1,4 +1,8 @@
-"""Find and list texts and replies, and read the conversation with a phone number."""
+"""Find and list texts and replies, and read the conversation with a phone number.
+
+The origin of a text is what requested it, such as a campaign or a customer's run of a journey; `step` tells the texts
+of an origin apart.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
@@ -54,7 +58,7 @@ async def list_texts(
 async def list_texts_of_origin(
     tx: Tx, organization_id: UUID, origin_kind: OriginKind, origin_id: UUID
 ) -> Sequence[TextRow]:
-    """The texts that one origin requested: a run of a journey, a campaign, or a user."""
+    """The texts that one origin requested."""
     return await lists.list_texts_of_origin(tx, organization_id, [origin_kind.value], origin_id)
 
 
@@ -152,6 +156,7 @@ async def read_conversation(tx: Tx, organization_id: UUID, number_hash: bytes, *
     """The latest texts to a number and replies from it, in the order of time."""
     sent = await lists.list_texts_of_number(tx, organization_id, number_hash, limit=limit)
     received = await lists.list_replies_of_number(tx, organization_id, number_hash, limit=limit)
+    # A text was claimed when a worker handed it to the provider.
     messages = [ConversationItem(row.claimed_at or row.created_at, text=row) for row in sent]
     messages += [ConversationItem(row.received_at, reply=row) for row in received]
     return sorted(messages, key=lambda message: message.at)[-limit:]

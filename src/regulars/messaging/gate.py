@@ -30,14 +30,18 @@ _NO_CONSENT: Final = NumberConsent(is_subscribed=False, profile_id=None)
 class GateContext:
     """The data by which the gate decides: of a text, and of its phone number at the time of the check."""
 
+    # Whether the text is a response to STOP or HELP, which is always sent.
     is_exempt: bool
+    # The customer for whom the text was requested, if there is one.
     profile_id: UUID | None
     expires_at: datetime
     location: NumberLocation
     # Why nothing can be sent to the country of the number; None if texts can be sent.
     country_fault: SkipReason | None
     is_subscribed: bool
+    # The customer to whom the number belongs now.
     linked_profile_id: UUID | None
+    # Whether a reply from the number may be a STOP, and no user has decided about it.
     is_suppressed: bool
     rule: SendHoursRule
     # The times of earlier texts that count against the frequency caps, as far back as the longest cap.
@@ -128,7 +132,8 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedText:
-    """A text that passed the gate and is now handed to the provider; `at` is on the monotonic clock."""
+    """A text that passed the gate and that this worker sends next; `at` is the time of the claim on the monotonic
+    clock."""
 
     text: TextRow
     outgoing: OutgoingText

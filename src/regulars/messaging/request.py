@@ -59,6 +59,7 @@ class TextOrder:
 
     origin_kind: OriginKind
     origin_id: UUID
+    # Tells the texts of an origin apart: the id of a journey's step, or of a campaign's recipient, for example.
     step: str
     # The text with its variables filled, without brand and opt-out notice; or the field that has no value.
     rendered: str | MissingValue
@@ -78,7 +79,8 @@ class TextOrder:
 
 @dataclass(frozen=True, slots=True)
 class PlacedOrder:
-    """`is_new` is False if this step of this origin was requested before; then nothing was queued."""
+    """The result of an order: the id of its text. `is_new` is False if this step of this origin was requested before;
+    then nothing was queued."""
 
     id: UUID
     is_new: bool
@@ -110,7 +112,7 @@ async def request_texts(
     if shortened:
         await discard_links(tx, organization_id, [text.id for text in texts if text.id not in inserted])
     if any(text.id in inserted and text.due_at is not None for text in texts):
-        # Wakes the queue of texts after the commit.
+        # After the commit, the process wakes a worker for the queue of texts.
         tx.queues_to_wake.add(("texts", organization_id))
     skipped = [text for text in texts if text.id in inserted and text.state == TextState.SKIPPED]
     await publish_text_changes(tx, organization_id, skipped, previous_state=TextState.QUEUED.value)

@@ -1,4 +1,4 @@
-"""Send test texts to the phone number of a team member, who verified the number with a code.
+"""Send test texts to the phone number of a member of the retailer's team, who verified the number with a code.
 
 A test needs no opt-in and does not count against the frequency caps, but a number that withdrew, is suppressed or was
 erased gets no test and no code. The code is derived from an id and inserted only when its text is sent, so that no page

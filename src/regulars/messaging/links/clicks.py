@@ -84,15 +84,17 @@ class ClickLog:
 
 
 async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -> None:
-    """Classify, insert and count clicks, and publish the clicks of people on their personal links."""
+    """Classify, insert and count clicks, and publish the clicks of people on their personal links. A click counts as a
+    machine's if it came too soon after its text was sent, or from a link scanner."""
     links = await queries.find_links(tx, organization_id, {click.code for click in clicks})
     text_ids = {link.text_id for link in links.values() if link.text_id is not None}
-    claimed = await queries.find_claim_times(tx, organization_id, text_ids) if text_ids else {}
-    valid = [_new_click(click, links[click.code], claimed) for click in clicks if click.code in links]
+    sent_at = await queries.find_claim_times(tx, organization_id, text_ids) if text_ids else {}
+    valid = [_new_click(click, links[click.code], sent_at) for click in clicks if click.code in links]
     inserted = await queries.insert_clicks_if_new(tx, organization_id, valid)
     new = [click for click in valid if click.id in inserted]
     reclassified = await _reclassify_scanners(tx, organization_id, {(click.address, click.agent) for click in new})
     links |= await queries.find_links(tx, organization_id, {code for code, _ in reclassified} - links.keys())
+    # What to add to the stored totals of clicks.
     differences: Counter[tuple[LinkOrigin, ClickClass]] = Counter()
     for click in new:
         differences[links[click.code].origin, click.class_] += 1
@@ -107,13 +109,13 @@ async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -
     await outbox.record(tx, organization_id, [*_click_facts(links, [*by_people, *reclassified])])
 
 
-def _new_click(click: Click, link: LinkRow, claimed: Mapping[UUID, datetime]) -> queries.NewClick:
-    claimed_at = None if link.text_id is None else claimed.get(link.text_id)
+def _new_click(click: Click, link: LinkRow, sent_at: Mapping[UUID, datetime]) -> queries.NewClick:
+    text_sent_at = None if link.text_id is None else sent_at.get(link.text_id)
     return queries.NewClick(
         id=click.id,
         code=click.code,
         minute=click.at.replace(second=0, microsecond=0),
-        class_=ClickClass.MACHINE if is_too_soon_for_person(click.at, claimed_at) else click.class_,
+        class_=ClickClass.MACHINE if is_too_soon_for_person(click.at, text_sent_at) else click.class_,
         traced_at=click.at,
         address=click.address,
         agent=click.agent,

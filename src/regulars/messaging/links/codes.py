@@ -39,7 +39,8 @@ class LinkedText(NamedTuple):
 
 
 async def shorten_links(tx: Tx, organization_id: UUID, texts: Sequence[LinkedText]) -> dict[UUID, str]:
-    """Each text with short links; without a host for short links, the addresses are not shortened."""
+    """Each text with short links; without a host for short links, for which `short_url` returns None, the addresses are
+    not shortened."""
     if short_url("") is None:
         return {text.id: preview_links(text.marked_text) for text in texts}
     prefix = await _load_prefix(tx, organization_id)

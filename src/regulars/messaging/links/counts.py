@@ -1,4 +1,5 @@
-"""Count clicks on short links by campaign and variant or by journey and step, and find clicks of customers."""
+"""Count clicks on short links by campaign and variant or by journey and step, and find the clicks of customers that a
+purchase may be credited to."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -41,7 +42,8 @@ async def count_clicks(
 async def find_creditable_clicks(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime, until: datetime
 ) -> list[CreditableClick]:
-    """Clicks by people on links of their own texts, one for each text and minute."""
+    """Clicks by people on links of their own texts, which a purchase may be credited to; one for each text and
+    minute."""
     return await queries.find_creditable_clicks(tx, organization_id, profile_ids, since=since, until=until)
 
 

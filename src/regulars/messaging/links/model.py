@@ -34,7 +34,8 @@ class ClickClass(StrEnum):
 
 
 class LinkOrigin(NamedTuple):
-    """Where clicks on a link are counted: a campaign and its variant, a journey and its step, or another text."""
+    """Where clicks on a link are counted: a campaign and the number of its variant (`step`), a journey and its step, or
+    another text."""
 
     kind: str
     id: UUID
@@ -42,7 +43,8 @@ class LinkOrigin(NamedTuple):
 
 
 class LinkRow(NamedTuple):
-    """A row of `links`; `personal_since` is None for a link that all recipients share."""
+    """A row of `links`; `personal_since` is when a link for one recipient was created, and None for a link that all
+    recipients share."""
 
     code: str
     url: str
@@ -79,7 +81,7 @@ class ClickOfPerson(NamedTuple):
 
 
 class CreditableClick(NamedTuple):
-    """A click by a person on the personal link of a text, which attribution may credit with a purchase."""
+    """A click by a person on the personal link of a text; a purchase after it may be credited to the text."""
 
     profile_id: UUID
     text_id: UUID
@@ -100,6 +102,6 @@ def _classify_agent(agent: str) -> ClickClass:
     return ClickClass.MACHINE if not agent.strip() or _MACHINES.search(agent) else ClickClass.PERSON
 
 
-def is_too_soon_for_person(clicked_at: datetime, claimed_at: datetime | None) -> bool:
-    """Whether a click came within two seconds after its text was sent."""
-    return claimed_at is not None and clicked_at - claimed_at < SCANNER_CLICKS_WITHIN
+def is_too_soon_for_person(clicked_at: datetime, text_sent_at: datetime | None) -> bool:
+    """Whether a click came within two seconds after its text was sent, as the clicks of link scanners do."""
+    return text_sent_at is not None and clicked_at - text_sent_at < SCANNER_CLICKS_WITHIN

@@ -105,6 +105,7 @@ class SettingsPages:
         try:
             token = texting.encrypted_token
             if entered.token:
+                # A new token was entered; it is stored encrypted.
                 token = seal_token(self._vault, visit.organization_id, entered.token)
             async with visit.database.transaction() as tx:
                 texting = await load_texting_of(tx, visit, is_to_change=True)
@@ -247,5 +248,5 @@ def _as_audit(texting: Texting) -> dict[str, Any]:
     }
 
 
-async def _record(tx: Tx, visit: Visit, act: str, **change: Any) -> None:
-    await record(tx, visit.organization_id, actor_of(visit), act, "texts", **change)
+async def _record(tx: Tx, visit: Visit, audit_name: str, **change: Any) -> None:
+    await record(tx, visit.organization_id, actor_of(visit), audit_name, "texts", **change)

@@ -1,4 +1,5 @@
-"""The SQL that lists texts and replies: by page, number, customer, origin or step."""
+"""The SQL that lists texts and replies: by page, number or customer, or by the origin of a text, which is what requested
+it (a campaign or a run of a journey), and its step."""
 
 from collections.abc import Collection, Sequence
 from typing import Final, LiteralString
@@ -16,8 +17,8 @@ _REPLY_COLUMNS: Final = SQL(names_of(ReplyRow, "t"))
 OLDEST: Final = Keyset({"t.id": UUID})
 NEWEST: Final = Keyset({"t.id": UUID}, is_descending=True)
 _BETWEEN: Final[dict[str, LiteralString]] = {"since": "t.id >= %(since)s", "until": "t.id < %(until)s"}
-# A partial index has the states of few texts. The other states are so frequent that a scan of the newest rows finds
-# them.
+# Few texts are in these states, and a partial index finds them. All other states are so frequent that a scan of the
+# newest rows finds enough texts.
 _STATES_INDEXED: Final = frozenset({"queued", "failed", "skipped", "unknown"})
 _STATE: Final[dict[str, LiteralString]] = {"state": "t.state = %(state)s"}
 _STATE_INDEXED: Final[dict[str, LiteralString]] = {

@@ -134,7 +134,9 @@ class InboundProgress(msgspec.Struct, frozen=True):
 
 class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
     brand: str | None = None
+    # How customers reach the retailer; the response to HELP contains it.
     help_contact: str | None = None
+    # By country: the sending hours that replace the default.
     rules: dict[str, SendHoursRule] = {}
     caps: tuple[Cap, ...] = DEFAULT_CAPS
     notices: dict[str, OptOutNotice] = {}

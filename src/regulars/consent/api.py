@@ -93,6 +93,7 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
     status = _read_status_filter(query)
     reference = None if "profile_id" not in query else read_profile_reference(query["profile_id"])
     filters = {"phone_number": phone_number, "status": status, "profile_id": query.get("profile_id")}
+    # A cursor is valid only for the filters with which it was made: its scope.
     scope = scope_of_changes("subscriptions", query, **filters)
     start = await read_start(tx, query, secret=caller.secret, scope=scope)
     profile_id = None

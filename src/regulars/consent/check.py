@@ -60,14 +60,14 @@ async def check_consents(
     references = {item.profile for item in items if item.profile is not None}
     profiles = await find_profiles(tx, organization_id, references) if references else {}
     by_number = {
-        row.head.number_hash: subscription_from_row(row)
+        row.ledger_head.number_hash: subscription_from_row(row)
         for row in (await queries.find_by_hashes(tx, organization_id, hashes.values()) if hashes else ())
     }
     ids = {profile.id for profile in profiles.values()}
     by_profile = {
-        row.head.state.profile_id: subscription_from_row(row)
+        row.ledger_head.state.profile_id: subscription_from_row(row)
         for row in (await queries.find_deciding_rows(tx, organization_id, ids) if ids else ())
-        if row.head.state is not None
+        if row.ledger_head.state is not None
     }
     verdicts = []
     for item in items:

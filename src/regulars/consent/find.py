@@ -61,12 +61,12 @@ async def find_by_number_hash(tx: Tx, organization_id: UUID, number_hash: bytes)
 
 
 def subscription_from_row(row: SubscriptionRow) -> Subscription:
-    state = row.head.state
+    state = row.ledger_head.state
     if state is None:
         raise AssertionError("every committed subscription has a state")
     by_id = {state.profile_id: row.profile_external_id, state.store_id: row.store_external_id}
     external_ids = {key: name for key, name in by_id.items() if key is not None and name is not None}
-    return make_subscription(row.head, state, external_ids)
+    return make_subscription(row.ledger_head, state, external_ids)
 
 
 async def search_subscription(

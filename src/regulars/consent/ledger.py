@@ -91,7 +91,7 @@ CHANGING_OUTCOMES = {Outcome.CREATED, Outcome.RESUBSCRIBED, Outcome.UPDATED, Out
 class AppendedEvent(NamedTuple):
     """An event on the ledger, its outcome, and the ledger's head and the number's state after the event."""
 
-    head: LedgerHead
+    ledger_head: LedgerHead
     state: SubscriptionState
     outcome: Outcome
     event: Event
@@ -287,13 +287,13 @@ async def _publish_changes(tx: Tx, organization_id: UUID, appended: Sequence[App
 
 
 def _describe_change(appended: AppendedEvent, external_ids: Mapping[UUID, str], *, now: datetime) -> SubscriptionChange:
-    subscription = make_subscription(appended.head, appended.state, external_ids)
+    subscription = make_subscription(appended.ledger_head, appended.state, external_ids)
     automation: AutomationState = "not_applicable"
     if isinstance(appended.event, OptIn):
         automation = opt_in_automation(appended.outcome, consented_at=appended.event.claimed_at, now=now)
     return SubscriptionChange(
-        id=appended.head.id,
-        sequence=appended.head.entry_count,
+        id=appended.ledger_head.id,
+        sequence=appended.ledger_head.entry_count,
         outcome=(Outcome.UNSUBSCRIBED if appended.is_erasure else appended.outcome).value,
         automation=automation,
         profile_id=None if subscription.profile is None else subscription.profile.id,

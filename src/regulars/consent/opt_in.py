@@ -144,7 +144,7 @@ def _result(consent: Consent, entry: AppendedEvent, external_ids: Mapping[UUID, 
     # An entry of an erased number does not store the number, but the caller sent it, so the response may contain it.
     state = replace(entry.state, phone_number=consent.phone_number)
     return OptInResult(
-        subscription=make_subscription(entry.head, state, external_ids),
+        subscription=make_subscription(entry.ledger_head, state, external_ids),
         outcome=entry.outcome,
         automation=opt_in_automation(entry.outcome, consented_at=consent.consented_at, now=now),
     )

@@ -181,7 +181,7 @@ def _result(withdrawal: Withdrawal, entries: Sequence[AppendedEvent], external_i
     for entry in entries:
         # An entry of an erased number does not store the number, but the caller sent it, so the response contains it.
         state = replace(entry.state, phone_number=entry.state.phone_number or withdrawal.phone_number)
-        subscriptions.append(make_subscription(entry.head, state, external_ids))
+        subscriptions.append(make_subscription(entry.ledger_head, state, external_ids))
     return OptOutResult(
         subscription=max(
             subscriptions,
@@ -189,7 +189,7 @@ def _result(withdrawal: Withdrawal, entries: Sequence[AppendedEvent], external_i
         ),
         subscriptions=tuple(subscriptions),
         outcome=min((entry.outcome for entry in entries), key=_OUTCOME_PRECEDENCE.index),
-        number_hashes=tuple(entry.head.number_hash for entry in entries),
+        number_hashes=tuple(entry.ledger_head.number_hash for entry in entries),
     )
 
 

@@ -34,7 +34,7 @@ class LedgerHead(NamedTuple):
 
 
 class SubscriptionRow(NamedTuple):
-    head: LedgerHead
+    ledger_head: LedgerHead
     profile_external_id: str | None
     store_external_id: str | None
 

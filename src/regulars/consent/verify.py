@@ -35,9 +35,9 @@ async def verify_subscription(tx: Tx, organization_id: UUID, subscription_id: UU
     if row is None:
         return None
     verifier = _LedgerVerifier(previous_hash=chain.genesis_hash(organization_id, subscription_id))
-    while verifier.entries < row.head.entry_count:
+    while verifier.entries < row.ledger_head.entry_count:
         # Entries that arrive during the verification are not part of it: the head that was read does not count them.
-        limit = min(PAGE_ENTRIES, row.head.entry_count - verifier.entries)
+        limit = min(PAGE_ENTRIES, row.ledger_head.entry_count - verifier.entries)
         page = await list_entries(tx, organization_id, subscription_id, after=verifier.entries, limit=limit)
         if not page:
             return verifier.result("entries are missing at the end")
@@ -45,7 +45,7 @@ async def verify_subscription(tx: Tx, organization_id: UUID, subscription_id: UU
             fault = verifier.verify_entry(entry)
             if fault is not None:
                 return verifier.result(fault, entry.sequence)
-    return verifier.result(verifier.verify_head(row.head))
+    return verifier.result(verifier.verify_head(row.ledger_head))
 
 
 @dataclass(slots=True)
@@ -75,12 +75,12 @@ async def verify_organization(
         async with database.reading() as tx:
             page = await queries.list_subscriptions(tx, organization_id, after=after, limit=PAGE_SUBSCRIPTIONS)
             for row in page:
-                verification = await verify_subscription(tx, organization_id, row.head.id)
+                verification = await verify_subscription(tx, organization_id, row.ledger_head.id)
                 if verification is not None:
-                    audit.add(row.head.id, verification)
+                    audit.add(row.ledger_head.id, verification)
         if not page:
             return audit
-        after = page[-1].head.id
+        after = page[-1].ledger_head.id
         on_progress(len(page))
 
 

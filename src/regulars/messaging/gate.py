@@ -18,7 +18,7 @@ from regulars.messaging.rates import SenderRates
 from regulars.messaging.send_hours import next_opening
 from regulars.messaging.settings.model import ALWAYS_OPEN, Cap, SendHoursRule
 from regulars.messaging.settings.store import Texting
-from regulars.messaging.team_numbers import fill_code
+from regulars.messaging.team_numbers import insert_code
 from regulars.stores.find import find_addresses
 from regulars.stores.model import Address
 
@@ -214,6 +214,7 @@ class BatchGate:
             expires_at=row.expires_at,
             location=location,
             country_fault=find_country_fault(self._texting, location.country, row.body),
+            # A test text to a team member needs no opt-in, but is not sent after a withdrawal.
             is_subscribed=consent.is_subscribed or (is_test and number_hash not in self._consents),
             linked_profile_id=consent.profile_id,
             is_suppressed=number_hash in self._suppressed,
@@ -242,7 +243,7 @@ class BatchGate:
             organization_id=self._texting.organization_id,
             text_id=row.id,
             phone_number=phone_number,
-            body=fill_code(row, self._texting.secret),
+            body=insert_code(row, self._texting.secret),
             until=until,
             sent_at=self._now,
             attempt=row.attempts + 1,

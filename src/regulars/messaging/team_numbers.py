@@ -118,7 +118,7 @@ def make_code(secret: bytes, code_id: UUID) -> str:
     return f"{int.from_bytes(digest[:8], 'big') % 10 ** len(CODE_PLACEHOLDER):0{len(CODE_PLACEHOLDER)}d}"
 
 
-def fill_code(text: TextRow, secret: bytes) -> str:
+def insert_code(text: TextRow, secret: bytes) -> str:
     """The body as it is sent; the verification code is inserted only now."""
     if text.origin_kind != OriginKind.TEST or text.step != CODE_STEP:
         return text.body

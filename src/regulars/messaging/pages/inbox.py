@@ -62,7 +62,7 @@ async def _show(finders: OriginFinders, visit: Visit, form: FormState) -> Respon
     values: dict[str, Any] = {
         "reply": reply,
         "identifier": REPLY.encode(reply.id),
-        "lines": messages,
+        "messages": messages,
         "origins": origins,
         "answers": answers,
         "customer": customer,

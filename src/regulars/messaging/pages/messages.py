@@ -225,7 +225,7 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
     return render(
         visit,
         "messaging/number.html",
-        lines=messages,
+        messages=messages,
         origins=origins,
         is_truncated=len(messages) == MESSAGES_SHOWN_MAX,
         number=numbers[-1] if numbers else None if state is None else state.phone_number,

@@ -134,8 +134,8 @@ async def _show_rules(visit: Visit, refused_form: FormState | None) -> Response:
         texting = await load_texting_of(tx, visit)
     values: dict[str, Any] = {
         "texting": texting,
-        "lines": _list_countries(visit, texting),
-        "week": make_week_bars,
+        "countries": _list_countries(visit, texting),
+        "make_week_bars": make_week_bars,
         "default_rule": default_rule,
         "looser": looser_caps(texting.settings.caps),
         "choices": [(code, country_name(code)) for code in sorted(zones_by_country(), key=country_name)],

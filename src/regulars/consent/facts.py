@@ -1,4 +1,4 @@
-"""The event that consent publishes when subscriptions change; listeners in other packages handle it."""
+"""The event that records changes of subscriptions (the consent of phone numbers) for listeners in other packages."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -22,7 +22,7 @@ class SubscriptionChange(msgspec.Struct, frozen=True):
     profile_id: UUID | None
     # The subscription right after the change, as JSON in the form of the API.
     shown: msgspec.Raw
-    # Whether the erasure of a person withdrew it; `shown` then has no phone number.
+    # Whether consent was withdrawn because the person was erased; `shown` then has no phone number.
     by_erasure: bool = False
 
 

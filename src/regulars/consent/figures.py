@@ -230,7 +230,7 @@ async def _store_figures(tx: Tx, organization_id: UUID, *, counted_at: datetime,
 
 
 async def _count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCount]:
-    """Count by status and source. Only the worker calls it, because it reads every subscription."""
+    """Count numbers by status and source. Only the worker calls this function, because it reads every subscription."""
     rows = await tx.fetch(
         """
         SELECT status, phone_number IS NULL, consent_source, count(*),
@@ -245,7 +245,7 @@ async def _count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCoun
 
 
 async def _count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> list[StoreConsents]:
-    """Count by the store of the consent. Only the worker calls it, because it reads every subscription."""
+    """Count numbers by the store of their consent. Only the worker calls this function: it reads every subscription."""
     rows = await tx.fetch(
         """
         SELECT store_id, count(*) FILTER (WHERE status = 'SUBSCRIBED'),
@@ -260,7 +260,7 @@ async def _count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> 
 
 
 async def _count_changes(tx: Tx, organization_id: UUID, *, since: datetime, time_zone: str) -> list[ChangeCount]:
-    """Count opt-ins and withdrawals by day. Only the worker calls it, because it reads the whole ledger."""
+    """Count opt-ins and withdrawals by day. Only the worker calls this function, because it reads the whole ledger."""
     rows = await tx.fetch(
         """
         SELECT date_trunc('day', effective_at, %(time_zone)s), kind = 'OPT_IN', count(*)

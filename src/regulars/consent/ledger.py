@@ -198,7 +198,7 @@ class Ledger:
         return appended
 
     async def _decide_again(self, number_hashes: set[bytes]) -> None:
-        """Lock the stored heads of these numbers, and apply the numbers' events to them."""
+        """Lock the heads that other transactions inserted for these numbers, and apply the batch's events to them."""
         for head in await queries.lock_heads(self._tx, self._organization_id, number_hashes):
             self._heads[head.number_hash] = head
         for position, (number_hash, event, details) in enumerate(self._events):

@@ -89,7 +89,8 @@ async def publish_text_changes(
 async def publish_queue_changes(
     tx: Tx, organization_id: UUID, changed: Sequence[TextRow], *, previous_state: str
 ) -> None:
-    """Publish changes without counting them in the daily totals: for texts that returned to the queue."""
+    """Publish changes of texts without counting them in the daily totals, for texts that returned to the queue or were
+    deleted from it."""
     facts = [
         MessagesChanged(
             "text",

@@ -73,7 +73,7 @@ Decision = SendAllowed | SendLater | Skip
 
 
 def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
-    """Decide about one text, in the transaction that claims it for sending. No I/O."""
+    """Decide whether one text is sent now, later or never, in the transaction that claims it for sending. No I/O."""
     if now >= text.expires_at:
         return Skip(SkipReason.EXPIRED)
     if text.is_exempt:

@@ -16,7 +16,7 @@ from regulars.stores.find import find_addresses_in
 from regulars.stores.model import Address
 
 _YEAR: Final = timedelta(days=365)
-# The language of the names; without it, they would be in the language of the server's locale.
+# The language of the holidays' names; by default it would depend on the server's locale.
 _LANGUAGE: Final = "en_US"
 # Countries where only federal holidays count, because holidays of single states do not apply to texts.
 _COUNTRYWIDE_ONLY: Final = frozenset({"US"})

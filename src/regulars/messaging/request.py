@@ -66,14 +66,15 @@ class TextOrder:
     profile_id: UUID | None = None
     phone_number: str | None = None
     not_before: datetime | None = None
-    # The latest time at which it may be sent; None means the usual time after it becomes due.
+    # The latest time at which the text may be sent; None means 96 hours after it becomes due, or for responses to STOP
+    # and HELP five minutes.
     expires_at: datetime | None = None
     # Why the text is skipped when it is requested; None if the check before sending decides.
     skipped_for: SkipReason | None = None
-    # Where clicks on its links are counted: a campaign and its variant, or a journey and its step. None means at the
-    # origin and step of the text.
+    # Where clicks on the links of the text are counted: a campaign and its variant, or a journey and its step. None
+    # means at the origin and step of the text.
     link_origin: tuple[UUID, str] | None = None
-    # Whether its links have personal codes, so that a click can be assigned to the recipient.
+    # Whether the links of the text have personal codes, so that a click can be assigned to the recipient.
     has_personal_links: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Pages for the rights of a customer: download their data, and erase them."""
+"""The pages with which a user downloads all data of a customer, or erases the customer."""
 
 from functools import partial
 from typing import Any, Final

@@ -34,7 +34,7 @@ async def delete_erasures_in_backup(tx: Tx, organization_id: UUID) -> int:
 
 
 async def list_erasures_to_replay(tx: Tx, *, limit: int) -> list[Erasure]:
-    """The oldest erasures to replay, of all organizations; the caller locks each row before it replays it."""
+    """The oldest erasures that are to be replayed after a restore, of all organizations. Nothing is locked here."""
     rows = await tx.fetch(
         "SELECT organization_id, profile_id, number_hashes, erased_at, is_certain FROM erasures_to_replay"
         " ORDER BY erased_at, organization_id, profile_id LIMIT %s",

@@ -91,7 +91,8 @@ class ReceivedReply:
 
 
 async def receive(tx: Tx, organization_id: UUID, incoming: IncomingMessage, *, texting: Texting) -> ReceivedReply:
-    """Store one reply and apply it, in the caller's transaction; a duplicate changes nothing."""
+    """Store a reply and do what it asks for, such as the withdrawal by a STOP, in the caller's transaction; a duplicate
+    changes nothing."""
     received = await receive_all(tx, organization_id, [incoming], texting=texting)
     return (
         received[0]

@@ -28,7 +28,7 @@ from regulars.messaging.links.model import (
 from regulars.work import outbox
 
 WRITE_EVERY_S: Final = 0.5
-# The clicks of one transaction. They are few, since redirects wait while this process prepares the rows.
+# The most clicks in one transaction: few, because redirects wait while this process prepares the rows.
 CLICKS_PER_WRITE_MAX: Final = 250
 WAITING_CLICKS_MAX: Final = 50_000
 # How many clicks of one IP address and user agent are read to count their distinct codes.

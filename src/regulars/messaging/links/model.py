@@ -90,7 +90,7 @@ class CreditableClick(NamedTuple):
 
 
 def classify_request(headers: Mapping[str, str]) -> ClickClass:
-    """The class of a request by its headers, whose names are in lower case."""
+    """Whether a request for a link is a person's or a machine's, by its headers, whose names are in lower case."""
     if any(_PREFETCH.search(headers.get(name, "")) for name in _PREFETCH_HEADERS):
         return ClickClass.MACHINE
     return _classify_agent(headers.get("user-agent", "")[:AGENT_CHARACTERS_MAX])
@@ -98,7 +98,7 @@ def classify_request(headers: Mapping[str, str]) -> ClickClass:
 
 @lru_cache(maxsize=4_096)
 def _classify_agent(agent: str) -> ClickClass:
-    """The class by the user agent. The result is cached, since most phones have one of a few hundred user agents."""
+    """Whether a user agent is a person's or a machine's. Cached, since most phones have one of a few hundred."""
     return ClickClass.MACHINE if not agent.strip() or _MACHINES.search(agent) else ClickClass.PERSON
 
 

@@ -224,7 +224,7 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
 
 
 def _currencies(settings: SmsSettings) -> list[str]:
-    """The currencies of the prices that are set, newest first, then those of sales."""
+    """The currencies to offer for a price: those of the stored prices, newest first, then those of sales."""
     return list(dict.fromkeys([*(price.currency for price in reversed(settings.prices.values())), *CURRENCIES]))
 
 

@@ -84,8 +84,8 @@ async def lock_texting(tx: Tx, organization_id: UUID) -> Texting | None:
 
 
 async def load_texting_shared(tx: Tx, organization_id: UUID) -> Texting | None:
-    """Load the settings in a transaction that claims texts for sending. Until it ends, no other transaction changes the
-    settings; so every claim after the commit of a hold sees the hold."""
+    """Load the settings in a transaction that claims texts for sending. Until this transaction ends, no other
+    transaction changes the settings; so every claim after the commit of a hold sees the hold."""
     await queries.lock_settings_shared(tx, organization_id)
     return await load_texting(tx, organization_id)
 

@@ -8,7 +8,7 @@ from tests.messaging.desk import NUMBER, ORIGIN
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import ByExternalId, ById, new_uuid
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.inbox.receive import IncomingMessage, receive
+from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
 from regulars.messaging.providers.base import Accepted, Refused
 from regulars.messaging.providers.simulator import Simulator
 from regulars.privacy import erase as privacy
@@ -147,7 +147,7 @@ def test_a_start_and_an_erasure_at_once_do_not_wait_for_each_other(desk):
     async def start():
         incoming = IncomingMessage(provider="test", provider_id="SM-start", phone_number=NUMBER, body="START")
         async with desk.database.transaction() as tx:
-            return await receive(tx, desk.organization_id, incoming, texting=texting)
+            return await receive_reply(tx, desk.organization_id, incoming, texting=texting)
 
     async def play():
         async with desk.database.transaction() as tx:

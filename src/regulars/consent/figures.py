@@ -19,7 +19,7 @@ from regulars.kit.db import Database, Tx
 from regulars.work.queue import Due, Queue
 
 # How many weeks of opt-ins and withdrawals are counted by day.
-WEEKS: Final = 26
+WEEKS_COUNTED: Final = 26
 STORE_OPT_INS_DAYS: Final = 30
 # A count is fresh for this many seconds, or for this many times the time that counting took, whichever is longer.
 FRESH_S_MIN: Final = 30.0
@@ -149,7 +149,7 @@ async def count_figures(database: Database, organization_id: UUID) -> None:
         started = monotonic()
         counts = await _count_subscriptions(tx, organization_id)
         zone = ZoneInfo(time_zone)
-        since = tx.now - timedelta(weeks=WEEKS)
+        since = tx.now - timedelta(weeks=WEEKS_COUNTED)
         changes = await _count_changes(tx, organization_id, since=since, time_zone=time_zone)
         stores = await _count_by_store(tx, organization_id, since=start_of_last(STORE_OPT_INS_DAYS, tx.now, zone))
         figures = _sum_counts(counts, stores, changes, zone)

@@ -46,7 +46,8 @@ PhoneNumber = Annotated[
         extra_json_schema={"pattern": NUMBER_PATTERN, "format": "phone-number"},
     ),
 ]
-KnownNumber = Annotated[
+# The check of this number also gets the organization's default country, which `takes` names.
+OptOutNumber = Annotated[
     Text,
     Meta(
         description="As a profile's: in international format with a leading plus or `00`, or as in the organization's "
@@ -134,7 +135,7 @@ class OptInIn(msgspec.Struct, kw_only=True):
 class OptOutIn(msgspec.Struct):
     """A withdrawal of consent, by number, by profile, or by both; one of the two is required."""
 
-    phone_number: KnownNumber | None = None
+    phone_number: OptOutNumber | None = None
     profile_id: ProfileReference | None = None
     unsubscribed_at: (
         Annotated[

@@ -20,7 +20,7 @@ from regulars.consent.phone import read_consent_number
 from regulars.kit import ids, log
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.inbox.receive import IncomingMessage, receive
+from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
 from regulars.messaging.model import TextState
 from regulars.messaging.providers import twilio
 from regulars.messaging.providers.gateways import is_valid_token
@@ -101,7 +101,7 @@ class Callbacks:
             provider_responded=bool(form.get("OptOutType")),
         )
         async with self._database.transaction() as tx:
-            await receive(tx, callback.organization_id, incoming, texting=callback.texting)
+            await receive_reply(tx, callback.organization_id, incoming, texting=callback.texting)
         number_hash = hash_number(callback.texting.secret, number)
         await wait_for_texts_in_flight(self._database, callback.organization_id, [number_hash])
         return _empty_twiml()

@@ -134,7 +134,7 @@ def read_log(path: Path) -> LogContent:
     return LogContent(erasures, tuple(damaged))
 
 
-def merge(erasures: Iterable[Erasure]) -> list[Erasure]:
+def merge_erasures(erasures: Iterable[Erasure]) -> list[Erasure]:
     """Keep one erasure for each person: a certain one rather than an uncertain one, then the latest."""
     by_person: dict[tuple[UUID, UUID], Erasure] = {}
     for erasure in erasures:

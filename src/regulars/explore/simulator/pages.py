@@ -16,7 +16,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, ById, new_uuid
 from regulars.messaging.find import find_suppressed, list_simulated_phones, read_conversation
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.inbox.receive import BODY_CHARACTERS_MAX, IncomingMessage, receive
+from regulars.messaging.inbox.receive import BODY_CHARACTERS_MAX, IncomingMessage, receive_reply
 from regulars.messaging.model import ConversationItem
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.profiles.find import find_profile
@@ -176,7 +176,7 @@ async def reply(visit: Visit) -> Response:
             raise Conflict("Texts are sent through a real provider now, so the simulator accepts no replies.")
         number, number_hash = await _find_number(tx, visit, visit.references[0], texting)
         incoming = IncomingMessage(provider="simulator", provider_id=str(new_uuid()), phone_number=number, body=body)
-        received = await receive(tx, visit.organization_id, incoming, texting=texting)
+        received = await receive_reply(tx, visit.organization_id, incoming, texting=texting)
         after = {"meaning": received.meaning.value}
         await record(
             tx, visit.organization_id, actor_of(visit), "simulator.reply", REPLY.encode(received.id), after=after

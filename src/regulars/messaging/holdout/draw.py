@@ -41,7 +41,7 @@ class HoldoutDraws(RowQueue[HoldoutRow]):
     name = QUEUE
     due = Due(table="holdouts")
     schedule = Schedule(waits_s=(5, 30, 120, 600, 3600))
-    # An organization has only one row, so every batch is full, and the queue looks for more work at once.
+    # An organization has only one row, so every batch is full; after a full batch, the worker looks for more work.
     batch_rows = 1
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[HoldoutRow]:

@@ -90,7 +90,7 @@ class ReceivedReply:
     decision: str | None = None
 
 
-async def receive(tx: Tx, organization_id: UUID, incoming: IncomingMessage, *, texting: Texting) -> ReceivedReply:
+async def receive_reply(tx: Tx, organization_id: UUID, incoming: IncomingMessage, *, texting: Texting) -> ReceivedReply:
     """Store a reply and do what it asks for, such as the withdrawal by a STOP, in the caller's transaction; a duplicate
     changes nothing."""
     received = await receive_all(tx, organization_id, [incoming], texting=texting)

@@ -31,7 +31,8 @@ _TEXT_FILTERS: Final[dict[str, LiteralString]] = {
     "reason": "substring(t.reason FROM '^[a-z_]+') = %(reason)s AND t.reason IS NOT NULL",
 }
 _REPLY_FILTERS: Final = {**_BETWEEN, "is_undecided": "t.decided IS NULL"}
-# The inner query selects a page from an index; only then are the customers of the page joined.
+# The innermost query reads rows with an index, by the filters that the index supports. All other filters then select a
+# page of these rows, and only then are the customers of the page joined.
 _LIST_ITEMS: Final = SQL(
     """
     SELECT t.id, t.is_received, t.at, t.number_hash, t.phone_number, t.profile_id, p.first_name, p.last_name,

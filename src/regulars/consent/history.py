@@ -103,7 +103,7 @@ async def _find_deciding_entries(
     tx: Tx, organization_id: UUID, lookups: Sequence[tuple[UUID, datetime, datetime]]
 ) -> list[LedgerEntry | None]:
     """For each lookup (subscription, `at`, `received_until`) the latest entry in effect at `at`, among the entries
-    received until `received_until`."""
+    received until `received_until`. Among entries of the same time, a withdrawal is later than an opt-in."""
     subscriptions, times, until = ([lookup[column] for lookup in lookups] for column in range(3))
     rows = await tx.fetch(
         SQL(

@@ -25,7 +25,7 @@ from regulars.messaging.model import (
 )
 from regulars.messaging.queries import lists, replies, texts
 
-# How many of the latest texts and replies are read for the list of simulated phones.
+# How many of the latest texts and replies are read for the list of phones that the simulator shows.
 SIMULATED_ROWS_MAX: Final = 200
 _RESPONSE_KINDS: Final = (OriginKind.STOP, OriginKind.HELP, OriginKind.ANSWER)
 
@@ -163,7 +163,8 @@ async def read_conversation(tx: Tx, organization_id: UUID, number_hash: bytes, *
 
 
 async def list_simulated_phones(tx: Tx, organization_id: UUID, *, limit: int) -> list[LatestMessage]:
-    """The numbers with the most recent simulated texts and replies, each with its latest message."""
+    """The numbers with the most recent replies and texts of the simulator, which is the provider that sends nothing;
+    each with its latest message."""
     await read_in_index_order(tx)
     messages = await lists.list_last_simulated(tx, organization_id, limit=SIMULATED_ROWS_MAX)
     messages += await lists.list_last_replies(tx, organization_id, limit=SIMULATED_ROWS_MAX)

@@ -189,6 +189,7 @@ class BatchGate:
             elif isinstance(decision, SendLater):
                 postponed.append(claims.Postponement(row.id, decision.until))
             else:
+                # A text that is allowed but has no phone number is skipped too.
                 reason = decision.reason if isinstance(decision, Skip) else SkipReason.NO_CONSENT
                 skipped.append(claims.EndedText(row.id, TextState.SKIPPED.value, reason.value))
         return claimed, postponed, skipped

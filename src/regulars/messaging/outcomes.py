@@ -20,8 +20,8 @@ async def end_texts(
     """Store and publish the final states of texts that the caller has locked. With an owner (a worker), only texts that
     this worker still claims for sending are changed.
 
-    A text whose customer was erased during sending is counted, and deleted with its simulated copy. The reason is not
-    published, since the provider's message may contain the number.
+    A text whose customer was erased during sending is counted, and deleted with the copy that the simulator stored. Its
+    reason is not published, since the provider's message may contain the number.
     """
     if not ended:
         return

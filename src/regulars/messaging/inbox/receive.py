@@ -154,7 +154,7 @@ async def _receive(
         decided=decision,
         decided_by=None if decision is None else "keyword",
         decided_at=None if decision is None else tx.now,
-        due_at=decide_by(incoming.phone_number, tx.now) if meaning is Meaning.PERHAPS_STOP else None,
+        due_at=decision_deadline(incoming.phone_number, tx.now) if meaning is Meaning.PERHAPS_STOP else None,
         received_at=tx.now,
     )
     if not await replies.insert_reply_if_new(tx, organization_id, row):
@@ -178,7 +178,7 @@ def _is_ignored_after_erasure(parsed: _ParsedMessage, erased_at: datetime) -> bo
     return _keyword_decision(parsed.meaning) is not None or (sent_at is not None and sent_at <= erased_at)
 
 
-def decide_by(phone_number: str, now: datetime) -> datetime:
+def decision_deadline(phone_number: str, now: datetime) -> datetime:
     """The deadline for a user's decision: five business days later, by the calendar of the number's country."""
     country = locate_number(phone_number).country
     deadline, days_left = now, BUSINESS_DAYS_TO_DECIDE

@@ -64,6 +64,7 @@ class ShortLinkPages:
         self._organizations: dict[str, UUID] = {}
         # By prefix and code; the links that were requested last are at the end.
         self._cached: OrderedDict[str, _Destination] = OrderedDict()
+        # As many tasks flush lookups as there are connections for lookups.
         self._lookups: Coalescer[UUID, _Lookup] = Coalescer(
             self._look_up, items_max=lambda _: LOOKUPS_PER_STATEMENT_MAX, flushers=LOOKING_UP_MAX
         )

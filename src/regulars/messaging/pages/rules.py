@@ -239,6 +239,7 @@ async def change_hours(visit: Visit) -> Response:
     form = FormState(visit.form)
     code = _country_in_path(visit)
     hours = {day: form.text(day, characters_max=20) for day in DAYS}
+    # Each day is set in empty settings only to check its hours.
     for day, text in hours.items():
         check_field(form, day, partial(with_hours, SmsSettings(), code, {day: text or "closed"}))
     if form.is_refused:

@@ -220,6 +220,7 @@ def _read_form(form: FormState, texting: Texting) -> _ProviderForm | None:
         if sender:
             sender = check_field(form, "sender", lambda: check_sender(sender)) or sender
         rate = form.value("parts_per_second")
+        # The rate is set in empty settings only to check it.
         check_field(form, "parts_per_second", lambda: with_rate(SmsSettings(), sender, rate))
         if not token and texting.encrypted_token is None:
             form.refuse("auth_token", "Twilio needs the token of its account.")

@@ -62,23 +62,24 @@ async def find_stopped_origins(tx: Tx, organization_id: UUID, rows: Iterable[Tex
 async def end_stopped_texts(
     tx: Tx, organization_id: UUID, rows: Sequence[TextRow], *, previous: TextState, owner: UUID | None = None
 ) -> set[UUID]:
-    """End the texts whose origin is stopped, before they are claimed or return to the queue. Returns their ids.
+    """End the texts whose origin is stopped, before they are claimed or return to the queue: skip those of a cancelled
+    origin, and delete those of a paused origin. Returns the ids of all ended texts.
 
     `rows` has the texts as they were before their claim, so the number of the claim is `attempts + 1`. With an owner
     (a worker), only texts that this owner still claims are changed.
     """
     stopped = await find_stopped_origins(tx, organization_id, rows)
-    returned: list[claims.Postponement] = []
-    skipped: list[claims.EndedText] = []
+    to_delete: list[claims.Postponement] = []
+    to_skip: list[claims.EndedText] = []
     for row in rows if stopped else ():
         attempt = row.attempts + 1
         if row.origin_id in stopped and (reason := stopped[row.origin_id]) is not None:
-            skipped.append(claims.EndedText(row.id, TextState.SKIPPED.value, reason, attempt=attempt))
+            to_skip.append(claims.EndedText(row.id, TextState.SKIPPED.value, reason, attempt=attempt))
         elif row.origin_id in stopped:
-            returned.append(claims.Postponement(row.id, tx.now, attempt))
-    await end_texts(tx, organization_id, skipped, previous_state=previous.value, owner=owner)
-    if returned:
-        deleted = await claims.delete_texts_in_queue(tx, organization_id, returned, owner=owner)
+            to_delete.append(claims.Postponement(row.id, tx.now, attempt))
+    await end_texts(tx, organization_id, to_skip, previous_state=previous.value, owner=owner)
+    if to_delete:
+        deleted = await claims.delete_texts_in_queue(tx, organization_id, to_delete, owner=owner)
         changed = [row._replace(state=RETURNED) for row in deleted]
         await publish_queue_changes(tx, organization_id, changed, previous_state=previous.value)
     return {row.id for row in rows if row.origin_id in stopped}

@@ -62,6 +62,7 @@ async def finish_restore(database: Database) -> ReplayReport | None:
             return None
         await end_access(tx, revoked_keys=marker.revoked_keys, revokes_all_keys=marker.revokes_all_keys)
         organizations = await list_organizations(tx.connection)
+        # Campaigns are paused, because recipients who got a text since the backup would get it again.
         for organization in organizations:
             await pause_restored(tx, organization.id)
         in_backup = [await queries.delete_erasures_in_backup(tx, organization.id) for organization in organizations]

@@ -114,7 +114,7 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundProgress]):
     async def _read_senders(
         self, organization_id: UUID, claim: InboundPoll, progress: InboundProgress, senders: Sequence[str]
     ) -> tuple[InboundProgress, list[tuple[str, Exception]]]:
-        """Return the new progress, and the errors of senders that could not be read; their progress does not change.
+        """Return the new progress, and the errors of senders that could not be read; their `read_until` stays.
 
         The senders that were read longest ago come first, and senders that failed come last, because a pass may end
         before it has read all senders.

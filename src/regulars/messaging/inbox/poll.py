@@ -149,10 +149,10 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundProgress]):
             received = await find_received(
                 tx, organization_id, [message.key for message in incoming], secret=texting.secret
             )
-        new = [message for message in incoming if message.key not in received]
-        for start in range(0, len(new), BATCH_MESSAGES_MAX):
+        unread = [message for message in incoming if message.key not in received]
+        for start in range(0, len(unread), BATCH_MESSAGES_MAX):
             async with self._database.transaction() as tx:
-                await receive_all(tx, organization_id, new[start : start + BATCH_MESSAGES_MAX], texting=texting)
+                await receive_all(tx, organization_id, unread[start : start + BATCH_MESSAGES_MAX], texting=texting)
 
 
 class _SenderReader:

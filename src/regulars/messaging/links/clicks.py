@@ -91,12 +91,12 @@ async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -
     sent_at = await queries.find_claim_times(tx, organization_id, text_ids) if text_ids else {}
     valid = [_new_click(click, links[click.code], sent_at) for click in clicks if click.code in links]
     inserted = await queries.insert_clicks_if_new(tx, organization_id, valid)
-    new = [click for click in valid if click.id in inserted]
-    reclassified = await _reclassify_scanners(tx, organization_id, {(click.address, click.agent) for click in new})
+    stored = [click for click in valid if click.id in inserted]
+    reclassified = await _reclassify_scanners(tx, organization_id, {(click.address, click.agent) for click in stored})
     links |= await queries.find_links(tx, organization_id, {code for code, _ in reclassified} - links.keys())
     # What to add to the stored totals of clicks.
     differences: Counter[tuple[LinkOrigin, ClickClass]] = Counter()
-    for click in new:
+    for click in stored:
         differences[links[click.code].origin, click.class_] += 1
     for code, _ in reclassified:
         if code in links:
@@ -105,7 +105,7 @@ async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -
     # Sorted by the primary key of the totals, so that two processes never deadlock.
     rows = [(*origin, class_.value, difference) for (origin, class_), difference in differences.items() if difference]
     await queries.add_totals(tx, organization_id, sorted(rows, key=lambda row: (row[1], row[2], row[3], row[0])))
-    by_people = [(click.code, click.minute) for click in new if click.class_ is ClickClass.PERSON]
+    by_people = [(click.code, click.minute) for click in stored if click.class_ is ClickClass.PERSON]
     await outbox.record(tx, organization_id, [*_click_facts(links, [*by_people, *reclassified])])
 
 

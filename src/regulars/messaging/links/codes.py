@@ -88,13 +88,13 @@ async def _load_shared_codes(tx: Tx, organization_id: UUID, texts: Sequence[Link
     while missing := sorted(links - codes.keys()):
         codes |= await queries.find_shared(tx, organization_id, missing)
         # Sorted, so that two transactions that create the same shared links never deadlock.
-        new = [
+        new_links = [
             LinkRow(_random_code(CODE_CHARACTERS), link.url, link.origin_kind, link.origin_id, link.step)
             for link in missing
             if link not in codes
         ]
-        if new:
-            await queries.insert_links_if_new(tx, organization_id, new)
+        if new_links:
+            await queries.insert_links_if_new(tx, organization_id, new_links)
     return codes
 
 

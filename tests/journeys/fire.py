@@ -116,7 +116,9 @@ class _Game:
                 twilio=TwilioAccount(ACCOUNT, "Shop"),
             )
             token = seal_token(Vault(KEY), organization_id, TOKEN)
-            await save_texting(tx, organization_id, replace(found, provider="twilio", settings=settings, encrypted_token=token))
+            await save_texting(
+                tx, organization_id, replace(found, provider="twilio", settings=settings, encrypted_token=token)
+            )
             await upsert_stores(tx, organization_id, [StoreUpsert(external_id=kind) for kind in KINDS])
         for kind in KINDS:
             for start in range(0, self._facts, CHUNK):

@@ -197,7 +197,12 @@ def _write_settings(database_url: str, organization_id: UUID) -> None:
             tx,
             organization_id,
             replace(
-                texting, provider="twilio", settings=settings, encrypted_token=token, held_since=NOW, held_reason="A pause."
+                texting,
+                provider="twilio",
+                settings=settings,
+                encrypted_token=token,
+                held_since=NOW,
+                held_reason="A pause.",
             ),
         )
         progress = SenderProgress(read_until=NOW, next_page="/next", next_until=NOW, has_failed=True)

@@ -17,7 +17,7 @@ from regulars.consent.model import LedgerEntry, Outcome, Reason, Status
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
-from regulars.consent.subscription import Subscription, subscription_out, format_optional_timestamp
+from regulars.consent.subscription import Subscription, format_optional_timestamp, subscription_out
 from regulars.http.route import (
     CHANGES_PARAMETER,
     LONG_WAIT_S_MAX,

@@ -25,7 +25,7 @@ from regulars.consent import chain, queries, statements
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.consent.model import Event, OptIn, OptOut, Outcome, SubscriptionState, apply, opt_in_automation
 from regulars.consent.queries import LedgerHead
-from regulars.consent.subscription import Subscription, find_external_ids, subscription_out, make_subscription
+from regulars.consent.subscription import Subscription, find_external_ids, make_subscription, subscription_out
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.commitments import commit, new_salt

@@ -19,9 +19,9 @@ from regulars.messaging.links.marks import (
     OPT_OUT,
     PREFIX_CHARACTERS,
     list_marked,
+    preview_links,
     replace_marked,
     short_url,
-    preview_links,
 )
 from regulars.messaging.links.model import LinkOrigin, LinkRow
 from regulars.messaging.links.queries import SharedLink

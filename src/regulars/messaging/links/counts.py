@@ -9,7 +9,7 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.links import queries
-from regulars.messaging.links.model import ClickClass, LinkOrigin, CreditableClick
+from regulars.messaging.links.model import ClickClass, CreditableClick, LinkOrigin
 from regulars.messaging.model import OriginKind
 
 

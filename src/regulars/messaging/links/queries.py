@@ -10,7 +10,7 @@ from psycopg.sql import SQL
 from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns, names_of
 from regulars.kit.db import Tx
-from regulars.messaging.links.model import ClickClass, ClickOfPerson, LinkOrigin, LinkRow, CreditableClick
+from regulars.messaging.links.model import ClickClass, ClickOfPerson, CreditableClick, LinkOrigin, LinkRow
 
 _COLUMNS: Final = SQL(names_of(LinkRow, "links"))
 

@@ -1,5 +1,5 @@
-"""The SQL that lists texts and replies: by page, number or customer, or by the origin of a text (the campaign or journey
-run that requested it) and its step."""
+"""The SQL that lists texts and replies: by page, number or customer, or by the origin of a text (the campaign or
+journey run that requested it) and its step."""
 
 from collections.abc import Collection, Sequence
 from typing import Final, LiteralString

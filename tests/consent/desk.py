@@ -135,10 +135,10 @@ class Desk:
         assert found is not None
         return found
 
-    def head(self, subscription_id: UUID) -> queries.HeadRow:
+    def head(self, subscription_id: UUID) -> queries.LedgerHead:
         found = self.do(lambda tx: queries.find_subscription(tx, self.organization_id, subscription_id))
         assert found is not None
-        return found.head
+        return found.ledger_head
 
     def entries(self, subscription_id: UUID) -> list[LedgerEntry]:
         return self.do(lambda tx: list_entries(tx, self.organization_id, subscription_id, after=0, limit=None))

@@ -6,7 +6,7 @@ from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, consent, withdrawal
 
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.consent.inbound import Reply, record_inbound_start, record_inbound_stop
-from regulars.consent.subscription import show_subscription
+from regulars.consent.subscription import subscription_out
 from regulars.work.outbox import register_interest
 
 
@@ -39,7 +39,7 @@ def test_each_outcome_that_changes_something_is_published_with_the_subscription_
     assert [change.outcome for change in changes] == ["created", "updated", "unsubscribed", "resubscribed"]
     assert [change.automation for change in changes] == ["eligible", "not_applicable", "not_applicable", "eligible"]
     assert [change.sequence for change in changes] == [1, 4, 5, 8]
-    assert msgspec.json.decode(changes[0].shown) == msgspec.to_builtins(show_subscription(first.subscription))
+    assert msgspec.json.decode(changes[0].shown) == msgspec.to_builtins(subscription_out(first.subscription))
     assert msgspec.json.decode(changes[2].shown)["status"] == "UNSUBSCRIBED"
 
 

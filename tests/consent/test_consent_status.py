@@ -138,7 +138,7 @@ def test_opt_out_older_than_the_latest_opt_in_is_superseded(desk: Desk) -> None:
     first = desk.opt_in()
     withdrawn = desk.opt_out(at=NOW - DAY, now=NOW + MINUTE)
     assert withdrawn.outcome is Outcome.SUPERSEDED
-    assert withdrawn.subscription.state.shows_as(first.subscription.state)
+    assert withdrawn.subscription.state.equals_in_api(first.subscription.state)
     assert withdrawn.subscription.updated_at == first.subscription.updated_at
 
 

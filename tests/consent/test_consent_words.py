@@ -4,7 +4,7 @@ import pytest
 
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
-from regulars.consent.stop_words import START_KEYWORDS, STOP_KEYWORDS, Meaning, read_reply
+from regulars.consent.stop_words import START_KEYWORDS, STOP_KEYWORDS, Meaning, classify_reply
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_anything_else_is_no_consent_number(written: str) -> None:
 @pytest.mark.parametrize("keyword", sorted(STOP_KEYWORDS))
 def test_every_stop_keyword_stops_whatever_its_case(keyword: str) -> None:
     for text in (keyword, keyword.lower(), f"  {keyword.title()}!! ", f"{keyword}."):
-        assert read_reply(text) is Meaning.STOP
+        assert classify_reply(text) is Meaning.STOP
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_every_stop_keyword_stops_whatever_its_case(keyword: str) -> None:
     ],
 )  # fmt: skip
 def test_case_accents_width_and_punctuation_do_not_hide_a_stop(text: str) -> None:
-    assert read_reply(text) is Meaning.STOP
+    assert classify_reply(text) is Meaning.STOP
 
 
 @pytest.mark.parametrize(
@@ -68,16 +68,16 @@ def test_case_accents_width_and_punctuation_do_not_hide_a_stop(text: str) -> Non
     ],
 )
 def test_a_longer_text_that_asks_to_stop_is_for_a_person_to_read(text: str) -> None:
-    assert read_reply(text) is Meaning.PERHAPS_STOP
+    assert classify_reply(text) is Meaning.PERHAPS_STOP
 
 
 @pytest.mark.parametrize(
     "text", ["", "   ", "?!", "ok", "stopwatch", "Endlich!", "non merci", "👍", "I will start", "opt"]
 )
 def test_any_other_reply_means_nothing_for_consent(text: str) -> None:
-    assert read_reply(text) is Meaning.OTHER
+    assert classify_reply(text) is Meaning.OTHER
 
 
 @pytest.mark.parametrize("text", [*sorted(START_KEYWORDS), "start", " Ｓｔａｒｔ! ", "unstop please"])
 def test_start_and_unstop_subscribe_again(text: str) -> None:
-    assert read_reply(text) is Meaning.START
+    assert classify_reply(text) is Meaning.START

@@ -3,12 +3,12 @@
 import pytest
 from tests.consent.stop_table import CAUTIOUS, ORDINARY, REQUESTS
 
-from regulars.consent.stop_words import HELP_KEYWORDS, Meaning, read_reply
+from regulars.consent.stop_words import HELP_KEYWORDS, Meaning, classify_reply
 
 
 @pytest.mark.parametrize("keyword", sorted(HELP_KEYWORDS))
 def test_help_is_asked_for_in_several_languages(keyword):
-    assert read_reply(f" {keyword.lower()} ?") is Meaning.HELP
+    assert classify_reply(f" {keyword.lower()} ?") is Meaning.HELP
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_help_is_asked_for_in_several_languages(keyword):
     ],
 )  # fmt: skip
 def test_a_request_to_stop_in_own_words_waits_for_a_person(text):
-    assert read_reply(text) is Meaning.PERHAPS_STOP
+    assert classify_reply(text) is Meaning.PERHAPS_STOP
 
 
 @pytest.mark.parametrize(
@@ -45,24 +45,24 @@ def test_a_request_to_stop_in_own_words_waits_for_a_person(text):
     ],
 )  # fmt: skip
 def test_an_ordinary_reply_withdraws_nothing(text):
-    assert read_reply(text) is not Meaning.STOP
-    assert read_reply(text) is not Meaning.START
+    assert classify_reply(text) is not Meaning.STOP
+    assert classify_reply(text) is not Meaning.START
     if text not in {"basta", "the bus stops here often", "cancelled train so I am late"}:
-        assert read_reply(text) is Meaning.OTHER
+        assert classify_reply(text) is Meaning.OTHER
 
 
 @pytest.mark.parametrize("language", REQUESTS)
 def test_every_request_to_stop_of_the_table_suppresses_at_least(language):
-    missed = [text for text in REQUESTS[language] if read_reply(text) not in {Meaning.STOP, Meaning.PERHAPS_STOP}]
+    missed = [text for text in REQUESTS[language] if classify_reply(text) not in {Meaning.STOP, Meaning.PERHAPS_STOP}]
     assert missed == []
 
 
 def test_an_ordinary_reply_of_the_table_goes_to_the_inbox_and_suppresses_nothing():
-    assert [text for text in ORDINARY if read_reply(text) is not Meaning.OTHER] == []
+    assert [text for text in ORDINARY if classify_reply(text) is not Meaning.OTHER] == []
 
 
 def test_a_reply_with_a_stop_word_in_a_longer_sentence_waits_for_a_person_and_withdraws_nothing():
-    assert [text for text in CAUTIOUS if read_reply(text) is not Meaning.PERHAPS_STOP] == []
+    assert [text for text in CAUTIOUS if classify_reply(text) is not Meaning.PERHAPS_STOP] == []
 
 
 def test_the_table_is_as_large_as_it_has_to_be():

@@ -113,7 +113,7 @@ async def _set_texting(tx: Tx, organization_id: UUID) -> Texting:
     if found is None:
         raise AssertionError("an organization has its texting")
     sealed = seal_token(Vault(KEY), organization_id, TOKEN)
-    texting = replace(found, provider="twilio", settings=settings, sealed=sealed)
+    texting = replace(found, provider="twilio", settings=settings, encrypted_token=sealed)
     await save_texting(tx, organization_id, texting)
     return texting
 

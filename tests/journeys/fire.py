@@ -115,8 +115,10 @@ class _Game:
                 notices={"FR": OptOutNotice("STOP 36111", "36111")},
                 twilio=TwilioAccount(ACCOUNT, "Shop"),
             )
-            sealed = seal_token(Vault(KEY), organization_id, TOKEN)
-            await save_texting(tx, organization_id, replace(found, provider="twilio", settings=settings, sealed=sealed))
+            token = seal_token(Vault(KEY), organization_id, TOKEN)
+            await save_texting(
+                tx, organization_id, replace(found, provider="twilio", settings=settings, encrypted_token=token)
+            )
             await upsert_stores(tx, organization_id, [StoreUpsert(external_id=kind) for kind in KINDS])
         for kind in KINDS:
             for start in range(0, self._facts, CHUNK):

@@ -182,7 +182,7 @@ def test_a_run_that_sets_an_attribute_and_an_erasure_do_not_wait_for_each_other(
             found = await lock_profiles_to_erase(tx, desk.organization_id, [ById(gone)])
             # The pass waits for no lock: it takes the other run, and has released this one when the erasure needs it.
             await asyncio.wait_for(desk.runs_queue.run_pass(desk.database, desk.organization_id), 10)
-            people = privacy._describe(list(found.values()), secret=secret)
+            people = privacy._describe_people(list(found.values()), secret=secret)
             await privacy._erase(tx, desk.organization_id, people)  # the second half of an erasure
 
     desk.runner.run(play())

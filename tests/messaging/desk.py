@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from regulars.consent.check import CheckItem, check
+from regulars.consent.check import CheckItem, check_consents
 from regulars.consent.ledger import EventOrigin
 from regulars.consent.model import Reason
 from regulars.consent.opt_in import Consent, opt_in
@@ -15,7 +15,7 @@ from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.find import find_suppressed, list_texts
-from regulars.messaging.inbox.receive import IncomingMessage, ReceivedReply, receive
+from regulars.messaging.inbox.receive import IncomingMessage, ReceivedReply, receive_reply
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, Outcome, OutgoingText
 from regulars.messaging.request import TextOrder, request_texts
@@ -127,7 +127,7 @@ class Desk:
         incoming = IncomingMessage(
             provider="simulator", provider_id=provider_id or str(new_uuid()), phone_number=number, body=body, **more
         )
-        return self.do(lambda tx: receive(tx, self.organization_id, incoming, texting=texting))
+        return self.do(lambda tx: receive_reply(tx, self.organization_id, incoming, texting=texting))
 
     def texts(self, number: str | None = None) -> list[tuple[str, str | None]]:
         """State and reason of the texts, the oldest first."""
@@ -151,6 +151,6 @@ class Desk:
         secret = self.texting.secret
         items = [CheckItem(phone_number=number)]
         [verdict] = self.do(
-            lambda tx: check(tx, self.organization_id, items, secret=secret, find_suppressed=find_suppressed)
+            lambda tx: check_consents(tx, self.organization_id, items, secret=secret, find_suppressed=find_suppressed)
         )
         return verdict.reason is Reason.SUBSCRIBED, verdict.reason.value

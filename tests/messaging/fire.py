@@ -152,7 +152,7 @@ async def open_twilio_shop(database: Database, tenant: Tenant, numbers: list[str
         found = await load_texting(tx, organization_id)
         assert found is not None
         sealed = seal_token(Vault(KEY), organization_id, TOKEN)
-        texting = replace(found, provider="twilio", settings=settings, sealed=sealed)
+        texting = replace(found, provider="twilio", settings=settings, encrypted_token=sealed)
         await save_texting(tx, organization_id, texting)
     for start in range(0, len(numbers), CHUNK):
         async with database.transaction() as tx:

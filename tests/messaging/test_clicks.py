@@ -10,8 +10,8 @@ from tests.messaging.test_links import LINK, SHOP, host, opened, sent_links, wor
 from regulars.kit.ids import new_uuid
 from regulars.messaging.facts import LinkClicked
 from regulars.messaging.links.clicks import ClickLog, store_clicks
-from regulars.messaging.links.counts import ClickCount, count_clicks, find_touches
-from regulars.messaging.links.model import CODES_PER_MINUTE_MAX, Click, ClickClass, Touch, classify_request
+from regulars.messaging.links.counts import ClickCount, count_clicks, find_creditable_clicks
+from regulars.messaging.links.model import CODES_PER_MINUTE_MAX, Click, ClickClass, CreditableClick, classify_request
 from regulars.messaging.links.retention import sweep_click_traces, sweep_clicks
 from regulars.messaging.model import RETENTION, OriginKind
 from regulars.messaging.personal import export_clicks
@@ -69,7 +69,7 @@ def store(desk, *clicks, now=NOW):
 
 def touches(desk, *profile_ids):
     since, until = NOW - timedelta(days=5), NOW + timedelta(days=1)
-    return desk.do(lambda tx: find_touches(tx, desk.organization_id, profile_ids, since=since, until=until))
+    return desk.do(lambda tx: find_creditable_clicks(tx, desk.organization_id, profile_ids, since=since, until=until))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_only_personal_clicks_by_people_are_touches(desk, campaign):
     of_bob, _ = campaign.text(bob)
     shared, _ = campaign.text(ann, is_personal=False, arm="2")
     store(desk, click(own), click(own), click(shared), click(of_bob, class_=ClickClass.MACHINE))
-    assert touches(desk, ann, bob) == [Touch(ann, text_id, MINUTE)]
+    assert touches(desk, ann, bob) == [CreditableClick(ann, text_id, MINUTE)]
     assert campaign.counts() == {"1": ClickCount(people=2, machines=1), "2": ClickCount(people=1)}
     [(payload,)] = desk.sql(
         "SELECT payload::text FROM outbox WHERE organization_id = %s AND topic = %s", LinkClicked.topic
@@ -129,7 +129,7 @@ def test_a_click_within_two_seconds_of_sending_is_a_machine_s(desk, campaign):
     soon, _ = campaign.text(ann, sent_at=NOW - timedelta(seconds=1.9))
     later, text_id = campaign.text(ann, sent_at=NOW - timedelta(seconds=2))
     store(desk, click(soon), click(later))
-    assert touches(desk, ann) == [Touch(ann, text_id, MINUTE)]
+    assert touches(desk, ann) == [CreditableClick(ann, text_id, MINUTE)]
 
 
 def test_one_address_that_opens_many_codes_in_a_minute_is_a_machine_from_the_first_click_on(desk, campaign):

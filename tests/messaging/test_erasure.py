@@ -8,7 +8,7 @@ from tests.messaging.desk import NUMBER, ORIGIN
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import ByExternalId, ById, new_uuid
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.inbox.receive import IncomingMessage, receive
+from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
 from regulars.messaging.providers.base import Accepted, Refused
 from regulars.messaging.providers.simulator import Simulator
 from regulars.privacy import erase as privacy
@@ -147,7 +147,7 @@ def test_a_start_and_an_erasure_at_once_do_not_wait_for_each_other(desk):
     async def start():
         incoming = IncomingMessage(provider="test", provider_id="SM-start", phone_number=NUMBER, body="START")
         async with desk.database.transaction() as tx:
-            return await receive(tx, desk.organization_id, incoming, texting=texting)
+            return await receive_reply(tx, desk.organization_id, incoming, texting=texting)
 
     async def play():
         async with desk.database.transaction() as tx:
@@ -156,7 +156,7 @@ def test_a_start_and_an_erasure_at_once_do_not_wait_for_each_other(desk):
             await asyncio.sleep(0.3)
             assert not starting.done()
             # It waits for the profile; were the number in its hands by now, this would end in a circle.
-            people = privacy._describe(list(found.values()), secret=texting.secret)
+            people = privacy._describe_people(list(found.values()), secret=texting.secret)
             await privacy._erase(tx, desk.organization_id, people)  # the second half of an erasure
         return await starting
 

@@ -75,8 +75,8 @@ def test_a_stop_is_found_behind_any_number_of_texts_that_we_sent(desk, sender, t
 
     desk.runner.run(play())
     assert not desk.is_subscribed()
-    assert desk.texting.marks.heard_until is not None
-    assert not desk.texting.marks.is_behind
+    assert desk.texting.inbound_progress.read_until is not None
+    assert not desk.texting.inbound_progress.is_behind
 
 
 def test_replies_to_the_sender_of_a_country_are_read_too(desk):
@@ -92,7 +92,7 @@ def test_replies_to_the_sender_of_a_country_are_read_too(desk):
 
     desk.runner.run(play())
     assert not desk.is_subscribed()
-    assert set(desk.texting.marks.senders) == {SENDER, "38123"}
+    assert set(desk.texting.inbound_progress.senders) == {SENDER, "38123"}
 
 
 def test_a_name_gets_no_replies_and_its_list_is_not_read(desk):
@@ -124,7 +124,7 @@ def test_a_list_that_is_longer_than_a_pass_is_read_on_until_the_mark_and_says_so
                     [(due_at,)] = await tx.fetch(
                         "SELECT due_at FROM sms_settings WHERE organization_id = %s", (desk.organization_id,)
                     )
-                    behind.append((texting.marks.is_behind, due_at - tx.now < timedelta(minutes=1)))
+                    behind.append((texting.inbound_progress.is_behind, due_at - tx.now < timedelta(minutes=1)))
             # The mark is reached: from now on only what is newer is read.
             asked = len(fake.asked)
             fake.inbound.insert(0, message("SM11", "merci", number="+33612340020"))
@@ -150,12 +150,12 @@ def test_a_list_that_cannot_be_read_is_said_on_the_page_until_it_can(desk):
             fake.refuses_to_list = 0
             fake.inbound = [message("SM1")]
             await poll()
-            return failing.marks
+            return failing.inbound_progress
 
     marks = desk.runner.run(play())
     assert "503" in marks.error
     assert marks.failing_since is not None
-    assert desk.texting.marks.error is None
+    assert desk.texting.inbound_progress.error is None
     assert not desk.is_subscribed()
 
 
@@ -172,7 +172,7 @@ def test_a_sender_whose_list_cannot_be_read_keeps_no_other_from_being_read(desk,
             fake.inbound = [message("SM1", "merci", to=good)]
             await poll()
             async with desk.database.reading() as tx:
-                marks = (await inbound_poll.load_texting(tx, desk.organization_id)).marks
+                marks = (await inbound_poll.load_texting(tx, desk.organization_id)).inbound_progress
             # The one that failed comes last: a pass has time for two.
             fake.inbound = [message("SM2", "STOP", to=last)]
             await poll()
@@ -183,11 +183,11 @@ def test_a_sender_whose_list_cannot_be_read_keeps_no_other_from_being_read(desk,
     assert not desk.is_subscribed()
     assert "500" in marks.error
     assert marks.failing_since is not None
-    read_until = {sender: mark.heard_until for sender, mark in marks.senders.items()}
+    read_until = {sender: mark.read_until for sender, mark in marks.senders.items()}
     assert read_until[good] > read_until[bad] == read_until[last]
-    again = desk.texting.marks
-    assert again.senders[last].heard_until > read_until[good]
-    assert again.senders[bad].heard_until == read_until[bad]
+    again = desk.texting.inbound_progress
+    assert again.senders[last].read_until > read_until[good]
+    assert again.senders[bad].read_until == read_until[bad]
 
 
 def test_known_replies_are_taken_again_without_a_lock(desk):
@@ -207,7 +207,7 @@ def test_known_replies_are_taken_again_without_a_lock(desk):
                     await poll()
 
     desk.runner.run(play())
-    assert desk.texting.marks.error is None
+    assert desk.texting.inbound_progress.error is None
     assert len(replies(desk)) == 1
 
 

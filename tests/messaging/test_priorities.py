@@ -9,7 +9,7 @@ from tests.messaging.test_sending_cost import TEXTS_READ
 
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
-from regulars.messaging.inbox.receive import IncomingMessage, receive
+from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted
 from regulars.messaging.queries.claims import find_due_texts
@@ -124,7 +124,7 @@ def test_a_confirmation_and_a_journeys_text_leave_beside_5000_texts_of_a_campaig
                 origin_kind=OriginKind.JOURNEY, origin_id=new_uuid(), step="1", rendered="Hello", phone_number=journey
             )
             async with database.transaction() as tx:
-                await receive(tx, desk.organization_id, incoming, texting=texting)
+                await receive_reply(tx, desk.organization_id, incoming, texting=texting)
                 await request_texts(tx, desk.organization_id, [order], texting=texting)
             async with asyncio.timeout(5):
                 await arrived[stop].wait()

@@ -10,7 +10,7 @@ from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
 from regulars.messaging.find import list_replies, read_conversation
 from regulars.messaging.inbox.decide import OverdueReplies, answer, decide
-from regulars.messaging.inbox.receive import decide_by
+from regulars.messaging.inbox.receive import decision_deadline
 from regulars.messaging.retention import erase_messages
 from regulars.messaging.settings.model import Cap, SmsSettings
 
@@ -39,7 +39,7 @@ def test_a_message_that_the_provider_brings_twice_counts_once(desk):
 
 def test_a_stop_that_the_provider_confirmed_gets_no_second_answer(desk):
     desk.subscribe()
-    desk.reply("STOP", is_confirmed=True)
+    desk.reply("STOP", provider_responded=True)
     desk.turn()
     assert not desk.is_subscribed()
     assert desk.gateway.sent == []
@@ -146,10 +146,10 @@ def test_a_possible_stop_that_is_not_decided_in_time_is_a_stop(desk):
 
 def test_five_business_days_leave_out_weekends_and_holidays_of_the_country():
     friday = datetime(2026, 11, 13, 10, tzinfo=UTC)
-    assert decide_by("+12125551234", friday) == friday + timedelta(days=7)
+    assert decision_deadline("+12125551234", friday) == friday + timedelta(days=7)
     # Christmas, a weekend, New Year's Day, and another weekend.
     before_christmas = datetime(2026, 12, 24, 10, tzinfo=UTC)
-    assert decide_by("+12125551234", before_christmas) == datetime(2027, 1, 4, 10, tzinfo=UTC)
+    assert decision_deadline("+12125551234", before_christmas) == datetime(2027, 1, 4, 10, tzinfo=UTC)
 
 
 def test_an_answer_goes_through_the_gate(desk):

@@ -22,7 +22,7 @@ def set_twilio(desk):
     async def act(tx):
         texting = await lock_texting(tx, desk.organization_id)
         return await change_provider(
-            tx, desk.organization_id, texting, provider="twilio", settings=texting.settings, sealed=b"sealed"
+            tx, desk.organization_id, texting, provider="twilio", settings=texting.settings, token=b"sealed"
         )
 
     return desk.do(act)
@@ -166,7 +166,7 @@ def test_an_account_whose_sender_a_country_refuses_is_not_saved_until_that_count
         async def act(tx):
             texting = await lock_texting(tx, desk.organization_id)
             return await change_provider(
-                tx, desk.organization_id, texting, provider="twilio", settings=settings, sealed=b"sealed"
+                tx, desk.organization_id, texting, provider="twilio", settings=settings, token=b"sealed"
             )
 
         return desk.do(act)
@@ -229,7 +229,7 @@ def test_every_change_of_provider_begins_on_hold_and_nothing_else_does(desk):
     async def back(tx):
         texting = replace(await lock_texting(tx, desk.organization_id), held_since=None)
         return await change_provider(
-            tx, desk.organization_id, texting, provider="simulator", settings=texting.settings, sealed=None
+            tx, desk.organization_id, texting, provider="simulator", settings=texting.settings, token=None
         )
 
     # What is queued for people must not end in the simulator by mistake.

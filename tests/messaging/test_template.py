@@ -14,7 +14,7 @@ from regulars.messaging.template import (
     render,
     render_text,
 )
-from regulars.messaging.text_form import fill_text_form, list_rows, read_text_form
+from regulars.messaging.text_form import fill_text_form, list_language_rows, read_text_form
 
 FIELDS = {"profile.first_name": "Zoé", "profile.attributes.size": "42", "profile.attributes.shoe | size": "9"}
 
@@ -116,9 +116,9 @@ def test_a_form_of_languages_reads_what_it_was_filled_with():
     for content in ("Hello", VARIANTS):
         assert read_text_form(fill_text_form(content), refused.__setitem__) == content
     assert refused == {}
-    assert list_rows(fill_text_form("Hello")) == [0]
-    assert list_rows(fill_text_form(VARIANTS)) == [0, 1, 2]
-    assert list_rows({f"value_{row}": "x" for row in range(VARIANTS_MAX)}) == list(range(VARIANTS_MAX))
+    assert list_language_rows(fill_text_form("Hello")) == [0]
+    assert list_language_rows(fill_text_form(VARIANTS)) == [0, 1, 2]
+    assert list_language_rows({f"value_{row}": "x" for row in range(VARIANTS_MAX)}) == list(range(VARIANTS_MAX))
     # An attribute without another text, and a row that was emptied, are no language.
     emptied = {**fill_text_form(VARIANTS), "value_0": "", "text_0": " ", "value_1": "", "text_1": ""}
     assert read_text_form(emptied, refused.__setitem__) == VARIANTS.default

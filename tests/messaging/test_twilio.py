@@ -28,7 +28,7 @@ def texting(sender: str = "+15005550006", **senders: str) -> Texting:
         secret=b"s" * 32,
         provider="twilio",
         settings=SmsSettings(twilio=TwilioAccount(ACCOUNT, sender), senders=senders),
-        sealed=b"sealed",
+        encrypted_token=b"sealed",
     )
 
 

@@ -19,7 +19,7 @@ from regulars.kit.ids import ById
 from regulars.organizations.manage import create_organization
 from regulars.privacy import restore
 from regulars.privacy.erase import ErasedProfile, erase_profiles, replay_erasure
-from regulars.privacy.erasure_log import Erasure, ErasureLog, _Entry, merge, read_log
+from regulars.privacy.erasure_log import Erasure, ErasureLog, _Entry, merge_erasures, read_log
 from regulars.profiles.find import find_profile
 
 pytestmark = pytest.mark.anyio
@@ -110,7 +110,7 @@ def test_an_entry_with_a_damaged_hash_or_a_time_without_a_zone_counts_as_damaged
     path.write_text("\n".join(text))
     content = read_log(path)
     assert content.damaged_lines == (2, 3)
-    assert [one.profile_id for one in merge(content.erasures)] == [whole.profile_id]
+    assert [one.profile_id for one in merge_erasures(content.erasures)] == [whole.profile_id]
 
 
 def test_a_line_that_was_cut_off_swallows_no_other(tmp_path):
@@ -131,8 +131,8 @@ def test_of_several_entries_about_one_person_the_certain_one_counts():
 
     certain, later = entry(5, is_certain=True), entry(9, is_certain=False)
     other = Erasure(uuid4(), profile_id, (), datetime(2026, 1, 7, tzinfo=UTC))
-    assert merge([later, certain, other]) == [certain, other]
-    assert merge([entry(3, is_certain=False), later]) == [later]
+    assert merge_erasures([later, certain, other]) == [certain, other]
+    assert merge_erasures([entry(3, is_certain=False), later]) == [later]
 
 
 async def test_a_replay_counts_as_of_the_erasure_and_happens_once(database, organization_id, tmp_path):

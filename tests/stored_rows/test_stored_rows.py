@@ -30,7 +30,7 @@ from regulars.journeys import definition as journeys
 from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.messaging.providers.gateways import open_gateways
-from regulars.messaging.settings.model import InboundMarks, SmsSettings
+from regulars.messaging.settings.model import InboundProgress, SmsSettings
 from regulars.messaging.settings.store import load_texting, open_token
 from regulars.organizations.secret import context_of
 from regulars.sales.model import LineItem
@@ -51,7 +51,7 @@ DOCUMENTS = {
     "journey_backtests.definition": journeys.Definition,
     "segment_versions.definition": segments.Definition,
     "sms_settings.settings": SmsSettings,
-    "sms_settings.inbound": InboundMarks,
+    "sms_settings.inbound": InboundProgress,
     "sales_events.line_items": list[LineItem],
     "stores.address": Address,
 }

@@ -42,10 +42,10 @@ from regulars.messaging.facts import HoldoutQuarterChanged, LinkClicked, Message
 from regulars.messaging.providers.gateways import open_gateways
 from regulars.messaging.settings.model import (
     Cap,
-    InboundMarks,
+    InboundProgress,
     OpenHours,
     OptOutNotice,
-    SenderMark,
+    SenderProgress,
     SendHoursRule,
     Simulation,
     SmsSettings,
@@ -192,17 +192,22 @@ def _write_settings(database_url: str, organization_id: UUID) -> None:
             simulation=Simulation(fails=0.1, loses=0.2, delay_ms=3),
             twilio=TwilioAccount("AC" + "1" * 32, "+33644640001"),
         )
-        sealed = seal_token(vault.of(SETTINGS), organization_id, "a token")
+        token = seal_token(vault.of(SETTINGS), organization_id, "a token")
         await save_texting(
             tx,
             organization_id,
             replace(
-                texting, provider="twilio", settings=settings, sealed=sealed, held_since=NOW, held_reason="A pause."
+                texting,
+                provider="twilio",
+                settings=settings,
+                encrypted_token=token,
+                held_since=NOW,
+                held_reason="A pause.",
             ),
         )
-        mark = SenderMark(heard_until=NOW, next_page="/next", next_until=NOW, has_failed=True)
-        marks = InboundMarks("AC" + "1" * 32, {"+33644640001": mark}, error="no answer", failing_since=NOW)
-        await save_inbound_progress(tx, organization_id, marks, due_at=NOW)
+        progress = SenderProgress(read_until=NOW, next_page="/next", next_until=NOW, has_failed=True)
+        inbound = InboundProgress("AC" + "1" * 32, {"+33644640001": progress}, error="no answer", failing_since=NOW)
+        await save_inbound_progress(tx, organization_id, inbound, due_at=NOW)
 
     in_transaction(database_url, act)
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from regulars.attribution.model import Touch, TouchKind
 from regulars.attribution.queries import TOUCHES_BACK, find_deliveries
 from regulars.kit.db import Tx
-from regulars.messaging.links.counts import find_touches as find_clicks
+from regulars.messaging.links.counts import find_creditable_clicks
 
 
 async def load_touches(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:
@@ -18,7 +18,7 @@ async def load_touches(tx: Tx, organization_id: UUID, customers: Mapping[UUID, d
         since = min(customers.values()) - TOUCHES_BACK
         # The clock of the server that recorded a click may be ahead.
         until = tx.now + timedelta(days=1)
-        for click in await find_clicks(tx, organization_id, touches.keys(), since=since, until=until):
+        for click in await find_creditable_clicks(tx, organization_id, touches.keys(), since=since, until=until):
             text = texts.get(click.text_id)
             if text is not None:
                 # The time of a click is rounded down to the minute, so it may seem to be before the text.

@@ -9,8 +9,7 @@ from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, 
 from regulars.cli.sms_settings import load_sms_settings, read_phone_number
 from regulars.kit import ids
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.inbox.receive import IncomingMessage, ReceivedReply
-from regulars.messaging.inbox.receive import receive as receive_reply
+from regulars.messaging.inbox.receive import IncomingMessage, ReceivedReply, receive_reply
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
 from regulars.messaging.request import resend as resend_text
@@ -85,7 +84,7 @@ def receive(
         return received
 
     received = run(organization, work, after_commit=wait_for_texts_in_flight)
-    meaning, decided = received.meaning.value, received.decided
+    meaning, decided = received.meaning.value, received.decision
     data = {"id": ids.REPLY.encode(received.id), "meaning": meaning, "decided": decided}
     waits = "it waits for a person (`regulars inbox list`)"
     print_outcome(data, f"Read as {meaning}: {decided or waits}.", as_json=as_json)

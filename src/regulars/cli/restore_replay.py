@@ -20,7 +20,7 @@ from regulars.kit.db import Database
 from regulars.kit.ids import API_KEY, PROFILE
 from regulars.kit.releases import MIGRATIONS
 from regulars.kit.settings import Settings
-from regulars.privacy.erasure_log import Erasure, merge, read_log
+from regulars.privacy.erasure_log import Erasure, merge_erasures, read_log
 from regulars.privacy.restore import ReplayReport, end_access, finish_restore
 
 LOCK_TIMEOUT_MS: Final = 60_000
@@ -76,7 +76,7 @@ def collect_changes(
     if _has_table(connection, "api_keys"):
         revoked = connection.execute("SELECT id FROM api_keys WHERE revoked_at IS NOT NULL").fetchall()
     return AccessChanges(
-        erasures=merge(erasures), revoked_keys=[row[0] for row in revoked], revokes_all_keys=revokes_all_keys
+        erasures=merge_erasures(erasures), revoked_keys=[row[0] for row in revoked], revokes_all_keys=revokes_all_keys
     )
 
 

@@ -111,7 +111,7 @@ def set_provider(
             simulation=model.Simulation(fails, loses, delay_ms),
         )
         name: model.ProviderName = "simulator"
-        sealed_token = texting.sealed
+        sealed_token = texting.encrypted_token
         if provider == "twilio":
             name = "twilio"
             account = _merge_account(changed, account_sid, sender)
@@ -123,7 +123,7 @@ def set_provider(
             if sealed_token is None:
                 raise CommandError("Twilio needs an auth token; set TWILIO_AUTH_TOKEN.", code=ExitCode.USAGE)
         after = await change_provider(
-            context.tx, context.organization_id, texting, provider=name, settings=changed, sealed=sealed_token
+            context.tx, context.organization_id, texting, provider=name, settings=changed, token=sealed_token
         )
         recorded = {"provider": after.provider, "brand": after.brand}
         await context.record("texts.provider", "texts", before={"provider": texting.provider}, after=recorded)
@@ -310,8 +310,8 @@ def _provider_as_data(texting: Texting) -> dict[str, Any]:
         "simulation": {"fails": simulation.fails, "loses": simulation.loses, "delay_ms": simulation.delay_ms},
         "held_since": texting.held_since,
         "held_reason": texting.held_reason,
-        "replies_read_until": texting.marks.heard_until,
-        "replies_error": texting.marks.error,
+        "replies_read_until": texting.inbound_progress.read_until,
+        "replies_error": texting.inbound_progress.error,
     }
 
 

@@ -9,7 +9,7 @@ from regulars.catalog.model import day_of
 from regulars.conditions import queries, tree
 from regulars.conditions.comparisons import days_of
 from regulars.conditions.customers import Customer, CustomerConsent, CustomerSale, SaleLine, Text
-from regulars.consent.check import CheckItem, ConsentVerdict, check
+from regulars.consent.check import CheckItem, ConsentVerdict, check_consents
 from regulars.consent.model import Reason, Status
 from regulars.kit.clock import first_of_last_days
 from regulars.kit.db import Tx
@@ -82,7 +82,7 @@ async def _find_consents(
     secret = (await find_secret_and_country(tx.connection, organization_id)).secret
     items = [CheckItem(profile=ById(row.id)) for row in rows]
     items += [CheckItem(phone_number=row.phone_number if row.phone_reachable else None) for row in rows]
-    verdicts = await check(tx, organization_id, items, secret=secret, find_suppressed=find_suppressed)
+    verdicts = await check_consents(tx, organization_id, items, secret=secret, find_suppressed=find_suppressed)
     by_profile, by_number = verdicts[: len(rows)], verdicts[len(rows) :]
     return {
         row.id: _consent_of(verdict, number_verdict, zone)

@@ -7,8 +7,8 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent import wire
-from regulars.consent.check import CheckRequest, ConsentVerdict, FindSuppressed, check
-from regulars.consent.decode import decode_check, decode_opt_in, decode_opt_out, read_profile
+from regulars.consent.check import CheckRequest, ConsentVerdict, FindSuppressed, check_consents
+from regulars.consent.decode import decode_check, decode_opt_in, decode_opt_out, read_profile_reference
 from regulars.consent.errors import ConsentedAtInFuture, InvalidPhoneNumber, SubscriptionNotFound
 from regulars.consent.find import find_subscription, list_subscriptions
 from regulars.consent.history import list_entries
@@ -17,7 +17,7 @@ from regulars.consent.model import LedgerEntry, Outcome, Reason, Status
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
-from regulars.consent.subscription import Subscription, show_subscription, show_timestamp
+from regulars.consent.subscription import Subscription, format_optional_timestamp, subscription_out
 from regulars.http.route import (
     CHANGES_PARAMETER,
     LONG_WAIT_S_MAX,
@@ -81,9 +81,9 @@ def prepare_check(request: Request) -> CheckRequest:
 async def handle_check(
     tx: Tx, request: Request, body: CheckRequest, *, find_suppressed: FindSuppressed | None = None
 ) -> ApiResponse:
-    caller = request.caller
-    results = await check(tx, caller.organization_id, body.items, secret=caller.secret, find_suppressed=find_suppressed)
-    return ApiResponse(200, encode(wire.CheckOut([_verdict_out(verdict) for verdict in results])))
+    organization_id, secret = request.caller.organization_id, request.caller.secret
+    verdicts = await check_consents(tx, organization_id, body.items, secret=secret, find_suppressed=find_suppressed)
+    return ApiResponse(200, encode(wire.CheckOut([_verdict_out(verdict) for verdict in verdicts])))
 
 
 async def handle_list(tx: Tx, request: Request) -> ApiResponse:
@@ -91,8 +91,9 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
     limit = read_limit(query)
     phone_number = _read_number_filter(query)
     status = _read_status_filter(query)
-    reference = None if "profile_id" not in query else read_profile(query["profile_id"])
+    reference = None if "profile_id" not in query else read_profile_reference(query["profile_id"])
     filters = {"phone_number": phone_number, "status": status, "profile_id": query.get("profile_id")}
+    # A cursor is valid only for the filters with which it was made: its scope.
     scope = scope_of_changes("subscriptions", query, **filters)
     start = await read_start(tx, query, secret=caller.secret, scope=scope)
     profile_id = None
@@ -121,12 +122,12 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
     )
     return ApiResponse(
         200,
-        encode(wire.SubscriptionPageOut([show_subscription(subscription) for subscription in page], has_more, cursor)),
+        encode(wire.SubscriptionPageOut([subscription_out(subscription) for subscription in page], has_more, cursor)),
     )
 
 
 async def handle_subscription(tx: Tx, request: Request) -> ApiResponse:
-    return ApiResponse(200, encode(show_subscription(await _find_requested(tx, request))))
+    return ApiResponse(200, encode(subscription_out(await _find_requested(tx, request))))
 
 
 async def handle_history(tx: Tx, request: Request) -> ApiResponse:
@@ -153,7 +154,7 @@ def _read_number_filter(query: Mapping[str, str]) -> str | None:
     text = query.get("phone_number")
     if text is None:
         return None
-    # A query string decodes a plus as a space, so a leading space is a plus that the caller did not escape.
+    # A plus in a query string is decoded as a space, so a leading space is a plus that the caller did not escape.
     return read_consent_number("+" + text[1:] if text.startswith(" ") else text)
 
 
@@ -183,7 +184,7 @@ def _respond_to_opt_in(result: OptInResult, caller: Caller) -> ApiResponse:
     if caller.is_ingest_only:
         out = wire.OptInReceipt(_receipt(subscription, names_number=True), outcome, automation)
     else:
-        out = wire.OptInOut(show_subscription(subscription), outcome, automation)
+        out = wire.OptInOut(subscription_out(subscription), outcome, automation)
     return ApiResponse(201 if result.outcome is Outcome.CREATED else 200, encode(out))
 
 
@@ -197,13 +198,15 @@ def _respond_to_opt_out(result: OptOutResult, write: Write) -> ApiResponse:
             receipt_of(latest), [receipt_of(each) for each in result.subscriptions], outcome, automation
         )
     else:
-        shown = [show_subscription(each) for each in result.subscriptions]
-        out = wire.OptOutOut(show_subscription(latest), shown, outcome, automation)
+        withdrawn = [subscription_out(each) for each in result.subscriptions]
+        out = wire.OptOutOut(subscription_out(latest), withdrawn, outcome, automation)
+    # The server sends the response once no text to the numbers in `concerns` is being sent.
     return ApiResponse(200, encode(out), number_hashes=result.number_hashes)
 
 
 def _receipt(subscription: Subscription, *, names_number: bool) -> wire.SubscriptionReceipt:
-    """The response to an API key that may only write; it has the phone number only if the request named it."""
+    """The short response to an API key that may write but not read; it contains the phone number only if the request
+    named it."""
     state = subscription.state
     number = state.phone_number if names_number and state.phone_number is not None else msgspec.UNSET
     return wire.SubscriptionReceipt(SUBSCRIPTION.encode(subscription.id), state.status.value, number)
@@ -217,7 +220,7 @@ def _verdict_out(verdict: ConsentVerdict) -> wire.VerdictOut:
         profile=None if profile is None else wire.LinkedProfileOut(PROFILE.encode(profile.id), profile.external_id),
         may_text=verdict.reason is Reason.SUBSCRIBED,
         status=None if state is None else state.status.value,
-        since=show_timestamp(since),
+        since=format_optional_timestamp(since),
         reason=verdict.reason.value,
     )
 
@@ -228,7 +231,7 @@ def _entry_out(entry: LedgerEntry) -> wire.EntryOut:
         kind=entry.kind,
         outcome=entry.outcome,
         effective_at=format_timestamp(entry.effective_at),
-        claimed_at=show_timestamp(entry.claimed_at),
+        claimed_at=format_optional_timestamp(entry.claimed_at),
         received_at=format_timestamp(entry.received_at),
         payload=_NULL_JSON if entry.payload is None else msgspec.Raw(entry.payload.encode()),
         salt=None if entry.salt is None else entry.salt.hex(),

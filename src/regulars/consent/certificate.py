@@ -10,7 +10,7 @@ import msgspec
 from regulars.consent.find import find_subscription
 from regulars.consent.history import ConsentAtTime, Judgement, find_consent_at, list_entries
 from regulars.consent.model import LedgerEntry
-from regulars.consent.subscription import Subscription, show_timestamp
+from regulars.consent.subscription import Subscription, format_optional_timestamp
 from regulars.consent.verify import Verification, verify_subscription
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -36,7 +36,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     subscription: Subscription
     entries: list[LedgerEntry]
     verification: Verification
-    # Whether a text was allowed at the time that the reader asked about, if the reader did.
+    # Whether a text was allowed at the time that the user asked about; None if the user asked about no time.
     answer: ConsentAtTime | None
     made_at: datetime
     organization_id: UUID
@@ -45,7 +45,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 async def make_certificate(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, at: datetime | None
 ) -> Certificate | None:
-    """Read and verify the ledger of one number; `at` is the time asked about. None if there is no such subscription."""
+    """Read and verify the ledger of one number, and find whether a text was allowed at the time `at`. None if there is
+    no such subscription."""
     subscription = await find_subscription(tx, organization_id, subscription_id)
     verification = await verify_subscription(tx, organization_id, subscription_id)
     if subscription is None or verification is None:
@@ -77,8 +78,8 @@ def certificate_as_json(certificate: Certificate, *, organization_name: str) -> 
             "phone_number": state.phone_number,
             "status": state.status.value,
             "consent_source": state.source,
-            "consented_at": show_timestamp(state.consented_at),
-            "unsubscribed_at": show_timestamp(state.unsubscribed_at),
+            "consented_at": format_optional_timestamp(state.consented_at),
+            "unsubscribed_at": format_optional_timestamp(state.unsubscribed_at),
             "consent_proof": None if state.proof is None else dataclasses.asdict(state.proof),
             "profile": None
             if profile is None
@@ -119,7 +120,7 @@ def entry_as_json(entry: LedgerEntry) -> dict[str, Any]:
         "outcome": entry.outcome,
         "effective_at": format_timestamp(entry.effective_at),
         # The time that the API caller stated.
-        "claimed_at": show_timestamp(entry.claimed_at),
+        "claimed_at": format_optional_timestamp(entry.claimed_at),
         "received_at": format_timestamp(entry.received_at),
         "commitment": entry.commitment.hex(),
         "previous_hash": entry.previous_hash.hex(),

@@ -1,4 +1,4 @@
-"""Compute the hashes of the consent ledger: of phone numbers, and of entries, each of which includes the hash before.
+"""Compute the hashes of the consent ledger: of phone numbers, and of entries, whose hash includes the previous hash.
 
 An entry's hash covers its payload only through a commitment: an HMAC of the payload under a random salt. Once payload
 and salt are deleted, the commitment reveals nothing about the person, and the chain of hashes still verifies.
@@ -19,12 +19,14 @@ _GENESIS_DOMAIN = b"regulars consent ledger\0"
 
 
 class ChainLink(msgspec.Struct, frozen=True):
-    """The part of a ledger entry that its hash covers."""
+    """The part of a ledger entry that its hash covers: its position, what happened, when, and the hash before it."""
 
     sequence: int
     kind: str
     outcome: str
+    # The time by which events are ordered.
     effective_at: datetime
+    # The time that the API caller stated, if there is one.
     claimed_at: datetime | None
     received_at: datetime
     commitment: bytes

@@ -28,10 +28,12 @@ class CheckRequest(NamedTuple):
 
 
 class ConsentVerdict(NamedTuple):
+    """Why a number or a profile may be texted or not: only the reason SUBSCRIBED allows a text."""
+
     reason: Reason
     phone_number: str | None = None
     profile: ProfileRef | None = None
-    # The subscription that decided the reason.
+    # The subscription that decided the reason; None if there is none.
     subscription: Subscription | None = None
 
 
@@ -40,7 +42,7 @@ class ConsentVerdict(NamedTuple):
 FindSuppressed = Callable[[Tx, UUID, Collection[bytes]], Awaitable[set[bytes]]]
 
 
-async def check(
+async def check_consents(
     tx: Tx,
     organization_id: UUID,
     items: Sequence[CheckItem],
@@ -57,20 +59,20 @@ async def check(
     }
     references = {item.profile for item in items if item.profile is not None}
     profiles = await find_profiles(tx, organization_id, references) if references else {}
-    by_hash = {
-        row.head.number_hash: subscription_from_row(row)
-        for row in (await queries.find_by_numbers(tx, organization_id, hashes.values()) if hashes else ())
+    by_number = {
+        row.ledger_head.number_hash: subscription_from_row(row)
+        for row in (await queries.find_by_hashes(tx, organization_id, hashes.values()) if hashes else ())
     }
     ids = {profile.id for profile in profiles.values()}
     by_profile = {
-        row.head.state.profile_id: subscription_from_row(row)
+        row.ledger_head.state.profile_id: subscription_from_row(row)
         for row in (await queries.find_deciding_rows(tx, organization_id, ids) if ids else ())
-        if row.head.state is not None
+        if row.ledger_head.state is not None
     }
     verdicts = []
     for item in items:
         if item.phone_number is not None:
-            verdicts.append(_judge(by_hash.get(hashes[item.phone_number]), phone_number=item.phone_number))
+            verdicts.append(_judge(by_number.get(hashes[item.phone_number]), phone_number=item.phone_number))
         elif item.profile is None:
             verdicts.append(ConsentVerdict(Reason.INVALID_PHONE_NUMBER))
         elif (profile := profiles.get(item.profile)) is None:

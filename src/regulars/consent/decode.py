@@ -22,7 +22,7 @@ _opt_out_reader: Reader[wire.OptOutIn] = Reader(wire.OptOutBody)
 
 
 def decode_opt_in(body: bytes, *, origin: EventOrigin) -> Consent:
-    """Decode and validate one consent, or raise an `ApiError`."""
+    """Decode and validate one consent, or raise an `ApiError`. `origin` says which request it came with."""
     return _opt_in_reader.read(body, partial(_make_consent, origin))
 
 
@@ -32,7 +32,7 @@ def _make_consent(origin: EventOrigin, sent: wire.OptInIn, ignored: tuple[str, .
         source=sent.consent_source,
         consented_at=read_timestamp(sent.consented_at, field="consented_at"),
         proof=None if sent.consent_proof is None else _read_proof(sent.consent_proof),
-        profile=None if sent.profile_id is None else read_profile(sent.profile_id),
+        profile=None if sent.profile_id is None else read_profile_reference(sent.profile_id),
         store=None if sent.store_id is None else _read_store(sent.store_id),
         origin=origin,
         ignored=ignored,
@@ -52,7 +52,7 @@ def _make_withdrawal(
     number, timestamp = sent.phone_number, sent.unsubscribed_at
     return Withdrawal(
         phone_number=None if number is None else read_lenient_number(number, default_country=default_country),
-        profile=None if sent.profile_id is None else read_profile(sent.profile_id),
+        profile=None if sent.profile_id is None else read_profile_reference(sent.profile_id),
         unsubscribed_at=None if timestamp is None else read_timestamp(timestamp, field="unsubscribed_at"),
         reason=sent.reason,
         source=sent.source,
@@ -72,7 +72,7 @@ def _make_check_request(default_country: str | None, sent: wire.CheckIn, ignored
     items = [
         CheckItem(phone_number=_read_number(item.phone_number or "", default_country))
         if item.profile_id is None
-        else CheckItem(profile=read_profile(item.profile_id))
+        else CheckItem(profile=read_profile_reference(item.profile_id))
         for item in sent.items
     ]
     return CheckRequest(items, ignored)
@@ -85,7 +85,7 @@ def _read_number(text: str, default_country: str | None) -> str | None:
         return None
 
 
-def read_profile(text: str) -> Reference:
+def read_profile_reference(text: str) -> Reference:
     return read_reference(PROFILE, check_reference(text, field="profile_id"))
 
 

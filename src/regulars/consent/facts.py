@@ -1,4 +1,4 @@
-"""The event that consent publishes when subscriptions change; listeners in other packages handle it."""
+"""The event that records changes of subscriptions (the consent of phone numbers) for listeners in other packages."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -17,12 +17,12 @@ class SubscriptionChange(msgspec.Struct, frozen=True):
     # The position of the consent or withdrawal in the subscription's ledger.
     sequence: int
     outcome: str
-    # Whether automations may start on this change: the value that the API response had.
+    # Whether journeys may start on this change: `automation.state` of the API response.
     automation: str
     profile_id: UUID | None
     # The subscription right after the change, as JSON in the form of the API.
     shown: msgspec.Raw
-    # Whether the erasure of a person withdrew it; `shown` then has no phone number.
+    # Whether consent was withdrawn because the person was erased; `shown` then has no phone number.
     by_erasure: bool = False
 
 

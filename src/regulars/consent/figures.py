@@ -19,7 +19,7 @@ from regulars.kit.db import Database, Tx
 from regulars.work.queue import Due, Queue
 
 # How many weeks of opt-ins and withdrawals are counted by day.
-WEEKS: Final = 26
+WEEKS_COUNTED: Final = 26
 STORE_OPT_INS_DAYS: Final = 30
 # A count is fresh for this many seconds, or for this many times the time that counting took, whichever is longer.
 FRESH_S_MIN: Final = 30.0
@@ -47,7 +47,9 @@ class ConsentFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     subscribed: int = 0
     withdrawn: int = 0
+    # Numbers of erased people.
     do_not_contact: int = 0
+    # Subscribed numbers that have neither terms nor a source text as proof of consent.
     weak_proofs: int = 0
     # Subscribed phone numbers by the source of their consent, largest count first.
     sources: list[tuple[str, int]] = []
@@ -75,8 +77,11 @@ class FiguresSnapshot(msgspec.Struct, frozen=True):
 
 class _StoredFigures(NamedTuple):
     counted_at: datetime | None
+    # How long counting took.
     took_ms: int | None
+    # The counts as JSON.
     figures: str | None
+    # Whether a new count is requested.
     is_due: bool
 
 
@@ -85,7 +90,7 @@ class StatusCount(NamedTuple):
     is_erased: bool
     source: str | None
     numbers: int
-    # How many of these numbers have neither terms nor a source text as proof of consent.
+    # How many of these numbers have a weak proof.
     weak: int
 
 
@@ -100,16 +105,14 @@ async def read_figures(database: Database, organization_id: UUID, *, time_zone: 
     async with database.reading() as tx:
         stored = await _find_figures(tx, organization_id)
         now = tx.now
-    is_being_counted = stored is not None and stored.is_due
-    if not is_being_counted and (stored is None or _is_stale(stored, now)):
+    is_requested = stored is not None and stored.is_due
+    if not is_requested and (stored is None or _is_stale(stored, now)):
         async with database.transaction() as tx:
             await _request_count(tx, organization_id, time_zone=time_zone)
-        is_being_counted = True
+        is_requested = True
     if stored is None or stored.figures is None:
-        return FiguresSnapshot(None, None, is_being_counted)
-    return FiguresSnapshot(
-        msgspec.json.decode(stored.figures, type=ConsentFigures), stored.counted_at, is_being_counted
-    )
+        return FiguresSnapshot(None, None, is_requested)
+    return FiguresSnapshot(msgspec.json.decode(stored.figures, type=ConsentFigures), stored.counted_at, is_requested)
 
 
 async def request_recount(tx: Tx, organization_id: UUID) -> None:
@@ -146,7 +149,7 @@ async def count_figures(database: Database, organization_id: UUID) -> None:
         started = monotonic()
         counts = await _count_subscriptions(tx, organization_id)
         zone = ZoneInfo(time_zone)
-        since = tx.now - timedelta(weeks=WEEKS)
+        since = tx.now - timedelta(weeks=WEEKS_COUNTED)
         changes = await _count_changes(tx, organization_id, since=since, time_zone=time_zone)
         stores = await _count_by_store(tx, organization_id, since=start_of_last_days(STORE_OPT_INS_DAYS, tx.now, zone))
         figures = _sum_counts(counts, stores, changes, zone)
@@ -227,7 +230,7 @@ async def _store_figures(tx: Tx, organization_id: UUID, *, counted_at: datetime,
 
 
 async def _count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCount]:
-    """Count by status and source. Only the worker calls it, because it reads every subscription."""
+    """Count numbers by status and source. Only the worker calls this function, because it reads every subscription."""
     rows = await tx.fetch(
         """
         SELECT status, phone_number IS NULL, consent_source, count(*),
@@ -242,7 +245,7 @@ async def _count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCoun
 
 
 async def _count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> list[StoreConsents]:
-    """Count by the store of the consent. Only the worker calls it, because it reads every subscription."""
+    """Count numbers by the store of their consent. Only the worker calls this function: it reads every subscription."""
     rows = await tx.fetch(
         """
         SELECT store_id, count(*) FILTER (WHERE status = 'SUBSCRIBED'),
@@ -257,7 +260,7 @@ async def _count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> 
 
 
 async def _count_changes(tx: Tx, organization_id: UUID, *, since: datetime, time_zone: str) -> list[ChangeCount]:
-    """Count opt-ins and withdrawals by day. Only the worker calls it, because it reads the whole ledger."""
+    """Count opt-ins and withdrawals by day. Only the worker calls this function, because it reads the whole ledger."""
     rows = await tx.fetch(
         """
         SELECT date_trunc('day', effective_at, %(time_zone)s), kind = 'OPT_IN', count(*)

@@ -8,13 +8,13 @@ from regulars.consent import chain, queries
 from regulars.consent.model import Status
 from regulars.consent.phone import read_if_number
 from regulars.consent.queries import SubscriptionRow
-from regulars.consent.subscription import Subscription, subscription_of
+from regulars.consent.subscription import Subscription, make_subscription
 from regulars.kit.changes import ChangePosition
 from regulars.kit.db import Tx
 from regulars.kit.ids import SUBSCRIPTION
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
-# With a filter that matches few rows, one page scans at most this many rows; then the user may load the next page.
+# If a filter matches few rows, one page scans at most this many rows; then the user may load the next page.
 ROWS_SCANNED_MAX: Final = 20_000
 # How many numbers of one customer are listed.
 NUMBERS_MAX: Final = 20
@@ -39,10 +39,8 @@ async def list_subscriptions(
     since: ChangePosition | None = None,
     limit: int,
 ) -> list[Subscription]:
-    """Subscriptions in the order of their creation, or of their last change.
-
-    A number is found by its hash, even after it was erased.
-    """
+    """Subscriptions that pass the filters, after the id `after` in the order of their creation, or after the position
+    `since` in the order of their last change. A number is found by its hash, even after the number was erased."""
     rows = await queries.list_subscriptions(
         tx,
         organization_id,
@@ -56,19 +54,19 @@ async def list_subscriptions(
     return [subscription_from_row(row) for row in rows]
 
 
-async def find_by_hash(tx: Tx, organization_id: UUID, number_hash: bytes) -> Subscription | None:
+async def find_by_number_hash(tx: Tx, organization_id: UUID, number_hash: bytes) -> Subscription | None:
     """The subscription of the number with this hash."""
     rows = await queries.list_subscriptions(tx, organization_id, number_hash=number_hash, limit=1)
     return subscription_from_row(rows[0]) if rows else None
 
 
 def subscription_from_row(row: SubscriptionRow) -> Subscription:
-    state = row.head.state
+    state = row.ledger_head.state
     if state is None:
-        raise AssertionError("every committed head has an entry")
+        raise AssertionError("every committed subscription has a state")
     by_id = {state.profile_id: row.profile_external_id, state.store_id: row.store_external_id}
     external_ids = {key: name for key, name in by_id.items() if key is not None and name is not None}
-    return subscription_of(row.head, state, external_ids)
+    return make_subscription(row.ledger_head, state, external_ids)
 
 
 async def search_subscription(
@@ -88,7 +86,7 @@ async def search_subscription(
     return subscriptions[0] if subscriptions else None
 
 
-async def list_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: bytes) -> list[Subscription]:
+async def list_by_profile(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: bytes) -> list[Subscription]:
     """The subscriptions of the numbers that are linked to a customer."""
     return await list_subscriptions(tx, organization_id, secret=secret, profile_id=profile_id, limit=NUMBERS_MAX)
 

@@ -92,7 +92,8 @@ def _judge(entry: LedgerEntry | None) -> Judgement:
 async def find_entries_in_effect(
     tx: Tx, organization_id: UUID, lookups: Sequence[tuple[UUID, datetime]]
 ) -> list[LedgerEntry | None]:
-    """For each subscription and time, the entry that decided, among the entries received until that time."""
+    """For each subscription and time, the entry that decided whether a text was allowed, among the entries received
+    until that time."""
     return await _find_deciding_entries(
         tx, organization_id, [(subscription_id, at, at) for subscription_id, at in lookups]
     )
@@ -102,7 +103,7 @@ async def _find_deciding_entries(
     tx: Tx, organization_id: UUID, lookups: Sequence[tuple[UUID, datetime, datetime]]
 ) -> list[LedgerEntry | None]:
     """For each lookup (subscription, `at`, `received_until`) the latest entry in effect at `at`, among the entries
-    received until `received_until`."""
+    received until `received_until`. Among entries of the same time, a withdrawal is later than an opt-in."""
     subscriptions, times, until = ([lookup[column] for lookup in lookups] for column in range(3))
     rows = await tx.fetch(
         SQL(
@@ -163,6 +164,7 @@ class LinkedEntry(NamedTuple):
     kind: str
     outcome: str
     effective_at: datetime
+    # The time that the API caller stated, if there is one.
     claimed_at: datetime | None
     received_at: datetime
 

@@ -1,4 +1,4 @@
-"""Record the opt-out or opt-in of a reply that `stop_words` classified as STOP or START; the reply is its proof."""
+"""Record the opt-out or opt-in that a customer sent as a reply, STOP or START; the reply is stored as its proof."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
 
+# The source of consents by START.
 KEYWORD_SOURCE = "SMS_KEYWORD"
 
 

@@ -1,4 +1,5 @@
-"""Append a batch of opt-ins, opt-outs and erasures to the consent ledgers of phone numbers, and write it at once.
+"""Append opt-ins, opt-outs and erasures to the consent ledgers of phone numbers, and write the batch with one statement
+per table.
 
 The head of a ledger is the row of `subscriptions` with the current state of one number. New heads are inserted before
 existing heads are locked, in the order of their hash, so two batches that share numbers run one after the other and
@@ -23,8 +24,8 @@ import msgspec
 from regulars.consent import chain, queries, statements
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.consent.model import Event, OptIn, OptOut, Outcome, SubscriptionState, apply, opt_in_automation
-from regulars.consent.queries import HeadRow
-from regulars.consent.subscription import Subscription, find_external_ids, show_subscription, subscription_of
+from regulars.consent.queries import LedgerHead
+from regulars.consent.subscription import Subscription, find_external_ids, make_subscription, subscription_out
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.commitments import commit, new_salt
@@ -34,7 +35,7 @@ from regulars.work.facts import AutomationState
 
 
 class EventOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """The origin of an event: an API key with its request, or a message; an erasure has neither."""
+    """How an event reached us: by a request with an API key, or by a message; an erasure has none of these ids."""
 
     api_key_id: UUID | None = None
     request_id: str | None = None
@@ -64,6 +65,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: str
     phone_number: str | None = None
+    # The profile that the request named, and the only profile with this number, if the request named none.
     profile_id: str | None = None
     found_profile_id: str | None = None
     store_id: str | None = None
@@ -72,9 +74,11 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     terms_url: str | None = None
     terms_version: str | None = None
     source_text: str | None = None
+    # Whether the number stays linked to the profile that it had before its withdrawal.
     keeps_profile: bool = False
     source: str | None = None
     reason: str | None = None
+    # The body and the id of the text message by which the person consented or withdrew.
     message: str | None = None
     message_id: str | None = None
     api_key_id: str | None = None
@@ -85,12 +89,13 @@ CHANGING_OUTCOMES = {Outcome.CREATED, Outcome.RESUBSCRIBED, Outcome.UPDATED, Out
 
 
 class AppendedEvent(NamedTuple):
-    """An event on the ledger, its outcome, and the head and state after it."""
+    """An event on the ledger, its outcome, and the ledger's head and the number's state after the event."""
 
-    head: HeadRow
+    ledger_head: LedgerHead
     state: SubscriptionState
     outcome: Outcome
     event: Event
+    # Whether the number was erased before the event.
     was_erased: bool
 
     @property
@@ -108,7 +113,7 @@ class Ledger:
     """The ledgers of a batch's numbers, in one transaction. Numbers are named by their hash."""
 
     def __init__(
-        self, tx: Tx, organization_id: UUID, heads: Iterable[HeadRow], *, unsaved: Iterable[HeadRow] = ()
+        self, tx: Tx, organization_id: UUID, heads: Iterable[LedgerHead], *, unsaved: Iterable[LedgerHead] = ()
     ) -> None:
         """`unsaved` heads are not in the table yet."""
         self._tx = tx
@@ -137,6 +142,7 @@ class Ledger:
         return len(self._events) - 1
 
     def _decide(self, number_hash: bytes, event: Event, details: EventDetails) -> "_DecidedEvent":
+        """Apply the event to the head of its number, and make the rows to insert."""
         before = self._heads[number_hash]
         state, outcome, effective_at = apply(before.state, event)
         # Nothing about the person is stored for an erased number: its entries record only that an event arrived.
@@ -144,23 +150,23 @@ class Ledger:
         payload = msgspec.json.encode(_payload(event, details, is_erased=is_erased))
         salt = new_salt()
         link = chain.ChainLink(
-            before.entry_count + 1,
-            event.kind.value,
-            outcome.value,
-            effective_at,
-            event.claimed_at,
-            event.received_at,
-            commit(salt, payload),
-            before.last_hash,
+            sequence=before.entry_count + 1,
+            kind=event.kind.value,
+            outcome=outcome.value,
+            effective_at=effective_at,
+            claimed_at=event.claimed_at,
+            received_at=event.received_at,
+            commitment=commit(salt, payload),
+            previous_hash=before.last_hash,
         )
         entry_hash = chain.hash_link(link)
         profile_id = None if is_erased else _named_profile(event) or state.profile_id
-        is_unchanged = before.state is not None and state.shows_as(before.state)
+        is_same_in_api = before.state is not None and state.equals_in_api(before.state)
         after = before._replace(
             state=state,
             entry_count=link.sequence,
             last_hash=entry_hash,
-            updated_at=before.updated_at if is_unchanged else self._tx.now,
+            updated_at=before.updated_at if is_same_in_api else self._tx.now,
             status=state.status.value,
         )
         self._heads[number_hash] = after
@@ -192,7 +198,7 @@ class Ledger:
         return appended
 
     async def _decide_again(self, number_hashes: set[bytes]) -> None:
-        """Lock the stored heads of these numbers, and apply the numbers' events to them."""
+        """Lock the heads that other transactions inserted for these numbers, and apply the batch's events to them."""
         for head in await queries.lock_heads(self._tx, self._organization_id, number_hashes):
             self._heads[head.number_hash] = head
         for position, (number_hash, event, details) in enumerate(self._events):
@@ -222,11 +228,11 @@ async def reserve_ledger(tx: Tx, organization_id: UUID, *, new: Iterable[bytes],
     return Ledger(tx, organization_id, [*locked, *(head for head in heads if head.number_hash in inserted)])
 
 
-def _new_heads(tx: Tx, organization_id: UUID, number_hashes: Iterable[bytes]) -> list[HeadRow]:
+def _new_heads(tx: Tx, organization_id: UUID, number_hashes: Iterable[bytes]) -> list[LedgerHead]:
     """Heads without an entry. The caller's transaction appends the first entry, which sets the status."""
     distinct = list(dict.fromkeys(number_hashes))
     return [
-        HeadRow(head_id, key, None, 0, chain.genesis_hash(organization_id, head_id), tx.now, tx.now, "UNSUBSCRIBED")
+        LedgerHead(head_id, key, None, 0, chain.genesis_hash(organization_id, head_id), tx.now, tx.now, "UNSUBSCRIBED")
         for key, id_bytes in zip(distinct, ids.new_uuids(len(distinct)), strict=True)
         for head_id in [UUID(bytes=id_bytes)]
     ]
@@ -281,16 +287,16 @@ async def _publish_changes(tx: Tx, organization_id: UUID, appended: Sequence[App
 
 
 def _describe_change(appended: AppendedEvent, external_ids: Mapping[UUID, str], *, now: datetime) -> SubscriptionChange:
-    subscription = subscription_of(appended.head, appended.state, external_ids)
+    subscription = make_subscription(appended.ledger_head, appended.state, external_ids)
     automation: AutomationState = "not_applicable"
     if isinstance(appended.event, OptIn):
         automation = opt_in_automation(appended.outcome, consented_at=appended.event.claimed_at, now=now)
     return SubscriptionChange(
-        id=appended.head.id,
-        sequence=appended.head.entry_count,
+        id=appended.ledger_head.id,
+        sequence=appended.ledger_head.entry_count,
         outcome=(Outcome.UNSUBSCRIBED if appended.is_erasure else appended.outcome).value,
         automation=automation,
         profile_id=None if subscription.profile is None else subscription.profile.id,
-        shown=msgspec.Raw(msgspec.json.encode(show_subscription(subscription))),
+        shown=msgspec.Raw(msgspec.json.encode(subscription_out(subscription))),
         by_erasure=appended.is_erasure,
     )

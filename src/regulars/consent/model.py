@@ -27,10 +27,13 @@ class Status(StrEnum):
 
 
 class Outcome(StrEnum):
+    """The effect of an event on the state of its number."""
+
     CREATED = "created"
     RESUBSCRIBED = "resubscribed"
     UPDATED = "updated"
     ALREADY_SUBSCRIBED = "already_subscribed"
+    # A later event was known already, so the subscription does not change.
     SUPERSEDED = "superseded"
     UNSUBSCRIBED = "unsubscribed"
     ALREADY_UNSUBSCRIBED = "already_unsubscribed"
@@ -50,6 +53,8 @@ class Reason(StrEnum):
 
 
 class Kind(StrEnum):
+    """The kind of an event."""
+
     OPT_IN = "OPT_IN"
     OPT_OUT = "OPT_OUT"
     ERASURE = "ERASURE"
@@ -107,7 +112,10 @@ Event = OptIn | OptOut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionState:
-    """The consent state of a number; the last two fields decide the outcome of the next event."""
+    """The consent state of a number; the last two fields decide the outcome of the next event.
+
+    The phone number is None once its person is erased.
+    """
 
     phone_number: str | None
     profile_id: UUID | None = None
@@ -130,7 +138,7 @@ class SubscriptionState:
     def is_erased(self) -> bool:
         return self.phone_number is None
 
-    def shows_as(self, other: "SubscriptionState") -> bool:
+    def equals_in_api(self, other: "SubscriptionState") -> bool:
         """Whether the API response is the same for `self` and `other`. The times of the latest opt-in and opt-out,
         which it does not always contain, may differ."""
         return _shown_fields(self) == _shown_fields(other)
@@ -186,7 +194,7 @@ def _apply_opt_in(state: SubscriptionState | None, event: OptIn) -> AppliedEvent
     after = _subscribe(event, state, latest_opt_in_at=latest_opt_in_at)
     if state.status is Status.UNSUBSCRIBED:
         return AppliedEvent(after, Outcome.RESUBSCRIBED, effective_at)
-    outcome = Outcome.ALREADY_SUBSCRIBED if after.shows_as(state) else Outcome.UPDATED
+    outcome = Outcome.ALREADY_SUBSCRIBED if after.equals_in_api(state) else Outcome.UPDATED
     return AppliedEvent(after, outcome, effective_at)
 
 
@@ -217,7 +225,7 @@ def _apply_opt_out(state: SubscriptionState | None, event: OptOut) -> AppliedEve
 
 
 def opt_in_automation(outcome: Outcome, *, consented_at: datetime, now: datetime) -> AutomationState:
-    """Only a consent that subscribes a number starts automations, and only within seven days."""
+    """Whether an opt-in may start journeys: only if it subscribes the number, and within seven days of the consent."""
     if outcome not in (Outcome.CREATED, Outcome.RESUBSCRIBED):
         return "not_applicable"
     return eligibility_of(consented_at, now=now)

@@ -1,6 +1,5 @@
-"""Read the consent of phone numbers for the code that sends texts, with the lock that a withdrawal takes.
-
-The lock is on the row of `subscriptions` of a number, its *head*.
+"""Read the consent of phone numbers for the code that sends texts, with the lock that a withdrawal takes: a lock on the
+number's row of `subscriptions`, which is called its head.
 """
 
 from collections.abc import Collection, Iterable
@@ -10,7 +9,7 @@ from operator import attrgetter
 from uuid import UUID
 
 from regulars.consent.model import Status
-from regulars.consent.queries import HeadRow, find_existing_heads, find_heads, lock_available_heads, lock_heads
+from regulars.consent.queries import LedgerHead, find_existing_heads, find_heads, lock_available_heads, lock_heads
 from regulars.kit.arrays import Blobs, Ids
 from regulars.kit.db import Tx
 
@@ -46,7 +45,7 @@ async def lock_consents(tx: Tx, organization_id: UUID, number_hashes: Collection
 async def lock_available_consents(
     tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]
 ) -> tuple[dict[bytes, NumberConsent], set[bytes]]:
-    """Like `lock_consents`, but skip numbers that another transaction has locked, and return their hashes too."""
+    """Like `lock_consents`, but skip numbers that another transaction has locked; also return the skipped hashes."""
     heads = await lock_available_heads(tx, organization_id, number_hashes)
     not_locked = set(number_hashes) - {head.number_hash for head in heads}
     # A number without a head has no consent event, and is not locked by another transaction either.
@@ -59,7 +58,7 @@ async def find_consents(tx: Tx, organization_id: UUID, number_hashes: Collection
     return _consents(await find_heads(tx, organization_id, number_hashes))
 
 
-def _consents(heads: Iterable[HeadRow]) -> dict[bytes, NumberConsent]:
+def _consents(heads: Iterable[LedgerHead]) -> dict[bytes, NumberConsent]:
     return {
         head.number_hash: NumberConsent(
             head.state.status is Status.SUBSCRIBED,

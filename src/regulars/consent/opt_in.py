@@ -9,7 +9,7 @@ from regulars.consent import chain
 from regulars.consent.errors import ConsentedAtInFuture
 from regulars.consent.ledger import AppendedEvent, EventDetails, EventOrigin, OptInResult, open_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptIn, Proof, opt_in_automation
-from regulars.consent.subscription import find_external_ids, subscription_of
+from regulars.consent.subscription import find_external_ids, make_subscription
 from regulars.kit.clock import is_in_future
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, FieldError
@@ -144,7 +144,7 @@ def _result(consent: Consent, entry: AppendedEvent, external_ids: Mapping[UUID, 
     # An entry of an erased number does not store the number, but the caller sent it, so the response may contain it.
     state = replace(entry.state, phone_number=consent.phone_number)
     return OptInResult(
-        subscription=subscription_of(entry.head, state, external_ids),
+        subscription=make_subscription(entry.ledger_head, state, external_ids),
         outcome=entry.outcome,
         automation=opt_in_automation(entry.outcome, consented_at=consent.consented_at, now=now),
     )

@@ -10,7 +10,7 @@ from regulars.consent.errors import SubscriptionNotFound
 from regulars.consent.ledger import AppendedEvent, EventDetails, EventOrigin, Ledger, reserve_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptOut, Outcome
 from regulars.consent.phone import read_if_number
-from regulars.consent.subscription import Subscription, find_external_ids, subscription_of
+from regulars.consent.subscription import Subscription, find_external_ids, make_subscription
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, invalid
 from regulars.kit.ids import Reference
@@ -71,10 +71,10 @@ async def opt_out(
     states = [entry.state for entry in entries]
     external_ids = await find_external_ids(tx, organization_id, states, references.external_ids)
     return [
-        its_positions
-        if isinstance(its_positions, ApiError)
-        else _result(withdrawal, [entries[position] for position in its_positions], external_ids)
-        for withdrawal, its_positions in zip(withdrawals, positions, strict=True)
+        appended
+        if isinstance(appended, ApiError)
+        else _result(withdrawal, [entries[position] for position in appended], external_ids)
+        for withdrawal, appended in zip(withdrawals, positions, strict=True)
     ]
 
 
@@ -111,8 +111,8 @@ class _References:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """The numbers that a withdrawal is for, by hash. `new` numbers get an entry in any case; `linked` numbers only if
-    they are still linked to the profile when they are locked."""
+    """The numbers that a withdrawal is for, by hash. `new` numbers, which may have no subscription yet, get a ledger
+    entry in any case; `linked` numbers only if they are still linked to the profile when they are locked."""
 
     profile_id: UUID | None = None
     new: Mapping[bytes, str] = field(default_factory=dict)
@@ -181,7 +181,7 @@ def _result(withdrawal: Withdrawal, entries: Sequence[AppendedEvent], external_i
     for entry in entries:
         # An entry of an erased number does not store the number, but the caller sent it, so the response contains it.
         state = replace(entry.state, phone_number=entry.state.phone_number or withdrawal.phone_number)
-        subscriptions.append(subscription_of(entry.head, state, external_ids))
+        subscriptions.append(make_subscription(entry.ledger_head, state, external_ids))
     return OptOutResult(
         subscription=max(
             subscriptions,
@@ -189,7 +189,7 @@ def _result(withdrawal: Withdrawal, entries: Sequence[AppendedEvent], external_i
         ),
         subscriptions=tuple(subscriptions),
         outcome=min((entry.outcome for entry in entries), key=_OUTCOME_PRECEDENCE.index),
-        number_hashes=tuple(entry.head.number_hash for entry in entries),
+        number_hashes=tuple(entry.ledger_head.number_hash for entry in entries),
     )
 
 

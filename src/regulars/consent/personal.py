@@ -16,14 +16,14 @@ from regulars.consent.ledger import EventDetails, EventOrigin, reserve_ledger
 from regulars.consent.model import LedgerEntry, OptOut
 from regulars.consent.numbers import find_number_hashes
 from regulars.consent.phone import read_if_number
-from regulars.consent.subscription import show_subscription
+from regulars.consent.subscription import subscription_out
 from regulars.kit.db import Database, Tx
 from regulars.work.outbox import rewrite_waiting_facts
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows
 
 EXPORTED_NUMBERS_MAX: Final = 200
 PAGE_ENTRIES: Final = 1_000
-# The reason why the hashes of the ledger are not personal data.
+# Why the hashes of the ledger are not personal data.
 _COMMITTED: Final = "a hash over a commitment whose salt is deleted with the content"
 
 
@@ -68,7 +68,8 @@ async def erase_consent(
 async def erase_waiting_changes(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], subscription_ids: Collection[UUID] = ()
 ) -> None:
-    """Remove erased people from facts that wait in the outbox, except from facts of the erasure."""
+    """Remove erased people from recorded changes that no listener has handled yet; changes by the erasure itself
+    stay."""
     erased_ids = {*profile_ids, *subscription_ids}
 
     def without_erased(fact: SubscriptionsChanged) -> SubscriptionsChanged | None:
@@ -98,7 +99,7 @@ async def export_consents(database: Database, person: DataSubject) -> AsyncItera
             tx, person.organization_id, secret=person.secret, profile_id=person.profile_id, limit=EXPORTED_NUMBERS_MAX
         )
     for index, subscription in enumerate(subscriptions):
-        yield (b"," if index else b"") + b'{"subscription":' + msgspec.json.encode(show_subscription(subscription))
+        yield (b"," if index else b"") + b'{"subscription":' + msgspec.json.encode(subscription_out(subscription))
         yield b',"history":['
         async for chunk in _export_history(database, person, subscription.id):
             yield chunk

@@ -48,6 +48,7 @@ def read_lenient_number(text: str, *, default_country: str | None, field: str = 
     """Parse a number to withdraw or to look up as the number of a profile is parsed: `00` counts as a plus, and a
     national number as one of the organization's default country."""
     phone = read_phone(text, default_country=default_country)
+    # A phone is not reachable if its text is not a valid number.
     if not phone.reachable:
         national_hint = "" if default_country is None else f", or as in {default_country}"
         raise _refuse(

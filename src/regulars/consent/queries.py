@@ -18,7 +18,7 @@ from regulars.kit.changes import ChangePosition
 from regulars.kit.db import Tx
 
 
-class HeadRow(NamedTuple):
+class LedgerHead(NamedTuple):
     """The head of a phone number's ledger: its row of `subscriptions`. `state` is None while the ledger has no entry,
     which only the transaction that inserts the row can see."""
 
@@ -34,33 +34,33 @@ class HeadRow(NamedTuple):
 
 
 class SubscriptionRow(NamedTuple):
-    head: HeadRow
+    ledger_head: LedgerHead
     profile_external_id: str | None
     store_external_id: str | None
 
 
-async def lock_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
-    rows = await tx.fetch(_SELECT_HEADS + "FOR UPDATE) AS locked", (Blobs(number_hashes), organization_id))
+async def lock_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[LedgerHead]:
+    rows = await tx.fetch(_SELECT_HEADS + "FOR UPDATE) AS head", (Blobs(number_hashes), organization_id))
     return [_head(row) for row in rows]
 
 
-async def lock_available_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
+async def lock_available_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[LedgerHead]:
     """Lock and return heads without waiting: heads that another transaction has locked are skipped."""
-    rows = await tx.fetch(_SELECT_HEADS + "FOR UPDATE SKIP LOCKED) AS locked", (Blobs(number_hashes), organization_id))
+    rows = await tx.fetch(_SELECT_HEADS + "FOR UPDATE SKIP LOCKED) AS head", (Blobs(number_hashes), organization_id))
     return [_head(row) for row in rows]
 
 
-async def find_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
+async def find_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[LedgerHead]:
     """The heads of the numbers, without a lock."""
-    rows = await tx.fetch(_SELECT_HEADS + ") AS locked", (Blobs(number_hashes), organization_id))
+    rows = await tx.fetch(_SELECT_HEADS + ") AS head", (Blobs(number_hashes), organization_id))
     return [_head(row) for row in rows]
 
 
 _SELECT_HEADS = """
-SELECT locked.id, locked.number_hash, locked.entry_count, locked.last_hash, locked.created_at,
-       locked.updated_at, locked.status, locked.phone_number, locked.profile_id, locked.store_id,
-       locked.consent_source, locked.consented_at, locked.terms_url, locked.terms_version, locked.source_text,
-       locked.latest_opt_in_at, locked.latest_opt_out_at
+SELECT head.id, head.number_hash, head.entry_count, head.last_hash, head.created_at,
+       head.updated_at, head.status, head.phone_number, head.profile_id, head.store_id,
+       head.consent_source, head.consented_at, head.terms_url, head.terms_version, head.source_text,
+       head.latest_opt_in_at, head.latest_opt_out_at
 FROM (SELECT number_hash FROM unnest(%s::bytea[]) AS given (number_hash) ORDER BY number_hash) AS wanted
 CROSS JOIN LATERAL (
     SELECT * FROM subscriptions WHERE organization_id = %s AND number_hash = wanted.number_hash
@@ -123,7 +123,7 @@ async def find_external_ids(
 
 
 async def find_profile_numbers(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
-    """The phone numbers in the profiles' own fields; a profile without a readable number is not in the result."""
+    """The phone numbers in the profiles' own fields; a profile without a valid number is not in the result."""
     rows = await tx.fetch(
         """
         SELECT found.id, found.phone_number
@@ -171,7 +171,8 @@ async def list_subscriptions(
     since: ChangePosition | None = None,
     limit: int,
 ) -> list[SubscriptionRow]:
-    """The subscriptions that pass the filters, in the order of their creation or of their last change."""
+    """The subscriptions that pass the filters, in the order of their creation; with `since`, those that changed after
+    its position and before its horizon, in the order of their last change."""
     conditions: list[Composable] = [SQL("subscriptions.organization_id = %(organization_id)s")]
     if number_hash is not None:
         conditions.append(SQL("subscriptions.number_hash = %(number_hash)s"))
@@ -204,7 +205,7 @@ async def list_subscriptions(
     )
 
 
-async def find_by_numbers(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[SubscriptionRow]:
+async def find_by_hashes(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[SubscriptionRow]:
     return await _select_subscriptions(
         tx,
         SQL("subscriptions.organization_id = %(organization_id)s AND subscriptions.number_hash = ANY (%(hashes)s)"),
@@ -258,7 +259,7 @@ async def _select_subscriptions(
     return [SubscriptionRow(_head(row[:-2]), *row[-2:]) for row in rows]
 
 
-def _head(row: TupleRow) -> HeadRow:
+def _head(row: TupleRow) -> LedgerHead:
     head_id, number_hash, entry_count, last_hash, created_at, updated_at, status, *fields = row
     phone_number, profile_id, store_id, source, consented_at, *proof, latest_opt_in_at, latest_opt_out_at = fields
     state = SubscriptionState(
@@ -271,6 +272,6 @@ def _head(row: TupleRow) -> HeadRow:
         latest_opt_in_at=latest_opt_in_at,
         latest_opt_out_at=latest_opt_out_at,
     )
-    return HeadRow(
+    return LedgerHead(
         head_id, number_hash, state if entry_count else None, entry_count, last_hash, created_at, updated_at, status
     )

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from regulars.consent.chain import ChainLink
 from regulars.consent.model import Proof, SubscriptionState
-from regulars.consent.queries import HeadRow
+from regulars.consent.queries import LedgerHead
 from regulars.kit.arrays import Bigints, BinaryArray, Blobs, Ids, Jsons, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
@@ -46,7 +46,7 @@ class NewPayload(NamedTuple):
     payload: bytes
 
 
-async def insert_heads_if_new(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) -> set[bytes]:
+async def insert_heads_if_new(tx: Tx, organization_id: UUID, heads: Sequence[LedgerHead]) -> set[bytes]:
     """Insert the heads that do not exist, in the order of their hash; returns the hashes of the inserted heads."""
     rows = await tx.fetch(
         _INSERT_HEADS + " ORDER BY it.number_hash ON CONFLICT (organization_id, number_hash) DO NOTHING"
@@ -92,14 +92,14 @@ _UPDATE_HEADS: Final[LiteralString] = (
 )
 
 
-async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) -> None:
+async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[LedgerHead]) -> None:
     """Update heads that this transaction has locked. The statement is an upsert that never inserts: ON CONFLICT finds
     each row by its unique key, while an UPDATE that is joined with the arrays might read all rows of the
     organization."""
     await tx.execute(_UPDATE_HEADS, {"organization_id": organization_id, **_arrays_of_heads(heads)})
 
 
-def _arrays_of_heads(heads: Sequence[HeadRow]) -> dict[str, BinaryArray]:
+def _arrays_of_heads(heads: Sequence[LedgerHead]) -> dict[str, BinaryArray]:
     states = [head.state or _NO_STATE for head in heads]
     proofs = [state.proof or _NO_PROOF for state in states]
     return {**_HEAD_COLUMNS.of(heads), **_STATE_COLUMNS.of(states), **_PROOF_COLUMNS.of(proofs)}

@@ -1,4 +1,5 @@
-"""Classify text replies of customers as STOP, START, HELP or a possible STOP, by the words in `stop_phrases.py`."""
+"""Classify customers' replies to texts as STOP, START, HELP, a possible STOP or other, by the words in
+`stop_phrases.py`."""
 
 import itertools
 import re
@@ -36,7 +37,7 @@ class Meaning(Enum):
     OTHER = "other"
 
 
-def read_reply(text: str) -> Meaning:
+def classify_reply(text: str) -> Meaning:
     """The meaning of a reply; case, accents, letter width and punctuation do not matter.
 
     A message that contains a stop word is a STOP if it has at most three words, or only keywords. A longer message with

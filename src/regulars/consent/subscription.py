@@ -7,7 +7,7 @@ from uuid import UUID
 
 from regulars.consent import queries
 from regulars.consent.model import SubscriptionState
-from regulars.consent.queries import HeadRow
+from regulars.consent.queries import LedgerHead
 from regulars.consent.wire import LinkedProfileOut, LinkedStoreOut, ProofOut, SubscriptionOut
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -28,8 +28,8 @@ class Subscription:
     updated_at: datetime
 
 
-def subscription_of(head: HeadRow, state: SubscriptionState, external_ids: Mapping[UUID, str]) -> Subscription:
-    """Make a subscription from its row, without a profile or store that no longer exists."""
+def make_subscription(head: LedgerHead, state: SubscriptionState, external_ids: Mapping[UUID, str]) -> Subscription:
+    """Make a subscription from its row and its state, without a profile or store that no longer exists."""
     profile_id, store_id = state.profile_id, state.store_id
     return Subscription(
         id=head.id,
@@ -56,7 +56,7 @@ async def find_external_ids(
     return {**loaded, **await queries.find_external_ids(tx, organization_id, profiles=profiles, stores=stores)}
 
 
-def show_subscription(subscription: Subscription) -> SubscriptionOut:
+def subscription_out(subscription: Subscription) -> SubscriptionOut:
     state, profile, store = subscription.state, subscription.profile, subscription.store
     return SubscriptionOut(
         id=SUBSCRIPTION.encode(subscription.id),
@@ -65,8 +65,8 @@ def show_subscription(subscription: Subscription) -> SubscriptionOut:
         phone_number=state.phone_number,
         status=state.status.value,
         consent_source=state.source,
-        consented_at=show_timestamp(state.consented_at),
-        unsubscribed_at=show_timestamp(state.unsubscribed_at),
+        consented_at=format_optional_timestamp(state.consented_at),
+        unsubscribed_at=format_optional_timestamp(state.unsubscribed_at),
         consent_proof=None
         if state.proof is None
         else ProofOut(state.proof.terms_url, state.proof.terms_version, state.proof.source_text),
@@ -75,5 +75,5 @@ def show_subscription(subscription: Subscription) -> SubscriptionOut:
     )
 
 
-def show_timestamp(time: datetime | None) -> str | None:
+def format_optional_timestamp(time: datetime | None) -> str | None:
     return None if time is None else format_timestamp(time)

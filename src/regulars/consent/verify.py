@@ -9,7 +9,7 @@ from uuid import UUID
 from regulars.consent import chain, queries
 from regulars.consent.history import list_entries
 from regulars.consent.model import Kind, LedgerEntry, status_of
-from regulars.consent.queries import HeadRow
+from regulars.consent.queries import LedgerHead
 from regulars.kit.commitments import commit
 from regulars.kit.db import Database, Tx
 
@@ -35,9 +35,9 @@ async def verify_subscription(tx: Tx, organization_id: UUID, subscription_id: UU
     if row is None:
         return None
     verifier = _LedgerVerifier(previous_hash=chain.genesis_hash(organization_id, subscription_id))
-    while verifier.entries < row.head.entry_count:
+    while verifier.entries < row.ledger_head.entry_count:
         # Entries that arrive during the verification are not part of it: the head that was read does not count them.
-        limit = min(PAGE_ENTRIES, row.head.entry_count - verifier.entries)
+        limit = min(PAGE_ENTRIES, row.ledger_head.entry_count - verifier.entries)
         page = await list_entries(tx, organization_id, subscription_id, after=verifier.entries, limit=limit)
         if not page:
             return verifier.result("entries are missing at the end")
@@ -45,7 +45,7 @@ async def verify_subscription(tx: Tx, organization_id: UUID, subscription_id: UU
             fault = verifier.verify_entry(entry)
             if fault is not None:
                 return verifier.result(fault, entry.sequence)
-    return verifier.result(verifier.verify_head(row.head))
+    return verifier.result(verifier.verify_head(row.ledger_head))
 
 
 @dataclass(slots=True)
@@ -75,12 +75,12 @@ async def verify_organization(
         async with database.reading() as tx:
             page = await queries.list_subscriptions(tx, organization_id, after=after, limit=PAGE_SUBSCRIPTIONS)
             for row in page:
-                verification = await verify_subscription(tx, organization_id, row.head.id)
+                verification = await verify_subscription(tx, organization_id, row.ledger_head.id)
                 if verification is not None:
-                    audit.add(row.head.id, verification)
+                    audit.add(row.ledger_head.id, verification)
         if not page:
             return audit
-        after = page[-1].head.id
+        after = page[-1].ledger_head.id
         on_progress(len(page))
 
 
@@ -100,6 +100,7 @@ class _LedgerVerifier:
             return "an entry before this one is missing"
         if entry.previous_hash != self.previous_hash:
             return "it is not chained to the entry before it"
+        # The first eight fields of an entry are those of a `ChainLink`.
         link = chain.ChainLink(*entry[:8])
         if not hmac.compare_digest(chain.hash_link(link), entry.hash):
             return "its hash is not the hash of what it says"
@@ -111,7 +112,7 @@ class _LedgerVerifier:
         self.previous_hash, self.entries = entry.hash, entry.sequence
         return None
 
-    def verify_head(self, head: HeadRow) -> str | None:
+    def verify_head(self, head: LedgerHead) -> str | None:
         """Describe how the head differs from the state that follows from the entries."""
         if head.last_hash != self.previous_hash:
             return "the head has another last hash"

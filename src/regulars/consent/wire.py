@@ -46,7 +46,8 @@ PhoneNumber = Annotated[
         extra_json_schema={"pattern": NUMBER_PATTERN, "format": "phone-number"},
     ),
 ]
-KnownNumber = Annotated[
+# The check of this number also gets the organization's default country, which `takes` names.
+OptOutNumber = Annotated[
     Text,
     Meta(
         description="As a profile's: in international format with a leading plus or `00`, or as in the organization's "
@@ -64,6 +65,7 @@ ProfileReference = Annotated[
     ),
 ]
 # Responses contain only stored values, which need no validation: their enums are only for the OpenAPI document.
+# The short responses called receipts are for API keys that may write but not read.
 SourceOut = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Source))})]
 StatusOut = Annotated[
     str,
@@ -133,7 +135,7 @@ class OptInIn(msgspec.Struct, kw_only=True):
 class OptOutIn(msgspec.Struct):
     """A withdrawal of consent, by number, by profile, or by both; one of the two is required."""
 
-    phone_number: KnownNumber | None = None
+    phone_number: OptOutNumber | None = None
     profile_id: ProfileReference | None = None
     unsubscribed_at: (
         Annotated[
@@ -151,7 +153,7 @@ class OptOutIn(msgspec.Struct):
 
 def check_named(sent: Mapping[str, Any], *, field: str) -> None:
     """Refuse a withdrawal that names neither a number nor a profile."""
-    del field
+    del field  # the error is about the whole body
     if sent.get("phone_number") is None and sent.get("profile_id") is None:
         raise invalid("phone_number", "REQUIRED", "Either phone_number or profile_id is required.")
 

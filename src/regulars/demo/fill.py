@@ -27,7 +27,7 @@ from regulars.kit.db import Database
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import AnyVault, Vault
 from regulars.messaging.find import list_texts
-from regulars.messaging.inbox.receive import IncomingMessage, receive
+from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
 from regulars.messaging.providers.simulator import Simulator
 from regulars.messaging.send import TextQueue
 from regulars.messaging.settings.model import OpenHours, SendHoursRule
@@ -163,7 +163,7 @@ async def _reply_to_texts(database: Database, organization_id: UUID) -> None:
             provider="simulator", provider_id=f"demo_{text.id.hex}", phone_number=text.phone_number, body=body
         )
         async with database.transaction() as tx:
-            await receive(tx, organization_id, incoming, texting=texting)
+            await receive_reply(tx, organization_id, incoming, texting=texting)
 
 
 def language_of(phone_number: str) -> str:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from regulars.conditions import customers as conditions
 from regulars.conditions.tree import Group, kind_of
-from regulars.consent.find import list_of_customer
+from regulars.consent.find import list_by_profile
 from regulars.consent.history import list_last_entries
 from regulars.consent.model import Kind
 from regulars.journeys.context import EvaluationContext, NotEvaluable, evaluate
@@ -135,7 +135,7 @@ def _fact_of_sale(sale: SaleRow) -> _Fact:
 
 async def _list_consents(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: bytes) -> list[_Fact]:
     facts = []
-    for number in await list_of_customer(tx, organization_id, profile_id, secret=secret):
+    for number in await list_by_profile(tx, organization_id, profile_id, secret=secret):
         entries = await list_last_entries(tx, organization_id, number.id, limit=_ENTRIES_MAX)
         facts += [
             _Fact(

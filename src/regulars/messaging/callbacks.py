@@ -20,7 +20,7 @@ from regulars.consent.phone import read_consent_number
 from regulars.kit import ids, log
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.inbox.receive import IncomingMessage, receive
+from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
 from regulars.messaging.model import TextState
 from regulars.messaging.providers import twilio
 from regulars.messaging.providers.gateways import is_valid_token
@@ -68,13 +68,14 @@ class Callbacks:
                 texting = await load_texting(tx, organization_id)
             if form is None or texting is None or not is_valid_token(texting, subject, request.path_params["token"]):
                 return _not_found()
-            if texting.sealed is None or not self._is_signed(request, form, self._open_token(texting)):
+            if texting.encrypted_token is None or not self._is_signed(request, form, self._open_token(texting)):
                 return PlainTextResponse("The signature does not fit.\n", 403)
             return await handle(_Callback(organization_id, texting, form, subject, request.query_params.get("attempt")))
         except ClientDisconnect:
             return Response(status_code=400)
         except CONNECTION_ERRORS as error:
-            # No message is lost: the provider repeats its request, and a worker reads its list every five minutes.
+            # No message is lost: the provider repeats its request, and a worker reads the provider's list of messages
+            # every five minutes.
             _log.warning("callbacks.database_unavailable", error=type(error).__name__)
             return PlainTextResponse("The database cannot be reached.\n", 503, headers={"Retry-After": "5"})
 
@@ -97,10 +98,10 @@ class Callbacks:
             phone_number=number,
             body=form.get("Body", ""),
             meaning=twilio.read_opt_out_type(form),
-            is_confirmed=bool(form.get("OptOutType")),
+            provider_responded=bool(form.get("OptOutType")),
         )
         async with self._database.transaction() as tx:
-            await receive(tx, callback.organization_id, incoming, texting=callback.texting)
+            await receive_reply(tx, callback.organization_id, incoming, texting=callback.texting)
         number_hash = hash_number(callback.texting.secret, number)
         await wait_for_texts_in_flight(self._database, callback.organization_id, [number_hash])
         return _empty_twiml()
@@ -137,6 +138,7 @@ class _Callback:
     form: Mapping[str, str]
     # The id of the text that a receipt is for, or `inbound`.
     subject: str
+    # How often the text of a receipt had been sent, from 1; the URL of the receipt contains it.
     attempt: str | None
 
 

@@ -29,7 +29,8 @@ class MessagesChanged(Fact, frozen=True, omit_defaults=True):
 
     kind: str
     text_id: UUID | None = None
-    # What requested the text: a run of a journey or a campaign, for example, and its step.
+    # What requested the text, such as a run of a journey or a campaign. `step` tells its texts apart: the id of a
+    # journey's step, or of a campaign's recipient.
     origin_kind: str | None = None
     origin_id: UUID | None = None
     step: str | None = None
@@ -79,7 +80,7 @@ async def publish_text_changes(
     for text in changed:
         counts[text.state] += 1
         parts[text.state] += text.parts
-    zone = ZoneInfo(await texts.find_zone(tx, organization_id))
+    zone = ZoneInfo(await texts.find_time_zone(tx, organization_id))
     totals = [(state, counts[state], parts[state]) for state in sorted(counts)]
     await texts.add_totals(tx, organization_id, tx.now.astimezone(zone).date(), totals)
     await publish_queue_changes(tx, organization_id, changed, previous_state=previous_state)
@@ -88,7 +89,8 @@ async def publish_text_changes(
 async def publish_queue_changes(
     tx: Tx, organization_id: UUID, changed: Sequence[TextRow], *, previous_state: str
 ) -> None:
-    """Publish changes without counting them in the daily totals: for texts that returned to the queue."""
+    """Publish changes of texts without counting them in the daily totals, for texts that returned to the queue or were
+    deleted from it."""
     facts = [
         MessagesChanged(
             "text",

@@ -1,4 +1,8 @@
-"""Find and list texts and replies, and read the conversation with a phone number."""
+"""Find and list texts and replies, and read the conversation with a phone number.
+
+The origin of a text is what requested it, such as a campaign or a customer's run of a journey; `step` tells the texts
+of an origin apart.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
@@ -21,7 +25,7 @@ from regulars.messaging.model import (
 )
 from regulars.messaging.queries import lists, replies, texts
 
-# How many of the latest texts and replies are read for the list of simulated phones.
+# How many of the latest texts and replies are read for the list of phones that the simulator shows.
 SIMULATED_ROWS_MAX: Final = 200
 _RESPONSE_KINDS: Final = (OriginKind.STOP, OriginKind.HELP, OriginKind.ANSWER)
 
@@ -54,7 +58,7 @@ async def list_texts(
 async def list_texts_of_origin(
     tx: Tx, organization_id: UUID, origin_kind: OriginKind, origin_id: UUID
 ) -> Sequence[TextRow]:
-    """The texts that one origin requested: a run of a journey, a campaign, or a user."""
+    """The texts that one origin requested."""
     return await lists.list_texts_of_origin(tx, organization_id, [origin_kind.value], origin_id)
 
 
@@ -152,13 +156,15 @@ async def read_conversation(tx: Tx, organization_id: UUID, number_hash: bytes, *
     """The latest texts to a number and replies from it, in the order of time."""
     sent = await lists.list_texts_of_number(tx, organization_id, number_hash, limit=limit)
     received = await lists.list_replies_of_number(tx, organization_id, number_hash, limit=limit)
+    # A text was claimed when a worker handed it to the provider.
     messages = [ConversationItem(row.claimed_at or row.created_at, text=row) for row in sent]
     messages += [ConversationItem(row.received_at, reply=row) for row in received]
     return sorted(messages, key=lambda message: message.at)[-limit:]
 
 
 async def list_simulated_phones(tx: Tx, organization_id: UUID, *, limit: int) -> list[LatestMessage]:
-    """The numbers with the most recent simulated texts and replies, each with its latest message."""
+    """The numbers with the most recent replies and texts of the simulator, which is the provider that sends nothing;
+    each with its latest message."""
     await read_in_index_order(tx)
     messages = await lists.list_last_simulated(tx, organization_id, limit=SIMULATED_ROWS_MAX)
     messages += await lists.list_last_replies(tx, organization_id, limit=SIMULATED_ROWS_MAX)

@@ -18,7 +18,7 @@ from regulars.messaging.rates import SenderRates
 from regulars.messaging.send_hours import next_opening
 from regulars.messaging.settings.model import ALWAYS_OPEN, Cap, SendHoursRule
 from regulars.messaging.settings.store import Texting
-from regulars.messaging.team_numbers import fill_code
+from regulars.messaging.team_numbers import insert_code
 from regulars.stores.find import find_addresses
 from regulars.stores.model import Address
 
@@ -30,14 +30,18 @@ _NO_CONSENT: Final = NumberConsent(is_subscribed=False, profile_id=None)
 class GateContext:
     """The data by which the gate decides: of a text, and of its phone number at the time of the check."""
 
+    # Whether the text is a response to STOP or HELP, which is always sent.
     is_exempt: bool
+    # The customer for whom the text was requested, if there is one.
     profile_id: UUID | None
     expires_at: datetime
     location: NumberLocation
     # Why nothing can be sent to the country of the number; None if texts can be sent.
     country_fault: SkipReason | None
     is_subscribed: bool
+    # The customer to whom the number belongs now.
     linked_profile_id: UUID | None
+    # Whether a reply from the number may be a STOP, and no user has decided about it.
     is_suppressed: bool
     rule: SendHoursRule
     # The times of earlier texts that count against the frequency caps, as far back as the longest cap.
@@ -69,7 +73,7 @@ Decision = SendAllowed | SendLater | Skip
 
 
 def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
-    """Decide about one text, in the transaction that claims it for sending. No I/O."""
+    """Decide whether one text is sent now, later or never, in the transaction that claims it for sending. No I/O."""
     if now >= text.expires_at:
         return Skip(SkipReason.EXPIRED)
     if text.is_exempt:
@@ -128,7 +132,8 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedText:
-    """A text that passed the gate and is now handed to the provider; `at` is on the monotonic clock."""
+    """A text that passed the gate and that this worker sends next; `at` is the time of the claim on the monotonic
+    clock."""
 
     text: TextRow
     outgoing: OutgoingText
@@ -184,6 +189,7 @@ class BatchGate:
             elif isinstance(decision, SendLater):
                 postponed.append(claims.Postponement(row.id, decision.until))
             else:
+                # A text that is allowed but has no phone number is skipped too.
                 reason = decision.reason if isinstance(decision, Skip) else SkipReason.NO_CONSENT
                 skipped.append(claims.EndedText(row.id, TextState.SKIPPED.value, reason.value))
         return claimed, postponed, skipped
@@ -209,6 +215,7 @@ class BatchGate:
             expires_at=row.expires_at,
             location=location,
             country_fault=find_country_fault(self._texting, location.country, row.body),
+            # A test text to a team member needs no opt-in, but is not sent after a withdrawal.
             is_subscribed=consent.is_subscribed or (is_test and number_hash not in self._consents),
             linked_profile_id=consent.profile_id,
             is_suppressed=number_hash in self._suppressed,
@@ -237,7 +244,7 @@ class BatchGate:
             organization_id=self._texting.organization_id,
             text_id=row.id,
             phone_number=phone_number,
-            body=fill_code(row, self._texting.secret),
+            body=insert_code(row, self._texting.secret),
             until=until,
             sent_at=self._now,
             attempt=row.attempts + 1,

@@ -1,4 +1,5 @@
-"""Stop queued texts: hold all texts of an organization, or pause, resume and cancel the texts of journey runs."""
+"""Stop queued texts: hold all texts of an organization, or pause, resume and cancel the texts of origins, which are
+customers' runs of a journey. `origins.py` stops the texts of campaigns."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -25,8 +26,9 @@ async def release(tx: Tx, organization_id: UUID, texting: Texting) -> Texting:
     """End the hold: workers now check and send the waiting texts that have not expired."""
     released = replace(texting, held_since=None, held_reason=None)
     await save_texting(tx, organization_id, released)
+    # The texts that were postponed because of the hold; a minute more, because the clocks of workers may be ahead.
     await claims.make_due(tx, organization_id, not_after=tx.now + HOLD_POSTPONES_BY + timedelta(minutes=1))
-    # Wakes the queue of texts after the commit.
+    # After the commit, the process wakes a worker for the queue of texts.
     tx.queues_to_wake.add(("texts", organization_id))
     return released
 
@@ -43,8 +45,8 @@ async def pause_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_id
 
 
 async def resume_texts(tx: Tx, organization_id: UUID, kind: OriginKind, steps: Mapping[UUID, str | None]) -> None:
-    """Resume the texts of origins; `steps` has the current step of each origin. Texts of the current step become due
-    now, texts of other steps and expired texts are skipped."""
+    """Resume the texts of origins; `steps` has the current step of each run. Texts of the current step become due now.
+    Expired texts are skipped, and so are texts of other steps, which the customer has left."""
     if not steps:
         return
     paused = await texts.resume_texts(tx, organization_id, origin_kind=kind.value, origin_ids=steps.keys())
@@ -57,7 +59,8 @@ async def resume_texts(tx: Tx, organization_id: UUID, kind: OriginKind, steps: M
 
 
 async def cancel_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]) -> None:
-    """Skip the queued texts of origins that have ended. A text that is being sent is not changed."""
+    """Skip the queued texts of origins that have ended, because the customer left the journey. A text that is being
+    sent is not changed."""
     if origin_ids:
-        waiting = await texts.lock_queued_of(tx, organization_id, origin_kind=kind.value, origin_ids=origin_ids)
+        waiting = await texts.lock_queued_texts(tx, organization_id, origin_kind=kind.value, origin_ids=origin_ids)
         await skip_texts(tx, organization_id, waiting, SkipReason.LEFT)

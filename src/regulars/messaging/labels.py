@@ -8,7 +8,7 @@ from regulars.messaging.settings.model import SendHoursRule, format_minute
 
 
 class TextLabel(NamedTuple):
-    """A short name, an explanation, and the kind of badge in which a page shows the name."""
+    """A short name, an explanation, and the style (`kind`) of the badge in which a page shows the name."""
 
     name: str
     sentence: str

@@ -39,7 +39,7 @@ class OriginKind(StrEnum):
     PERSON = "person"
     JOURNEY = "journey"
     CAMPAIGN = "campaign"
-    # The one confirmation of a STOP, and the response to HELP: exempt from consent, hours and caps.
+    # The confirmation of a STOP, and the response to HELP.
     STOP = "stop"
     HELP = "help"
     # A user who answers a customer's reply.
@@ -51,11 +51,13 @@ class OriginKind(StrEnum):
 class Priority(IntEnum):
     """Texts with a lower number are sent first. Rows of earlier releases without a priority are PERSONAL."""
 
+    # The responses to STOP and HELP.
     REPLY = 0
     PERSONAL = 1
     CAMPAIGN = 2
 
 
+# Texts of these origins are exempt from the checks of consent, hours and caps.
 EXEMPT_ORIGINS: Final = frozenset({OriginKind.STOP, OriginKind.HELP})
 # Texts of these origins do not count against the frequency caps.
 UNCOUNTED_ORIGINS: Final = EXEMPT_ORIGINS | {OriginKind.TEST}
@@ -73,7 +75,7 @@ class TextRow(NamedTuple):
     id: UUID
     origin_kind: str
     origin_id: UUID
-    # Identifies the text among the texts of its origin.
+    # Tells the texts of an origin apart: the id of a journey's step, or of a campaign's recipient, for example.
     step: str
     profile_id: UUID | None
     number_hash: bytes | None
@@ -83,13 +85,17 @@ class TextRow(NamedTuple):
     parts: int
     state: str
     reason: str | None
+    # When a worker takes the text; while it is being sent, when the worker's claim ends; None in a final state or on
+    # pause.
     due_at: datetime | None
     expires_at: datetime
     attempts: int
     provider: str | None
     provider_id: str | None
     created_at: datetime
+    # When a worker took the text to hand it to the provider.
     claimed_at: datetime | None
+    # When the text got its final state.
     ended_at: datetime | None
     priority: int = Priority.PERSONAL.value
 
@@ -98,7 +104,9 @@ class SkipReason(StrEnum):
     """Why a text was skipped, or why it failed."""
 
     NO_CONSENT = "no_consent"
+    # The number belongs to another customer now.
     NOT_LINKED = "not_linked"
+    # A reply from the number may be a STOP, and no user has decided about it.
     SUPPRESSED = "suppressed"
     CAP = "cap"
     HOURS = "hours"
@@ -108,7 +116,9 @@ class SkipReason(StrEnum):
     SENDER_REFUSED = "sender_refused"
     MISSING_VALUE = "missing_value"
     TOO_LONG = "too_long"
+    # The customer left the journey.
     LEFT = "left"
+    # The provider refused the text, or could not be reached.
     REFUSED = "refused"
     NOT_REACHED = "not_reached"
     CANCELLED = "cancelled"
@@ -126,17 +136,19 @@ def moves_forward(before: TextState, after: TextState) -> bool:
 
 
 class ReplyToOrigin(NamedTuple):
-    """A reply from a number that an origin had texted, and the step of that text. `decided` is None until a user or a
-    keyword has decided what happens with the reply."""
+    """A reply from a number that an origin had texted, and the step of that text: the id of a journey's step, or of a
+    campaign's recipient. `decision` is None until a user or a keyword has decided what happens with the reply."""
 
     id: UUID
     meaning: str
-    decided: str | None
+    decision: str | None
     received_at: datetime
     step: str
 
 
 class ReplyRow(NamedTuple):
+    """A row of `replies`. `decided` is the decision about the reply, of a user or by a keyword, such as `withdrew`."""
+
     id: UUID
     provider: str
     provider_id: str
@@ -148,6 +160,7 @@ class ReplyRow(NamedTuple):
     decided: str | None
     decided_by: str | None
     decided_at: datetime | None
+    # Until when a user must decide about a possible STOP.
     due_at: datetime | None
     received_at: datetime
 

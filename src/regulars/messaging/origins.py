@@ -1,11 +1,11 @@
-"""Stop and resume the texts of an origin: of a campaign that is paused or cancelled.
+"""Stop and resume the texts of an origin, which is what requested them: here a campaign that is paused or cancelled.
 
-A stop locks the text settings, on which every worker that claims texts takes a shared lock. So after the stop has
-committed, no text of the origin is claimed. A text that was claimed before is being sent; if it would return to the
-queue, it is ended instead.
+A stop locks the text settings, on which every worker that claims texts for sending takes a shared lock. So after the
+stop has committed, no text of the origin is claimed. A text that was claimed before is being sent; if sending fails and
+the text would return to the queue, it is ended instead.
 
-A journey is paused in another way (`holds.py`): its origins are its runs, and the text of a run waits until the run
-continues.
+A journey is paused in another way (`holds.py`): its origins are the runs of its customers, and the text of a run waits
+until the run continues.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,15 +18,16 @@ from regulars.messaging.model import OriginKind, SkipReason, TextRow, TextState,
 from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.queries import claims, origins, settings, texts
 
-# The published state of a text that was deleted because its origin is paused; no row has this state.
+# The state that is published for a text that was deleted because its origin is paused; no row has this state.
 RETURNED: Final = "returned"
 
 
 async def stop_origin(
     tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID, *, skip_reason: SkipReason | None
 ) -> list[str]:
-    """Pause or end an origin, and return the steps of its queued texts. Without a skip reason the origin is paused: its
-    queued texts are deleted, so that it can request them again. With a reason it has ended: its texts are skipped.
+    """Pause or end an origin, and return the steps (for a campaign, the recipients) of its queued texts. Without a skip
+    reason the origin is paused: its queued texts are deleted, so that it can request them again. With a skip reason the
+    origin has ended: its texts are skipped.
 
     In the lock order the text settings come before the row of a campaign.
     """
@@ -61,23 +62,24 @@ async def find_stopped_origins(tx: Tx, organization_id: UUID, rows: Iterable[Tex
 async def end_stopped_texts(
     tx: Tx, organization_id: UUID, rows: Sequence[TextRow], *, previous: TextState, owner: UUID | None = None
 ) -> set[UUID]:
-    """End the texts whose origin is stopped, before they are claimed or return to the queue. Returns their ids.
+    """End the texts whose origin is stopped, before they are claimed or return to the queue: skip those of a cancelled
+    origin, and delete those of a paused origin. Returns the ids of all ended texts.
 
-    `rows` has the texts as they were before their claim. With an owner, only texts that this owner still claims are
-    changed.
+    `rows` has the texts as they were before their claim, so the number of the claim is `attempts + 1`. With an owner
+    (a worker), only texts that this owner still claims are changed.
     """
     stopped = await find_stopped_origins(tx, organization_id, rows)
-    returned: list[claims.Postponement] = []
-    skipped: list[claims.EndedText] = []
+    to_delete: list[claims.Postponement] = []
+    to_skip: list[claims.EndedText] = []
     for row in rows if stopped else ():
         attempt = row.attempts + 1
         if row.origin_id in stopped and (reason := stopped[row.origin_id]) is not None:
-            skipped.append(claims.EndedText(row.id, TextState.SKIPPED.value, reason, attempt=attempt))
+            to_skip.append(claims.EndedText(row.id, TextState.SKIPPED.value, reason, attempt=attempt))
         elif row.origin_id in stopped:
-            returned.append(claims.Postponement(row.id, tx.now, attempt))
-    await end_texts(tx, organization_id, skipped, previous_state=previous.value, owner=owner)
-    if returned:
-        deleted = await claims.delete_texts_in_queue(tx, organization_id, returned, owner=owner)
+            to_delete.append(claims.Postponement(row.id, tx.now, attempt))
+    await end_texts(tx, organization_id, to_skip, previous_state=previous.value, owner=owner)
+    if to_delete:
+        deleted = await claims.delete_texts_in_queue(tx, organization_id, to_delete, owner=owner)
         changed = [row._replace(state=RETURNED) for row in deleted]
         await publish_queue_changes(tx, organization_id, changed, previous_state=previous.value)
     return {row.id for row in rows if row.origin_id in stopped}

@@ -17,11 +17,11 @@ async def end_texts(
     previous_state: str,
     owner: UUID | None = None,
 ) -> None:
-    """Store and publish the final states of texts that the caller has locked. With an owner, only texts that this owner
-    still claims are changed.
+    """Store and publish the final states of texts that the caller has locked. With an owner (a worker), only texts that
+    this worker still claims for sending are changed.
 
-    A text whose customer was erased during sending is counted, and deleted with its simulated copy. The reason is not
-    published, since the provider's message may contain the number.
+    A text whose customer was erased during sending is counted, and deleted with the copy that the simulator stored. Its
+    reason is not published, since the provider's message may contain the number.
     """
     if not ended:
         return

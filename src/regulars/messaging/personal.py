@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.consent.find import list_of_customer
+from regulars.consent.find import list_by_profile
 from regulars.consent.numbers import find_number_hashes
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
@@ -68,7 +68,7 @@ async def _export_of_person(
 
 async def _find_number_hashes(database: Database, person: DataSubject) -> list[bytes]:
     async with database.reading() as tx:
-        subscriptions = await list_of_customer(tx, person.organization_id, person.profile_id, secret=person.secret)
+        subscriptions = await list_by_profile(tx, person.organization_id, person.profile_id, secret=person.secret)
         return await find_number_hashes(tx, person.organization_id, [subscription.id for subscription in subscriptions])
 
 

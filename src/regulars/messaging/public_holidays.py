@@ -16,7 +16,7 @@ from regulars.stores.find import find_addresses_in_country
 from regulars.stores.model import Address
 
 _YEAR: Final = timedelta(days=365)
-# The language of the names; without it, they would be in the language of the server's locale.
+# The language of the holidays' names; by default it would depend on the server's locale.
 _LANGUAGE: Final = "en_US"
 # Countries where only federal holidays count, because holidays of single states do not apply to texts.
 _COUNTRYWIDE_ONLY: Final = frozenset({"US"})
@@ -30,7 +30,8 @@ NamedDays = list[tuple[date, str]]
 
 @dataclass(frozen=True, slots=True)
 class ClosedDays:
-    """The named holidays of the next twelve months; `regions` has the regions that differ from `everywhere`."""
+    """The holidays of the next twelve months with their names: those that count in the whole country, and by region the
+    differences from them."""
 
     everywhere: NamedDays
     regions: dict[str, "RegionDays"]
@@ -87,12 +88,12 @@ async def find_closed_days(tx: Tx, organization_id: UUID, country: str, *, today
 
 def _closed_days(country: str, regions: list[str], today: date) -> ClosedDays:
     everywhere = coming_holidays(country, today)
-    usual_days = {day for day, _ in everywhere}
+    national_days = {day for day, _ in everywhere}
     by_region: dict[str, RegionDays] = {}
     for region in regions:
         regional = coming_holidays(country, today, region)
         days = {day for day, _ in regional}
-        closed = [(day, name) for day, name in regional if day not in usual_days]
+        closed = [(day, name) for day, name in regional if day not in national_days]
         opened = [(day, name) for day, name in everywhere if day not in days]
         if closed or opened:
             by_region[name_region(country, region)] = RegionDays(closed, opened)

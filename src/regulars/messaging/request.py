@@ -17,7 +17,7 @@ from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotResendable, TextNotFound
 from regulars.messaging.facts import publish_queue_changes, publish_text_changes
 from regulars.messaging.links.codes import LinkedText, discard_links, shorten_links
-from regulars.messaging.links.marks import has_links, show_links
+from regulars.messaging.links.marks import has_links, preview_links
 from regulars.messaging.links.model import LinkOrigin
 from regulars.messaging.model import (
     EXEMPT_EXPIRES_AFTER,
@@ -59,26 +59,29 @@ class TextOrder:
 
     origin_kind: OriginKind
     origin_id: UUID
+    # Tells the texts of an origin apart: the id of a journey's step, or of a campaign's recipient, for example.
     step: str
     # The text with its variables filled, without brand and opt-out notice; or the field that has no value.
     rendered: str | MissingValue
     profile_id: UUID | None = None
     phone_number: str | None = None
     not_before: datetime | None = None
-    # The latest time at which it may be sent; None means the usual time after it becomes due.
+    # The latest time at which the text may be sent; None means 96 hours after it becomes due, or for responses to STOP
+    # and HELP five minutes.
     expires_at: datetime | None = None
     # Why the text is skipped when it is requested; None if the check before sending decides.
     skipped_for: SkipReason | None = None
-    # Where clicks on its links are counted: a campaign and its variant, or a journey and its step. None means at the
-    # origin and step of the text.
+    # Where clicks on the links of the text are counted: a campaign and its variant, or a journey and its step. None
+    # means at the origin and step of the text.
     link_origin: tuple[UUID, str] | None = None
-    # Whether its links have personal codes, so that a click can be assigned to the recipient.
+    # Whether the links of the text have personal codes, so that a click can be assigned to the recipient.
     has_personal_links: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedOrder:
-    """`is_new` is False if this step of this origin was requested before; then nothing was queued."""
+    """The result of an order: the id of its text. `is_new` is False if this step of this origin was requested before;
+    then nothing was queued."""
 
     id: UUID
     is_new: bool
@@ -110,7 +113,7 @@ async def request_texts(
     if shortened:
         await discard_links(tx, organization_id, [text.id for text in texts if text.id not in inserted])
     if any(text.id in inserted and text.due_at is not None for text in texts):
-        # Wakes the queue of texts after the commit.
+        # After the commit, the process wakes a worker for the queue of texts.
         tx.queues_to_wake.add(("texts", organization_id))
     skipped = [text for text in texts if text.id in inserted and text.state == TextState.SKIPPED]
     await publish_text_changes(tx, organization_id, skipped, previous_state=TextState.QUEUED.value)
@@ -198,7 +201,7 @@ def reason_to_skip(rendered: str | MissingValue, number: TextNumber | None, comp
 def compose(text: str, *, brand: str, notice: OptOutNotice | None) -> ComposedText:
     """Add the brand and the opt-out notice, unless the text contains them already. A link that has no short code yet is
     replaced by an example of the same length."""
-    body = show_links(text).strip()
+    body = preview_links(text).strip()
     if not _brand_pattern(brand).search(body):
         body = f"{brand}: {body}"
     if notice is not None and notice.words not in body:

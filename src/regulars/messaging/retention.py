@@ -18,6 +18,7 @@ _BATCH_ROWS: Final = 1_000
 
 
 async def sweep_texts(database: Database, organization_id: UUID) -> None:
+    """Delete texts older than 25 months, and the copies that the simulator (a provider that sends nothing) stored."""
     deleted = _BATCH_ROWS
     while deleted == _BATCH_ROWS:
         async with database.transaction() as tx:
@@ -39,7 +40,7 @@ async def erase_from_facts(
 ) -> None:
     """Remove erased people from recorded events (facts) that listeners have not handled yet. Call it before the
     people's texts and journey runs are changed, because listeners lock facts first and then runs."""
-    text_ids = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
+    text_ids = await texts.find_text_ids_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
     erased = {*profile_ids, *text_ids}
 
     def remove_people(fact: MessagesChanged) -> MessagesChanged | None:
@@ -52,9 +53,10 @@ async def erase_from_facts(
 async def erase_messages(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes] = ()
 ) -> None:
-    """Delete the texts and replies of erased people, whose numbers the caller has locked, and their numbers for test
-    texts (team numbers). A text that is being sent is emptied now, and deleted when its outcome is stored."""
-    text_ids = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
+    """Delete the texts and replies of erased people, whose numbers the caller has locked; a person who is also a team
+    member loses the number for test texts. A text that is being sent is emptied now, and deleted when its outcome is
+    stored."""
+    text_ids = await texts.find_text_ids_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
     await forget_people(tx, organization_id, profile_ids, text_ids)
     locked = await texts.lock_texts(tx, organization_id, text_ids) if text_ids else []
     sending = [text_id for text_id, state in locked if state == TextState.SENDING]

@@ -65,8 +65,8 @@ def _local_intervals(
     rule: SendHoursRule, country: str, region: str | None, zone: str, today: date
 ) -> Iterable[Interval]:
     zone_info = ZoneInfo(zone)
-    for ahead in range(-_DAYS_BEFORE, _DAYS_AHEAD + 1):
-        day = today + ahead * _DAY
+    for days_ahead in range(-_DAYS_BEFORE, _DAYS_AHEAD + 1):
+        day = today + days_ahead * _DAY
         window = rule.days[day.weekday()]
         if window is None or (not rule.on_holidays and day in holidays_of(country, day.year, region)):
             continue
@@ -74,6 +74,7 @@ def _local_intervals(
 
 
 def _to_utc(day: date, minute: int, zone_info: ZoneInfo) -> datetime:
+    # Hours may end at minute 24 * 60, which is midnight of the next day.
     days, minute = divmod(minute, 24 * 60)
     local = datetime.combine(day + days * _DAY, time(minute // 60, minute % 60), zone_info)
     return local.astimezone(UTC)

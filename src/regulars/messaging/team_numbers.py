@@ -1,4 +1,4 @@
-"""Send test texts to the phone number of a team member, who verified the number with a code.
+"""Send test texts to the phone number of a member of the retailer's team, who verified the number with a code.
 
 A test needs no opt-in and does not count against the frequency caps, but a number that withdrew, is suppressed or was
 erased gets no test and no code. The code is derived from an id and inserted only when its text is sent, so that no page
@@ -118,7 +118,7 @@ def make_code(secret: bytes, code_id: UUID) -> str:
     return f"{int.from_bytes(digest[:8], 'big') % 10 ** len(CODE_PLACEHOLDER):0{len(CODE_PLACEHOLDER)}d}"
 
 
-def fill_code(text: TextRow, secret: bytes) -> str:
+def insert_code(text: TextRow, secret: bytes) -> str:
     """The body as it is sent; the verification code is inserted only now."""
     if text.origin_kind != OriginKind.TEST or text.step != CODE_STEP:
         return text.body

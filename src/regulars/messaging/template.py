@@ -25,7 +25,8 @@ VARIANTS_MAX: Final = 20
 # Parsed templates are cached, since a text is rendered for many customers in a row.
 TEMPLATES_CACHED_MAX: Final = 256
 
-# Besides these, each customer attribute is a field: profile.attributes.size, profile.attributes["shoe size"].
+# The fields of variables, with their labels. Each customer attribute is a field too: profile.attributes.size,
+# profile.attributes["shoe size"].
 PLAIN_FIELDS: Final = {
     "brand": "the brand's name",
     "profile.first_name": "the customer's first name",

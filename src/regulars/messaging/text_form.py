@@ -41,8 +41,9 @@ def fill_text_form(content: str | TextVariants) -> dict[str, str]:
     return values
 
 
-def list_rows(values: Mapping[str, str]) -> list[int]:
-    """The numbers of the other languages that the form shows: all that are filled in, and one that is empty."""
+def list_language_rows(values: Mapping[str, str]) -> list[int]:
+    """The numbers N of the languages besides the default that the form shows: all that are filled in, and an empty
+    one."""
     filled = _filled_rows(values)
     spare = next(row for row in range(VARIANTS_MAX + 1) if row not in filled)
     return [*filled, spare][:VARIANTS_MAX]
@@ -98,6 +99,7 @@ async def list_variables(
     plain = [(_write_variable(name), label) for name, label in labels.items()]
     keys = [entry.key for entry in entries]
     attributes = [(_write_variable(f"{ATTRIBUTE_PREFIX}{key}", key), f"attribute {key}") for key in keys]
+    # Without a host for short links there is no opt-out page.
     opt_out = [] if short_url("") is None else [(OPT_OUT_VARIABLE, "a link to opt out")]
     return [*plain, (LINK_VARIABLE, "a link"), *opt_out, *attributes], keys
 

@@ -13,7 +13,7 @@ from regulars.privacy.erase import ErasedProfile, erase_profiles
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.profiles.errors import ProfileNotFound
 
-# An erasure holds the lock of its profile while it searches the stored responses of a day, for about a second.
+# An erasure locks its profile while it searches the API responses that are stored for retries, for about a second.
 ERASURES_PER_BATCH_MAX = 1
 
 
@@ -32,6 +32,7 @@ async def run_erasures(
         if isinstance(outcome, ErasedProfile):
             actor = key_actor(write.request.caller.api_key_id)
             await record(tx, organization_id, actor, "customer.erase", PROFILE.encode(outcome.profile_id))
+    # The server sends the response once no text to the numbers in `concerns` is being sent.
     return [
         ApiResponse(204, b"", number_hashes=outcome.number_hashes) if isinstance(outcome, ErasedProfile) else outcome
         for outcome in outcomes

@@ -32,7 +32,7 @@ ERASE_RESPONSES_S_MAX = 1.0
 
 class ErasedProfile(msgspec.Struct, frozen=True):
     profile_id: UUID
-    # The hashes of all numbers whose consent the batch withdrew.
+    # The keyed hashes of all phone numbers whose consent the batch withdrew.
     number_hashes: tuple[bytes, ...] = ()
 
 
@@ -41,11 +41,11 @@ async def erase_profiles(
 ) -> list[ErasedProfile | ProfileNotFound]:
     """Erase the profiles in the order of the references; a profile that is named twice is not found the second time.
 
-    The erasures are appended to the log of this node, outside the database, as the last step before the commit.
+    The erasures are appended to the log file of this server, outside the database, as the last step before the commit.
 
     The profiles are locked before anything is searched: a transaction that wrote about one of them has committed by
-    then, and a later one no longer finds it. The stored responses of the last 24 hours are searched last, newest first,
-    for about a second; the worker searches the rest.
+    then, and a later transaction no longer finds the profile. The API responses of the last 24 hours, which are stored
+    for retries, are searched last, newest first, for about a second; the worker searches the remaining ones.
     """
     profiles = await lock_profiles_to_erase(tx, organization_id, references)
     outcomes: list[ErasedProfile | ProfileNotFound] = []
@@ -58,7 +58,7 @@ async def erase_profiles(
             erased[profile.id] = profile
             outcomes.append(ErasedProfile(profile.id))
     if erased:
-        people = _describe(list(erased.values()), secret=secret)
+        people = _describe_people(list(erased.values()), secret=secret)
         await _erase(tx, organization_id, people)
         hashes = tuple(people.number_hashes)
         erasures = [Erasure(organization_id, identifier, hashes, tx.now) for identifier in erased]
@@ -86,7 +86,7 @@ async def replay_erasure(tx: Tx, erasure: Erasure, *, secret: bytes) -> bool:
         return False
     tx_at_erasure = replace(tx, now=erasure.erased_at)
     profiles = await lock_profiles_to_erase(tx, organization_id, [ById(erasure.profile_id)])
-    people = _describe(list(profiles.values()), secret=secret)
+    people = _describe_people(list(profiles.values()), secret=secret)
     people.profile_ids = [erasure.profile_id]
     people.number_hashes = list(erasure.number_hashes)
     await _erase(tx_at_erasure, organization_id, people)
@@ -94,7 +94,8 @@ async def replay_erasure(tx: Tx, erasure: Erasure, *, secret: bytes) -> bool:
     return True
 
 
-def _describe(profiles: Sequence[Profile], *, secret: bytes) -> ErasedPeople:
+def _describe_people(profiles: Sequence[Profile], *, secret: bytes) -> ErasedPeople:
+    """The values by which the modules find the rows of these people; `secret` is the key of number hashes."""
     return ErasedPeople(
         profile_ids=[profile.id for profile in profiles],
         secret=secret,
@@ -119,7 +120,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 def search_keys_of(profile_ids: Collection[UUID], subscription_ids: Collection[UUID] = ()) -> list[bytes]:
-    """The ids to search for in stored responses: a response that contains one is about one of these people.
+    """The ids to search for in stored responses: a response that contains an id is about the person with this id.
 
     Each response with a profile's external_id or fields also has its canonical id, and each one with the number of a
     consent also has the id of the subscription. The personal values themselves are not searched, for three reasons: an
@@ -139,12 +140,12 @@ async def erase_responses(
     until: datetime | None = None,
     seconds_max: float,
 ) -> None:
-    """Erase the stored responses (those kept for retried requests) about these people. After `seconds_max`, the worker
-    continues."""
+    """Erase the API responses about these people that are stored for retries, newest first, up to the time
+    `until`. After `seconds_max`, the worker continues."""
     keys = search_keys_of(profile_ids, subscription_ids)
-    unread = await erase_bodies(tx, organization_id, keys, until=until, seconds_max=seconds_max)
-    if unread is not None:
+    unread_until = await erase_bodies(tx, organization_id, keys, until=until, seconds_max=seconds_max)
+    if unread_until is not None:
         fact = StoredResponsesRemain(
-            until=unread, profile_ids=tuple(profile_ids), subscription_ids=tuple(subscription_ids)
+            until=unread_until, profile_ids=tuple(profile_ids), subscription_ids=tuple(subscription_ids)
         )
         await outbox.record(tx, organization_id, [fact])

@@ -43,7 +43,7 @@ class Erasure(msgspec.Struct, frozen=True):
 
 
 class ErasureLog:
-    """The log file of one node; all its server processes append to it."""
+    """The log file of one machine; all server processes on it append to the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -63,6 +63,7 @@ class ErasureLog:
             ) from error
 
     def is_writable(self) -> bool:
+        """Whether the file, or the nearest existing folder if there is no file yet, may be written."""
         existing = self.path
         while not existing.exists() and existing != existing.parent:
             existing = existing.parent
@@ -121,7 +122,7 @@ def read_log(path: Path) -> LogContent:
                     outcomes[outcome.entry] = outcome.outcome
                 else:
                     entry = msgspec.json.decode(line, type=_Entry)
-                    entry.erasure(is_certain=True)
+                    entry.erasure(is_certain=True)  # raises ValueError if a hash is not hexadecimal
                     entries[entry.entry] = entry
             except (msgspec.MsgspecError, ValueError):
                 damaged.append(number)
@@ -133,7 +134,7 @@ def read_log(path: Path) -> LogContent:
     return LogContent(erasures, tuple(damaged))
 
 
-def merge(erasures: Iterable[Erasure]) -> list[Erasure]:
+def merge_erasures(erasures: Iterable[Erasure]) -> list[Erasure]:
     """Keep one erasure for each person: a certain one rather than an uncertain one, then the latest."""
     by_person: dict[tuple[UUID, UUID], Erasure] = {}
     for erasure in erasures:
@@ -145,6 +146,7 @@ def merge(erasures: Iterable[Erasure]) -> list[Erasure]:
 
 
 class _Entry(msgspec.Struct, frozen=True):
+    # The id of the entry, which the outcome repeats.
     entry: UUID
     organization_id: UUID
     profile_id: UUID

@@ -12,18 +12,18 @@ from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
 from regulars.privacy.personal import MODULES
 from regulars.work.personal import ErasedPeople
 
-# How long one call searches stored responses.
+# How long one call searches stored API responses.
 CONTINUE_S_MAX = 5.0
 
 
 async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[ProfileErased]) -> None:
-    """Erase people from rows that were being written during the erasure (stragglers): sales, and their stored
-    responses.
+    """Erase people from rows that were being written during the erasure (stragglers): sales, and the API responses to
+    them that are stored for retries.
 
-    The fast path of sales neither locks the profile nor has a foreign key to it, so an erasure may commit between its
-    read and its insert. When this runs, every statement that ran during the erasure has ended. It searches responses
-    only for the profile's id: every other write about a person locks the profile or the number, so the erasure itself
-    has searched its response.
+    The statement that inserts sales reads the profile without a lock and has no foreign key to it, so an erasure may
+    commit between the read and the insert. When this function runs, every statement that ran during the erasure has
+    ended. It searches responses only for the profile's id: every other write about a person locks the profile or the
+    number, so the erasure itself has searched the response to that write.
     """
     people = ErasedPeople(profile_ids=[fact.profile_id for fact in facts])
     for module in MODULES.values():
@@ -31,12 +31,12 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
         if erase is not None:
             await erase(tx, organization_id, people)
     keys = search_keys_of(people.profile_ids)
-    await erase_bodies(tx, organization_id, keys, since=_start_of(facts), seconds_max=math.inf)
+    await erase_bodies(tx, organization_id, keys, since=_search_from(facts), seconds_max=math.inf)
 
 
 async def continue_erasing_responses(tx: Tx, organization_id: UUID, facts: Sequence[StoredResponsesRemain]) -> None:
-    """Search stored responses that an erasure had no time for, for a few seconds; if some remain, `erase_responses`
-    records a new fact, and the worker calls this again."""
+    """Search, for a few seconds, the stored API responses that an erasure had no time for. If some responses remain,
+    `erase_responses` records a new fact, and the worker calls this function again."""
     for fact in facts:
         await erase_responses(
             tx,
@@ -48,7 +48,8 @@ async def continue_erasing_responses(tx: Tx, organization_id: UUID, facts: Seque
         )
 
 
-def _start_of(facts: Sequence[ProfileErased]) -> datetime | None:
-    """The time of the first erasure minus the longest time of a transaction; None if an erasure has no known time."""
+def _search_from(facts: Sequence[ProfileErased]) -> datetime | None:
+    """The time of the first erasure minus a minute, which is longer than a transaction; None (search all responses) if
+    the time of an erasure is unknown."""
     times = [fact.erased_at for fact in facts if fact.erased_at is not None]
     return min(times) - FIRST_RANGE if len(times) == len(facts) else None

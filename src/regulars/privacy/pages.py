@@ -1,4 +1,4 @@
-"""Pages for the rights of a customer: download their data, and erase them."""
+"""The pages with which a user downloads all data of a customer, or erases the customer."""
 
 from functools import partial
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.consent.find import list_of_customer
+from regulars.consent.find import list_by_profile
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
 from regulars.messaging.in_flight import wait_for_texts_in_flight
@@ -64,13 +64,13 @@ async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
 
 
 async def _describe_erasure(tx: Tx, visit: Visit, profile: Profile) -> dict[str, Any]:
-    """The values of the confirmation page: what an erasure deletes, and what remains."""
+    """The values of the confirmation page, which says what the erasure deletes and what remains."""
     tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
-    subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
+    subscriptions = await list_by_profile(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
     return {
         "profile": profile,
         "name": mask.name(visit, profile.first_name, profile.last_name) or profile.external_id,
-        "here": visit.url(PATH, PROFILE.encode(profile.id)),
+        "customer_url": visit.url(PATH, PROFILE.encode(profile.id)),
         "purchases": sum(ticket.type == "PURCHASE" for ticket in tickets),
         "returns": sum(ticket.type != "PURCHASE" for ticket in tickets),
         "numbers": [

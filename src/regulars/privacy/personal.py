@@ -19,10 +19,10 @@ from regulars.webhooks.personal import PERSONAL_DATA as WEBHOOKS
 from regulars.work.personal import PERSONAL_DATA as WORK
 from regulars.work.personal import PersonalData
 
-# The order of an erasure. Consent is first, because it finds the phone numbers. Profiles follow, with the facts about
-# them that wait for a listener, before the rows that listeners write. Attribution then reads runs, texts and sales for
-# the last time, before these are erased. Journeys and campaigns come before texts. Webhooks come after all facts, so
-# that the rows of listeners are found.
+# The order of an erasure. Consent is first, because it finds the phone numbers. Profiles follow, with the recorded
+# events (facts) about them that no listener has handled yet, before the rows that listeners write. Attribution then
+# reads journey runs, texts and sales for the last time, before they are erased. Journeys and campaigns come before
+# texts. Webhooks come after all facts, so that the rows that their listeners wrote are found.
 MODULES: Final[Mapping[str, PersonalData]] = {
     "consent": CONSENT,
     "profiles": PROFILES,

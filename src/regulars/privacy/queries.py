@@ -34,7 +34,7 @@ async def delete_erasures_in_backup(tx: Tx, organization_id: UUID) -> int:
 
 
 async def list_erasures_to_replay(tx: Tx, *, limit: int) -> list[Erasure]:
-    """The oldest erasures to replay, of all organizations; the caller locks each row before it replays it."""
+    """The oldest erasures that are to be replayed after a restore, of all organizations. Nothing is locked here."""
     rows = await tx.fetch(
         "SELECT organization_id, profile_id, number_hashes, erased_at, is_certain FROM erasures_to_replay"
         " ORDER BY erased_at, organization_id, profile_id LIMIT %s",
@@ -44,7 +44,8 @@ async def list_erasures_to_replay(tx: Tx, *, limit: int) -> list[Erasure]:
 
 
 async def delete_erasure_to_replay(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
-    """Returns whether the row still existed: another node may have replayed it while this one waited for the lock."""
+    """Returns whether the row still existed: another server may have replayed the erasure while this one waited for the
+    lock."""
     deleted = await tx.execute(
         "DELETE FROM erasures_to_replay WHERE organization_id = %s AND profile_id = %s", (organization_id, profile_id)
     )
@@ -63,6 +64,7 @@ async def find_marker(tx: Tx) -> RestoreMarker | None:
 
 
 async def delete_marker(tx: Tx) -> None:
+    """Record that the work after the restore is finished."""
     await tx.execute("DELETE FROM restore_marker")
 
 

@@ -1,8 +1,8 @@
-"""Finish the restore of a backup: end sessions and keys, hold texts, pause campaigns, and erase again the people that
-the backup brought back.
+"""Finish the restore of a backup: end sessions, revoke API keys, hold texts, pause campaigns, and erase again the
+people that the backup brought back.
 
 `regulars restore` writes a marker in the same transaction as the backup, with the erasures that the backup may lack.
-No process serves requests or sends texts before all of this is done, even if one is killed in between.
+No process serves requests or sends texts before this work is finished, even if a process is killed in between.
 """
 
 from collections.abc import Collection
@@ -31,7 +31,7 @@ REPLAY_BATCH = 500
 
 
 class ReplayReport(msgspec.Struct):
-    """The outcome of the erasures that the backup may have lacked."""
+    """What happened with the erasures that the backup may have lacked."""
 
     replayed: int = 0
     # The erasure is in the backup already, or its organization is not in the backup.
@@ -42,10 +42,8 @@ class ReplayReport(msgspec.Struct):
 
 
 async def end_access(tx: Tx, *, revoked_keys: Collection[UUID], revokes_all_keys: bool) -> int:
-    """End all sessions and links, revoke keys again and hold all texts; returns how many organizations are on hold.
-
-    The backup may be of an older release with fewer tables, and that release may run on it.
-    """
+    """End all sessions and sign-in links, revoke API keys again and hold all texts; returns how many organizations are
+    on hold. The backup may be of an older release with fewer tables, and that release may run on the backup."""
     if await queries.has_table(tx, "sessions"):
         await end_all_sessions(tx)
     if await queries.has_table(tx, "sign_in_links"):
@@ -64,6 +62,7 @@ async def finish_restore(database: Database) -> ReplayReport | None:
             return None
         await end_access(tx, revoked_keys=marker.revoked_keys, revokes_all_keys=marker.revokes_all_keys)
         organizations = await list_organizations(tx.connection)
+        # Campaigns are paused, because recipients who got a text since the backup would get it again.
         for organization in organizations:
             await pause_restored(tx, organization.id)
         in_backup = [await queries.delete_erasures_in_backup(tx, organization.id) for organization in organizations]

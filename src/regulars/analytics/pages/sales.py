@@ -13,7 +13,7 @@ from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_
 from regulars.analytics.pages.sales_source import ComparedSales
 from regulars.analytics.period import Period, Unit, parts_of
 from regulars.analytics.sales_figures import By
-from regulars.consent.figures import WEEKS, read_figures
+from regulars.consent.figures import WEEKS_COUNTED, read_figures
 from regulars.sales.totals.model import PerCurrency, Sums, add_up
 from regulars.web.charts import Chart, bar_chart
 from regulars.web.format import Format
@@ -22,7 +22,7 @@ from regulars.web.visit import Visit
 PATH: Final = "/analyse/sales"
 # The longest period for which holidays are shown, and the longest for which opt-ins are counted.
 HOLIDAYS_DAYS_MAX: Final = 62
-OPT_IN_DAYS_MAX: Final = 7 * WEEKS
+OPT_IN_DAYS_MAX: Final = 7 * WEEKS_COUNTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from regulars.campaigns.definition import (
     Variant,
 )
 from regulars.campaigns.estimate import HOLDOUTS_OFFERED
-from regulars.messaging.text_form import fill_text_form, list_rows, read_text_form
+from regulars.messaging.text_form import fill_text_form, list_language_rows, read_text_form
 from regulars.web.form import FormState, format_time_field
 
 NAME_CHARACTERS_MAX: Final = 120
@@ -100,7 +100,7 @@ def values_of_variant(values: Mapping[str, str], number: int) -> dict[str, str]:
 
 
 def language_rows(values: Mapping[str, str], number: int) -> list[int]:
-    return list_rows(values_of_variant(values, number))
+    return list_language_rows(values_of_variant(values, number))
 
 
 def add_variant(values: Mapping[str, str]) -> dict[str, str]:

@@ -363,7 +363,7 @@ def _count_replies(replies: Sequence[ReplyToOrigin], stops: Mapping[int, int], *
     waiting = [
         (REPLY.encode(reply.id), reply.received_at, MEANINGS[reply.meaning].name)
         for reply in replies
-        if reply.decided is None
+        if reply.decision is None
     ]
     return Replies(
         [(MEANINGS[meaning].name, count) for meaning, count in counted.items() if count],

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.certificate import Certificate, certificate_as_json, make_certificate
-from regulars.consent.figures import WEEKS, ConsentFigures, FiguresSnapshot, read_figures
+from regulars.consent.figures import WEEKS_COUNTED, ConsentFigures, FiguresSnapshot, read_figures
 from regulars.consent.find import DO_NOT_CONTACT, SubscriptionItem, find_subscription, list_newest, search_subscription
 from regulars.consent.model import SubscriptionState
 from regulars.explore.ledger_labels import SOURCES, describe
@@ -110,7 +110,7 @@ def _today(visit: Visit) -> Any:
 def _sum_weeks(visit: Visit, counted: FiguresSnapshot) -> WeekTotals:
     """Sum the daily changes of each week, which starts on Monday; the chart ends with the current week."""
     monday = _today(visit) - timedelta(days=_today(visit).weekday())
-    starts = [monday - timedelta(weeks=n) for n in reversed(range(WEEKS - 1))]
+    starts = [monday - timedelta(weeks=n) for n in reversed(range(WEEKS_COUNTED - 1))]
     changes = [] if counted.figures is None else counted.figures.changes
     rows = []
     for start in starts:

@@ -12,7 +12,7 @@ from regulars.campaigns.recipients import list_recipients_of_person
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog, interpret
 from regulars.consent.chain import hash_number
-from regulars.consent.find import list_of_customer
+from regulars.consent.find import list_by_profile
 from regulars.consent.history import list_last_entries
 from regulars.consent.model import LedgerEntry, Status
 from regulars.consent.subscription import Subscription
@@ -131,7 +131,7 @@ def _describe_reason(visit: Visit, reason: str) -> str:
 
 async def _load_view(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> CustomerView:
     tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
-    subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
+    subscriptions = await list_by_profile(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
     chosen = _choose(subscriptions, visit.query.get("number"))
     number = None
     if chosen is not None:

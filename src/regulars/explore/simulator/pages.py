@@ -8,7 +8,7 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
-from regulars.consent.find import find_by_hash
+from regulars.consent.find import find_by_number_hash
 from regulars.consent.phone import read_consent_number
 from regulars.consent.subscription import Subscription
 from regulars.explore.simulator.reply_trace import TraceStep, read_steps
@@ -16,7 +16,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, ById, new_uuid
 from regulars.messaging.find import find_suppressed, list_simulated_phones, read_conversation
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.inbox.receive import BODY_CHARACTERS_MAX, IncomingMessage, receive
+from regulars.messaging.inbox.receive import BODY_CHARACTERS_MAX, IncomingMessage, receive_reply
 from regulars.messaging.model import ConversationItem
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.profiles.find import find_profile
@@ -114,7 +114,7 @@ async def _show(visit: Visit, reference: str | None, form: FormState) -> Respons
 async def _load_phone(tx: Tx, visit: Visit, reference: str, texting: Texting) -> SimulatedPhone:
     number, number_hash = await _find_number(tx, visit, reference, texting)
     messages = await read_conversation(tx, visit.organization_id, number_hash, limit=MESSAGES_SHOWN)
-    subscription = await find_by_hash(tx, visit.organization_id, number_hash)
+    subscription = await find_by_number_hash(tx, visit.organization_id, number_hash)
     last_reply = next((item.reply for item in reversed(messages) if item.reply is not None), None)
     customer = None
     if subscription is not None and subscription.profile is not None:
@@ -146,7 +146,7 @@ async def _find_number(tx: Tx, visit: Visit, reference: str, texting: Texting) -
         message = item.text or item.reply
         if message is not None and message.phone_number is not None and number_hash is not None:
             return message.phone_number, number_hash
-    subscription = None if number_hash is None else await find_by_hash(tx, visit.organization_id, number_hash)
+    subscription = None if number_hash is None else await find_by_number_hash(tx, visit.organization_id, number_hash)
     if subscription is None or subscription.state.phone_number is None or number_hash is None:
         raise PageNotFound("The simulator has no phone with this number.")
     return subscription.state.phone_number, number_hash
@@ -176,7 +176,7 @@ async def reply(visit: Visit) -> Response:
             raise Conflict("Texts are sent through a real provider now, so the simulator accepts no replies.")
         number, number_hash = await _find_number(tx, visit, visit.references[0], texting)
         incoming = IncomingMessage(provider="simulator", provider_id=str(new_uuid()), phone_number=number, body=body)
-        received = await receive(tx, visit.organization_id, incoming, texting=texting)
+        received = await receive_reply(tx, visit.organization_id, incoming, texting=texting)
         after = {"meaning": received.meaning.value}
         await record(
             tx, visit.organization_id, actor_of(visit), "simulator.reply", REPLY.encode(received.id), after=after

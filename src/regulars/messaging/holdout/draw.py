@@ -36,10 +36,12 @@ _NIL_ID: Final = UUID(int=0)
 
 
 class HoldoutDraws(RowQueue[HoldoutRow]):
+    """The queue of organizations whose next page of customers is to be drawn or deleted."""
+
     name = QUEUE
     due = Due(table="holdouts")
     schedule = Schedule(waits_s=(5, 30, 120, 600, 3600))
-    # An organization has only one row, so every batch is full, and the queue looks for more work at once.
+    # An organization has only one row, so every batch is full; after a full batch, the worker looks for more work.
     batch_rows = 1
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[HoldoutRow]:
@@ -48,7 +50,7 @@ class HoldoutDraws(RowQueue[HoldoutRow]):
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[HoldoutRow]) -> None:
         for row in rows:
-            await queries.set_due(tx, organization_id, await _advance(tx, organization_id, row))
+            await queries.set_due(tx, organization_id, await _handle_page(tx, organization_id, row))
 
     async def postpone(
         self, tx: Tx, organization_id: UUID, row: HoldoutRow, *, attempts: int, due_at: datetime | None
@@ -61,8 +63,9 @@ async def load_zone(tx: Tx, organization_id: UUID) -> ZoneInfo:
     return ZoneInfo((await find_settings(tx.connection, organization_id)).time_zone)
 
 
-async def _advance(tx: Tx, organization_id: UUID, row: HoldoutRow) -> datetime | None:
-    """Draw a page of customers, or delete a page of old customers. Returns when the next page is due, or None."""
+async def _handle_page(tx: Tx, organization_id: UUID, row: HoldoutRow) -> datetime | None:
+    """Draw a page of customers, or delete a page of customers of old quarters. Returns when the next page is due; None
+    if nothing is left to do."""
     zone = await load_zone(tx, organization_id)
     today = day_of(tx.now, zone)
     quarter = quarter_of(today)

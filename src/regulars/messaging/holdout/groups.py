@@ -1,4 +1,8 @@
-"""Find the customers who get no texts because they are in the global holdout, and the two groups of a quarter."""
+"""Find the customers who get no texts because they are in the global holdout, and the two groups of a quarter: those
+held out, and those who get texts.
+
+A draw chooses at random which customers are held out in a quarter.
+"""
 
 from collections.abc import Collection
 from datetime import date, datetime
@@ -10,13 +14,14 @@ from regulars.messaging.holdout import queries
 
 async def find_held_out(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, at: datetime) -> set[UUID]:
     """The customers who get no text of a campaign whose recipients were fixed at this time."""
-    _, drawn = await find_holdout_draw(tx, organization_id, profile_ids, at=at)
-    return {profile_id for profile_id, is_held_out in drawn.items() if is_held_out}
+    _, held_out_by_id = await find_holdout_draw(tx, organization_id, profile_ids, at=at)
+    return {profile_id for profile_id, is_held_out in held_out_by_id.items() if is_held_out}
 
 
 async def find_held_out_of_journeys(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> set[UUID]:
     """The customers who get no text of a journey now."""
     row = await queries.find_holdout(tx, organization_id)
+    # The setting `with_journeys` says whether customers who are held out get no texts of journeys either.
     if row is None or not row.with_journeys:
         return set()
     return await find_held_out(tx, organization_id, profile_ids, at=tx.now)
@@ -75,7 +80,7 @@ async def delete_customers_of(tx: Tx, organization_id: UUID, profile_ids: Collec
 
 
 async def list_quarters_of(tx: Tx, organization_id: UUID, profile_id: UUID) -> list[tuple[date, bool]]:
-    """The quarters in whose draw a customer was, and whether the customer was held out."""
+    """The quarters for which a customer was drawn, and whether the customer was held out in each."""
     rows = await tx.fetch(
         """
         SELECT quarter, is_held_out FROM holdout_customers

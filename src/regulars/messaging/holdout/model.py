@@ -20,6 +20,7 @@ class HoldoutRow(NamedTuple):
     """The setting of an organization; `due_at` is when the next draw starts."""
 
     percent: int
+    # Whether customers who are held out get no texts of journeys either.
     with_journeys: bool
     changed_at: datetime
     changed_by: str | None
@@ -34,10 +35,11 @@ class QuarterRow(NamedTuple):
     quarter: date
     percent: int
     begins_on: date
-    # The last customer of the draw so far; None before the first page.
+    # The last customer of the draw so far, in the order of ids; None before the first page.
     drawn_to: UUID | None
     # When the draw was complete; None while it runs.
     drawn_at: datetime | None
+    # When a user ended the holdout before the end of the quarter.
     stopped_at: datetime | None
     customers: int
     held_out: int
@@ -48,6 +50,8 @@ class QuarterRow(NamedTuple):
 
 
 class DrawnCustomer(NamedTuple):
+    """A customer of the draw, who is held out or gets texts."""
+
     profile_id: UUID
     is_held_out: bool
 

@@ -20,7 +20,8 @@ async def find_holdout(tx: Tx, organization_id: UUID) -> HoldoutRow | None:
 async def upsert_holdout(
     tx: Tx, organization_id: UUID, *, percent: int, with_journeys: bool, changed_by: str | None
 ) -> None:
-    """Save the setting and make it due now, so that the queue draws customers or deletes them."""
+    """Save the setting and make it due now, so that the worker draws customers or deletes them. With `with_journeys`,
+    customers who are held out get no texts of journeys either."""
     await tx.execute(
         """
         INSERT INTO holdouts (organization_id, percent, with_journeys, changed_at, changed_by, due_at)
@@ -74,6 +75,7 @@ async def insert_quarter(tx: Tx, organization_id: UUID, row: QuarterRow) -> None
 
 
 async def save_draw(tx: Tx, organization_id: UUID, row: QuarterRow) -> None:
+    """Save how far the draw of a quarter is: its last customer, its end and its counts."""
     await tx.execute(
         """
         UPDATE holdout_quarters
@@ -85,6 +87,7 @@ async def save_draw(tx: Tx, organization_id: UUID, row: QuarterRow) -> None:
 
 
 async def stop_quarters(tx: Tx, organization_id: UUID) -> list[QuarterRow]:
+    """End the draws that are in effect or in progress, and return them."""
     return await tx.fetch_all(
         QuarterRow,
         """
@@ -107,7 +110,8 @@ _INSERT_DRAWN: Final = _CUSTOMERS.write(
 
 
 async def insert_customers(tx: Tx, organization_id: UUID, quarter: date, drawn: Sequence[DrawnCustomer]) -> None:
-    """Insert customers who still exist. If one is erased at the same time, the erasure's last pass deletes the row."""
+    """Insert customers who still exist. If a customer is erased at the same time, the worker deletes the row when it
+    finishes the erasure."""
     await tx.execute(_INSERT_DRAWN, {"organization_id": organization_id, "quarter": quarter, **_CUSTOMERS.of(drawn)})
 
 

@@ -16,9 +16,11 @@ from regulars.work import outbox
 
 @dataclass(frozen=True, slots=True)
 class GlobalHoldout:
-    """The current setting, and the draw of each quarter, newest first. `due_at` is when the next draw begins."""
+    """The current setting, and the draw of each quarter, which chose the customers, newest first. `due_at` is when the
+    next draw begins."""
 
     percent: int = 0
+    # Whether these customers get no texts of journeys either.
     with_journeys: bool = False
     due_at: datetime | None = None
     quarters: tuple[QuarterRow, ...] = ()
@@ -52,7 +54,7 @@ async def change_holdout(
     await queries.upsert_holdout(tx, organization_id, percent=percent, with_journeys=with_journeys, changed_by=by)
     if not percent:
         await _end_quarter(tx, organization_id)
-    # Wakes the queue after the commit.
+    # After the commit, the process wakes a worker for this queue.
     tx.queues_to_wake.add((QUEUE, organization_id))
     return await load_holdout(tx, organization_id)
 

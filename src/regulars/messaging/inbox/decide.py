@@ -21,7 +21,8 @@ _DECIDED_BY_DEADLINE = "nobody in time"
 async def decide(
     tx: Tx, organization_id: UUID, reply_id: UUID, *, is_stop: bool, decided_by: str, texting: Texting
 ) -> None:
-    """Record the withdrawal of consent if the reply is a STOP; otherwise allow texts to the number again."""
+    """Record what a user decided about a reply: if it is a STOP, withdraw consent, otherwise allow texts to the number
+    again."""
     row = await _lock_reply(tx, organization_id, reply_id)
     if row.decided is not None:
         raise ReplyAlreadyDecided(f"This reply was decided before: {row.decided}.")
@@ -48,7 +49,7 @@ async def answer(
 
 
 class OverdueReplies(RowQueue[ReplyRow]):
-    """Possible opt-outs that were not decided within five business days."""
+    """Possible opt-outs about which no user decided within five business days; they count as opt-outs."""
 
     name = "replies"
     due = Due(table="replies")
@@ -56,17 +57,17 @@ class OverdueReplies(RowQueue[ReplyRow]):
     schedule = Schedule(waits_s=(60, 600, 3600, 3600, 3600, 3600))
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[ReplyRow]:
-        async def find(after: replies.OverdueReply | None, count: int) -> Sequence[replies.OverdueReply]:
-            return await replies.find_overdue(tx, organization_id, after=after, limit=count)
+        async def find_page(after: replies.OverdueReply | None, rows: int) -> Sequence[replies.OverdueReply]:
+            return await replies.find_overdue(tx, organization_id, after=after, limit=rows)
 
-        async def lock(overdue: Sequence[replies.OverdueReply]) -> Sequence[ReplyRow]:
+        async def lock_page(overdue: Sequence[replies.OverdueReply]) -> Sequence[ReplyRow]:
             # Numbers are locked before replies, in the lock order of all transactions.
             hashes = {reply.number_hash for reply in overdue}
             _, locked_elsewhere = await lock_available_consents(tx, organization_id, hashes)
             available = [reply.id for reply in overdue if reply.number_hash not in locked_elsewhere]
             return await replies.take_overdue(tx, organization_id, available) if available else []
 
-        return await take_free(find, lock, limit=limit)
+        return await take_free(find_page, lock_page, limit=limit)
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[ReplyRow]) -> None:
         texting = await load_texting(tx, organization_id)
@@ -80,7 +81,7 @@ class OverdueReplies(RowQueue[ReplyRow]):
     async def postpone(
         self, tx: Tx, organization_id: UUID, row: ReplyRow, *, attempts: int, due_at: datetime | None
     ) -> None:
-        del attempts
+        del attempts  # retries have no limit
         await replies.postpone_reply(tx, organization_id, row.id, due_at=due_at)
 
 
@@ -101,8 +102,8 @@ async def _decide(
     if is_stop:
         reply = Reply(phone_number=row.phone_number, text=row.body, message_id=f"reply:{row.id}")
         await record_inbound_stop(tx, organization_id, [reply], secret=secret)
-        await replies.decide_all_of(tx, organization_id, row.number_hash, decided="withdrew", decided_by=decided_by)
+        await replies.decide_replies(tx, organization_id, row.number_hash, decided="withdrew", decided_by=decided_by)
     else:
         await replies.decide_reply(tx, organization_id, row.id, decided="not_stop", decided_by=decided_by)
-    await replies.release_number(tx, organization_id, row.number_hash)
+    await replies.end_suppression(tx, organization_id, row.number_hash)
     await publish_suppression(tx, organization_id, row.number_hash, profile_id=row.profile_id)

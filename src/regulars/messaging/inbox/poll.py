@@ -1,9 +1,9 @@
 """Poll Twilio's list of inbound messages, because Twilio gives up on a callback after some seconds and no STOP may be
 lost.
 
-The list is read for each of our sender numbers, newest message first, back to a stored time, the mark, before which all
-messages were read. A pass reads a limited number of pages; if it does not reach the mark, the next pass continues at
-the following page.
+The list is read for each of our sender numbers, newest message first, back to the stored time `read_until`: all earlier
+messages were read before. A pass reads a limited number of pages; if it does not reach `read_until`, the next pass
+continues at the following page.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from regulars.messaging.inbox.receive import IncomingMessage, receive_all
 from regulars.messaging.model import EXEMPT_EXPIRES_AFTER
 from regulars.messaging.providers.twilio import InboundMessage, Twilio
 from regulars.messaging.queries import settings
-from regulars.messaging.settings.model import InboundMarks, SenderMark
+from regulars.messaging.settings.model import InboundProgress, SenderProgress
 from regulars.messaging.settings.store import POLL_EVERY, Texting, load_texting, save_inbound_progress
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due
@@ -43,7 +43,7 @@ SENDER_PAGES_MAX: Final = 10
 PASS_PAGES_MAX: Final = 100
 # A longer pass would lose its claim, and its progress would not be stored.
 PASS_S_MAX: Final = 90.0
-# When the next pass starts after a pass that did not reach the mark.
+# When the next pass starts after a pass that did not reach `read_until`.
 CONTINUE_AFTER: Final = timedelta(seconds=5)
 # The messages per transaction. A transaction locks the numbers of all its messages, and with few messages an opt-out of
 # one of these numbers waits at most half a second.
@@ -57,11 +57,12 @@ _log = log.get(__name__)
 
 @dataclass(frozen=True, slots=True)
 class InboundPoll:
+    # The text settings of the organization, with the progress of earlier passes.
     texting: Texting
     polled_at: datetime
 
 
-class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
+class InboundPolls(ClaimQueue[InboundPoll, InboundProgress]):
     """Polls for each organization that has a Twilio account, every five minutes."""
 
     name = "inbound"
@@ -78,7 +79,7 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[InboundPoll]:
-        del limit, lowest, owner
+        del limit, lowest, owner  # an organization has only one poll
         if not await settings.take_due_settings(tx, organization_id):
             return []
         texting = await load_texting(tx, organization_id)
@@ -86,55 +87,58 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
         await settings.set_next_poll(tx, organization_id, due_at=until)
         return [] if texting is None else [InboundPoll(texting, tx.now)]
 
-    async def act(self, organization_id: UUID, claim: InboundPoll) -> InboundMarks:
-        marks = _marks_of(claim.texting)
+    async def act(self, organization_id: UUID, claim: InboundPoll) -> InboundProgress:
+        progress = _stored_progress(claim.texting)
         try:
             senders = await self._twilio.list_senders(claim.texting)
         except _READ_ERRORS as error:
-            return _with_error(organization_id, claim, marks, _describe_error(error), error)
-        marks, errors = await self._read_senders(organization_id, claim, marks, senders)
+            return _log_error(organization_id, claim, progress, _describe_error(error), error)
+        progress, errors = await self._read_senders(organization_id, claim, progress, senders)
         if errors:
-            return _with_error(organization_id, claim, marks, *errors[0])
-        if marks.is_behind:
+            return _log_error(organization_id, claim, progress, *errors[0])
+        if progress.is_behind:
             _log.warning(
-                "texts.replies_behind", organization_id=str(organization_id), heard_until=str(marks.heard_until)
+                "texts.replies_behind", organization_id=str(organization_id), heard_until=str(progress.read_until)
             )
-        return msgspec.structs.replace(marks, failing_since=None)
+        return msgspec.structs.replace(progress, failing_since=None)
 
-    async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[InboundPoll, InboundMarks]]) -> None:
-        for _, marks in done:
-            continues = marks.is_behind and marks.error is None
+    async def complete(
+        self, tx: Tx, organization_id: UUID, done: Sequence[tuple[InboundPoll, InboundProgress]]
+    ) -> None:
+        for _, progress in done:
+            continues = progress.is_behind and progress.error is None
             await save_inbound_progress(
-                tx, organization_id, marks, due_at=tx.now + (CONTINUE_AFTER if continues else POLL_EVERY)
+                tx, organization_id, progress, due_at=tx.now + (CONTINUE_AFTER if continues else POLL_EVERY)
             )
 
     async def _read_senders(
-        self, organization_id: UUID, claim: InboundPoll, marks: InboundMarks, senders: Sequence[str]
-    ) -> tuple[InboundMarks, list[tuple[str, Exception]]]:
-        """Return the new marks, and the errors of senders that could not be read and therefore keep their old marks.
+        self, organization_id: UUID, claim: InboundPoll, progress: InboundProgress, senders: Sequence[str]
+    ) -> tuple[InboundProgress, list[tuple[str, Exception]]]:
+        """Return the new progress, and the errors of senders that could not be read; their `read_until` stays.
 
         The senders that were read longest ago come first, and senders that failed come last, because a pass may end
         before it has read all senders.
         """
-        new_marks = {sender: marks.senders.get(sender) or SenderMark(claim.polled_at - READ_BACK) for sender in senders}
+        first = SenderProgress(claim.polled_at - READ_BACK)
+        by_sender = {sender: progress.senders.get(sender) or first for sender in senders}
         errors: list[tuple[str, Exception]] = []
         pages_left, until = PASS_PAGES_MAX, monotonic() + PASS_S_MAX
-        for sender in sorted(senders, key=lambda sender: (new_marks[sender].has_failed, new_marks[sender].heard_until)):
+        for sender in sorted(senders, key=lambda sender: (by_sender[sender].has_failed, by_sender[sender].read_until)):
             left_s = until - monotonic()
             if pages_left <= 0 or left_s <= 0:
                 break
-            reader = _SenderReader(sender, new_marks[sender], claim.polled_at)
+            reader = _SenderReader(sender, by_sender[sender], claim.polled_at)
             try:
                 async with asyncio.timeout(left_s):
                     await reader.read(self._twilio, claim.texting)
                     await self._receive(organization_id, claim, reader.messages)
             except _READ_ERRORS as error:
                 errors.append((f"{sender}: {_describe_error(error)}", error))
-                new_marks[sender] = _failed_mark(new_marks[sender], error)
+                by_sender[sender] = _failed_progress(by_sender[sender], error)
             else:
-                new_marks[sender] = reader.mark
+                by_sender[sender] = reader.progress
             pages_left -= reader.pages
-        return InboundMarks(account_sid=marks.account_sid, senders=new_marks, failing_since=marks.failing_since), errors
+        return InboundProgress(progress.account_sid, by_sender, failing_since=progress.failing_since), errors
 
     async def _receive(self, organization_id: UUID, claim: InboundPoll, messages: Sequence[InboundMessage]) -> None:
         """Drop duplicates without a lock, and receive the new messages in small transactions, oldest first."""
@@ -145,50 +149,51 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
             received = await find_received(
                 tx, organization_id, [message.key for message in incoming], secret=texting.secret
             )
-        new = [message for message in incoming if message.key not in received]
-        for start in range(0, len(new), BATCH_MESSAGES_MAX):
+        unread = [message for message in incoming if message.key not in received]
+        for start in range(0, len(unread), BATCH_MESSAGES_MAX):
             async with self._database.transaction() as tx:
-                await receive_all(tx, organization_id, new[start : start + BATCH_MESSAGES_MAX], texting=texting)
+                await receive_all(tx, organization_id, unread[start : start + BATCH_MESSAGES_MAX], texting=texting)
 
 
 class _SenderReader:
     """Reads the messages to one sender in one pass."""
 
-    def __init__(self, sender: str, mark: SenderMark, polled_at: datetime) -> None:
+    def __init__(self, sender: str, progress: SenderProgress, polled_at: datetime) -> None:
         self.messages: list[InboundMessage] = []
-        self.mark = mark
+        self.progress = progress
         # The number of pages that were requested.
         self.pages = 0
         self._sender = sender
         self._polled_at = polled_at
 
     async def read(self, twilio: Twilio, texting: Texting) -> None:
-        """Read pages until the mark or the limit of pages is reached."""
-        since = max(self.mark.heard_until - OVERLAP, self._polled_at - READ_BACK_MAX)
-        until = self.mark.next_until or self._polled_at
-        next_page = self.mark.next_page
+        """Read pages until `read_until` or the limit of pages is reached."""
+        since = max(self.progress.read_until - OVERLAP, self._polled_at - READ_BACK_MAX)
+        until = self.progress.next_until or self._polled_at
+        next_page = self.progress.next_page
         while self.pages < SENDER_PAGES_MAX:
             self.pages += 1
             page = await twilio.read_inbound(texting, sender=self._sender, since=since, page=next_page)
             self.messages += [message for message in page.messages if (message.sent_at or since) >= since]
             next_page = page.next_page
             if next_page is None or page.is_before(since):
-                self.mark = SenderMark(until)
+                self.progress = SenderProgress(until)
                 return
-        self.mark = SenderMark(self.mark.heard_until, next_page, until)
+        self.progress = SenderProgress(self.progress.read_until, next_page, until)
 
 
-def _marks_of(texting: Texting) -> InboundMarks:
-    """The stored marks; empty if they are of another Twilio account."""
-    account_sid = "" if texting.settings.twilio is None else texting.settings.twilio.account_sid
-    return texting.marks if texting.marks.account_sid == account_sid else InboundMarks(account_sid)
+def _stored_progress(texting: Texting) -> InboundProgress:
+    """The stored progress; empty if it is that of another Twilio account."""
+    account, stored = texting.settings.twilio, texting.inbound_progress
+    account_sid = "" if account is None else account.account_sid
+    return stored if stored.account_sid == account_sid else InboundProgress(account_sid)
 
 
-def _failed_mark(mark: SenderMark, error: Exception) -> SenderMark:
+def _failed_progress(progress: SenderProgress, error: Exception) -> SenderProgress:
     if isinstance(error, aiohttp.ClientResponseError):
-        # The URL of the page may have expired, so the next pass starts with the first page.
-        return SenderMark(mark.heard_until, has_failed=True)
-    return msgspec.structs.replace(mark, has_failed=True)
+        # The URL of `next_page` may have expired, so the next pass starts with the first page.
+        return SenderProgress(progress.read_until, has_failed=True)
+    return msgspec.structs.replace(progress, has_failed=True)
 
 
 def _describe_error(error: Exception) -> str:
@@ -204,12 +209,13 @@ def _describe_error(error: Exception) -> str:
     return describe_network_error(error)
 
 
-def _with_error(
-    organization_id: UUID, claim: InboundPoll, marks: InboundMarks, reason: str, error: Exception
-) -> InboundMarks:
+def _log_error(
+    organization_id: UUID, claim: InboundPoll, progress: InboundProgress, reason: str, error: Exception
+) -> InboundProgress:
+    """Log the error, and return the progress with its reason, which the pages show."""
     reason = reason[:200]
     _log.warning("texts.replies_not_read", organization_id=str(organization_id), reason=reason, error=repr(error)[:200])
-    return msgspec.structs.replace(marks, error=reason, failing_since=marks.failing_since or claim.polled_at)
+    return msgspec.structs.replace(progress, error=reason, failing_since=progress.failing_since or claim.polled_at)
 
 
 def _to_incoming(inbound: InboundMessage, now: datetime) -> IncomingMessage | None:

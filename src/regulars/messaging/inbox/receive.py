@@ -10,7 +10,7 @@ from regulars.consent.chain import hash_number
 from regulars.consent.inbound import Reply, lock_profiles_for_start, record_inbound_start, record_inbound_stop
 from regulars.consent.numbers import NumberConsent, lock_consents, was_withdrawn_by_text
 from regulars.consent.opt_in import OptInReferences
-from regulars.consent.stop_words import Meaning, read_reply
+from regulars.consent.stop_words import Meaning, classify_reply
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.facts import publish_reply, publish_suppression
@@ -34,7 +34,7 @@ _LANGUAGES: Final = {
     "IT": "it", "SM": "it", "ES": "es", "MX": "es", "AR": "es", "CO": "es", "CL": "es",
     "PT": "pt", "BR": "pt", "NL": "nl",
 }  # fmt: skip
-_STOPPED: Final = {
+_STOP_CONFIRMATIONS: Final = {
     "en": "You will get no more texts from us.",
     "fr": "Vous ne recevrez plus de SMS de notre part.",
     "de": "Sie erhalten keine weiteren SMS von uns.",
@@ -43,7 +43,7 @@ _STOPPED: Final = {
     "pt": "Não receberá mais SMS da nossa parte.",
     "nl": "U ontvangt geen sms meer van ons.",
 }
-_HELP: Final = {
+_HELP_RESPONSES: Final = {
     "en": "To get no more texts, reply STOP.",
     "fr": "Pour ne plus recevoir de SMS, répondez STOP.",
     "de": "Antworten Sie STOP, um keine SMS mehr zu erhalten.",
@@ -52,7 +52,7 @@ _HELP: Final = {
     "pt": "Para não receber mais SMS responda STOP.",
     "nl": "Antwoord STOP om geen sms meer te ontvangen.",
 }
-_CONTACT: Final = {
+_CONTACT_LABELS: Final = {
     "en": "Questions: ", "fr": "Contact : ", "de": "Fragen: ", "it": "Contatto: ", "es": "Contacto: ",
     "pt": "Contacto: ", "nl": "Contact: ",
 }  # fmt: skip
@@ -60,7 +60,7 @@ _CONTACT: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingMessage:
-    """A message that a provider delivers; with `is_confirmed` the provider has already responded to it."""
+    """A message that a provider delivers."""
 
     provider: str
     provider_id: str
@@ -68,7 +68,8 @@ class IncomingMessage:
     body: str
     # The provider's own classification, which takes precedence over our keywords.
     meaning: Meaning | None = None
-    is_confirmed: bool = False
+    # Whether the provider itself has responded to the message, so that we do not.
+    provider_responded: bool = False
     # When the message was sent; only known for messages from the provider's list.
     sent_at: datetime | None = None
     # Whether the message arrived too late to get a response; then a START does not subscribe either.
@@ -85,11 +86,13 @@ class ReceivedReply:
     meaning: Meaning
     # False if the message is a duplicate, which changes nothing.
     is_new: bool
-    decided: str | None = None
+    # What a keyword decided, such as `withdrew`; None if a user decides.
+    decision: str | None = None
 
 
-async def receive(tx: Tx, organization_id: UUID, incoming: IncomingMessage, *, texting: Texting) -> ReceivedReply:
-    """Store one reply and apply it, in the caller's transaction; a duplicate changes nothing."""
+async def receive_reply(tx: Tx, organization_id: UUID, incoming: IncomingMessage, *, texting: Texting) -> ReceivedReply:
+    """Store a reply and do what it asks for, such as the withdrawal by a STOP, in the caller's transaction; a duplicate
+    changes nothing."""
     received = await receive_all(tx, organization_id, [incoming], texting=texting)
     return (
         received[0]
@@ -123,7 +126,7 @@ class _ParsedMessage:
     @classmethod
     def of(cls, incoming: IncomingMessage, secret: bytes) -> "_ParsedMessage":
         body = incoming.body.replace("\0", "")[:BODY_CHARACTERS_MAX]
-        return cls(incoming, hash_number(secret, incoming.phone_number), body, incoming.meaning or read_reply(body))
+        return cls(incoming, hash_number(secret, incoming.phone_number), body, incoming.meaning or classify_reply(body))
 
 
 async def _receive(
@@ -134,11 +137,11 @@ async def _receive(
     consent = (await lock_consents(tx, organization_id, [number_hash])).get(number_hash)
     if consent is not None and consent.erased_at is not None and _is_ignored_after_erasure(parsed, consent.erased_at):
         return ReceivedReply(new_uuid(), meaning, is_new=False)
-    decided = _keyword_decision(meaning)
+    decision = _keyword_decision(meaning)
     if meaning is Meaning.START and (
         incoming.is_late or not await was_withdrawn_by_text(tx, organization_id, number_hash)
     ):
-        decided = "ignored"
+        decision = "ignored"
     row = ReplyRow(
         id=new_uuid(),
         provider=incoming.provider,
@@ -148,20 +151,20 @@ async def _receive(
         profile_id=consent.profile_id if consent is not None else None,
         body=parsed.body,
         meaning=meaning.value,
-        decided=decided,
-        decided_by=None if decided is None else "keyword",
-        decided_at=None if decided is None else tx.now,
-        due_at=decide_by(incoming.phone_number, tx.now) if meaning is Meaning.PERHAPS_STOP else None,
+        decided=decision,
+        decided_by=None if decision is None else "keyword",
+        decided_at=None if decision is None else tx.now,
+        due_at=decision_deadline(incoming.phone_number, tx.now) if meaning is Meaning.PERHAPS_STOP else None,
         received_at=tx.now,
     )
     if not await replies.insert_reply_if_new(tx, organization_id, row):
         return ReceivedReply(row.id, meaning, is_new=False)
     await publish_reply(tx, organization_id, row)
-    if row.meaning == Meaning.START.value and decided == "revived":
+    if row.meaning == Meaning.START.value and decision == "revived":
         await record_inbound_start(tx, organization_id, [_as_reply(row)], secret=texting.secret, references=references)
-    is_confirmed = incoming.is_confirmed or incoming.is_late
-    await _apply_reply(tx, organization_id, row, consent, texting=texting, is_confirmed=is_confirmed)
-    return ReceivedReply(row.id, meaning, is_new=True, decided=decided)
+    needs_response = not (incoming.provider_responded or incoming.is_late)
+    await _apply_reply(tx, organization_id, row, consent, texting=texting, needs_response=needs_response)
+    return ReceivedReply(row.id, meaning, is_new=True, decision=decision)
 
 
 def _is_ignored_after_erasure(parsed: _ParsedMessage, erased_at: datetime) -> bool:
@@ -175,7 +178,7 @@ def _is_ignored_after_erasure(parsed: _ParsedMessage, erased_at: datetime) -> bo
     return _keyword_decision(parsed.meaning) is not None or (sent_at is not None and sent_at <= erased_at)
 
 
-def decide_by(phone_number: str, now: datetime) -> datetime:
+def decision_deadline(phone_number: str, now: datetime) -> datetime:
     """The deadline for a user's decision: five business days later, by the calendar of the number's country."""
     country = locate_number(phone_number).country
     deadline, days_left = now, BUSINESS_DAYS_TO_DECIDE
@@ -190,6 +193,7 @@ def _is_business_day(day: date, country: str | None) -> bool:
 
 
 def _keyword_decision(meaning: Meaning) -> str | None:
+    """The stored decision about a reply that is a keyword; None if a user decides."""
     match meaning:
         case Meaning.STOP:
             return "withdrew"
@@ -212,18 +216,19 @@ async def _apply_reply(
     consent: NumberConsent | None,
     *,
     texting: Texting,
-    is_confirmed: bool,
+    needs_response: bool,
 ) -> None:
+    """Withdraw consent (STOP), respond (STOP and HELP), or suppress the number until a user decides (possible STOP)."""
     country = locate_number(row.phone_number).country
     if row.meaning == Meaning.STOP.value:
         await record_inbound_stop(tx, organization_id, [_as_reply(row)], secret=texting.secret)
-        await replies.decide_all_of(tx, organization_id, row.number_hash, decided="withdrew", decided_by="keyword")
-        await replies.release_number(tx, organization_id, row.number_hash)
-        if not is_confirmed:
+        await replies.decide_replies(tx, organization_id, row.number_hash, decided="withdrew", decided_by="keyword")
+        await replies.end_suppression(tx, organization_id, row.number_hash)
+        if needs_response:
             await respond_once(tx, organization_id, row, OriginKind.STOP, stop_confirmation(country), texting=texting)
     elif row.meaning == Meaning.HELP.value:
         body = help_response(country, contact=texting.settings.help_contact)
-        if not is_confirmed:
+        if needs_response:
             await respond_once(tx, organization_id, row, OriginKind.HELP, body, texting=texting)
     elif row.meaning == Meaning.PERHAPS_STOP.value:
         await replies.suppress_number(tx, organization_id, row.number_hash, reply_id=row.id)
@@ -243,9 +248,10 @@ async def respond_once(
 
 
 def stop_confirmation(country: str | None) -> str:
-    return _STOPPED[_LANGUAGES.get(country or "", "en")]
+    return _STOP_CONFIRMATIONS[_LANGUAGES.get(country or "", "en")]
 
 
 def help_response(country: str | None, *, contact: str | None) -> str:
     language = _LANGUAGES.get(country or "", "en")
-    return f"{_HELP[language]} {_CONTACT[language]}{contact}" if contact else _HELP[language]
+    response = _HELP_RESPONSES[language]
+    return f"{response} {_CONTACT_LABELS[language]}{contact}" if contact else response

@@ -23,12 +23,12 @@ from regulars.messaging.links.model import (
     ClickClass,
     LinkOrigin,
     LinkRow,
-    is_soon,
+    is_too_soon_for_person,
 )
 from regulars.work import outbox
 
 WRITE_EVERY_S: Final = 0.5
-# The clicks of one transaction. They are few, since redirects wait while this process prepares the rows.
+# The most clicks in one transaction: few, because redirects wait while this process prepares the rows.
 CLICKS_PER_WRITE_MAX: Final = 250
 WAITING_CLICKS_MAX: Final = 50_000
 # How many clicks of one IP address and user agent are read to count their distinct codes.
@@ -84,17 +84,19 @@ class ClickLog:
 
 
 async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -> None:
-    """Classify, insert and count clicks, and publish the clicks of people on their personal links."""
+    """Classify, insert and count clicks, and publish the clicks of people on their personal links. A click counts as a
+    machine's if it came too soon after its text was sent, or from a link scanner."""
     links = await queries.find_links(tx, organization_id, {click.code for click in clicks})
     text_ids = {link.text_id for link in links.values() if link.text_id is not None}
-    claimed = await queries.find_claim_times(tx, organization_id, text_ids) if text_ids else {}
-    valid = [_new_click(click, links[click.code], claimed) for click in clicks if click.code in links]
+    sent_at = await queries.find_claim_times(tx, organization_id, text_ids) if text_ids else {}
+    valid = [_new_click(click, links[click.code], sent_at) for click in clicks if click.code in links]
     inserted = await queries.insert_clicks_if_new(tx, organization_id, valid)
-    new = [click for click in valid if click.id in inserted]
-    reclassified = await _reclassify_scanners(tx, organization_id, {(click.address, click.agent) for click in new})
+    stored = [click for click in valid if click.id in inserted]
+    reclassified = await _reclassify_scanners(tx, organization_id, {(click.address, click.agent) for click in stored})
     links |= await queries.find_links(tx, organization_id, {code for code, _ in reclassified} - links.keys())
+    # What to add to the stored totals of clicks.
     differences: Counter[tuple[LinkOrigin, ClickClass]] = Counter()
-    for click in new:
+    for click in stored:
         differences[links[click.code].origin, click.class_] += 1
     for code, _ in reclassified:
         if code in links:
@@ -103,17 +105,17 @@ async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -
     # Sorted by the primary key of the totals, so that two processes never deadlock.
     rows = [(*origin, class_.value, difference) for (origin, class_), difference in differences.items() if difference]
     await queries.add_totals(tx, organization_id, sorted(rows, key=lambda row: (row[1], row[2], row[3], row[0])))
-    by_people = [(click.code, click.minute) for click in new if click.class_ is ClickClass.PERSON]
+    by_people = [(click.code, click.minute) for click in stored if click.class_ is ClickClass.PERSON]
     await outbox.record(tx, organization_id, [*_click_facts(links, [*by_people, *reclassified])])
 
 
-def _new_click(click: Click, link: LinkRow, claimed: Mapping[UUID, datetime]) -> queries.NewClick:
-    claimed_at = None if link.text_id is None else claimed.get(link.text_id)
+def _new_click(click: Click, link: LinkRow, sent_at: Mapping[UUID, datetime]) -> queries.NewClick:
+    text_sent_at = None if link.text_id is None else sent_at.get(link.text_id)
     return queries.NewClick(
         id=click.id,
         code=click.code,
         minute=click.at.replace(second=0, microsecond=0),
-        class_=ClickClass.MACHINE if is_soon(click.at, claimed_at) else click.class_,
+        class_=ClickClass.MACHINE if is_too_soon_for_person(click.at, text_sent_at) else click.class_,
         traced_at=click.at,
         address=click.address,
         agent=click.agent,

@@ -19,9 +19,9 @@ from regulars.messaging.links.marks import (
     OPT_OUT,
     PREFIX_CHARACTERS,
     list_marked,
+    preview_links,
     replace_marked,
     short_url,
-    show_links,
 )
 from regulars.messaging.links.model import LinkOrigin, LinkRow
 from regulars.messaging.links.queries import SharedLink
@@ -39,9 +39,10 @@ class LinkedText(NamedTuple):
 
 
 async def shorten_links(tx: Tx, organization_id: UUID, texts: Sequence[LinkedText]) -> dict[UUID, str]:
-    """Each text with short links; without a host for short links, the addresses are not shortened."""
+    """Each text with short links; without a host for short links, for which `short_url` returns None, the addresses are
+    not shortened."""
     if short_url("") is None:
-        return {text.id: show_links(text.marked_text) for text in texts}
+        return {text.id: preview_links(text.marked_text) for text in texts}
     prefix = await _load_prefix(tx, organization_id)
     shared = await _load_shared_codes(tx, organization_id, texts)
     personal = await _create_personal_codes(tx, organization_id, texts)
@@ -87,13 +88,13 @@ async def _load_shared_codes(tx: Tx, organization_id: UUID, texts: Sequence[Link
     while missing := sorted(links - codes.keys()):
         codes |= await queries.find_shared(tx, organization_id, missing)
         # Sorted, so that two transactions that create the same shared links never deadlock.
-        new = [
+        new_links = [
             LinkRow(_random_code(CODE_CHARACTERS), link.url, link.origin_kind, link.origin_id, link.step)
             for link in missing
             if link not in codes
         ]
-        if new:
-            await queries.insert_links_if_new(tx, organization_id, new)
+        if new_links:
+            await queries.insert_links_if_new(tx, organization_id, new_links)
     return codes
 
 

@@ -1,4 +1,5 @@
-"""Count clicks on short links by campaign and variant or by journey and step, and find clicks of customers."""
+"""Count clicks on short links by campaign and variant or by journey and step, and find the clicks of customers that a
+purchase may be credited to."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -8,7 +9,7 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.links import queries
-from regulars.messaging.links.model import ClickClass, LinkOrigin, Touch
+from regulars.messaging.links.model import ClickClass, CreditableClick, LinkOrigin
 from regulars.messaging.model import OriginKind
 
 
@@ -38,11 +39,12 @@ async def count_clicks(
     return counts
 
 
-async def find_touches(
+async def find_creditable_clicks(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime, until: datetime
-) -> list[Touch]:
-    """Clicks by people on links of their own texts, one for each text and minute."""
-    return await queries.find_touches(tx, organization_id, profile_ids, since=since, until=until)
+) -> list[CreditableClick]:
+    """Clicks by people on links of their own texts, which a purchase may be credited to; one for each text and
+    minute."""
+    return await queries.find_creditable_clicks(tx, organization_id, profile_ids, since=since, until=until)
 
 
 async def add_counts(

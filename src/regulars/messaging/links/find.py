@@ -21,5 +21,5 @@ async def find_destinations(tx: Tx, organization_id: UUID, codes: Collection[str
 async def list_clicks_of_person(
     tx: Tx, organization_id: UUID, *, profile_id: UUID, number_hashes: Collection[bytes], after: UUID, limit: int
 ) -> list[ClickOfPerson]:
-    del number_hashes  # a link has a profile, not a number
+    del number_hashes  # other data of a customer is also found by number, but a link has only a profile
     return await queries.list_clicks_of_person(tx, organization_id, profile_id=profile_id, after=after, limit=limit)

@@ -95,14 +95,14 @@ def remove_marks(text: str) -> str:
     return _MARKS.sub("", text)
 
 
-def show_links(text: str) -> str:
+def preview_links(text: str) -> str:
     """The text with an example in place of each link, which is as long as the short link will be; without a host for
     short links, with the destinations."""
     sample = short_url(SAMPLE_CODE)
-    return replace_marked(text, lambda destination: sample or _without_host(destination)) if has_links(text) else text
+    return replace_marked(text, lambda destination: sample or _unshortened(destination)) if has_links(text) else text
 
 
-def _without_host(destination: str) -> str:
+def _unshortened(destination: str) -> str:
     """The destination as it appears in a text if there is no host for short links. The opt-out page then has no URL;
     a text that links to it is refused earlier."""
     return "" if destination == OPT_OUT else destination

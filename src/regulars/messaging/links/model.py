@@ -34,7 +34,8 @@ class ClickClass(StrEnum):
 
 
 class LinkOrigin(NamedTuple):
-    """Where clicks on a link are counted: a campaign and its variant, a journey and its step, or another text."""
+    """Where clicks on a link are counted: a campaign and the number of its variant (`step`), a journey and its step, or
+    another text."""
 
     kind: str
     id: UUID
@@ -42,7 +43,8 @@ class LinkOrigin(NamedTuple):
 
 
 class LinkRow(NamedTuple):
-    """A row of `links`; `personal_since` is None for a link that all recipients share."""
+    """A row of `links`; `personal_since` is when a link for one recipient was created, and None for a link that all
+    recipients share."""
 
     code: str
     url: str
@@ -78,8 +80,8 @@ class ClickOfPerson(NamedTuple):
     class_: str
 
 
-class Touch(NamedTuple):
-    """A click by a person on the personal link of a text, which attribution may credit with a purchase."""
+class CreditableClick(NamedTuple):
+    """A click by a person on the personal link of a text; a purchase after it may be credited to the text."""
 
     profile_id: UUID
     text_id: UUID
@@ -88,7 +90,7 @@ class Touch(NamedTuple):
 
 
 def classify_request(headers: Mapping[str, str]) -> ClickClass:
-    """The class of a request by its headers, whose names are in lower case."""
+    """Whether a request for a link is a person's or a machine's, by its headers, whose names are in lower case."""
     if any(_PREFETCH.search(headers.get(name, "")) for name in _PREFETCH_HEADERS):
         return ClickClass.MACHINE
     return _classify_agent(headers.get("user-agent", "")[:AGENT_CHARACTERS_MAX])
@@ -96,10 +98,10 @@ def classify_request(headers: Mapping[str, str]) -> ClickClass:
 
 @lru_cache(maxsize=4_096)
 def _classify_agent(agent: str) -> ClickClass:
-    """The class by the user agent. The result is cached, since most phones have one of a few hundred user agents."""
+    """Whether a user agent is a person's or a machine's. Cached, since most phones have one of a few hundred."""
     return ClickClass.MACHINE if not agent.strip() or _MACHINES.search(agent) else ClickClass.PERSON
 
 
-def is_soon(clicked_at: datetime, claimed_at: datetime | None) -> bool:
-    """Whether a click came within two seconds after its text was sent."""
-    return claimed_at is not None and clicked_at - claimed_at < SCANNER_CLICKS_WITHIN
+def is_too_soon_for_person(clicked_at: datetime, text_sent_at: datetime | None) -> bool:
+    """Whether a click came within two seconds after its text was sent, as the clicks of link scanners do."""
+    return text_sent_at is not None and clicked_at - text_sent_at < SCANNER_CLICKS_WITHIN

@@ -13,7 +13,8 @@ WITHDRAWAL_TEXT = "Opt-out by a link"
 
 
 async def withdraw_by_link(tx: Tx, organization_id: UUID, code: str) -> bytes | None:
-    """Withdraw the consent of the number that got the text; return the number's hash, None if the text was deleted."""
+    """Withdraw the consent of the number that got the text with this link; return the number's hash, None if the text
+    was deleted."""
     link = (await queries.find_links(tx, organization_id, [code])).get(code)
     text = None if link is None or link.text_id is None else await find_text(tx, organization_id, link.text_id)
     texting = await load_texting(tx, organization_id)

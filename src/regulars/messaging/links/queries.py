@@ -10,7 +10,7 @@ from psycopg.sql import SQL
 from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns, names_of
 from regulars.kit.db import Tx
-from regulars.messaging.links.model import ClickClass, ClickOfPerson, LinkOrigin, LinkRow, Touch
+from regulars.messaging.links.model import ClickClass, ClickOfPerson, CreditableClick, LinkOrigin, LinkRow
 
 _COLUMNS: Final = SQL(names_of(LinkRow, "links"))
 
@@ -93,7 +93,7 @@ async def find_links(tx: Tx, organization_id: UUID, codes: Collection[str]) -> d
 
 
 async def find_claim_times(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> dict[UUID, datetime]:
-    """When the texts were handed to their provider."""
+    """When a worker took each text to hand it to the provider."""
     rows = await tx.fetch(
         """
         SELECT id, claimed_at FROM texts
@@ -260,9 +260,10 @@ async def find_totals(
     return [(LinkOrigin(*row[:3]), ClickClass(row[3]), row[4]) for row in rows]
 
 
-async def find_touches(
+async def find_creditable_clicks(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime, until: datetime
-) -> list[Touch]:
+) -> list[CreditableClick]:
+    """Clicks by people on links of their own texts, except opt-out links; one for each text and minute."""
     rows = await tx.fetch(
         """
         SELECT links.profile_id, links.text_id, clicks.minute
@@ -277,7 +278,7 @@ async def find_touches(
         """,
         {"organization_id": organization_id, "profile_ids": list(profile_ids), "since": since, "until": until},
     )
-    return [Touch(*row) for row in rows]
+    return [CreditableClick(*row) for row in rows]
 
 
 async def list_clicks_of_person(
@@ -332,6 +333,7 @@ _DELETE_LINKS: Final = _DELETE_OLDEST.format(table=SQL("links"), key=SQL("code")
 
 
 async def delete_old_clicks(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    """Delete the oldest clicks, and return how many."""
     return await tx.execute(_DELETE_CLICKS, {"organization_id": organization_id, "before": before, "limit": limit})
 
 

@@ -29,7 +29,7 @@ async def sweep_clicks(database: Database, organization_id: UUID) -> None:
 
 
 async def sweep_click_traces(database: Database, organization_id: UUID) -> None:
-    """Delete the IP addresses and user agents of clicks that are older than an hour."""
+    """Delete the IP addresses and user agents (traces) of clicks that are older than an hour."""
     deleted = _BATCH_ROWS
     while deleted == _BATCH_ROWS:
         async with database.transaction() as tx:

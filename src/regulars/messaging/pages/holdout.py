@@ -1,4 +1,5 @@
-"""The page of the global holdout: the percentage of customers who get no campaign texts, and the current quarter."""
+"""The page of the global holdout: the percentage of customers who get no campaign texts in a quarter, whether they get
+no texts of journeys either (`with_journeys`), and the current quarter."""
 
 from functools import partial
 from typing import Final
@@ -55,6 +56,7 @@ def _render_page(visit: Visit, form: FormState, holdout: GlobalHoldout) -> Respo
         running=holdout.running,
         percent_max=PERCENT_MAX,
         next_quarter=next_quarter(quarter_of(today)),
+        # Whether the customers of the current quarter were chosen, or are being chosen.
         is_drawn=bool(holdout.quarters) and holdout.quarters[0].quarter == quarter_of(today),
     )
 

@@ -62,7 +62,7 @@ async def _show(finders: OriginFinders, visit: Visit, form: FormState) -> Respon
     values: dict[str, Any] = {
         "reply": reply,
         "identifier": REPLY.encode(reply.id),
-        "lines": messages,
+        "messages": messages,
         "origins": origins,
         "answers": answers,
         "customer": customer,
@@ -103,8 +103,8 @@ async def _decide(finders: OriginFinders, visit: Visit, *, is_stop: bool, done: 
                 decided_by=visit.user.email,
                 texting=await load_texting_of(tx, visit),
             )
-            act = "reply.withdraw" if is_stop else "reply.not_stop"
-            await record(tx, visit.organization_id, actor_of(visit), act, REPLY.encode(reply.id))
+            audit_name = "reply.withdraw" if is_stop else "reply.not_stop"
+            await record(tx, visit.organization_id, actor_of(visit), audit_name, REPLY.encode(reply.id))
     except MessagingError as error:
         form = FormState()
         form.refuse("decision", str(error))
@@ -136,7 +136,7 @@ async def answer(finders: OriginFinders, visit: Visit) -> Response:
 
 
 def read_plain_text(form: FormState, name: str) -> str:
-    """The text to one customer in a form field, with its links read; variables are refused."""
+    """The text to one customer in a form field, with its links parsed; variables are refused."""
     text = form.value(name).replace("\r\n", "\n").strip()
     if len(text) > ANSWER_CHARACTERS_MAX:
         form.refuse(name, f"At most {ANSWER_CHARACTERS_MAX} characters; this has {len(text)}.")

@@ -1,8 +1,9 @@
 """Respond to a customer who opens a short link: with a redirect, the opt-out page, or a page that says that there is no
 such link.
 
-Lookups that arrive while a lookup is running share the next SQL statement, and results are cached, because a link never
-changes its destination. A redirect does not wait for a write: clicks are written afterwards.
+The URL ends with a code of the organization and of the link. Lookups that arrive while a lookup is running share the
+next SQL statement, and results are cached, because a link never changes its destination. A redirect does not wait for a
+write: clicks are written afterwards.
 """
 
 import asyncio
@@ -59,8 +60,11 @@ class ShortLinkPages:
         self.clicks = ClickLog(database)
         self._database = database
         self._fallback_url = fallback_url
+        # By the prefix of their codes.
         self._organizations: dict[str, UUID] = {}
+        # By prefix and code; the links that were requested last are at the end.
         self._cached: OrderedDict[str, _Destination] = OrderedDict()
+        # As many tasks flush lookups as there are connections for lookups.
         self._lookups: Coalescer[UUID, _Lookup] = Coalescer(
             self._look_up, items_max=lambda _: LOOKUPS_PER_STATEMENT_MAX, flushers=KEY_READS_MAX
         )
@@ -79,7 +83,7 @@ class ShortLinkPages:
         if request.method == "GET":
             self._record_click(request, link)
         if link.url == OPT_OUT:
-            return _page("Stop our texts?", "Press the button to get no more texts from us at this number.", asks=True)
+            return _page("Stop our texts?", "Press the button to get no more texts from us at this number.", form=True)
         return RedirectResponse(link.url, HTTPStatus.FOUND, HEADERS)
 
     async def _withdraw(self, request: Request) -> Response:
@@ -174,9 +178,10 @@ def _page(
     text: str,
     *,
     status: HTTPStatus = HTTPStatus.OK,
-    asks: bool = False,
+    form: bool = False,
     fallback_url: str | None = None,
 ) -> Response:
+    """A page for the customer; with `form` it has the button that withdraws consent."""
     return render_public(
-        TEMPLATE, status=status, headers=HEADERS, title=title, text=text, asks=asks, fallback_url=fallback_url
+        TEMPLATE, status=status, headers=HEADERS, title=title, text=text, form=form, fallback_url=fallback_url
     )

@@ -68,7 +68,7 @@ class MessageView:
 
 
 class TextOrigin(NamedTuple):
-    """The journey or campaign that requested a text, and the path of its page below the organization."""
+    """The name of the journey or campaign that requested a text, and the path of its page below the organization."""
 
     name: str
     path: tuple[str, ...]

@@ -11,7 +11,7 @@ from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
-from regulars.consent.find import find_by_hash
+from regulars.consent.find import find_by_number_hash
 from regulars.consent.phone import read_consent_number
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -151,7 +151,7 @@ async def _find_text_in_path(tx: Tx, visit: Visit) -> TextRow:
     return text
 
 
-# Renders a card on the page of a text.
+# Renders a part of the page of a text.
 TextCard = Callable[[Tx, Visit, TextRow], Awaitable[Markup]]
 
 
@@ -162,12 +162,12 @@ async def show_text(finders: OriginFinders, attribution_card: TextCard, visit: V
         customer = None
         if text.profile_id is not None:
             customer = await find_profile(tx, visit.organization_id, ById(text.profile_id))
-        credited = await attribution_card(tx, visit, text)
+        purchases_card = await attribution_card(tx, visit, text)
     return render(
         visit,
         "messaging/text.html",
         text=text,
-        credited=credited,
+        purchases_card=purchases_card,
         identifier=TEXT.encode(text.id),
         customer=customer,
         shown=MessageView(visit),
@@ -206,10 +206,11 @@ async def send_again(visit: Visit) -> Response:
 
 
 async def show_number(finders: OriginFinders, visit: Visit) -> Response:
+    """The page of a phone number: its conversation, its consent and its customer."""
     number_hash = read_hash(visit.references[0])
     async with visit.database.reading() as tx:
         messages = await read_conversation(tx, visit.organization_id, number_hash, limit=MESSAGES_SHOWN_MAX)
-        subscription = await find_by_hash(tx, visit.organization_id, number_hash)
+        subscription = await find_by_number_hash(tx, visit.organization_id, number_hash)
         if not messages and subscription is None:
             raise PageNotFound("There are no messages to or from this number.")
         origins = await find_origins(tx, visit, finders, [message.text for message in messages if message.text])
@@ -224,9 +225,9 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
     return render(
         visit,
         "messaging/number.html",
-        lines=messages,
+        messages=messages,
         origins=origins,
-        is_cut=len(messages) == MESSAGES_SHOWN_MAX,
+        is_truncated=len(messages) == MESSAGES_SHOWN_MAX,
         number=numbers[-1] if numbers else None if state is None else state.phone_number,
         number_hash=number_hash,
         consent=None if state is None else "DO_NOT_CONTACT" if state.is_erased else state.status.value,

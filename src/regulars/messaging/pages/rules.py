@@ -66,7 +66,7 @@ class DayBar(NamedTuple):
     # Start and width of the bar, in percent of the day.
     x: str
     width: str
-    # The default hours of the country.
+    # The default hours of the country on this day.
     default: str
 
 
@@ -78,6 +78,7 @@ class CountryRow(NamedTuple):
     rule: SendHoursRule
     # Whether the retailer changed the default hours.
     has_own_hours: bool
+    # The opt-out notice at the end of texts, and the number or keyword by which people opt out.
     notice: str | None
     reply_path: str | None
     sender: str | None
@@ -94,10 +95,10 @@ def format_window(window: OpenHours | None) -> str:
 
 def make_week_bars(rule: SendHoursRule, default: SendHoursRule) -> list[DayBar]:
     bars = []
-    for day, hours, usual in zip(DAYS, rule.days, default.days, strict=True):
+    for day, hours, default_hours in zip(DAYS, rule.days, default.days, strict=True):
         x = 0.0 if hours is None else hours.opens_minute / _MINUTES_PER_DAY * 100
         width = 0.0 if hours is None else (hours.closes_minute - hours.opens_minute) / _MINUTES_PER_DAY * 100
-        bars.append(DayBar(day, format_window(hours), f"{x:.2f}", f"{width:.2f}", format_window(usual)))
+        bars.append(DayBar(day, format_window(hours), f"{x:.2f}", f"{width:.2f}", format_window(default_hours)))
     return bars
 
 
@@ -133,8 +134,8 @@ async def _show_rules(visit: Visit, refused_form: FormState | None) -> Response:
         texting = await load_texting_of(tx, visit)
     values: dict[str, Any] = {
         "texting": texting,
-        "lines": _list_countries(visit, texting),
-        "week": make_week_bars,
+        "countries": _list_countries(visit, texting),
+        "make_week_bars": make_week_bars,
         "default_rule": default_rule,
         "looser": looser_caps(texting.settings.caps),
         "choices": [(code, country_name(code)) for code in sorted(zones_by_country(), key=country_name)],
@@ -156,15 +157,10 @@ async def change_caps(visit: Visit) -> Response:
     form = FormState(visit.form)
     caps = []
     for index in range(CAPS_MAX):
-        texts, hours = f"texts_{index}", f"hours_{index}"
-        if not form.value(texts).strip() and not form.value(hours).strip():
-            continue
-        caps.append(
-            Cap(
-                form.integer(texts, minimum=0, maximum=CAP_TEXTS_MAX),
-                form.integer(hours, minimum=1, maximum=CAP_HOURS_MAX),
-            )
-        )
+        texts_field, hours_field = f"texts_{index}", f"hours_{index}"
+        if form.value(texts_field).strip() or form.value(hours_field).strip():
+            texts = form.integer(texts_field, minimum=0, maximum=CAP_TEXTS_MAX)
+            caps.append(Cap(texts, form.integer(hours_field, minimum=1, maximum=CAP_HOURS_MAX)))
     if form.is_refused:
         return await _show_rules(visit, form)
     async with visit.database.transaction() as tx:
@@ -228,7 +224,7 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
 
 
 def _currencies(settings: SmsSettings) -> list[str]:
-    """The currencies of the prices that are set, newest first, then those of sales."""
+    """The currencies to offer for a price: those of the stored prices, newest first, then those of sales."""
     return list(dict.fromkeys([*(price.currency for price in reversed(settings.prices.values())), *CURRENCIES]))
 
 
@@ -243,6 +239,7 @@ async def change_hours(visit: Visit) -> Response:
     form = FormState(visit.form)
     code = _country_in_path(visit)
     hours = {day: form.text(day, characters_max=20) for day in DAYS}
+    # Each day is set in empty settings only to check its hours.
     for day, text in hours.items():
         check_field(form, day, partial(with_hours, SmsSettings(), code, {day: text or "closed"}))
     if form.is_refused:

@@ -103,9 +103,10 @@ class SettingsPages:
         if entered is None:
             return self._show_form(visit, texting, form)
         try:
-            sealed = texting.sealed
+            token = texting.encrypted_token
             if entered.token:
-                sealed = seal_token(self._vault, visit.organization_id, entered.token)
+                # A new token was entered; it is stored encrypted.
+                token = seal_token(self._vault, visit.organization_id, entered.token)
             async with visit.database.transaction() as tx:
                 texting = await load_texting_of(tx, visit, is_to_change=True)
                 settings = msgspec.structs.replace(
@@ -118,7 +119,7 @@ class SettingsPages:
                 if entered.provider == "twilio":
                     settings = with_rate(settings, settings.sender_of(None), entered.parts_per_second)
                 changed = await change_provider(
-                    tx, visit.organization_id, texting, provider=entered.provider, settings=settings, sealed=sealed
+                    tx, visit.organization_id, texting, provider=entered.provider, settings=settings, token=token
                 )
                 await _record(tx, visit, "texts.provider", before=_as_audit(texting), after=_as_audit(changed))
         except (SettingRefused, VaultError) as error:
@@ -219,8 +220,9 @@ def _read_form(form: FormState, texting: Texting) -> _ProviderForm | None:
         if sender:
             sender = check_field(form, "sender", lambda: check_sender(sender)) or sender
         rate = form.value("parts_per_second")
+        # The rate is set in empty settings only to check it.
         check_field(form, "parts_per_second", lambda: with_rate(SmsSettings(), sender, rate))
-        if not token and texting.sealed is None:
+        if not token and texting.encrypted_token is None:
             form.refuse("auth_token", "Twilio needs the token of its account.")
         if len(token) > TOKEN_CHARACTERS_MAX or not token.isascii():
             form.refuse("auth_token", "This is not a token of Twilio.")
@@ -247,5 +249,5 @@ def _as_audit(texting: Texting) -> dict[str, Any]:
     }
 
 
-async def _record(tx: Tx, visit: Visit, act: str, **change: Any) -> None:
-    await record(tx, visit.organization_id, actor_of(visit), act, "texts", **change)
+async def _record(tx: Tx, visit: Visit, audit_name: str, **change: Any) -> None:
+    await record(tx, visit.organization_id, actor_of(visit), audit_name, "texts", **change)

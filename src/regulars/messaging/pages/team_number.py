@@ -1,4 +1,4 @@
-"""The page on which a team member verifies the own phone number for test texts: request a code, and enter it."""
+"""The page on which a team member verifies their own phone number for test texts: request a code, and enter it."""
 
 from typing import Any, Final
 

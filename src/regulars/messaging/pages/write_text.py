@@ -93,7 +93,7 @@ async def _page_values(tx: Tx, visit: Visit, text: str) -> dict[str, Any]:
         "name": mask.name(visit, profile.first_name, profile.last_name) or mask.text(visit, profile.external_id),
         "number": number,
         "preview": preview,
-        "here": visit.url(CUSTOMERS, PROFILE.encode(profile.id)),
+        "customer_url": visit.url(CUSTOMERS, PROFILE.encode(profile.id)),
     }
 
 

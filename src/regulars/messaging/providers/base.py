@@ -22,6 +22,7 @@ class OutgoingText:
     body: str
     # The text must not reach a phone after this time.
     until: datetime
+    # When the worker claimed the text, just before it is sent.
     sent_at: datetime
     # The number of the attempt, from 1. A receipt contains it, so that receipts of earlier attempts are ignored.
     attempt: int = 1

@@ -18,7 +18,7 @@ from regulars.messaging.settings.store import Texting, open_token
 
 @dataclass(frozen=True, slots=True)
 class Gateways:
-    """The providers by name, and Twilio again, whose list of inbound messages the worker reads."""
+    """The providers by name; and Twilio again, because the worker also reads its list of inbound messages."""
 
     providers: Providers
     twilio: Twilio

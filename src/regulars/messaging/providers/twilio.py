@@ -130,7 +130,7 @@ class Twilio:
 
     async def send(self, text: OutgoingText, texting: Texting) -> Outcome:
         account = texting.settings.twilio
-        if account is None or texting.sealed is None:
+        if account is None or texting.encrypted_token is None:
             return NotAuthorized("The account of the provider is not set.")
         form = {"To": text.phone_number, "Body": text.body, "ValidityPeriod": str(_validity_s(text))}
         sender = texting.settings.sender_of(locate_number(text.phone_number).country) or account.sender
@@ -153,7 +153,7 @@ class Twilio:
 
     async def list_senders(self, texting: Texting) -> Sequence[str]:
         """The numbers and short codes to which people reply: our senders, and the numbers of our messaging services."""
-        if texting.settings.twilio is None or texting.sealed is None:
+        if texting.settings.twilio is None or texting.encrypted_token is None:
             return []
         numbers: list[str] = []
         for sender in texting.settings.all_senders():
@@ -226,8 +226,8 @@ class Twilio:
         return f"{self._base_url}/2010-04-01/Accounts/{quote(account_sid, safe='')}/Messages.json"
 
     def _headers(self, texting: Texting) -> dict[str, str]:
-        account, sealed = texting.settings.twilio, texting.sealed
-        if account is None or sealed is None:
+        account = texting.settings.twilio
+        if account is None or texting.encrypted_token is None:
             raise AssertionError("called only if an account is set")
         return {"Authorization": aiohttp.encode_basic_auth(account.account_sid, self._open_token(texting))}
 

@@ -32,8 +32,8 @@ class DueText(NamedTuple):
 async def find_due_texts(
     tx: Tx, organization_id: UUID, *, lowest: int, after: DueText | None, limit: int
 ) -> list[DueText]:
-    """Due texts with their phone numbers, most urgent first; `lowest` is the lowest priority to find. The texts are not
-    locked, because the caller must lock the numbers first.
+    """Due texts with their phone numbers, most urgent first; `lowest` is the least urgent priority (the highest number)
+    to find. The texts are not locked, because the caller must lock the numbers first.
 
     Each priority is a range of the index, and its rows are read only until the limit is reached. So texts of a lower
     priority, and texts that are not due yet, cost nothing, however many there are.
@@ -178,7 +178,7 @@ _DELETE_IN_QUEUE: Final = _POSTPONEMENTS.write(
 async def delete_texts_in_queue(
     tx: Tx, organization_id: UUID, postponed: Sequence[Postponement], *, owner: UUID | None = None
 ) -> list[TextRow]:
-    """Delete unsent texts instead of queueing them again; with an owner, only texts that it still claims."""
+    """Delete unsent texts instead of queueing them again; with an owner, only texts that this owner still claims."""
     values = {"organization_id": organization_id, "owner": owner, **_POSTPONEMENTS.of(postponed)}
     return [TextRow(*row) for row in await tx.fetch(_DELETE_IN_QUEUE, values)]
 
@@ -246,6 +246,6 @@ _END_TEXTS: Final = _ENDED_COLUMNS.write(
 async def end_texts(
     tx: Tx, organization_id: UUID, ended: Sequence[EndedText], *, owner: UUID | None = None
 ) -> list[TextRow]:
-    """Store final states, and return the changed rows; with an owner, only of texts that it still claims."""
+    """Store final states, and return the changed rows; with an owner, only of texts that this owner still claims."""
     values = {"organization_id": organization_id, "now": tx.now, "owner": owner, **_ENDED_COLUMNS.of(ended)}
     return [TextRow(*row) for row in await tx.fetch(_END_TEXTS, values)]

@@ -1,4 +1,5 @@
-"""The SQL that lists texts and replies: by page, number, customer, origin or step."""
+"""The SQL that lists texts and replies: by page, number or customer, or by the origin of a text (the campaign or
+journey run that requested it) and its step."""
 
 from collections.abc import Collection, Sequence
 from typing import Final, LiteralString
@@ -16,8 +17,8 @@ _REPLY_COLUMNS: Final = SQL(names_of(ReplyRow, "t"))
 OLDEST: Final = Keyset({"t.id": UUID})
 NEWEST: Final = Keyset({"t.id": UUID}, is_descending=True)
 _BETWEEN: Final[dict[str, LiteralString]] = {"since": "t.id >= %(since)s", "until": "t.id < %(until)s"}
-# A partial index has the states of few texts. The other states are so frequent that a scan of the newest rows finds
-# them.
+# Few texts are in these states, and a partial index finds them. All other states are so frequent that a scan of the
+# newest rows finds enough texts.
 _STATES_INDEXED: Final = frozenset({"queued", "failed", "skipped", "unknown"})
 _STATE: Final[dict[str, LiteralString]] = {"state": "t.state = %(state)s"}
 _STATE_INDEXED: Final[dict[str, LiteralString]] = {
@@ -30,7 +31,8 @@ _TEXT_FILTERS: Final[dict[str, LiteralString]] = {
     "reason": "substring(t.reason FROM '^[a-z_]+') = %(reason)s AND t.reason IS NOT NULL",
 }
 _REPLY_FILTERS: Final = {**_BETWEEN, "is_undecided": "t.decided IS NULL"}
-# The inner query selects a page from an index; only then are the customers of the page joined.
+# The innermost query reads rows with an index, by the filters that the index supports. All other filters then select a
+# page of these rows, and only then are the customers of the page joined.
 _LIST_ITEMS: Final = SQL(
     """
     SELECT t.id, t.is_received, t.at, t.number_hash, t.phone_number, t.profile_id, p.first_name, p.last_name,

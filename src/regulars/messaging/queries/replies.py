@@ -55,6 +55,7 @@ async def find_stored_ids(tx: Tx, organization_id: UUID, provider: str, provider
 
 
 async def find_erased_hashes(tx: Tx, organization_id: UUID, message_hashes: Collection[bytes]) -> set[bytes]:
+    """Which of these keyed hashes belong to replies that were erased."""
     rows = await tx.fetch(
         "SELECT message_hash FROM erased_replies WHERE organization_id = %s AND message_hash = ANY (%s::bytea[])",
         (organization_id, Blobs(message_hashes)),
@@ -95,6 +96,7 @@ async def lock_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow 
 
 
 async def decide_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, decided: str, decided_by: str | None) -> None:
+    """Store the decision about a reply, such as `withdrew` or `answered`, and who made it."""
     await tx.execute(
         """
         UPDATE replies
@@ -111,7 +113,7 @@ async def decide_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, decided
     )
 
 
-async def decide_all_of(tx: Tx, organization_id: UUID, number_hash: bytes, *, decided: str, decided_by: str) -> None:
+async def decide_replies(tx: Tx, organization_id: UUID, number_hash: bytes, *, decided: str, decided_by: str) -> None:
     """Decide all undecided replies of a number together: after a withdrawal there is nothing to decide."""
     await tx.execute(
         """
@@ -185,6 +187,7 @@ async def postpone_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, due_a
 
 
 async def suppress_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, reply_id: UUID) -> None:
+    """Send no texts to a number until a user has decided about its reply."""
     await tx.execute(
         """
         INSERT INTO suppressions (organization_id, number_hash, reply_id, since) VALUES (%s, %s, %s, %s)
@@ -194,7 +197,7 @@ async def suppress_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, 
     )
 
 
-async def release_number(tx: Tx, organization_id: UUID, number_hash: bytes) -> None:
+async def end_suppression(tx: Tx, organization_id: UUID, number_hash: bytes) -> None:
     """End the suppression of a number, unless another reply from it still waits for a decision."""
     await tx.execute(
         """
@@ -240,8 +243,8 @@ async def delete_replies_of(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
 ) -> list[tuple[str, str]]:
     """Delete the replies of erased people, and the suppressions of their numbers, since no user can decide about a
-    deleted reply. Returns provider and provider id of each reply. A number that now belongs to another person gets
-    texts again, unless another reply from it still waits for a decision."""
+    deleted reply; a suppression stays if another reply from the number still waits for a decision. Returns the provider
+    and the provider's id of each deleted reply."""
     rows = await tx.fetch(
         """
         DELETE FROM replies

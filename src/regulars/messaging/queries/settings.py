@@ -1,4 +1,5 @@
-"""The SQL of the text settings. The table `organizations` is only read, for the name and the secret."""
+"""The SQL of the text settings of organizations, in the table `sms_settings`: one row for each organization, which is
+due when the provider's list of replies is to be read. `organizations` is only read, for the name and the secret."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -9,14 +10,17 @@ from regulars.kit.db import Tx
 
 class SettingsRow(NamedTuple):
     organization_name: str
+    # The key of the organization's hashes, plain, encrypted, or both.
     secret: bytes | None
     sealed_secret: bytes | None
     is_demo: bool
     provider: str | None
     settings: str | None
+    # The encrypted token of the provider account.
     credentials: bytes | None
     held_since: datetime | None
     held_reason: str | None
+    # How far the provider's list of replies was read, as JSON.
     inbound: str | None
 
 
@@ -70,13 +74,13 @@ async def upsert_settings(
     )
 
 
-async def list_sealed(tx: Tx) -> list[tuple[UUID, bytes]]:
+async def list_encrypted_tokens(tx: Tx) -> list[tuple[UUID, bytes]]:
     rows = await tx.fetch("SELECT organization_id, credentials FROM sms_settings WHERE credentials IS NOT NULL")
     return [(row[0], bytes(row[1])) for row in rows]
 
 
-async def replace_sealed(tx: Tx, organization_id: UUID, sealed: bytes) -> None:
-    await tx.execute("UPDATE sms_settings SET credentials = %s WHERE organization_id = %s", (sealed, organization_id))
+async def replace_encrypted_token(tx: Tx, organization_id: UUID, token: bytes) -> None:
+    await tx.execute("UPDATE sms_settings SET credentials = %s WHERE organization_id = %s", (token, organization_id))
 
 
 async def hold_all_organizations(tx: Tx, *, reason: str) -> int:
@@ -91,18 +95,20 @@ async def hold_all_organizations(tx: Tx, *, reason: str) -> int:
 
 
 async def set_next_poll(tx: Tx, organization_id: UUID, *, due_at: datetime | None) -> None:
+    """Set when the provider's list of replies is read next."""
     await tx.execute("UPDATE sms_settings SET due_at = %s WHERE organization_id = %s", (due_at, organization_id))
 
 
-async def save_inbound_progress(tx: Tx, organization_id: UUID, marks: str, *, due_at: datetime) -> None:
-    """Store how far inbound messages were read from the provider, as JSON, and when they are read again."""
+async def save_inbound_progress(tx: Tx, organization_id: UUID, progress: str, *, due_at: datetime) -> None:
+    """Store how far the provider's list of replies was read, as JSON, and when it is read again."""
     await tx.execute(
         "UPDATE sms_settings SET inbound = %s::json, due_at = %s WHERE organization_id = %s AND provider = 'twilio'",
-        (marks, due_at, organization_id),
+        (progress, due_at, organization_id),
     )
 
 
 async def take_due_settings(tx: Tx, organization_id: UUID) -> bool:
+    """Lock the row if the provider's list of replies is due to be read; False if it is not, or is locked already."""
     rows = await tx.fetch(
         "SELECT 1 FROM sms_settings WHERE organization_id = %s AND due_at <= %s FOR UPDATE SKIP LOCKED",
         (organization_id, tx.now),

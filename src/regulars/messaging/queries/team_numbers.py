@@ -13,8 +13,10 @@ class TeamNumberRow(NamedTuple):
     phone_number: str
     number_hash: bytes
     provider: str
+    # The verification code is derived from this id, and valid until `code_until`.
     code_id: UUID
     code_until: datetime
+    # How often a code was entered.
     attempts: int
     verified_at: datetime | None
 
@@ -51,6 +53,7 @@ async def delete_team_numbers(tx: Tx, organization_id: UUID, number_hashes: Coll
 
 
 async def count_tests(tx: Tx, organization_id: UUID, *, since: datetime) -> int:
+    """Count the texts to team members: test texts and codes."""
     rows = await tx.fetch(
         "SELECT count(*) FROM texts WHERE organization_id = %s AND origin_kind = 'test' AND created_at > %s",
         (organization_id, since),

@@ -1,4 +1,8 @@
-"""The SQL that inserts, finds, pauses, deletes and counts texts; `claims.py` has the SQL that sends them."""
+"""The SQL that inserts, finds, pauses, deletes and counts texts; `claims.py` has the SQL that sends them.
+
+The origin of a text is what requested it, such as a campaign or a run of a journey; `step` tells the texts of an origin
+apart.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
@@ -64,6 +68,7 @@ async def lock_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | N
 
 
 async def requeue_text(tx: Tx, organization_id: UUID, text_id: UUID, *, expires_at: datetime) -> None:
+    """Queue a text that has a final state again."""
     await tx.execute(
         """
         UPDATE texts
@@ -75,7 +80,7 @@ async def requeue_text(tx: Tx, organization_id: UUID, text_id: UUID, *, expires_
     )
 
 
-async def lock_queued_of(
+async def lock_queued_texts(
     tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]
 ) -> list[UUID]:
     """Lock the queued texts of origins in the order of their ids, like every transaction that locks several texts."""
@@ -197,9 +202,10 @@ async def delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, l
     return [row[0] for row in rows]
 
 
-async def find_texts_of(
+async def find_text_ids_of(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
 ) -> list[UUID]:
+    """The ids of the texts to these customers or to one of these numbers."""
     rows = await tx.fetch(
         """
         SELECT id FROM texts
@@ -249,7 +255,7 @@ async def find_totals(tx: Tx, organization_id: UUID, day: date) -> dict[str, int
     return {row[0]: row[1] for row in rows}
 
 
-async def find_zone(tx: Tx, organization_id: UUID) -> str:
+async def find_time_zone(tx: Tx, organization_id: UUID) -> str:
     rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
     return str(rows[0][0]) if rows else "UTC"
 
@@ -272,6 +278,8 @@ async def add_totals(tx: Tx, organization_id: UUID, day: date, counts: Sequence[
 
 
 class SimulatedRow(NamedTuple):
+    """A text that the simulator, which sends nothing, accepted."""
+
     id: UUID
     text_id: UUID
     phone_number: str

@@ -1,5 +1,5 @@
 """Check and change the sending hours, frequency caps, opt-out notices, senders and prices of an organization, and
-report changes that allow more texts than the defaults."""
+report changes that allow more texts than the defaults, which are called looser."""
 
 import re
 from dataclasses import replace
@@ -204,14 +204,14 @@ def looser_than_default(country: str, rule: SendHoursRule) -> list[str]:
     """One sentence for each way in which a rule allows texts that the default of its country does not."""
     default = default_rule(country)
     sentences: list[str] = []
-    for day, hours, usual in zip(DAYS, rule.days, default.days, strict=True):
+    for day, hours, defaults in zip(DAYS, rule.days, default.days, strict=True):
         if hours is None:
             continue
-        if usual is None:
+        if defaults is None:
             sentences.append(f"{day} is closed by default in {country}.")
-        elif hours.opens_minute < usual.opens_minute or hours.closes_minute > usual.closes_minute:
-            usual_hours = f"{format_minute(usual.opens_minute)} to {format_minute(usual.closes_minute)}"
-            sentences.append(f"{day} is open from {usual_hours} by default in {country}.")
+        elif hours.opens_minute < defaults.opens_minute or hours.closes_minute > defaults.closes_minute:
+            default_hours = f"{format_minute(defaults.opens_minute)} to {format_minute(defaults.closes_minute)}"
+            sentences.append(f"{day} is open from {default_hours} by default in {country}.")
     if rule.on_holidays and not default.on_holidays:
         sentences.append(f"No text is sent on public holidays by default in {country}.")
     return sentences

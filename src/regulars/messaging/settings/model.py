@@ -101,12 +101,12 @@ class Price(msgspec.Struct, frozen=True):
     currency: str
 
 
-class SenderMark(msgspec.Struct, frozen=True):
-    """How far the replies to one of our sender numbers were fetched from the provider."""
+class SenderProgress(msgspec.Struct, frozen=True):
+    """How far the replies to one of our sender numbers were read from the provider's list, newest first."""
 
-    # All replies to this sender before this time were fetched.
-    heard_until: datetime
-    # Set if a pass ended before it reached `heard_until`: the next page to read, and the value that `heard_until` gets
+    # All replies to this sender before this time were read.
+    read_until: datetime = msgspec.field(name="heard_until")
+    # Set if a pass ended before it reached `read_until`: the next page to read, and the value that `read_until` gets
     # when all pages are read.
     next_page: str | None = None
     next_until: datetime | None = None
@@ -114,27 +114,29 @@ class SenderMark(msgspec.Struct, frozen=True):
     has_failed: bool = False
 
 
-class InboundMarks(msgspec.Struct, frozen=True):
-    """How far the list of replies of one provider account was read."""
+class InboundProgress(msgspec.Struct, frozen=True):
+    """How far the list of replies of one provider account was read, for each sender number."""
 
     account_sid: str = ""
-    senders: dict[str, SenderMark] = {}
+    senders: dict[str, SenderProgress] = {}
     # Why the last passes could not read the list.
     error: str | None = None
     failing_since: datetime | None = None
 
     @property
-    def heard_until(self) -> datetime | None:
-        return min((mark.heard_until for mark in self.senders.values()), default=None)
+    def read_until(self) -> datetime | None:
+        return min((progress.read_until for progress in self.senders.values()), default=None)
 
     @property
     def is_behind(self) -> bool:
-        return any(mark.next_page is not None for mark in self.senders.values())
+        return any(progress.next_page is not None for progress in self.senders.values())
 
 
 class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
     brand: str | None = None
+    # How customers reach the retailer; the response to HELP contains it.
     help_contact: str | None = None
+    # By country: the sending hours that replace the default.
     rules: dict[str, SendHoursRule] = {}
     caps: tuple[Cap, ...] = DEFAULT_CAPS
     notices: dict[str, OptOutNotice] = {}

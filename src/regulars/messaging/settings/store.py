@@ -12,7 +12,7 @@ from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.queries import settings as queries
-from regulars.messaging.settings.model import InboundMarks, OptOutNotice, ProviderName, SmsSettings
+from regulars.messaging.settings.model import InboundProgress, OptOutNotice, ProviderName, SmsSettings
 from regulars.organizations.secret import open_secret
 
 # How often the provider's list of replies is read, in case a callback failed.
@@ -22,18 +22,18 @@ _log = log.get(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texting:
-    """The current text settings of an organization. `sealed` is the encrypted token of the provider account; `marks`
-    says how far the provider's list of replies was read."""
+    """The current text settings of an organization. `secret` is the key of its hashes, such as those of phone
+    numbers."""
 
     organization_id: UUID
     organization_name: str
     secret: bytes = field(repr=False)
     provider: ProviderName = "simulator"
     settings: SmsSettings = field(default_factory=SmsSettings)
-    sealed: bytes | None = field(default=None, repr=False)
+    encrypted_token: bytes | None = field(default=None, repr=False)
     held_since: datetime | None = None
     held_reason: str | None = None
-    marks: InboundMarks = field(default_factory=InboundMarks)
+    inbound_progress: InboundProgress = field(default_factory=InboundProgress)
     # Whether the organization has the invented customers of the demo; then it always uses the simulator.
     is_demo: bool = False
 
@@ -54,7 +54,7 @@ class Texting:
 
 
 async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
-    """The text settings; None if the organization does not exist any more."""
+    """The text settings; None if the organization does not exist any more. Without a stored row, the defaults apply."""
     row = await queries.find_settings(tx, organization_id)
     if row is None:
         return None
@@ -70,10 +70,10 @@ async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
         texting,
         provider="simulator" if row.is_demo else cast("ProviderName", row.provider),
         settings=msgspec.json.decode(row.settings, type=SmsSettings),
-        sealed=row.credentials,
+        encrypted_token=row.credentials,
         held_since=row.held_since,
         held_reason=row.held_reason,
-        marks=InboundMarks() if row.inbound is None else msgspec.json.decode(row.inbound, type=InboundMarks),
+        inbound_progress=msgspec.json.decode(row.inbound or "{}", type=InboundProgress),
     )
 
 
@@ -84,8 +84,8 @@ async def lock_texting(tx: Tx, organization_id: UUID) -> Texting | None:
 
 
 async def load_texting_shared(tx: Tx, organization_id: UUID) -> Texting | None:
-    """Load the settings in a transaction that claims texts for sending. Until it ends, no other transaction changes the
-    settings; so every claim after the commit of a hold sees the hold."""
+    """Load the settings in a transaction that claims texts for sending. Until this transaction ends, no other
+    transaction changes the settings; so every claim after the commit of a hold sees the hold."""
     await queries.lock_settings_shared(tx, organization_id)
     return await load_texting(tx, organization_id)
 
@@ -96,7 +96,7 @@ async def save_texting(tx: Tx, organization_id: UUID, texting: Texting) -> None:
         organization_id,
         provider=texting.provider,
         settings=msgspec.json.encode(texting.settings).decode(),
-        credentials=texting.sealed,
+        credentials=texting.encrypted_token,
         held_since=texting.held_since,
         held_reason=texting.held_reason,
         due_at=tx.now + POLL_EVERY if texting.provider == "twilio" else None,
@@ -110,12 +110,13 @@ async def change_provider(
     *,
     provider: ProviderName,
     settings: SmsSettings,
-    sealed: bytes | None,
+    token: bytes | None,
 ) -> Texting:
-    """Change the provider. If the provider or its account changes, texts are on hold until a user releases them."""
+    """Change the provider; `token` is the encrypted token of its account. If the provider or its account changes, texts
+    are on hold until a user releases them."""
     if texting.is_demo and provider != "simulator":
         raise SettingRefused("This organization has the demo's made-up customers, so it only simulates texts.")
-    changed = replace(texting, provider=provider, settings=settings, sealed=sealed)
+    changed = replace(texting, provider=provider, settings=settings, encrypted_token=token)
     if settings.twilio != texting.settings.twilio:
         for country in settings.notices:
             if country not in settings.senders and (fault := settings.why_not_sent(country)) is not None:
@@ -132,18 +133,18 @@ async def hold_for_account(tx: Tx, organization_id: UUID, used_texting: Texting,
     texting = await lock_texting(tx, organization_id)
     if texting is None or texting.is_on_hold:
         return
-    if (texting.provider, texting.settings.twilio, texting.sealed) == (
+    if (texting.provider, texting.settings.twilio, texting.encrypted_token) == (
         used_texting.provider,
         used_texting.settings.twilio,
-        used_texting.sealed,
+        used_texting.encrypted_token,
     ):
         await save_texting(tx, organization_id, replace(texting, held_since=tx.now, held_reason=reason))
         _log.warning("texts.held", organization_id=str(organization_id), reason=reason)
 
 
-async def save_inbound_progress(tx: Tx, organization_id: UUID, marks: InboundMarks, *, due_at: datetime) -> None:
+async def save_inbound_progress(tx: Tx, organization_id: UUID, progress: InboundProgress, *, due_at: datetime) -> None:
     """Store how far the provider's list of replies was read, and when it is read again."""
-    await queries.save_inbound_progress(tx, organization_id, msgspec.json.encode(marks).decode(), due_at=due_at)
+    await queries.save_inbound_progress(tx, organization_id, msgspec.json.encode(progress).decode(), due_at=due_at)
 
 
 def seal_token(vault: AnyVault, organization_id: UUID, token: str) -> bytes:
@@ -151,19 +152,20 @@ def seal_token(vault: AnyVault, organization_id: UUID, token: str) -> bytes:
 
 
 def open_token(vault: AnyVault, texting: Texting) -> str:
-    if texting.sealed is None:
+    if texting.encrypted_token is None:
         raise VaultError("The provider's account has no token.")
-    return vault.open(texting.sealed, context=_context(texting.organization_id)).decode()
+    return vault.open(texting.encrypted_token, context=_context(texting.organization_id)).decode()
 
 
 async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
     """Encrypt the tokens of all organizations with another key; the tokens themselves do not change."""
-    sealed_tokens = await queries.list_sealed(tx)
-    for organization_id, sealed in sealed_tokens:
-        token = old.open(sealed, context=_context(organization_id)).decode()
-        await queries.replace_sealed(tx, organization_id, seal_token(new, organization_id, token))
-    return len(sealed_tokens)
+    encrypted_tokens = await queries.list_encrypted_tokens(tx)
+    for organization_id, encrypted in encrypted_tokens:
+        token = old.open(encrypted, context=_context(organization_id)).decode()
+        await queries.replace_encrypted_token(tx, organization_id, seal_token(new, organization_id, token))
+    return len(encrypted_tokens)
 
 
 def _context(organization_id: UUID) -> str:
+    """The encryption context: a token that is copied to another organization cannot be decrypted there."""
     return f"sms {organization_id}"

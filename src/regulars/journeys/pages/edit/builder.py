@@ -28,7 +28,7 @@ from regulars.kit.ids import JOURNEY, SEGMENT
 from regulars.messaging.links.marks import short_url
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.team_numbers import find_team_number
-from regulars.messaging.text_form import list_rows, list_variables, read_text_form
+from regulars.messaging.text_form import list_language_rows, list_variables, read_text_form
 from regulars.segments.saved.manage import list_segments
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
@@ -189,7 +189,7 @@ async def message_values(tx: Tx, visit: Visit, draft: Draft, form: FormState, *,
         "measure": measure,
         "fields": fields,
         "attributes": [(key, key) for key in dict.fromkeys([*keys, form.value("by")]) if key],
-        "rows": list_rows(form.values),
+        "rows": list_language_rows(form.values),
         "test": "",
         "has_number": number is not None and number.is_verified,
         "has_short_links": short_url("") is not None,

@@ -42,11 +42,11 @@ async def load_credits(
     tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], *, windows: Windows
 ) -> list[Credit]:
     """Compute the credits of customers that are not final, from their present sales, texts and clicks."""
-    [credits_] = await load_credits_by(tx, organization_id, customers, [windows])
+    [credits_] = await load_credits_by_windows(tx, organization_id, customers, [windows])
     return credits_
 
 
-async def load_credits_by(
+async def load_credits_by_windows(
     tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], versions: Sequence[Windows]
 ) -> list[list[Credit]]:
     """Compute the credits once for each version of the attribution windows; sales and touches are read once."""

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from regulars.attribution.credits import find_credits
 from regulars.attribution.model import Credit, Touch, TouchKind, Windows, is_frozen
-from regulars.attribution.queries import is_waiting
+from regulars.attribution.queries import is_computation_due
 from regulars.attribution.touches import load_touches
 from regulars.attribution.windows import find_windows
 from regulars.kit.db import Tx
@@ -70,7 +70,7 @@ async def explain_sale(
     touch = min(earlier_touches, key=lambda touch: _excess(touch, occurred_at, windows))
     if _excess(touch, occurred_at, windows) > timedelta(0):
         reason = NoCredit.OUTSIDE_WINDOW
-    elif not await is_waiting(tx, organization_id, profile_id) and is_frozen(touch.sent_at, tx.now):
+    elif not await is_computation_due(tx, organization_id, profile_id) and is_frozen(touch.sent_at, tx.now):
         reason = NoCredit.TOO_LATE
     else:
         reason = NoCredit.WAITING

@@ -19,7 +19,7 @@ from regulars.attribution.lift import FINAL_AFTER, QUEUE, LiftSource, LiftState,
 from regulars.attribution.lift_queries import LiftRow
 from regulars.attribution.windows import find_windows
 from regulars.campaigns.facts import CampaignEnded
-from regulars.campaigns.holdout import find_feeding_times, find_holdouts, read_arms
+from regulars.campaigns.holdout import find_queueing_times, find_holdouts, read_arms
 from regulars.conditions import tree
 from regulars.kit import failpoint
 from regulars.kit.clock import in_zone
@@ -192,7 +192,7 @@ def next_state(row: LiftRow, zone: ZoneInfo, *, now: datetime) -> tuple[LiftStat
 async def _with_window(tx: Tx, organization_id: UUID, row: LiftRow, zone: ZoneInfo) -> LiftRow:
     """The row with the window of its campaign, from the first queued text to `window_days` days after the last."""
     holdout = (await find_holdouts(tx, organization_id, [row.source_id])).get(row.source_id)
-    times = await find_feeding_times(tx, organization_id, row.source_id)
+    times = await find_queueing_times(tx, organization_id, row.source_id)
     if holdout is None or holdout.frozen_at is None or times is None:
         return row._replace(reason="No text was sent.")
     first, last = (in_zone(queued_at, zone).date() for queued_at in times)

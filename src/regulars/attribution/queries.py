@@ -229,7 +229,7 @@ async def list_credits_of_person(
     return [read_credit(row) for row in rows]
 
 
-async def is_waiting(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
+async def is_computation_due(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
     """Whether the credits of the customer are due for computation."""
     rows = await tx.fetch(
         """

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.attribution.compute import load_credits_by
+from regulars.attribution.compute import load_credits_by_windows
 from regulars.attribution.model import (
     CLICK_DAYS_MAX,
     DELIVERY_HOURS_MAX,
@@ -132,7 +132,7 @@ async def preview_windows(tx: Tx, organization_id: UUID, windows: Windows) -> Wi
     present = (await find_windows(tx, organization_id)).windows
     texts, sampled, profile_ids = await _sample_texts(tx, organization_id)
     customers = dict.fromkeys(profile_ids, tx.now)
-    before, after = await load_credits_by(tx, organization_id, customers, [present, windows])
+    before, after = await load_credits_by_windows(tx, organization_id, customers, [present, windows])
     return WindowsPreview(_add_up(before), _add_up(after), len(customers), texts, sampled)
 
 

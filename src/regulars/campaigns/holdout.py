@@ -31,7 +31,7 @@ async def find_holdouts(tx: Tx, organization_id: UUID, campaign_ids: Collection[
     return {row[0]: Holdout(*row) for row in rows}
 
 
-async def find_feeding_times(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[datetime, datetime] | None:
+async def find_queueing_times(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[datetime, datetime] | None:
     """When the first and the last text of the campaign were queued; None if no text was queued."""
     [(first, last)] = await tx.fetch(
         """

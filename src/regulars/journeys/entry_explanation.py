@@ -67,7 +67,8 @@ class _Fact:
 async def explain(
     tx: Tx, organization_id: UUID, journey: Journey, profile_id: UUID, *, secret: bytes
 ) -> list[EntryExplanation]:
-    """The explanations for the latest sales or consents, newest first."""
+    """The explanations for the latest sales or consents, newest first. `secret` is the organization's key, with which
+    phone numbers are hashed."""
     trigger = journey.definition.trigger
     if trigger == "opt_in":
         facts = await _list_consents(tx, organization_id, profile_id, secret=secret)
@@ -80,46 +81,46 @@ async def explain(
     live_periods = await list_live_periods(tx, organization_id, journey.row.id)
     explanations = []
     for fact in facts:
-        live = next(
+        period = next(
             (it for it in live_periods if it.since <= fact.recorded_at and _is_before(fact.recorded_at, it.until)), None
         )
-        definition = await _load_definition(tx, organization_id, journey, live)
+        definition = await _load_definition(tx, organization_id, journey, period)
         subject = DecisionSubject(profile_id, None if fact.sale is None else fact.sale.id, definition)
         context = (await load_snapshot(tx, organization_id, [subject])).context_of(subject, tx.now)
-        explanations.append(_explain(fact, live, definition, context, run_id=runs.get(fact.id)))
+        explanations.append(_explain(fact, period, definition, context, run_id=runs.get(fact.id)))
     return explanations
 
 
-async def _load_definition(tx: Tx, organization_id: UUID, journey: Journey, live: LivePeriod | None) -> Definition:
+async def _load_definition(tx: Tx, organization_id: UUID, journey: Journey, period: LivePeriod | None) -> Definition:
     """The version that was live when the fact was recorded, or the latest version."""
-    if live is None:
+    if period is None:
         return journey.definition
-    key = (journey.row.id, live.version)
+    key = (journey.row.id, period.version)
     return (await load_definitions(tx, organization_id, {key}))[key]
 
 
 def _explain(
-    fact: _Fact, live: LivePeriod | None, definition: Definition, context: EvaluationContext | None, run_id: UUID | None
+    fact: _Fact, period: LivePeriod | None, definition: Definition, context: EvaluationContext | None, run_id: UUID | None
 ) -> EntryExplanation:
     results = () if context is None or definition.filter is None else (_result_of(context.explain(definition.filter)),)
     return EntryExplanation(
         recorded_at=fact.recorded_at,
         sale=fact.sale,
         run_id=run_id,
-        reason=_reason(fact, live, definition, context) if run_id is None else "",
+        reason=_reason(fact, period, definition, context) if run_id is None else "",
         results=results,
     )
 
 
-def _reason(fact: _Fact, live: LivePeriod | None, definition: Definition, context: EvaluationContext | None) -> str:
+def _reason(fact: _Fact, period: LivePeriod | None, definition: Definition, context: EvaluationContext | None) -> str:
     if fact.is_stale:
         return "It was more than seven days old when it was recorded."
-    if live is None:
+    if period is None:
         return "The journey was not live when it was recorded."
-    verdict = False if context is None else evaluate(FILTER, definition.filter, context)
-    if isinstance(verdict, NotEvaluable):
-        return f"No customer enters, because the conditions cannot be checked: {verdict.fault}"
-    if not verdict:
+    result = False if context is None else evaluate(FILTER, definition.filter, context)
+    if isinstance(result, NotEvaluable):
+        return f"No customer enters, because the conditions cannot be checked: {result.fault}"
+    if not result:
         return "The conditions do not match."
     return "The customer was already active in the journey, or entered too recently."
 

@@ -16,7 +16,7 @@ NOTE: Final = (
     "It uses today's attributes, segments, phone numbers, blocked numbers and texting settings,"
     " and the consents and sales that were recorded at each moment."
 )
-# How many customers the report lists for each count.
+# How many customers the report lists for each of its counts.
 PEOPLE_MAX: Final = 50
 
 
@@ -50,7 +50,7 @@ class BacktestReport:
     # The number of runs by outcome, and the number of runs that still wait.
     outcomes: Counter[str] = field(default_factory=Counter)
     still_waiting: int = 0
-    # How many sales or consents were simulated; with `is_cut` there were more than the limit.
+    # How many sales or consents were simulated; with `is_cut` there were more, above the limit of a backtest.
     facts: int = 0
     is_cut: bool = False
     # The first customers of each count, by its name: `entries`, `texts`, or a reason for no entry or no text.

@@ -10,7 +10,7 @@ from regulars.journeys.backtest.requests import BacktestRow, find_backtest, requ
 from regulars.journeys.backtest.run import DAYS_MAX
 from regulars.journeys.drafts import Draft, load_draft
 from regulars.journeys.pages.common import STATES, journey_url, page_errors, read_journey_id
-from regulars.journeys.pages.flow import SKIPS
+from regulars.journeys.pages.flow import SKIP_LABELS
 from regulars.journeys.stats import load_total_stats
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.db import Tx
@@ -38,7 +38,7 @@ STAYED_OUT: Final = {
 }
 
 
-class BarShare(NamedTuple):
+class BarSection(NamedTuple):
     """A section of the bar chart; `figure` is the key of its customers in the report, `kind` the CSS class."""
 
     figure: str
@@ -110,7 +110,7 @@ def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None, en
         "is_old": request is not None and not is_current(request, draft),
         "facts_played": FACTS[draft.definition.trigger],
         "people": [],
-        "opened": OPENED.get(opened, STAYED_OUT.get(opened, f"Skipped: {SKIPS.get(opened.partition(':')[0], opened)}")),
+        "opened": OPENED.get(opened, STAYED_OUT.get(opened, f"Skipped: {SKIP_LABELS.get(opened.partition(':')[0], opened)}")),
         "shares": [] if report is None else _shares(report),
         "stayed_out": [] if report is None else _stayed_out(report),
         "since": None if report is None else parse_timestamp(report["since"]),
@@ -126,20 +126,20 @@ def is_current(request: BacktestRow, draft: Draft) -> bool:
     return request.version == draft.row.version
 
 
-def _shares(report: Mapping[str, Any]) -> list[BarShare]:
+def _shares(report: Mapping[str, Any]) -> list[BarSection]:
     """The sections of the bar chart of texts: sent, and skipped by reason."""
     parts = [("texts", "Would be sent", int(report["texts"]), "")]
     kinds = ("is-past", "is-2", "is-3", "is-4")
     skipped = sorted(report["skipped"].items(), key=lambda it: -it[1])
     parts += [
-        (reason, f"Skipped: {SKIPS.get(reason.partition(':')[0], reason)}", count, kinds[min(index, 3)])
+        (reason, f"Skipped: {SKIP_LABELS.get(reason.partition(':')[0], reason)}", count, kinds[min(index, 3)])
         for index, (reason, count) in enumerate(skipped)
     ]
     total = sum(number for _, _, number, _ in parts) or 1
     shares, x = [], 0.0
     for figure, label, number, kind in parts:
         width = round(100 * number / total, 2)
-        shares.append(BarShare(figure, label, number, kind, round(x, 2), width))
+        shares.append(BarSection(figure, label, number, kind, round(x, 2), width))
         x += width
     return shares
 

@@ -11,7 +11,7 @@ from regulars.journeys.stats import JourneyStats, StepStats
 from regulars.kit.etag import etag_of
 from regulars.web.format import Format
 
-SKIPS: Mapping[str, str] = {
+SKIP_LABELS: Mapping[str, str] = {
     "no_consent": "no consent",
     "not_linked": "number belongs to another customer",
     "suppressed": "a reply waits to be handled",
@@ -170,4 +170,4 @@ def _details(kind: str, stats: StepStats) -> list[tuple[int, str]]:
     if kind != "send_text":
         return []
     counts = [(stats.times(f"text {state}"), state) for state in ("delivered", "failed", "unknown")]
-    return [*counts, *((count, f"skipped: {SKIPS.get(reason, reason)}") for reason, count in stats.skips)]
+    return [*counts, *((count, f"skipped: {SKIP_LABELS.get(reason, reason)}") for reason, count in stats.skips)]

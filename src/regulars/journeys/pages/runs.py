@@ -12,8 +12,8 @@ from regulars.journeys.manage import Journey
 from regulars.journeys.model import RunRow
 from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, page_errors
 from regulars.journeys.pages.flow import build_cards, step_labels
-from regulars.journeys.pages.trace import WAITS, TraceContext, describe_reason, describe_trace, segments_in_trace
-from regulars.journeys.program import program_of, references_of
+from regulars.journeys.pages.trace import WAIT_LABELS, TraceContext, describe_reason, describe_trace, segments_in_trace
+from regulars.journeys.program import graph_of, references_of
 from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.journeys.runs.lifecycle import resume_run
 from regulars.journeys.runs.lists import find_run, list_runs
@@ -49,7 +49,7 @@ def filters(visit: Visit, journey: Journey) -> list[Filter]:
     placeholder = "Name, number or ID" if visit.sees_personal else "prof_…"
     cards = build_cards(journey.definition, [], names={})
     steps = [
-        (step, label) for step, label in step_labels(cards).items() if step in program_of(journey.definition).nodes
+        (step, label) for step, label in step_labels(cards).items() if step in graph_of(journey.definition).nodes
     ]
     requested = visit.query.get("step", "")
     if requested and requested not in dict(steps):
@@ -118,10 +118,10 @@ async def _load_lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]
     lines = []
     for run in runs:
         person = people.get(run.profile_id)
-        node = program_of(definitions[run.journey_id, run.version]).nodes.get(run.step or "")
+        node = graph_of(definitions[run.journey_id, run.version]).nodes.get(run.step or "")
         at_step = "" if node is None else f" at “{describe_step(node.step).kind}”"
         reason = describe_reason(visit, run)
-        status = f"{WAITS.get(run.waits_for or '', 'Continues')}{at_step}" if run.state == "active" else reason
+        status = f"{WAIT_LABELS.get(run.waits_for or '', 'Continues')}{at_step}" if run.state == "active" else reason
         lines.append(
             RunLine(
                 run,

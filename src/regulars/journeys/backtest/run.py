@@ -86,7 +86,7 @@ async def backtest_definition(
     simulated so far."""
     await queries.forbid_writes(tx)
     condition_context = await load_condition_context(tx, organization_id, [definition])
-    # A draft has version 0, which is not stored. Its splits are independent of each other, unlike those of old versions.
+    # A draft has version 0, which is not stored. Its splits are independent, unlike those of old versions.
     saved = await load_versions(tx, organization_id, {(journey_id, version)} if version else ())
     context = BacktestContext(
         journey_id=journey_id,

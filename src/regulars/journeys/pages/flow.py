@@ -11,6 +11,7 @@ from regulars.journeys.stats import JourneyStats, StepStats
 from regulars.kit.etag import etag_of
 from regulars.web.format import Format
 
+# Why a text was skipped, by the reason that is stored.
 SKIP_LABELS: Mapping[str, str] = {
     "no_consent": "no consent",
     "not_linked": "number belongs to another customer",
@@ -30,7 +31,7 @@ SKIP_LABELS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowPath:
-    """One of the two paths after a step that divides the flow."""
+    """One of the two paths after a step that divides the flow; `key` is `then` or `else`."""
 
     key: str
     name: str
@@ -56,7 +57,7 @@ class Card:
     waiting: int = 0
     paths: list[FlowPath] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    # The etag of the step, which the builder's forms send back.
+    # The etag of the step as it is shown. The builder's forms send it back to detect a change by another user.
     was: str = ""
 
     @property
@@ -106,7 +107,7 @@ class _CardBuilder:
 
     def _card(self, step: Step, place: str, label: str, *, is_last: bool) -> Card:
         identifier = step.id or place
-        figure, figure_label, details, waiting = self._stats(step, identifier)
+        figure, figure_label, details, waiting = self._describe_stats(step, identifier)
         summary = describe_step(step)
         return Card(
             place=place,
@@ -143,7 +144,8 @@ class _CardBuilder:
             return name
         return f"{name}, {self.formats.number(self.stats.at(identifier).times(event))}"
 
-    def _stats(self, step: Step, identifier: str) -> tuple[str, str, list[tuple[str, str]], int]:
+    def _describe_stats(self, step: Step, identifier: str) -> tuple[str, str, list[tuple[str, str]], int]:
+        """The main count of a step, its label, further counts with labels, and the number of waiting runs."""
         if self.stats is None or self.formats is None:
             return "", "", [], 0
         stats = self.stats.at(identifier)

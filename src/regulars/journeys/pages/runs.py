@@ -37,6 +37,8 @@ RUN_STATES: Final = {"active": "Active", "parked": "Need attention", "ended": "E
 
 
 class RunLine(NamedTuple):
+    """A run in the list, with the ids of the run (`canonical`) and of the customer as pages show them."""
+
     run: RunRow
     canonical: str
     customer: str
@@ -74,6 +76,7 @@ async def show_runs(visit: Visit) -> Response:
             sees_personal=visit.sees_personal,
         )
         customer = people[0].id if len(people) == 1 else None
+        # False if the user searched for a customer and found none, or several.
         is_known = customer is not None or not view.value("who")
         runs = await _list_runs(tx, visit, journey, view, customer) if is_known else PageRows()
         explanations: list[EntryExplanation] = []

@@ -96,13 +96,15 @@ def _faults_of_text(path: str, content: str | TextVariants, context: CheckContex
         yield Fault(path, f"The text uses {name}, but a campaign has no ticket.")
     for text in [] if syntax_faults else texts_by_value(content).values():
         shortest = _without_values(parse_template(text))
+        # Without the opt-out notice, because it depends on the country of the recipient.
         parts = compose(shortest, brand=context.texting.brand, notice=None).measured.parts
         if parts > PARTS_MAX:
             yield Fault(path, f"The text has {parts} parts, and a text has at most {PARTS_MAX}.")
 
 
 def _without_values(template: Template) -> str:
-    """The shortest text, for a customer without any values. Longer texts may be skipped when the campaign runs."""
+    """The shortest text, for a customer without any values. Longer texts are skipped when the campaign runs, if they
+    have too many parts."""
     return "".join(piece.default or "" if isinstance(piece, Variable) else piece for piece in template.pieces)
 
 

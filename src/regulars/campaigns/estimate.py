@@ -111,8 +111,8 @@ async def _estimate_holdout(tx: Tx, organization_id: UUID, counts: AudienceCount
 
 
 class _Person(NamedTuple):
-    """A sampled customer. `own_country` is the country of the profile's number, by which the audience is counted.
-    `country` is where the text is sent; it is also known for numbers in ranges that are not assigned yet."""
+    """A sampled customer. `own_country` is the country of the number in the profile, by which the audience is counted.
+    `country` is that of the number with consent, to which the text is sent."""
 
     values: Mapping[str, str | None]
     own_country: str | None

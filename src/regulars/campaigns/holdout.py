@@ -44,8 +44,8 @@ async def find_queueing_times(tx: Tx, organization_id: UUID, campaign_id: UUID) 
 
 
 async def read_arms(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[bytes, bytes]:
-    """The profile ids of all customers who were meant to get a text, whether or not it was sent, and of those held out,
-    16 bytes each."""
+    """The profile ids, 16 bytes each, of all customers who were meant to get a text, whether or not it was sent, and of
+    the customers who were held out."""
     rows = await tx.fetch(
         """
         SELECT arm = %(held_out)s AS is_held_out, string_agg(uuid_send(profile_id), ''::bytea)

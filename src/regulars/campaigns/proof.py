@@ -18,7 +18,7 @@ from regulars.messaging.find import find_texts_of_steps
 from regulars.messaging.model import OriginKind, TextRow
 
 PAGE_ROWS: Final = 200
-_FIRST_ID: Final = UUID(int=0)
+_BEFORE_FIRST_ID: Final = UUID(int=0)
 _encoder: Final = msgspec.json.Encoder()
 _WITHOUT_TEXT: Final = frozenset(
     {*GETS_NO_TEXT, RecipientOutcome.WAITING, RecipientOutcome.EXPIRED, RecipientOutcome.ERASED}
@@ -30,12 +30,13 @@ async def write_proof(database: Database, organization_id: UUID, campaign_id: UU
     """The evidence file in pages: one line of JSON for each text, sorted by outcome. A text whose outcome changes
     meanwhile may be missing or occur twice."""
     for outcome in _WITH_TEXT:
-        after = _FIRST_ID
+        after = _BEFORE_FIRST_ID
         while True:
             async with database.reading() as tx:
                 page = await list_recipients(
                     tx, organization_id, campaign_id, outcome=outcome, after=after, limit=PAGE_ROWS
                 )
+                # The step of a campaign's text is the id of its recipient.
                 steps = [(campaign_id, str(it.profile_id)) for it in page]
                 texts = await find_texts_of_steps(tx, organization_id, OriginKind.CAMPAIGN, steps)
                 consents = await _find_consents(tx, organization_id, texts.values())
@@ -68,6 +69,7 @@ async def _find_consents(
 def _entry(
     profile_id: UUID, arm: int, text: TextRow, consent: tuple[UUID, LedgerEntry | None] | None
 ) -> dict[str, Any]:
+    """A line of the file; `arm` is the number of the variant."""
     subscription_id, entry = consent or (None, None)
     times = {"requested_at": text.created_at, "claimed_at": text.claimed_at, "ended_at": text.ended_at}
     return {

@@ -24,8 +24,9 @@ from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 # A page waits this long for the estimate. Then it is rendered without the estimate, and the browser requests it again.
-AT_ONCE_S: Final = 1.0
+PAGE_WAIT_S: Final = 1.0
 COUNTING: Final = "The audience is being counted."
+# A `PreviewChoice` as the form sends it: customers, variant and seed.
 _PREVIEW: Final = re.compile(r"([a-z_]{1,32}) ([1-4]) ([0-9]{1,3})")
 _MINUTE_S: Final = 60
 
@@ -43,6 +44,8 @@ class BarPart(NamedTuple):
 
 
 class HoldoutOption(NamedTuple):
+    """A percentage that the form offers; `effect` describes the smallest effect that it can show."""
+
     value: int
     held_out: int | None
     effect: str
@@ -58,7 +61,7 @@ class Figures:
 
 
 async def load_figures(
-    visit: Visit, analysis: Analysis, definition: Definition, *, seconds: float = AT_ONCE_S
+    visit: Visit, analysis: Analysis, definition: Definition, *, seconds: float = PAGE_WAIT_S
 ) -> Figures:
     """Load the estimate. After `seconds` the page stops waiting, and a later request gets the result."""
     try:
@@ -100,7 +103,7 @@ async def load_previews(
     """Load the previews; empty if they take too long or a text has a fault, which the page shows elsewhere."""
     hidden = None if visit.sees_personal else mask.HIDDEN
     try:
-        async with asyncio.timeout(AT_ONCE_S):
+        async with asyncio.timeout(PAGE_WAIT_S):
             return await preview(
                 visit.database,
                 analysis,
@@ -115,8 +118,9 @@ async def load_previews(
         return []
 
 
-def audience_parts(estimate: Estimate) -> list[BarPart]:
+def list_audience_parts(estimate: Estimate) -> list[BarPart]:
     """The customers of the segments, divided into the parts of a bar chart."""
+    # The customers of the segments by their consent.
     split = estimate.counts.split
     parts = (
         ("Get the text", estimate.recipients, "c1", ""),
@@ -188,7 +192,7 @@ def describe_duration(duration: timedelta | None) -> str:
 def describe_estimate(formats: Format, estimate: Estimate) -> dict[str, object]:
     """The template values of an estimate."""
     return {
-        "parts": audience_parts(estimate),
+        "parts": list_audience_parts(estimate),
         "cost": describe_cost(formats, estimate.size.cost),
         "without_price": sorted(estimate.size.cost.parts_without_price),
         "duration": describe_duration(estimate.duration),

@@ -71,7 +71,9 @@ WITHOUT_CONSENT_LABELS: Final = {
     "withdrawn": "Opted out",
     "do_not_contact": "Do not contact",
 }
+# The outcomes of recipients whose text is sent, or will not be sent.
 _DONE: Final = frozenset(RecipientOutcome) - GETS_NO_TEXT - {RecipientOutcome.WAITING, RecipientOutcome.QUEUED}
+# Reasons of failed texts for which the provider does not charge.
 _UNCHARGED: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.value})
 
 
@@ -96,6 +98,8 @@ class CountryProgress(NamedTuple):
 
 
 class VariantLine(NamedTuple):
+    """A variant of the text; `arm` is its number, `stops` the number of recipients who opted out."""
+
     arm: int
     letter: str
     text: str
@@ -106,8 +110,8 @@ class VariantLine(NamedTuple):
 
 
 class Replies(NamedTuple):
-    """Replies of recipients to their text. `stops` has the number of opt-outs by variant; with `is_cut` only the newest
-    replies were counted."""
+    """Replies of recipients to their text. `waiting` has the replies that no user has handled: id, time and meaning.
+    `stops` has the number of opt-outs by variant; with `is_cut` only the newest replies were counted."""
 
     by_meaning: list[tuple[str, int]]
     waiting: list[tuple[str, datetime, str]]
@@ -145,7 +149,7 @@ async def show_campaign(visit: Visit) -> Response:
         audience_total=sum(outcomes.values()),
         recipients=sum(outcomes.values()) - sum(outcomes[outcome] for outcome in GETS_NO_TEXT),
         done=sum(outcomes[outcome] for outcome in _DONE),
-        lines=outcome_lines(totals),
+        lines=list_outcome_lines(totals),
         without_consent=_without_consent(totals),
         lead=_describe_state(visit.format, row, campaign.definition, outcomes, next_send_at),
         countries=_by_country(visit.format, totals, prices),
@@ -177,7 +181,7 @@ def _describe_rule(formats: Format, rule: ApprovalRule) -> str:
     return f"Above {' or '.join(limits)} another person must approve it."
 
 
-def outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
+def list_outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
     """The outcomes that occur, with their reasons; the numbers add up to the audience."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for total in totals:
@@ -320,15 +324,15 @@ def _by_country(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str
 def _by_variant(definition: Definition, totals: Sequence[TotalRow], stops: Mapping[int, int]) -> list[VariantLine]:
     lines = []
     for arm, variant in enumerate(definition.variants, start=HELD_OUT_ARM + 1):
-        of_arm = [total for total in totals if total.arm == arm]
+        arm_totals = [total for total in totals if total.arm == arm]
         lines.append(
             VariantLine(
                 arm,
                 VARIANT_LETTERS[arm - 1],
                 describe_template(texts_by_value(variant.text)[""]),  # the default text
-                sum(total.recipients for total in of_arm),
-                sum(total.recipients for total in of_arm if total.outcome in RECEIVED),
-                sum(total.recipients for total in of_arm if total.outcome == RecipientOutcome.DELIVERED),
+                sum(total.recipients for total in arm_totals),
+                sum(total.recipients for total in arm_totals if total.outcome in RECEIVED),
+                sum(total.recipients for total in arm_totals if total.outcome == RecipientOutcome.DELIVERED),
                 stops.get(arm, 0),
             )
         )
@@ -347,7 +351,7 @@ async def _find_replies(tx: Tx, visit: Visit, row: CampaignRow) -> Replies:
         until=(row.ended_at or visit.now) + REPLIES_WITHIN,
         limit=REPLIES_MAX,
     )
-    # The step of a campaign's text is the id of the profile.
+    # The step of a campaign's text is the id of its recipient.
     stopped = [UUID(reply.step) for reply in replies if reply.meaning == "stop"]
     arms = await find_arms(tx, visit.organization_id, row.id, stopped) if stopped else {}
     stops: dict[int, int] = defaultdict(int)

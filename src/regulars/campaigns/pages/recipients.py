@@ -136,6 +136,7 @@ def _position(row: RecipientRow) -> Position:
 
 async def _load_lines(tx: Tx, visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[RecipientLine]:
     profiles = {it.id: it for it in await find_by_ids(tx, visit.organization_id, [row.profile_id for row in rows])}
+    # The step of a campaign's text is the id of its recipient.
     steps = [(campaign.row.id, str(row.profile_id)) for row in rows]
     texts = await find_texts_of_steps(tx, visit.organization_id, OriginKind.CAMPAIGN, steps)
     lines = []
@@ -167,14 +168,15 @@ async def _csv_rows(visit: Visit, campaign: Campaign, view: ListView) -> AsyncIt
     async for row in rows:
         batch.append(row)
         if len(batch) == CSV_BATCH_ROWS:
-            for cells in await _cells(visit, campaign, batch):
+            for cells in await _load_cells(visit, campaign, batch):
                 yield cells
             batch = []
-    for cells in await _cells(visit, campaign, batch):
+    for cells in await _load_cells(visit, campaign, batch):
         yield cells
 
 
-async def _cells(visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[list[str]]:
+async def _load_cells(visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[list[str]]:
+    """The cells of CSV rows. A text may be queued at `open_at`, and was queued at `fed_at`."""
     async with visit.database.reading() as tx:
         lines = await _load_lines(tx, visit, campaign, rows)
     return [

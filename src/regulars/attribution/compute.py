@@ -83,6 +83,7 @@ def credit_sales(
     }
     if not credited:
         return []
+    # Matches returns with the purchases of the returned articles.
     returns = match_loaded(sales)
     unmatched = _assign_unmatched(sales, [sale for sale, _ in credited.values()], returns.unmatched_cents)
     return [
@@ -119,6 +120,7 @@ def _assign_unmatched(
     assigned: Counter[UUID] = Counter()
     for sale in sales:
         candidates = by_currency[sale.currency] if sale.id in unmatched_cents else []
+        # How many candidates are before the return.
         before = bisect_left(candidates, sale.occurred_at, key=attrgetter("occurred_at"))
         if before and sale.occurred_at - candidates[before - 1].occurred_at <= RETURN_WITHIN:
             assigned[candidates[before - 1].id] += unmatched_cents[sale.id]

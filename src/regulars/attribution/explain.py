@@ -15,7 +15,8 @@ from regulars.attribution.touches import load_touches
 from regulars.attribution.windows import find_windows
 from regulars.kit.db import Tx
 
-# No text was sent before this time. A ticket may be of the year 1, for which the start of the search would overflow.
+# No text was sent before this time. The date of a ticket may be wrong, such as the year 1, from which no earlier time
+# can be computed.
 _FIRST_TEXT_AT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 

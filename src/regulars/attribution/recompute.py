@@ -15,11 +15,13 @@ TEXTS_PER_PASS: Final = 2_000
 
 
 class Recompute(NamedTuple):
-    """A row of `attribution_recomputes`: the texts after the id `walked_to` up to `until` are still to be processed."""
+    """A row of `attribution_recomputes`: the texts after the id `walked_to` up to `until` are still to be processed.
+    Credits that were final at `since` do not change."""
 
     since: datetime
     walked_to: UUID
     until: UUID
+    # How many texts were processed.
     texts: int
     due_at: datetime | None
     attempts: int

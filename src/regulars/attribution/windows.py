@@ -22,8 +22,7 @@ from regulars.attribution.recompute import request_recompute
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 
-# Only this many versions are listed.
-VERSIONS_MAX: Final = 100
+VERSIONS_LISTED_MAX: Final = 100
 # A preview computes the credits of the customers of about this many texts.
 SAMPLE_TEXTS: Final = 2_000
 _LIMITS: Final = {
@@ -89,9 +88,9 @@ async def list_versions(tx: Tx, organization_id: UUID) -> list[WindowsVersion]:
         ORDER BY version DESC
         LIMIT %s
         """,
-        (organization_id, VERSIONS_MAX),
+        (organization_id, VERSIONS_LISTED_MAX),
     )
-    versions = [WindowsVersion(version, Windows(*days), at, by) for version, *days, at, by in rows]
+    versions = [WindowsVersion(version, Windows(*windows), at, by) for version, *windows, at, by in rows]
     return [*versions, WindowsVersion(0, Windows())]
 
 
@@ -103,7 +102,7 @@ async def find_windows(tx: Tx, organization_id: UUID) -> WindowsVersion:
 async def save_windows(
     tx: Tx, organization_id: UUID, windows: Windows, *, expected: int, by: str | None
 ) -> WindowsVersion:
-    """Store a new version if `expected` is still the latest, and request a recomputation of credits."""
+    """Store a new version if the version `expected` is still the latest, and request a recomputation of credits."""
     check_windows(windows)
     inserted = await tx.execute(
         """

@@ -37,6 +37,7 @@ class Group:
     url: str = ""
     # The list of the credited tickets in all currencies.
     tickets_url: str = ""
+    # Attributed sums and numbers of sent texts, by month and origin.
     sums: list[MonthSums] = field(default_factory=list)
     sent: list[SentTexts] = field(default_factory=list)
     lifts: list[Lift] = field(default_factory=list)
@@ -66,7 +67,8 @@ class Group:
         return self.totals.get(currency, Attributed())
 
     def measured_cents(self, currency: str) -> int:
-        """Attributed net of the measured texts only: those of a campaign, or of a journey in a month."""
+        """The net that is attributed to texts whose lift was measured: the texts of a campaign, or of a journey in a
+        month."""
         periods = {(it.source.id, period) for it in select_measured(self.lifts, currency) for period in it.periods}
         return sum(
             it.sums.net_cents
@@ -165,9 +167,9 @@ def _group_by_month(visit: Visit, view: AttributionView, data: _LoadedData) -> l
     for sent in data.sent:
         groups[sent.month].sent.append(sent)
     for lift in data.lifts:
-        first_day = _month_of(lift, data)
-        if first_day in groups:
-            groups[first_day].lifts.append(lift)
+        first_of_month = _month_of(lift, data)
+        if first_of_month in groups:
+            groups[first_of_month].lifts.append(lift)
     return [group for group in groups.values() if group.sums or group.sent]
 
 

@@ -20,7 +20,7 @@ _BADGES: Final = {
     "too_few": ("Too few", "warn", "alert"),
     "no_holdout": ("No holdout", "none", "blocked"),
 }
-# What the column of the extra net shows in states without a result.
+# The text in the column of the extra net in states without a result.
 _PLACEHOLDERS: Final = {"open": "not yet", "too_few": "not measured", "no_holdout": "not measured"}
 
 
@@ -49,7 +49,7 @@ class LiftView(NamedTuple):
 
     @property
     def values(self) -> list[float]:
-        """The estimate, and the low and high end of its interval, in units of the currency."""
+        """The same three numbers as `in_cents`, in units of the currency."""
         return [] if self.estimate is None else [cents / 100 for cents in in_cents(self.estimate)]
 
     def mark(self, axis: WhiskerAxis | None) -> Whisker | None:
@@ -58,6 +58,7 @@ class LiftView(NamedTuple):
 
 
 def in_cents(estimate: EffectEstimate) -> tuple[float, float, float]:
+    """The estimate, and the low and high end of its interval."""
     return estimate.value, estimate.low, estimate.high
 
 

@@ -36,7 +36,7 @@ class NoCredit(enum.StrEnum):
 
 
 class CreditExplanation(NamedTuple):
-    """The credit; or the reason why there is none, with the last touch before the ticket and the current window."""
+    """The credit of a ticket; or why it has none, with the last touch before the ticket and the current window."""
 
     credit: Credit | None = None
     reason: NoCredit | None = None

@@ -70,7 +70,7 @@ class Lift:
     source: LiftSource
     state: LiftState
     currency: str | None = None
-    # The window; both days belong to it.
+    # The first and the last day of the window.
     first_day: date | None = None
     last_day: date | None = None
     # When the sales of the result were read.

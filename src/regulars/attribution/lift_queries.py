@@ -19,7 +19,7 @@ class LiftRow(NamedTuple):
     period: str
     state: str
     held_out_share: float
-    # For how many days sales count: after the last text of a campaign, or after a customer passed the split of a journey.
+    # For how many days sales count: after the last text of a campaign, or after the split of a journey.
     window_days: int
     # The window; None until it is known.
     first_day: date | None

@@ -38,8 +38,8 @@ REFRESH_EVERY: Final = timedelta(days=1)
 DEADLINE_S: Final = 60.0
 # How long a lift waits if the analysis process cannot answer.
 _RETRY_AFTER: Final = timedelta(seconds=30)
-# The copy of sales that the analysis process reads lags behind by seconds. A lift waits for the copy, but not longer than
-# `_LAG_MAX`, because an event that no listener handles would delay it for ever.
+# The copy of sales that the analysis process reads lags behind by seconds. A lift waits for the copy, but not longer
+# than `_LAG_MAX`, because an event that no listener handles would delay it for ever.
 _LAG_RETRY: Final = timedelta(seconds=1)
 _LAG_MAX: Final = timedelta(minutes=10)
 

@@ -103,7 +103,7 @@ class Credit(NamedTuple):
     touched_at: datetime
     # The window that applied when the credit was computed.
     window_hours: int
-    # When the text was sent, and the same as a day in the organization's time zone.
+    # When the text was sent: the time, and the day in the organization's time zone.
     sent_at: datetime
     day: date
     origin_kind: str

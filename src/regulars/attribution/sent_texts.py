@@ -127,7 +127,7 @@ def _key_of(row: TextRow, journey_id: UUID | None, zone: ZoneInfo) -> _Key | Non
 
 
 async def read_sent_by_month(tx: Tx, organization_id: UUID, *, first: date, last: date) -> list[SentTexts]:
-    """Texts that were sent on these days, by origin; the steps of a journey are added up."""
+    """Texts that were sent from `first` to `last`, by origin and month; the steps of a journey are added up."""
     rows = await tx.fetch(
         """
         SELECT origin_kind, origin_id, day, country, sum(texts)::bigint, sum(parts)::bigint

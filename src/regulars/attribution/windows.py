@@ -59,7 +59,7 @@ class WindowsPreview(NamedTuple):
     before: Mapping[str, Attributed]
     after: Mapping[str, Attributed]
     customers: int
-    # How many texts were sent in these 60 days, and how many of them the preview sampled.
+    # How many texts were sent in the last 60 days, and how many of them the preview sampled.
     texts: int
     sampled_texts: int
 
@@ -126,7 +126,7 @@ async def save_windows(
 
 
 async def preview_windows(tx: Tx, organization_id: UUID, windows: Windows) -> WindowsPreview:
-    """Compute what would be credited with the new windows; of many texts, only for a sample spread over the days."""
+    """Compute what would be credited with the new windows, for a sample of the texts if there are many."""
     check_windows(windows)
     present = (await find_windows(tx, organization_id)).windows
     texts, sampled, profile_ids = await _sample_texts(tx, organization_id)

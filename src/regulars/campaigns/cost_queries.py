@@ -17,7 +17,7 @@ class CostRow(NamedTuple):
     revision: int
     # The cursor of the page of customers that is rendered next.
     next_page: str | None
-    # How many customers there are, and for how many the text is rendered.
+    # How many customers of the audience may be texted, and for how many of them the text is rendered.
     customers: int
     rendered: int
     # The counts of the pages that are rendered, as JSON.

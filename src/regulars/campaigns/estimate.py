@@ -147,7 +147,7 @@ async def _load_sample(
 def _assemble(
     definition: Definition, counts: AudienceCounts, people: Sequence[_Person], texting: Texting, *, global_holdout: int
 ) -> Estimate:
-    # Only these customers are recipients or held out by this campaign.
+    # The customers outside the global holdout: each gets the text, or is held out by this campaign.
     assignable = counts.split.may_be_texted - global_holdout
     recipients, held_out = split_holdout(assignable, definition.holdout_percent)
     weighted = _weigh(counts, people)

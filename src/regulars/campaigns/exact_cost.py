@@ -228,7 +228,7 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
 
 
 async def _count_page(claim: CostClaim, row: CostRow, page: _Page, cache: _SizeCache) -> CostRow:
-    """Add the texts of a page to the counts of the row."""
+    """Add the texts of a page of customers to the counts of the row."""
     counts = _read_counts(row)
     held_out, texts = await _size_texts(claim, page, cache)
     texts.update(dict(counts.texts))

@@ -291,7 +291,7 @@ async def check_definition(tx: Tx, organization_id: UUID, definition: Definition
 
 
 async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
-    """Describe these campaigns as users of a segment, for a person who changes or deletes the segment."""
+    """Describe campaigns that use a segment, for a person who changes or deletes the segment."""
     effect = "It takes the members of the version that is saved when it starts."
     return {
         row.id: Use(row.name, f"{PATH}/{CAMPAIGN.encode(row.id)}", KIND, row.state, effect)

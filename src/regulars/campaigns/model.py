@@ -14,7 +14,7 @@ import msgspec
 
 from regulars.campaigns.definition import PERCENT, Definition, SendAt, SendAtLocalTime, Variant
 
-# The kind of user under which a campaign is registered at the segments that it uses.
+# The `kind` with which campaigns register the segments that they use.
 KIND: Final = "campaign"
 # The arm of recipients who are held out; the arms of variants are numbered from 1.
 HELD_OUT_ARM: Final = 0
@@ -71,9 +71,9 @@ class CampaignRow(NamedTuple):
     name: str
     state: str
     is_archived: bool
-    # Each change of the definition increments it.
+    # The revision of the definition; each change increments it.
     revision: int
-    # Of a paused campaign: the state to which it returns.
+    # The state to which a paused campaign returns when it is resumed.
     resumes_to: str | None
     # Why the campaign is paused or ended.
     reason: str | None

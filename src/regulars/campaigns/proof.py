@@ -69,7 +69,7 @@ async def _find_consents(
 def _entry(
     profile_id: UUID, arm: int, text: TextRow, consent: tuple[UUID, LedgerEntry | None] | None
 ) -> dict[str, Any]:
-    """A line of the file; `arm` is the number of the variant."""
+    """A line of the evidence file; `arm` is the number of the variant."""
     subscription_id, entry = consent or (None, None)
     times = {"requested_at": text.created_at, "claimed_at": text.claimed_at, "ended_at": text.ended_at}
     return {

@@ -25,7 +25,7 @@ class DeletedRecipient(NamedTuple):
 
 
 async def erase_recipients(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    """Delete the recipients. The totals count unsent recipients as erased, and all others under their last outcome."""
+    """Delete the recipients of erased customers. Totals count unsent recipients as erased; the others stay counted."""
     deleted = await _delete_recipients_of(tx, organization_id, profile_ids)
     differences = Differences()
     for it in deleted:

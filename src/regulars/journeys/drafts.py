@@ -49,7 +49,7 @@ class Draft:
 
     @property
     def has_changes(self) -> bool:
-        """Whether there are changes to save."""
+        """Whether the draft has changes to save."""
         return self.changed_at is not None
 
     @property

@@ -25,7 +25,7 @@ from regulars.segments.saved.uses import Use, register_uses
 # After a longer pause the user who resumes chooses whether waiting runs continue or end.
 LONG_PAUSE: Final = timedelta(hours=48)
 WaitingRuns = Literal["continue", "end"]
-# The kind of user under which a journey is registered at the segments that it uses.
+# The `kind` with which journeys register the segments that they use.
 KIND: Final = "journey"
 
 
@@ -208,7 +208,7 @@ EFFECTS: Final = {
 
 
 async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
-    """Describe these journeys as users of a segment, for a person who changes or deletes the segment."""
+    """Describe journeys that use a segment, for a person who changes or deletes the segment."""
     rows = await queries.find_journeys(tx, organization_id, ids)
     return {
         row.id: Use(row.name, f"{PATH}/{JOURNEY.encode(row.id)}", KIND, row.state, EFFECTS.get(row.state, ""))

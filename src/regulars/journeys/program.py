@@ -130,6 +130,7 @@ def _id_of(step: Step, prefix: str, number: int) -> str:
     return step.id or f"{prefix}{number}"
 
 
+# The location of the filter's condition; that of a branch's condition is the id of the step.
 FILTER = "filter"
 
 

@@ -1,4 +1,4 @@
-"""Finds customers for the preview of a journey's text, whose recent sale or consent would trigger the journey."""
+"""Finds customers whose recent sale or consent would trigger a journey, for the preview of its text."""
 
 from typing import NamedTuple
 from uuid import UUID

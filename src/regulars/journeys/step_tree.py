@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from regulars.conditions.tree import All, Condition
 from regulars.journeys.definition import Branch, Definition, Step
-from regulars.journeys.program import Fork
+from regulars.journeys.program import FILTER, Fork
 
-FILTER: Final = "filter"
 Direction = Literal["up", "down"]
 # The fields of a step that contain the steps of its branches.
 _BRANCH_FIELDS: Final = {"then": "then", "else": "otherwise"}
@@ -77,7 +76,7 @@ def move_step(definition: Definition, place: str, direction: Direction) -> tuple
 
 
 def walk_places(definition: Definition) -> Iterator[tuple[str, Step]]:
-    """Every step with its place."""
+    """Every step with its place, such as `3.else.1`."""
     return _walk(definition.steps, "")
 
 

@@ -49,7 +49,7 @@ class LiftView(NamedTuple):
 
     @property
     def values(self) -> list[float]:
-        """The same three numbers as `in_cents`, in units of the currency."""
+        """The estimate, and the low and high end of its interval, in units of the currency."""
         return [] if self.estimate is None else [cents / 100 for cents in in_cents(self.estimate)]
 
     def mark(self, axis: WhiskerAxis | None) -> Whisker | None:
@@ -58,7 +58,7 @@ class LiftView(NamedTuple):
 
 
 def in_cents(estimate: EffectEstimate) -> tuple[float, float, float]:
-    """The estimate, and the low and high end of its interval."""
+    """The estimate, and the low and high end of its interval, in cents."""
     return estimate.value, estimate.low, estimate.high
 
 

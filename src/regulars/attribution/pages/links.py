@@ -29,7 +29,7 @@ class OriginName(NamedTuple):
 
 
 async def name_origins(tx: Tx, visit: Visit, origins: Iterable[Origin]) -> dict[UUID, OriginName]:
-    """The name and page of each origin, by id."""
+    """The name and URL of each origin, by id."""
     ids: dict[OriginKind, set[UUID]] = {}
     for origin in origins:
         ids.setdefault(origin.kind, set()).add(origin.id)

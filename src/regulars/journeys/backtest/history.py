@@ -25,7 +25,7 @@ SALES_MAX: Final = 1_000
 class CustomerHistory:
     # The simulated run sets attributes of this row.
     person: PersonRow
-    # In the order of recording.
+    # In the order in which the sales were recorded.
     sales: list[SaleTimes]
     numbers: list[NumberHistory]
     # When simulated texts were sent, by number hash; they count against the number's frequency caps.

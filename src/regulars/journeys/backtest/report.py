@@ -50,7 +50,7 @@ class BacktestReport:
     # The number of runs by outcome, and the number of runs that still wait.
     outcomes: Counter[str] = field(default_factory=Counter)
     still_waiting: int = 0
-    # How many sales or consents were simulated; with `is_cut` there were more, above the limit of a backtest.
+    # How many sales or consents were simulated; with `is_cut` there were more than a backtest simulates.
     facts: int = 0
     is_cut: bool = False
     # The first customers of each count, by its name: `entries`, `texts`, or a reason for no entry or no text.

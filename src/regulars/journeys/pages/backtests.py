@@ -28,7 +28,7 @@ FACTS: Final = {
     "return": "Returns by known customers",
     "opt_in": "Consent changes",
 }
-# The labels of the counts of the report whose customers the page can list.
+# The labels of counts of the report; the page can list the customers of each count.
 COUNT_LABELS: Final = {"entries": "Would enter", "texts": "Would be texted"}
 NO_ENTRY_LABELS: Final = {
     "too old": "Recorded more than seven days late",
@@ -100,7 +100,7 @@ async def start_backtest(visit: Visit) -> Response:
 
 def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None, entered: int) -> dict[str, Any]:
     report: Mapping[str, Any] | None = request.report if request is not None else None
-    # The count whose customers the user wants to see.
+    # The count of the report whose customers the page lists.
     opened = visit.query.get("people", "")
     return {
         "row": draft.row,

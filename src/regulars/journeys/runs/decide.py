@@ -150,7 +150,7 @@ def find_exit(
 
 
 def _follows(sale: RecordedSale, entry: RecordedSale) -> bool:
-    """Whether the sale follows the entry in the same transaction, in which both have the same recording time."""
+    """Whether a sale that was recorded in the same transaction as the entry, so at the same time, happened after it."""
     return sale.created_at == entry.created_at and (sale.occurred_at, sale.id) > (entry.occurred_at, entry.id)
 
 

@@ -81,7 +81,7 @@ async def insert_runs_if_new(
 async def find_facts_with_runs(
     tx: Tx, organization_id: UUID, journey_id: UUID, *, fact_kind: str, fact_ids: Sequence[str]
 ) -> set[str]:
-    """Those of these facts (sales or consents) that have already started a run of the journey."""
+    """The given facts (sales or consents) that have already started a run of the journey."""
     rows = await tx.fetch(
         """
         SELECT fact_id FROM journey_runs
@@ -218,7 +218,7 @@ def _join_ids(sales: Sequence[UUID] | None) -> str | None:
     return None if sales is None else ",".join(map(str, sales))
 
 
-# The columns that the statement assigns unchanged, and those that it treats separately.
+# The columns that `save_runs` assigns as they are; besides, `id` selects the row, and `seen_sales` is converted.
 _SAVED: Final = Columns(
     state=Labels, step=Labels, waits_for=Labels, waiting_since=Timestamps, due_at=Timestamps, attempts=Bigints,
     outcome=Labels, reason=Labels, ended_at=Timestamps,

@@ -42,6 +42,7 @@ class RunQueue(RowQueue[RunRow]):
         return is_more
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[RunRow]:
+        """Lock due runs, except those that another transaction has locked, or whose profile it has locked."""
         async def find(after: RunRow | None, page_limit: int) -> Sequence[RunRow]:
             return await queries.take_due_runs(tx, organization_id, after=after, limit=page_limit)
 
@@ -99,7 +100,7 @@ class _Batch:
     other_sales: dict[UUID, list[SaleTimes]]
     # The attributes that runs of this batch set, by profile id. A customer may have runs in several journeys.
     changes: dict[UUID, dict[str, str]] = field(default_factory=dict)
-    saved: list[RunRow] = field(default_factory=list)
+    rows_to_save: list[RunRow] = field(default_factory=list)
     trace: list[TraceEntry] = field(default_factory=list)
     # Events to count: run, step and event name.
     counts: list[tuple[RunRow, str, str]] = field(default_factory=list)
@@ -135,6 +136,7 @@ class _Batch:
         context = self._context(row, definition)
         if context is None:
             return self._record(row, decide.end(_position(row), {}, decide.CUSTOMER_GONE))
+        # `fact_kind` says whether a sale or a consent started the run.
         subject = decide.RunSubject(
             row.journey_id, row.profile_id, definition, row.fact_kind, row.triggered_at, has_independent_splits
         )
@@ -165,7 +167,7 @@ class _Batch:
 
     def _record(self, row: RunRow, progress: decide.RunProgress) -> None:
         position = progress.position
-        self.saved.append(
+        self.rows_to_save.append(
             row._replace(
                 state="active" if progress.outcome is None else "ended",
                 step=position.step,
@@ -225,7 +227,7 @@ class _Batch:
             await _set_attributes(tx, organization_id, self.changes)
         if self.requested_texts:
             await request_texts(tx, organization_id, await self._skip_held_out(), texting=self.texting)
-        await queries.save_runs(tx, organization_id, self.saved)
+        await queries.save_runs(tx, organization_id, self.rows_to_save)
         await record_passes(tx, organization_id, self.holdouts, self.holdout_months)
         if self.trace:
             await trace.insert_trace(tx, organization_id, self.trace)

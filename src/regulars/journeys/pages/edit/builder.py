@@ -21,7 +21,8 @@ from regulars.journeys.pages.common import STATES, journey_url, page_errors, rea
 from regulars.journeys.pages.edit.message_editor import TextMeasure, field_labels, measure_text
 from regulars.journeys.pages.edit.step_forms import CHOICES, STEP_KINDS, fill_form, new_form
 from regulars.journeys.pages.flow import build_cards, faults_at, step_labels
-from regulars.journeys.step_tree import FILTER, StepNotFound, condition_of, split_place, step_at, steps_in
+from regulars.journeys.program import FILTER
+from regulars.journeys.step_tree import StepNotFound, condition_of, split_place, step_at, steps_in
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import JOURNEY, SEGMENT

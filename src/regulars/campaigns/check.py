@@ -47,7 +47,7 @@ class CheckContext:
 
 def find_faults(definition: Definition, context: CheckContext) -> list[Fault]:
     """The faults of a definition; a campaign without faults can be sent."""
-    return list(_faults(definition, context))[:FAULTS_MAX]
+    return list(_iterate_faults(definition, context))[:FAULTS_MAX]
 
 
 def attribute_keys(definition: Definition) -> set[str]:
@@ -56,7 +56,7 @@ def attribute_keys(definition: Definition) -> set[str]:
     return {field.removeprefix(ATTRIBUTE_PREFIX) for field in fields if field.startswith(ATTRIBUTE_PREFIX)}
 
 
-def _faults(definition: Definition, context: CheckContext) -> Iterator[Fault]:
+def _iterate_faults(definition: Definition, context: CheckContext) -> Iterator[Fault]:
     yield from _faults_of_audience(definition, context)
     yield from _faults_of_shares(definition)
     for index, variant in enumerate(definition.variants):

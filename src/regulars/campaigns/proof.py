@@ -41,7 +41,7 @@ async def write_proof(database: Database, organization_id: UUID, campaign_id: UU
                 texts = await find_texts_of_steps(tx, organization_id, OriginKind.CAMPAIGN, steps)
                 consents = await _find_consents(tx, organization_id, texts.values())
             entries = [
-                _entry(it.profile_id, it.arm, text, consents.get(text.id))
+                _make_entry(it.profile_id, it.arm, text, consents.get(text.id))
                 for it in page
                 if (text := texts.get((campaign_id, str(it.profile_id)))) is not None
             ]
@@ -66,7 +66,7 @@ async def _find_consents(
     return {text.id: (identifier, entry_of_text.get(text.id)) for text, identifier in subscribed}
 
 
-def _entry(
+def _make_entry(
     profile_id: UUID, arm: int, text: TextRow, consent: tuple[UUID, LedgerEntry | None] | None
 ) -> dict[str, Any]:
     """A line of the evidence file; `arm` is the number of the variant."""
@@ -84,12 +84,12 @@ def _entry(
         "provider": text.provider,
         "provider_id": text.provider_id,
         "subscription_id": None if subscription_id is None else SUBSCRIPTION.encode(subscription_id),
-        "consent": None if entry is None else _consent(entry),
+        "consent": None if entry is None else _describe_consent(entry),
         **{name: None if time is None else format_timestamp(time) for name, time in times.items()},
     }
 
 
-def _consent(entry: LedgerEntry) -> dict[str, Any]:
+def _describe_consent(entry: LedgerEntry) -> dict[str, Any]:
     """A ledger entry; its sequence number and hash can be compared with the certificate of the consent."""
     payload = {} if entry.payload is None else msgspec.json.decode(entry.payload)
     return {

@@ -81,41 +81,41 @@ async def explain(
     live_periods = await list_live_periods(tx, organization_id, journey.row.id)
     explanations = []
     for fact in facts:
-        period = next(
+        live = next(
             (it for it in live_periods if it.since <= fact.recorded_at and _is_before(fact.recorded_at, it.until)), None
         )
-        definition = await _load_definition(tx, organization_id, journey, period)
+        definition = await _load_definition(tx, organization_id, journey, live)
         subject = DecisionSubject(profile_id, None if fact.sale is None else fact.sale.id, definition)
         context = (await load_snapshot(tx, organization_id, [subject])).context_of(subject, tx.now)
-        explanations.append(_explain(fact, period, definition, context, run_id=runs.get(fact.id)))
+        explanations.append(_explain(fact, live, definition, context, run_id=runs.get(fact.id)))
     return explanations
 
 
-async def _load_definition(tx: Tx, organization_id: UUID, journey: Journey, period: LivePeriod | None) -> Definition:
+async def _load_definition(tx: Tx, organization_id: UUID, journey: Journey, live: LivePeriod | None) -> Definition:
     """The version that was live when the fact was recorded, or the latest version."""
-    if period is None:
+    if live is None:
         return journey.definition
-    key = (journey.row.id, period.version)
+    key = (journey.row.id, live.version)
     return (await load_definitions(tx, organization_id, {key}))[key]
 
 
 def _explain(
-    fact: _Fact, period: LivePeriod | None, definition: Definition, context: EvaluationContext | None, run_id: UUID | None
+    fact: _Fact, live: LivePeriod | None, definition: Definition, context: EvaluationContext | None, run_id: UUID | None
 ) -> EntryExplanation:
     results = () if context is None or definition.filter is None else (_result_of(context.explain(definition.filter)),)
     return EntryExplanation(
         recorded_at=fact.recorded_at,
         sale=fact.sale,
         run_id=run_id,
-        reason=_reason(fact, period, definition, context) if run_id is None else "",
+        reason=_reason(fact, live, definition, context) if run_id is None else "",
         results=results,
     )
 
 
-def _reason(fact: _Fact, period: LivePeriod | None, definition: Definition, context: EvaluationContext | None) -> str:
+def _reason(fact: _Fact, live: LivePeriod | None, definition: Definition, context: EvaluationContext | None) -> str:
     if fact.is_stale:
         return "It was more than seven days old when it was recorded."
-    if period is None:
+    if live is None:
         return "The journey was not live when it was recorded."
     result = False if context is None else evaluate(FILTER, definition.filter, context)
     if isinstance(result, NotEvaluable):

@@ -128,7 +128,7 @@ async def _load_data(tx: Tx, visit: Visit, view: AttributionView) -> _LoadedData
 
 def _group_by_origin(visit: Visit, view: AttributionView, data: _LoadedData) -> list[Group]:
     origins = {it.origin for it in data.sums} | {it.origin for it in data.sent}
-    groups = {origin: _group_of(visit, view, origin, data.names[origin.id]) for origin in origins}
+    groups = {origin: _make_group(visit, view, origin, data.names[origin.id]) for origin in origins}
     for sums in data.sums:
         groups[sums.origin].sums.append(sums)
     for sent in data.sent:
@@ -140,7 +140,7 @@ def _group_by_origin(visit: Visit, view: AttributionView, data: _LoadedData) -> 
     return list(groups.values())
 
 
-def _group_of(visit: Visit, view: AttributionView, origin: Origin, origin_name: OriginName) -> Group:
+def _make_group(visit: Visit, view: AttributionView, origin: Origin, origin_name: OriginName) -> Group:
     return Group(
         kind=origin.kind.value,
         key=encode_origin(origin),

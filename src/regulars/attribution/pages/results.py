@@ -119,7 +119,7 @@ async def show_campaign_results(visit: Visit) -> Response:
         "attribution/results.html",
         row=row,
         steps=(),
-        clicks=_click_lines(visit.format, clicks, names),
+        clicks=_list_click_lines(visit.format, clicks, names),
         is_campaign=True,
         **values,
     )
@@ -142,8 +142,8 @@ async def show_journey_results(visit: Visit) -> Response:
         visit,
         "attribution/results.html",
         row=journey.row,
-        steps=_list_steps(visit, group, prices, journey, values["headline"].currency),
-        clicks=_click_lines(visit.format, clicks, _name_steps(journey)),
+        steps=_steps(visit, group, prices, journey, values["headline"].currency),
+        clicks=_list_click_lines(visit.format, clicks, _name_steps(journey)),
         is_campaign=False,
         entered=sum(version.entered for version in stats.values()),
         **values,
@@ -170,7 +170,7 @@ async def _load_clicks(tx: Tx, visit: Visit, kind: OriginKind, origin_id: UUID) 
     return (await count_clicks(tx, visit.organization_id, kind, [origin_id])).get(origin_id, {})
 
 
-def _click_lines(formats: Format, clicks: Mapping[str, ClickCount], names: Mapping[str, str]) -> list[ClickLine]:
+def _list_click_lines(formats: Format, clicks: Mapping[str, ClickCount], names: Mapping[str, str]) -> list[ClickLine]:
     return [
         ClickLine(names.get(step, step), formats.number(count.people), formats.number(count.machines))
         for step, count in sorted(clicks.items())
@@ -289,7 +289,7 @@ def _list_months(formats: Format, lifts: Sequence[Lift], currency: str) -> list[
     return [MonthLine(_name_month(formats, period), view, view.mark(axis)) for period, view in views.items()]
 
 
-def _list_steps(visit: Visit, group: Group, prices: dict[str, Price], journey: Journey, currency: str) -> list[StepLine]:
+def _steps(visit: Visit, group: Group, prices: dict[str, Price], journey: Journey, currency: str) -> list[StepLine]:
     """The steps that send a text, in the order of the flow, then such steps of earlier versions of the journey."""
     formats = visit.format
     step_names = _name_steps(journey)

@@ -150,11 +150,11 @@ async def show_campaign(visit: Visit) -> Response:
         recipients=sum(outcomes.values()) - sum(outcomes[outcome] for outcome in GETS_NO_TEXT),
         done=sum(outcomes[outcome] for outcome in _DONE),
         lines=list_outcome_lines(totals),
-        without_consent=_without_consent(totals),
+        without_consent=_count_without_consent(totals),
         lead=_describe_state(visit.format, row, campaign.definition, outcomes, next_send_at),
-        countries=_by_country(visit.format, totals, prices),
-        cost=describe_cost(visit.format, cost_of(_charged_parts(totals), prices)),
-        variants=_by_variant(campaign.definition, totals, replies.stops),
+        countries=_list_countries(visit.format, totals, prices),
+        cost=describe_cost(visit.format, cost_of(_count_charged_parts(totals), prices)),
+        variants=_list_variants(campaign.definition, totals, replies.stops),
         replies=replies,
         replies_max=REPLIES_MAX,
         is_on_hold=texting is not None and texting.is_on_hold,
@@ -239,7 +239,7 @@ async def describe_audience(tx: Tx, visit: Visit, definition: Definition) -> lis
     return [(label, names) for label, names in lists if names]
 
 
-def _without_consent(totals: Sequence[TotalRow]) -> list[tuple[str, int]]:
+def _count_without_consent(totals: Sequence[TotalRow]) -> list[tuple[str, int]]:
     return [
         (WITHOUT_CONSENT_LABELS.get(total.reason, total.reason), total.recipients)
         for total in totals
@@ -293,7 +293,7 @@ def estimate_end(
     return min(now + timedelta(seconds=seconds), row.not_after)
 
 
-def _charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
+def _count_charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
     """The SMS parts by country of texts that a provider accepted, and so charges for."""
     parts: dict[str, int] = defaultdict(int)
     for total in totals:
@@ -302,13 +302,13 @@ def _charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
     return parts
 
 
-def _by_country(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str, Price]) -> list[CountryProgress]:
+def _list_countries(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str, Price]) -> list[CountryProgress]:
     """Outcomes and cost by country, for recipients whose text was queued; before that the country is not known."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys((it.value for it in RecipientOutcome), 0))
     for total in totals:
         if total.country and total.recipients:
             counted[total.country][total.outcome] += total.recipients
-    parts = _charged_parts(totals)
+    parts = _count_charged_parts(totals)
     lines = [
         CountryProgress(
             country,
@@ -321,7 +321,7 @@ def _by_country(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str
     return sorted(lines, key=lambda it: (-sum(it.outcomes.values()), it.country))
 
 
-def _by_variant(definition: Definition, totals: Sequence[TotalRow], stops: Mapping[int, int]) -> list[VariantLine]:
+def _list_variants(definition: Definition, totals: Sequence[TotalRow], stops: Mapping[int, int]) -> list[VariantLine]:
     lines = []
     for arm, variant in enumerate(definition.variants, start=HELD_OUT_ARM + 1):
         arm_totals = [total for total in totals if total.arm == arm]

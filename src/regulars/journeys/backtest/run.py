@@ -104,7 +104,7 @@ async def backtest_definition(
     )
     backtest = _Backtest(tx, organization_id, context, report)
     simulated: set[UUID] = set()
-    async for page in backtest.pages(facts_max):
+    async for page in backtest.list_pages(facts_max):
         await backtest.simulate_customers(page - simulated)
         simulated |= page
         if on_progress is not None:
@@ -121,10 +121,10 @@ class _Backtest:
     context: BacktestContext
     report: BacktestReport
 
-    def pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
+    def list_pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
         """Pages of the customers with sales or consents that may start a run."""
         sale_type = _SALE_TYPES.get(self.context.definition.trigger)
-        return self._consent_pages(facts_max) if sale_type is None else self._sale_pages(sale_type, facts_max)
+        return self._list_consent_pages(facts_max) if sale_type is None else self._list_sale_pages(sale_type, facts_max)
 
     async def simulate_customers(self, profile_ids: Collection[UUID]) -> None:
         """Load and simulate customers, with all sales before the period that conditions on its first day need."""
@@ -213,7 +213,7 @@ class _Backtest:
         is_within = self.report.since <= sale.created_at <= self.report.until
         return is_within and TRIGGERS[sale.type] == self.context.definition.trigger
 
-    async def _sale_pages(self, sale_type: str, facts_max: int) -> AsyncIterator[set[UUID]]:
+    async def _list_sale_pages(self, sale_type: str, facts_max: int) -> AsyncIterator[set[UUID]]:
         """Pages of customers with sales. Only the first `facts_max` sales are simulated, and the report's period ends
         before the next sale."""
         since = self.report.since
@@ -234,7 +234,7 @@ class _Backtest:
             yield {profile_id for _, profile_id in rows}
             after = rows[-1][0]
 
-    async def _consent_pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
+    async def _list_consent_pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
         """Pages of customers with changed subscriptions. Only the first `facts_max` subscriptions are simulated."""
         after = (self.report.since - timedelta(milliseconds=1), _NO_ID)
         while True:

@@ -113,11 +113,11 @@ class RunSimulation:
         while at <= self._backtest.now:
             if self._exit is not None and self._exit[0] <= at:
                 return SimulatedRun(*self._exit, self._texts)
-            progress = advance(self._subject, position, self._context(at))
+            progress = advance(self._subject, position, self._build_context(at))
             self._history.person.attributes.update(progress.changes)
             if progress.outcome is not None:
                 return SimulatedRun(at, progress.outcome, self._texts)
-            position, at = progress.position, self._next_wake_up(progress, at)
+            position, at = progress.position, self._find_next_wake_up(progress, at)
         return SimulatedRun(None, STILL_WAITING, self._texts)
 
     def _find_exits(self) -> Iterator[tuple[datetime, str]]:
@@ -129,7 +129,7 @@ class RunSimulation:
         if withdrawn_at is not None:
             yield withdrawn_at, WITHDRAWN
 
-    def _context(self, at: datetime) -> RunContext:
+    def _build_context(self, at: datetime) -> RunContext:
         backtest, history = self._backtest, self._history
         number = history.number_at(at)
         return RunContext(
@@ -141,7 +141,7 @@ class RunSimulation:
             brand=backtest.texting.brand,
         )
 
-    def _next_wake_up(self, progress: RunProgress, at: datetime) -> datetime:
+    def _find_next_wake_up(self, progress: RunProgress, at: datetime) -> datetime:
         """When the run is woken next: by the end of its wait, a purchase, the outcome of its text, or its exit."""
         times = [] if progress.due_at is None else [progress.due_at]
         if progress.position.waits_for == "purchase":

@@ -75,7 +75,7 @@ def build_cards(
 ) -> list[Card]:
     """Build the cards, without statistics for the builder. `names` has the names of the segments and campaigns that
     conditions refer to, by id."""
-    return _CardBuilder(faults, names, stats, formats).cards(definition.steps, "", "")
+    return _CardBuilder(faults, names, stats, formats).build(definition.steps, "", "")
 
 
 def step_labels(cards: list[Card]) -> dict[str, str]:
@@ -99,13 +99,13 @@ class _CardBuilder:
     stats: JourneyStats | None
     formats: Format | None
 
-    def cards(self, steps: tuple[Step, ...], prefix: str, label: str) -> list[Card]:
+    def build(self, steps: tuple[Step, ...], prefix: str, label: str) -> list[Card]:
         return [
-            self._card(step, f"{prefix}{number}", f"{label}{number}", is_last=number == len(steps))
+            self._build_card(step, f"{prefix}{number}", f"{label}{number}", is_last=number == len(steps))
             for number, step in enumerate(steps, start=1)
         ]
 
-    def _card(self, step: Step, place: str, label: str, *, is_last: bool) -> Card:
+    def _build_card(self, step: Step, place: str, label: str, *, is_last: bool) -> Card:
         identifier = step.id or place
         figure, figure_label, details, waiting = self._describe_stats(step, identifier)
         summary = describe_step(step)
@@ -120,26 +120,26 @@ class _CardBuilder:
             figure_label=figure_label,
             details=details,
             waiting=waiting,
-            paths=self._paths(step, identifier, place, label),
+            paths=self._build_paths(step, identifier, place, label),
             faults=faults_at(self.faults, identifier),
             was=etag_of(step),
         )
 
-    def _paths(self, step: Step, identifier: str, place: str, label: str) -> list[FlowPath]:
+    def _build_paths(self, step: Step, identifier: str, place: str, label: str) -> list[FlowPath]:
         if not isinstance(step, Fork):
             return []
         names = describe_paths(step)
         return [
             FlowPath(
                 key=key,
-                name=self._path_name(name, identifier, key),
-                steps=self.cards(steps, f"{place}.{key}.", f"{label}, {name}, "),
+                name=self._name_path(name, identifier, key),
+                steps=self.build(steps, f"{place}.{key}.", f"{label}, {name}, "),
                 place=f"{place}.{key}",
             )
             for key, name, steps in (("then", names[0], step.then), ("else", names[1], step.otherwise))
         ]
 
-    def _path_name(self, name: str, identifier: str, event: str) -> str:
+    def _name_path(self, name: str, identifier: str, event: str) -> str:
         if self.stats is None or self.formats is None:
             return name
         return f"{name}, {self.formats.number(self.stats.at(identifier).times(event))}"
@@ -148,9 +148,9 @@ class _CardBuilder:
         """The main count of a step, its label, further counts with labels, and the number of waiting runs."""
         if self.stats is None or self.formats is None:
             return "", "", [], 0
-        stats = self.stats.at(identifier)
-        number, label = _main_count(kind_of(step), stats)
-        details = [(self.formats.number(count), detail) for count, detail in _details(kind_of(step), stats) if count]
+        kind, stats = kind_of(step), self.stats.at(identifier)
+        number, label = _main_count(kind, stats)
+        details = [(self.formats.number(count), detail) for count, detail in _list_details(kind, stats) if count]
         return self.formats.number(number), label, details, stats.waiting
 
 
@@ -168,7 +168,7 @@ def _main_count(kind: str, stats: StepStats) -> tuple[int, str]:
             return stats.times("then") + stats.times("else"), "decided"
 
 
-def _details(kind: str, stats: StepStats) -> list[tuple[int, str]]:
+def _list_details(kind: str, stats: StepStats) -> list[tuple[int, str]]:
     if kind != "send_text":
         return []
     counts = [(stats.times(f"text {state}"), state) for state in ("delivered", "failed", "unknown")]

@@ -45,7 +45,7 @@ PAGES: Final[tuple[Page, ...]] = (
     _form(path=f"{_JOURNEY}/edit/remove", handle=actions.remove_step),
     _form(
         path=f"{_JOURNEY}/edit/condition",
-        handle=actions.change_rules,
+        handle=actions.change_condition,
         fields_max=FIELDS_MAX,
         bytes_max=LARGE_FORM_BYTES_MAX,
     ),

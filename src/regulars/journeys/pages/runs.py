@@ -47,7 +47,7 @@ class RunLine(NamedTuple):
     status: str
 
 
-def filters(visit: Visit, journey: Journey) -> list[Filter]:
+def build_filters(visit: Visit, journey: Journey) -> list[Filter]:
     placeholder = "Name, number or ID" if visit.sees_personal else "prof_…"
     cards = build_cards(journey.definition, [], names={})
     steps = [
@@ -67,7 +67,7 @@ async def show_runs(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         path = f"{PATH}/{JOURNEY.encode(journey.row.id)}/runs"
-        view = read_view(visit, "runs", path, filters=filters(visit, journey))
+        view = read_view(visit, "runs", path, filters=build_filters(visit, journey))
         people = await find_candidates(
             tx,
             visit.organization_id,

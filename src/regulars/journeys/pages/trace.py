@@ -108,7 +108,7 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
         case "resumed":
             return TraceLine("refresh", "", "Retried", "By a user.", row.at)
         case _:
-            return TraceLine("out", "", "Left the journey", _sentence(detail.get("outcome")), row.at)
+            return TraceLine("out", "", "Left the journey", _make_sentence(detail.get("outcome")), row.at)
 
 
 def describe_reason(visit: Visit, run: RunRow) -> str:
@@ -195,6 +195,6 @@ def _format_time(text: object, formats: Format) -> str:
         return str(text)
 
 
-def _sentence(outcome: object) -> str:
+def _make_sentence(outcome: object) -> str:
     text = str(outcome or "").strip()
     return f"{text[:1].upper()}{text[1:]}." if text else ""

@@ -229,9 +229,9 @@ class _StepRunner:
             sale.type == "PURCHASE" and sale.id not in seen and since - WRITES_LAST_MAX < sale.created_at <= end
             for sale in self._context.sales
         ):
-            return self._fork(node, is_then=True, why={"bought": True})
+            return self._take_path(node, is_then=True, why={"bought": True})
         if self._now >= end:
-            return self._fork(node, is_then=False, why={"bought": False})
+            return self._take_path(node, is_then=False, why={"bought": False})
         self._progress.position = Position(position.step, "purchase", since, tuple(sorted(seen)))
         self._progress.due_at = end
         return None
@@ -240,7 +240,8 @@ class _StepRunner:
         result = evaluate(node.id, step.condition, self._evaluation)
         if not isinstance(result, NotEvaluable):
             segments = references_of(self._run.definition).segments
-            return self._fork(node, is_then=result, why=describe_inputs(self._evaluation, step.condition, segments))
+            inputs = describe_inputs(self._evaluation, step.condition, segments)
+            return self._take_path(node, is_then=result, why=inputs)
         position = self._progress.position
         since = position.waiting_since if position.waits_for == "fault" else None
         if since is None:
@@ -260,7 +261,7 @@ class _StepRunner:
         is_then = percent < step.percent
         if step.holdout:
             self._progress.holdouts.append(HoldoutPass(node.id, 100 - step.percent, is_held_out=not is_then))
-        self._fork(node, is_then=is_then, why={"share": percent})
+        self._take_path(node, is_then=is_then, why={"share": percent})
 
     def _send_text(self, node: StepNode, step: steps.SendText) -> None:
         if self._progress.position.waits_for == "text":
@@ -290,7 +291,7 @@ class _StepRunner:
         sale = self._context.sale
         return choose_zone(self._context.phone_number, sale.country if sale else None, self._evaluation.zone)
 
-    def _fork(self, node: StepNode, *, is_then: bool, why: dict[str, Any]) -> None:
+    def _take_path(self, node: StepNode, *, is_then: bool, why: dict[str, Any]) -> None:
         """Continue on the first or the second path after the step, and record why."""
         self._record(node, "then" if is_then else "else", why)
         self._move_to(node.then if is_then else node.otherwise)

@@ -118,7 +118,7 @@ class _Batch:
             for row in rows
         ]
         snapshot = await load_snapshot(tx, organization_id, subjects)
-        needed_since = [decide.sales_needed_since(row.triggered_at, _position(row), tx.now) for row in rows]
+        needed_since = [decide.sales_needed_since(row.triggered_at, _position_of(row), tx.now) for row in rows]
         searches = [(row.profile_id, row.sale_id, since) for row, since in zip(rows, needed_since, strict=True)]
         sales_by_search = await find_sales_since(tx, organization_id, searches)
         return cls(
@@ -133,19 +133,19 @@ class _Batch:
 
     def advance(self, row: RunRow) -> None:
         definition, has_independent_splits = self.versions[row.journey_id, row.version]
-        context = self._context(row, definition)
+        context = self._build_context(row, definition)
         if context is None:
-            return self._record(row, decide.end(_position(row), {}, decide.CUSTOMER_GONE))
+            return self._record(row, decide.end(_position_of(row), {}, decide.CUSTOMER_GONE))
         # `fact_kind` says whether a sale or a consent started the run.
         subject = decide.RunSubject(
             row.journey_id, row.profile_id, definition, row.fact_kind, row.triggered_at, has_independent_splits
         )
-        progress = decide.advance(subject, _position(row), context)
+        progress = decide.advance(subject, _position_of(row), context)
         if progress.changes:
             self.changes.setdefault(row.profile_id, {}).update(progress.changes)
         return self._record(row, progress)
 
-    def _context(self, row: RunRow, definition: Definition) -> decide.RunContext | None:
+    def _build_context(self, row: RunRow, definition: Definition) -> decide.RunContext | None:
         """The context of a run; None if the customer was erased."""
         profile_id = row.profile_id
         evaluation = self.snapshot.context_of(DecisionSubject(profile_id, row.sale_id, definition), self.tx.now)
@@ -244,7 +244,7 @@ class _Batch:
         ]
 
 
-def _position(row: RunRow) -> decide.Position:
+def _position_of(row: RunRow) -> decide.Position:
     return decide.Position(row.step, row.waits_for, row.waiting_since, row.seen_sales or ())
 
 

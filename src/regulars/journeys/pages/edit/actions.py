@@ -19,7 +19,7 @@ from regulars.journeys.definition import Reentry, Step
 from regulars.journeys.drafts import Draft
 from regulars.journeys.labels import TRIGGERS, describe_condition, describe_step
 from regulars.journeys.pages.edit import builder
-from regulars.journeys.pages.edit.builder import rules_panel
+from regulars.journeys.pages.edit.builder import condition_panel
 from regulars.journeys.pages.edit.drafts import DraftChange, apply_change, builder_url
 from regulars.journeys.pages.edit.step_forms import STEP_KINDS, read_step
 from regulars.journeys.program import Fork, walk_steps
@@ -190,7 +190,7 @@ async def remove_step(visit: Visit) -> Response:
     return await apply_change(visit, plan)
 
 
-async def change_rules(visit: Visit) -> Response:
+async def change_condition(visit: Visit) -> Response:
     """Save the conditions of the filter or a branch (button `keep`); other buttons return the changed form."""
     owner = visit.form.get("of", "")
     try:
@@ -202,7 +202,7 @@ async def change_rules(visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             draft = await builder.find_draft(tx, visit)
             with builder.step_errors():
-                panel = await rules_panel(tx, visit, draft, owner, root=root, new=new_node)
+                panel = await condition_panel(tx, visit, draft, owner, root=root, new=new_node)
         return builder.render_builder(visit, draft, replace(panel, was=visit.form.get("was", "")))
     form = FormState(visit.form)
 
@@ -217,7 +217,7 @@ async def change_rules(visit: Visit) -> Response:
         return DraftChange(
             edited_part=existing,
             new_definition=None if built.incomplete else tree.with_condition(draft.definition, owner, condition),
-            panel=lambda: rules_panel(tx, visit, draft, owner, root=root, form=form),
+            panel=lambda: condition_panel(tx, visit, draft, owner, root=root, form=form),
             current_text="There is no condition now." if existing is None else describe_condition(existing),
             url_suffix=f"#s-{owner}",
             message="Saved in the draft: conditions.",

@@ -50,7 +50,7 @@ class Panel:
     values: Mapping[str, Any]
 
 
-async def rules_panel(
+async def condition_panel(
     tx: Tx,
     visit: Visit,
     draft: Draft,
@@ -126,7 +126,7 @@ async def choose_panel(tx: Tx, visit: Visit, draft: Draft) -> Panel:
     """The panel that the URL selects: a step, a new step, the entry, the filter or a condition."""
     query = visit.query
     if query.get("step") == FILTER or "filter" in query:
-        return await rules_panel(tx, visit, draft, FILTER)
+        return await condition_panel(tx, visit, draft, FILTER)
     if "step" in query:
         return await step_panel(tx, visit, draft, query["step"])
     if "add" in query:
@@ -141,7 +141,7 @@ async def step_panel(
 ) -> Panel:
     step = step_at(draft.definition, place)
     if isinstance(step, Branch):
-        return await rules_panel(tx, visit, draft, place)
+        return await condition_panel(tx, visit, draft, place)
     filled_form = form or fill_form(step)
     values: dict[str, Any] = {"summary": labels.describe_step(step), "kind": filled_form.value("kind")}
     if isinstance(step, SendText):

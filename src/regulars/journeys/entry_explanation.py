@@ -117,10 +117,10 @@ def _reason(fact: _Fact, live: LivePeriod | None, definition: Definition, contex
         return "It was more than seven days old when it was recorded."
     if live is None:
         return "The journey was not live when it was recorded."
-    result = False if context is None else evaluate(FILTER, definition.filter, context)
-    if isinstance(result, NotEvaluable):
-        return f"No customer enters, because the conditions cannot be checked: {result.fault}"
-    if not result:
+    verdict = False if context is None else evaluate(FILTER, definition.filter, context)
+    if isinstance(verdict, NotEvaluable):
+        return f"No customer enters, because the conditions cannot be checked: {verdict.fault}"
+    if not verdict:
         return "The conditions do not match."
     return "The customer was already active in the journey, or entered too recently."
 

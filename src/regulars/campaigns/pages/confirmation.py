@@ -98,9 +98,9 @@ class Confirmation:
                     f"{campaign.row.updated_by or 'The command line'} changed this campaign after you had opened the"
                     " confirmation. Nothing was sent; look at it again."
                 ) from None
-            action = "campaign.send" if is_now else "campaign.schedule"
+            act = "campaign.send" if is_now else "campaign.schedule"
             after = {"name": row.name, "state": row.state, "recipients": recipients}
-            await record(tx, visit.organization_id, actor_of(visit), action, CAMPAIGN.encode(row.id), after=after)
+            await record(tx, visit.organization_id, actor_of(visit), act, CAMPAIGN.encode(row.id), after=after)
         done = "It starts now." if is_now else "Scheduled."
         return redirect(visit, campaign_url(visit, row), done=done)
 

@@ -24,9 +24,8 @@ from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 # A page waits this long for the estimate. Then it is rendered without the estimate, and the browser requests it again.
-PAGE_WAIT_S: Final = 1.0
+AT_ONCE_S: Final = 1.0
 COUNTING: Final = "The audience is being counted."
-# A `PreviewChoice` as the form sends it: customers, variant and seed.
 _PREVIEW: Final = re.compile(r"([a-z_]{1,32}) ([1-4]) ([0-9]{1,3})")
 _MINUTE_S: Final = 60
 
@@ -61,7 +60,7 @@ class Figures:
 
 
 async def load_figures(
-    visit: Visit, analysis: Analysis, definition: Definition, *, seconds: float = PAGE_WAIT_S
+    visit: Visit, analysis: Analysis, definition: Definition, *, seconds: float = AT_ONCE_S
 ) -> Figures:
     """Load the estimate. After `seconds` the page stops waiting, and a later request gets the result."""
     try:
@@ -88,7 +87,7 @@ class PreviewChoice(NamedTuple):
 
 
 def read_preview(values: Mapping[str, str], definition: Definition) -> PreviewChoice:
-    """Read the choice from the button that was pressed, or else from the previous preview."""
+    """Read the choice, such as `longest 1 0`, from the button that was pressed, or else from the previous preview."""
     match = _PREVIEW.fullmatch(values.get("preview") or values.get("previewed", ""))
     if match is None or match[1] not in set(PreviewedCustomers):
         return PreviewChoice()
@@ -103,7 +102,7 @@ async def load_previews(
     """Load the previews; empty if they take too long or a text has a fault, which the page shows elsewhere."""
     hidden = None if visit.sees_personal else mask.HIDDEN
     try:
-        async with asyncio.timeout(PAGE_WAIT_S):
+        async with asyncio.timeout(AT_ONCE_S):
             return await preview(
                 visit.database,
                 analysis,

@@ -33,7 +33,7 @@ async def resume(visit: Visit) -> Response:
     the new numbers, which the user confirms with `is_confirmed`."""
     is_confirmed = visit.form.get("is_confirmed") == "on"
 
-    async def resume_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
+    async def work(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
         row = (await manage.load_campaign(tx, organization_id, campaign_id)).row
         question = read_question(row) if is_confirmed else None
         return await manage.resume(
@@ -45,7 +45,7 @@ async def resume(visit: Visit) -> Response:
             confirmed_cost=None if question is None else question.cost,
         )
 
-    return await _change(visit, resume_campaign, "campaign.resume", "Resumed.")
+    return await _change(visit, work, "campaign.resume", "Resumed.")
 
 
 async def confirm_cancel(visit: Visit) -> Response:

@@ -10,7 +10,7 @@ from regulars.journeys.backtest.requests import BacktestRow, find_backtest, requ
 from regulars.journeys.backtest.run import DAYS_MAX
 from regulars.journeys.drafts import Draft, load_draft
 from regulars.journeys.pages.common import STATES, journey_url, page_errors, read_journey_id
-from regulars.journeys.pages.flow import SKIP_LABELS
+from regulars.journeys.pages.flow import SKIPS
 from regulars.journeys.stats import load_total_stats
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.db import Tx
@@ -29,8 +29,8 @@ FACTS: Final = {
     "opt_in": "Consent changes",
 }
 # The labels of counts of the report; the page can list the customers of each count.
-COUNT_LABELS: Final = {"entries": "Would enter", "texts": "Would be texted"}
-NO_ENTRY_LABELS: Final = {
+OPENED: Final = {"entries": "Would enter", "texts": "Would be texted"}
+STAYED_OUT: Final = {
     "too old": "Recorded more than seven days late",
     "filter": "Did not match",
     "filter cannot be judged": "Conditions cannot be checked",
@@ -113,7 +113,7 @@ def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None, en
         "is_old": request is not None and not is_current(request, draft),
         "facts_played": FACTS[draft.definition.trigger],
         "people": [],
-        "opened": COUNT_LABELS.get(opened) or NO_ENTRY_LABELS.get(opened) or _describe_skip(opened),
+        "opened": OPENED.get(opened) or STAYED_OUT.get(opened) or _describe_skip(opened),
         "shares": [] if report is None else _list_sections(report),
         "stayed_out": [] if report is None else _count_no_entries(report),
         "since": None if report is None else parse_timestamp(report["since"]),
@@ -130,7 +130,7 @@ def is_current(request: BacktestRow, draft: Draft) -> bool:
 
 
 def _describe_skip(reason: str) -> str:
-    return f"Skipped: {SKIP_LABELS.get(reason.partition(':')[0], reason)}"
+    return f"Skipped: {SKIPS.get(reason.partition(':')[0], reason)}"
 
 
 def _list_sections(report: Mapping[str, Any]) -> list[BarSection]:
@@ -151,4 +151,4 @@ def _list_sections(report: Mapping[str, Any]) -> list[BarSection]:
 def _count_no_entries(report: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     """Why customers would not have entered: key, label and number, the largest first."""
     counts = sorted(report["not_entered"].items(), key=lambda it: -it[1])
-    return [(reason, NO_ENTRY_LABELS.get(reason, reason), count) for reason, count in counts]
+    return [(reason, STAYED_OUT.get(reason, reason), count) for reason, count in counts]

@@ -12,7 +12,7 @@ from regulars.kit.etag import etag_of
 from regulars.web.format import Format
 
 # Why a text was skipped, by the reason that is stored.
-SKIP_LABELS: Mapping[str, str] = {
+SKIPS: Mapping[str, str] = {
     "no_consent": "no consent",
     "not_linked": "number belongs to another customer",
     "suppressed": "a reply waits to be handled",
@@ -150,7 +150,7 @@ class _CardBuilder:
             return "", "", [], 0
         kind, stats = kind_of(step), self.stats.at(identifier)
         number, label = _main_count(kind, stats)
-        details = [(self.formats.number(count), detail) for count, detail in _list_details(kind, stats) if count]
+        details = [(self.formats.number(count), detail) for count, detail in _details(kind, stats) if count]
         return self.formats.number(number), label, details, stats.waiting
 
 
@@ -168,8 +168,8 @@ def _main_count(kind: str, stats: StepStats) -> tuple[int, str]:
             return stats.times("then") + stats.times("else"), "decided"
 
 
-def _list_details(kind: str, stats: StepStats) -> list[tuple[int, str]]:
+def _details(kind: str, stats: StepStats) -> list[tuple[int, str]]:
     if kind != "send_text":
         return []
     counts = [(stats.times(f"text {state}"), state) for state in ("delivered", "failed", "unknown")]
-    return [*counts, *((count, f"skipped: {SKIP_LABELS.get(reason, reason)}") for reason, count in stats.skips)]
+    return [*counts, *((count, f"skipped: {SKIPS.get(reason, reason)}") for reason, count in stats.skips)]

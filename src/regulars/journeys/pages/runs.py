@@ -12,7 +12,7 @@ from regulars.journeys.manage import Journey
 from regulars.journeys.model import RunRow
 from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, page_errors
 from regulars.journeys.pages.flow import build_cards, step_labels
-from regulars.journeys.pages.trace import WAIT_LABELS, TraceContext, describe_reason, describe_trace, segments_in_trace
+from regulars.journeys.pages.trace import WAITS, TraceContext, describe_reason, describe_trace, segments_in_trace
 from regulars.journeys.program import graph_of, references_of
 from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.journeys.runs.lifecycle import resume_run
@@ -47,7 +47,7 @@ class RunLine(NamedTuple):
     status: str
 
 
-def build_filters(visit: Visit, journey: Journey) -> list[Filter]:
+def filters(visit: Visit, journey: Journey) -> list[Filter]:
     placeholder = "Name, number or ID" if visit.sees_personal else "prof_…"
     cards = build_cards(journey.definition, [], names={})
     steps = [
@@ -67,7 +67,7 @@ async def show_runs(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         path = f"{PATH}/{JOURNEY.encode(journey.row.id)}/runs"
-        view = read_view(visit, "runs", path, filters=build_filters(visit, journey))
+        view = read_view(visit, "runs", path, filters=filters(visit, journey))
         people = await find_candidates(
             tx,
             visit.organization_id,
@@ -124,7 +124,7 @@ async def _load_lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]
         node = graph_of(definitions[run.journey_id, run.version]).nodes.get(run.step or "")
         at_step = "" if node is None else f" at “{describe_step(node.step).kind}”"
         reason = describe_reason(visit, run)
-        status = f"{WAIT_LABELS.get(run.waits_for or '', 'Continues')}{at_step}" if run.state == "active" else reason
+        status = f"{WAITS.get(run.waits_for or '', 'Continues')}{at_step}" if run.state == "active" else reason
         lines.append(
             RunLine(
                 run,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from regulars.journeys.definition import Definition
 from regulars.journeys.labels import describe_duration, describe_paths, describe_step, name_references
 from regulars.journeys.model import RunRow, TraceRow
-from regulars.journeys.pages.flow import SKIP_LABELS
+from regulars.journeys.pages.flow import SKIPS
 from regulars.journeys.program import graph_of
 from regulars.journeys.runs.decide import FAULT_LASTS_MAX
 from regulars.kit.clock import parse_timestamp
@@ -16,7 +16,7 @@ from regulars.web import mask
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
-WAIT_LABELS = {
+WAITS = {
     "purchase": "Waits for a purchase",
     "text": "Waits for the text to be sent",
     "time": "Waits",
@@ -108,7 +108,7 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
         case "resumed":
             return TraceLine("refresh", "", "Retried", "By a user.", row.at)
         case _:
-            return TraceLine("out", "", "Left the journey", _make_sentence(detail.get("outcome")), row.at)
+            return TraceLine("out", "", "Left the journey", _sentence(detail.get("outcome")), row.at)
 
 
 def describe_reason(visit: Visit, run: RunRow) -> str:
@@ -136,7 +136,7 @@ def _describe_current_state(visit: Visit, run: RunRow) -> list[TraceLine]:
         text = f"It continues within an hour after the fault is fixed, or leaves on {ends_at}."
         return [TraceLine("alert", "now", "Waits at a branch whose conditions cannot be checked", text, formats.now)]
     until = "" if run.due_at is None else f"Until {formats.full_moment(run.due_at)} at the latest."
-    return [TraceLine("clock", "now", WAIT_LABELS.get(run.waits_for or "", "Continues shortly"), until, formats.now)]
+    return [TraceLine("clock", "now", WAITS.get(run.waits_for or "", "Continues shortly"), until, formats.now)]
 
 
 def _kind_of_text(text: TextRow | None) -> str:
@@ -150,7 +150,7 @@ def _describe_text(visit: Visit, text: TextRow | None) -> str:
         return "The text was deleted."
     if text.state == "skipped":
         reason, _, field = (text.reason or "").partition(":")
-        label = SKIP_LABELS.get(reason) or mask.text(visit, reason)
+        label = SKIPS.get(reason) or mask.text(visit, reason)
         return f"Skipped: {label}{f' ({mask.text(visit, field.strip())})' if field else ''}."
     label = TEXT_STATES.get(text.state, text.state)
     # A provider's error message may contain the number.
@@ -195,6 +195,6 @@ def _format_time(text: object, formats: Format) -> str:
         return str(text)
 
 
-def _make_sentence(outcome: object) -> str:
+def _sentence(outcome: object) -> str:
     text = str(outcome or "").strip()
     return f"{text[:1].upper()}{text[1:]}." if text else ""

@@ -33,7 +33,6 @@ from regulars.web import mask
 from regulars.web.visit import Visit
 
 SAMPLES: Final = 3
-# Why a customer would get no text, by the reason to skip it.
 WHY_NOT: Final = {"no_consent": "has not opted in to texts", "too_long": "would get a text that is too long"}
 
 

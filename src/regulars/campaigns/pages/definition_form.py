@@ -101,7 +101,7 @@ def values_of_variant(values: Mapping[str, str], number: int) -> dict[str, str]:
     return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
 
-def list_language_rows(values: Mapping[str, str], number: int) -> list[int]:
+def language_rows(values: Mapping[str, str], number: int) -> list[int]:
     return list_rows(values_of_variant(values, number))
 
 

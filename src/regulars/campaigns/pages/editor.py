@@ -186,7 +186,7 @@ class Editor:
             ],
             "rows_of": lambda field: forms.list_filled_rows(form.values, field),
             "variants": [
-                (n, forms.LETTERS[n - 1], forms.list_language_rows(form.values, n))
+                (n, forms.LETTERS[n - 1], forms.language_rows(form.values, n))
                 for n in range(1, forms.count_variants(form.values) + 1)
             ],
             "variants_max": VARIANTS_MAX,

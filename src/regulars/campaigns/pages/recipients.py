@@ -136,8 +136,8 @@ def _position(row: RecipientRow) -> Position:
 
 async def _load_lines(tx: Tx, visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[RecipientLine]:
     profiles = {it.id: it for it in await find_by_ids(tx, visit.organization_id, [row.profile_id for row in rows])}
-    # The step of a campaign's text is the id of its recipient.
     steps = [(campaign.row.id, str(row.profile_id)) for row in rows]
+    # The step of a campaign's text is the id of its recipient.
     texts = await find_texts_of_steps(tx, visit.organization_id, OriginKind.CAMPAIGN, steps)
     lines = []
     for row in rows:

@@ -133,7 +133,8 @@ class Lift:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the interval excludes 0; otherwise no effect could be shown."""
+        """Whether the interval of the difference, adjusted for earlier spend, excludes 0; otherwise no effect could be
+        shown."""
         return self.comparison is not None and self.comparison.adjusted.is_shown
 
 

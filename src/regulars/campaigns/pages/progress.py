@@ -12,6 +12,7 @@ from regulars.campaigns.approval import ApprovalRule, load_rule
 from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
 from regulars.campaigns.manage import list_choices
 from regulars.campaigns.model import (
+    ACTIVE,
     GETS_NO_TEXT,
     HELD_OUT_ARM,
     NO_ARM,
@@ -47,7 +48,6 @@ REPLIES_WITHIN: Final = timedelta(days=7)
 REPLIES_MAX: Final = 2_000
 WAITING_REPLIES_SHOWN: Final = 5
 VARIANT_LETTERS: Final = "ABCD"
-LIVE: Final = frozenset({CampaignState.SCHEDULED, CampaignState.PREPARING, CampaignState.SENDING})
 # The label, the CSS class of the section of the bar, and the CSS class of its legend.
 OUTCOMES: Final = {
     RecipientOutcome.DELIVERED: ("Delivered", "c1", ""),
@@ -143,7 +143,7 @@ async def show_campaign(visit: Visit) -> Response:
         states=STATES,
         here=campaign_url(visit, row),
         canonical=CAMPAIGN.encode(row.id),
-        is_live=row.state in LIVE,
+        is_live=row.state in ACTIVE,
         is_stoppable=row.state in STOPPABLE,
         outcomes=outcomes,
         audience_total=sum(outcomes.values()),

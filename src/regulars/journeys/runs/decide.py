@@ -95,7 +95,9 @@ class HoldoutPass(NamedTuple):
     is_held_out: bool
 
 
-class RequestedMessage(NamedTuple):
+class RequestedText(NamedTuple):
+    """A text that the run requests; `rendered` is a `MissingValue` if a variable has no value."""
+
     step: str
     rendered: str | MissingValue
     has_personal_links: bool = False
@@ -113,7 +115,7 @@ class RunProgress:
     due_at: datetime | None = None
     outcome: str | None = None
     reason: str | None = None
-    text: RequestedMessage | None = None
+    text: RequestedText | None = None
     events: list[StepEvent] = field(default_factory=list)
     holdouts: list[HoldoutPass] = field(default_factory=list)
 
@@ -269,7 +271,7 @@ class _StepRunner:
             return self._move_to(node.next)
         person = self._context.person._replace(attributes=dict(self._progress.attributes))
         values = template_variables(person, self._context.sale, brand=self._context.brand)
-        self._progress.text = RequestedMessage(node.id, render_text(step.text, values), step.personal_links)
+        self._progress.text = RequestedText(node.id, render_text(step.text, values), step.personal_links)
         self._record(node, "texts", {})
         return self._wait_here("text", self._now + TEXT_ENDS_WITHIN)
 

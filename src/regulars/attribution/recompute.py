@@ -30,7 +30,8 @@ class Recompute(NamedTuple):
 
 
 async def request_recompute(tx: Tx, organization_id: UUID, *, by: str | None) -> None:
-    """Request that the credits of all texts of the last 60 days are computed. A running recomputation starts again."""
+    """Request that the credits of all texts of the last 60 days are computed. A running recomputation starts again,
+    and includes older texts that it has not reached yet."""
     await tx.execute(
         """
         INSERT INTO attribution_recomputes AS r

@@ -19,7 +19,7 @@ from regulars.attribution.lift import FINAL_AFTER, QUEUE, LiftSource, LiftState,
 from regulars.attribution.lift_queries import LiftRow
 from regulars.attribution.windows import find_windows
 from regulars.campaigns.facts import CampaignEnded
-from regulars.campaigns.holdout import find_queueing_times, find_holdouts, read_arms
+from regulars.campaigns.holdout import find_holdouts, find_queueing_times, read_arms
 from regulars.conditions import tree
 from regulars.kit import failpoint
 from regulars.kit.clock import in_zone

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.journeys.runs.holdouts import delete_old_holdout_passes, delete_holdout_passes_of
+from regulars.journeys.runs.holdouts import delete_holdout_passes_of, delete_old_holdout_passes
 from regulars.journeys.runs.trace import add_totals
 from regulars.kit.db import Database, Tx
 from regulars.segments.saved.erased_values import find_erased, quote, without_values

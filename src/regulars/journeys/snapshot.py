@@ -18,7 +18,7 @@ from regulars.conditions.tree import Condition
 from regulars.journeys.check import find_unevaluable
 from regulars.journeys.context import EvaluationContext
 from regulars.journeys.definition import Definition
-from regulars.journeys.model import PersonRow, SaleTimes, SaleRow
+from regulars.journeys.model import PersonRow, SaleRow, SaleTimes
 from regulars.journeys.program import references_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at

@@ -21,7 +21,7 @@ from regulars.journeys.context import NotEvaluable, evaluate
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import NotPossible
 from regulars.journeys.manage import load_journey, require_no_faults
-from regulars.journeys.model import SaleTimes, SaleRow
+from regulars.journeys.model import SaleRow, SaleTimes
 from regulars.journeys.program import FILTER
 from regulars.journeys.runs.definition_cache import load_versions
 from regulars.journeys.runs.enter import TRIGGERS, EntryEvent, entry_of_sale, may_enter_again

@@ -50,9 +50,7 @@ class RunLine(NamedTuple):
 def filters(visit: Visit, journey: Journey) -> list[Filter]:
     placeholder = "Name, number or ID" if visit.sees_personal else "prof_…"
     cards = build_cards(journey.definition, [], names={})
-    steps = [
-        (step, label) for step, label in step_labels(cards).items() if step in graph_of(journey.definition).nodes
-    ]
+    steps = [(step, label) for step, label in step_labels(cards).items() if step in graph_of(journey.definition).nodes]
     requested = visit.query.get("step", "")
     if requested and requested not in dict(steps):
         steps.append((requested, "A step of another version"))

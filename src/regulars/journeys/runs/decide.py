@@ -12,7 +12,7 @@ from uuid import UUID
 
 from regulars.journeys import definition as steps
 from regulars.journeys.context import EvaluationContext, NotEvaluable, describe_inputs, evaluate, template_variables
-from regulars.journeys.model import PersonRow, SaleTimes, RecordedSale, SaleRow
+from regulars.journeys.model import PersonRow, RecordedSale, SaleRow, SaleTimes
 from regulars.journeys.program import StepNode, graph_of, references_of
 from regulars.journeys.runs.wait_times import after_wait, choose_zone, end_of_wait, next_local_time
 from regulars.kit.errors import ValidationError

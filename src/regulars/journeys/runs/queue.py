@@ -10,7 +10,7 @@ from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.journeys.definition import Definition
 from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.interests import stop_recording_unneeded_facts
-from regulars.journeys.model import SaleTimes, RunRow, TraceEntry
+from regulars.journeys.model import RunRow, SaleTimes, TraceEntry
 from regulars.journeys.program import holdouts_of, sets_attributes
 from regulars.journeys.runs import decide, queries, trace
 from regulars.journeys.runs.definition_cache import Version, load_definitions, load_versions
@@ -43,6 +43,7 @@ class RunQueue(RowQueue[RunRow]):
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[RunRow]:
         """Lock due runs, except those that another transaction has locked, or whose profile it has locked."""
+
         async def find(after: RunRow | None, page_limit: int) -> Sequence[RunRow]:
             return await queries.take_due_runs(tx, organization_id, after=after, limit=page_limit)
 

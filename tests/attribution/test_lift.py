@@ -142,7 +142,7 @@ def test_a_result_comes_when_the_window_closes_and_is_final_30_days_later(desk):
     assert {chf.state, eur.state} == {LiftState.PROVISIONAL}
     assert (eur.treated, eur.held_out) == (len(treated), len(held_out))
     assert (eur.buyers, chf.buyers) == (1, 1)
-    assert eur.is_too_few
+    assert eur.has_too_few_buyers
     assert eur.final_on == eur.last_day + timedelta(days=31)
     # The purchase less its return, and the year before the freeze.
     result = stored_sums(desk, "EUR")
@@ -315,7 +315,7 @@ SMALL = ArmSums(9_000, 400, 400_000, 6e8), ArmSums(1_000, 40, 30_000, 4e7)
 
 def test_months_of_a_journey_with_too_few_buyers_are_compared_together():
     months = [month(f"2026-0{number}", *SMALL) for number in (1, 2, 3)]
-    assert all(it.is_too_few for it in months)
+    assert all(it.has_too_few_buyers for it in months)
     assert summarise(add_up_months(months[:2], "EUR"), "EUR") == LiftSummary("too_few")
     [whole] = select_measured(months, "EUR")
     expected = compare(*(arm + arm + arm for arm in SMALL))

@@ -27,7 +27,7 @@ VARIANTS = [
 @pytest.fixture(autouse=True)
 def _small_pages(monkeypatch):
     monkeypatch.setattr(exact_cost, "PAGE_CUSTOMERS", 3)
-    monkeypatch.setattr(exact_cost, "PAGES_AT_ONCE", 1)
+    monkeypatch.setattr(exact_cost, "PAGES_PER_CLAIM", 1)
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_a_worker_that_dies_with_a_page_loses_and_doubles_no_customer(shop):
 
 
 def test_several_pages_are_counted_between_two_writes(shop, monkeypatch):
-    monkeypatch.setattr(exact_cost, "PAGES_AT_ONCE", 4)
+    monkeypatch.setattr(exact_cost, "PAGES_PER_CLAIM", 4)
     campaign = shop.draft(variants=VARIANTS)
     request(shop, campaign)
     render_pages(shop, 1)

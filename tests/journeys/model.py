@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from regulars.journeys.runs.decide import share_of
+from regulars.journeys.runs.decide import random_percent
 
 CLAIM_FOR = timedelta(seconds=15)
 TEXT_WAITS = timedelta(hours=97)
@@ -288,7 +288,7 @@ class World:
                 case "branch":
                     yield from self._fork(run, step, run.customer in self.subscribed, prefix=f"{prefix}{number}.")
                 case "split":
-                    share = share_of(run.journey.id, self.ids[run.customer], salt=place)
+                    share = random_percent(run.journey.id, self.ids[run.customer], salt=place)
                     yield from self._fork(run, step, share < step["percent"], prefix=f"{prefix}{number}.")
                 case "send_text":
                     run.events.append((place, "texts"))

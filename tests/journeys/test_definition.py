@@ -13,7 +13,7 @@ from regulars.conditions.check import ConditionContext
 from regulars.journeys.check import find_faults
 from regulars.journeys.definition import Definition, read_definition, schema, write_definition
 from regulars.journeys.errors import DefinitionRefused
-from regulars.journeys.program import program_of, walk_steps
+from regulars.journeys.program import graph_of, walk_steps
 
 KNOWN = ConditionContext(
     attributes={
@@ -144,7 +144,7 @@ def test_a_whole_definition_reads_writes_and_runs():
     )
     assert find_faults(whole, KNOWN) == []
     assert read_definition(write_definition(whole)) == whole
-    nodes = program_of(whole).nodes
+    nodes = graph_of(whole).nodes
     places = [place for place, _ in walk_steps(whole.steps)]
     assert places == ["1", "2", "2.then.1", "3", "3.then.1", "3.else.1", "4", "5"]
     assert nodes["2"].then == "2.then.1"

@@ -357,7 +357,7 @@ def test_a_run_that_keeps_failing_is_parked_with_its_reason_and_can_be_resumed(d
     desk.sale(customer)
     desk.turn(desk.outbox)
     with monkeypatch.context() as broken:
-        broken.setattr("regulars.journeys.runs.decide.program_of", fail)
+        broken.setattr("regulars.journeys.runs.decide.graph_of", fail)
         for _ in range(6):
             desk.turn(desk.runs_queue)
             desk.alter(

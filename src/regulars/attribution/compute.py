@@ -42,11 +42,11 @@ async def load_credits(
     tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], *, windows: Windows
 ) -> list[Credit]:
     """Compute the credits of customers that are not final, from their present sales, texts and clicks."""
-    [credits_] = await load_credits_by(tx, organization_id, customers, [windows])
+    [credits_] = await load_credits_by_windows(tx, organization_id, customers, [windows])
     return credits_
 
 
-async def load_credits_by(
+async def load_credits_by_windows(
     tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], versions: Sequence[Windows]
 ) -> list[list[Credit]]:
     """Compute the credits once for each version of the attribution windows; sales and touches are read once."""
@@ -83,6 +83,7 @@ def credit_sales(
     }
     if not credited:
         return []
+    # Matches returns with the purchases of the returned articles.
     returns = match_loaded(sales)
     unmatched = _assign_unmatched(sales, [sale for sale, _ in credited.values()], returns.unmatched_cents)
     return [
@@ -119,6 +120,7 @@ def _assign_unmatched(
     assigned: Counter[UUID] = Counter()
     for sale in sales:
         candidates = by_currency[sale.currency] if sale.id in unmatched_cents else []
+        # How many candidates are before the return.
         before = bisect_left(candidates, sale.occurred_at, key=attrgetter("occurred_at"))
         if before and sale.occurred_at - candidates[before - 1].occurred_at <= RETURN_WITHIN:
             assigned[candidates[before - 1].id] += unmatched_cents[sale.id]

@@ -59,6 +59,7 @@ ROWS_SCANNED_MAX: Final = 20_000
 
 async def list_credits(tx: Tx, organization_id: UUID, filters: CreditFilter, page: PageRequest) -> PageRows[CreditLine]:
     """Credits of the newest texts first. Filters without an index search at most `ROWS_SCANNED_MAX` rows."""
+    # The filters that the index for the list supports.
     indexed = ["first", "last"]
     if filters.text_id is not None:
         indexed.append("text_id")

@@ -10,12 +10,13 @@ from uuid import UUID
 
 from regulars.attribution.credits import find_credits
 from regulars.attribution.model import Credit, Touch, TouchKind, Windows, is_frozen
-from regulars.attribution.queries import is_waiting
+from regulars.attribution.queries import is_computation_due
 from regulars.attribution.touches import load_touches
 from regulars.attribution.windows import find_windows
 from regulars.kit.db import Tx
 
-# No text was sent before this time. A ticket may be of the year 1, for which the start of the search would overflow.
+# No text was sent before this time. The date of a ticket may be wrong, such as the year 1, from which no earlier time
+# can be computed.
 _FIRST_TEXT_AT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -35,7 +36,7 @@ class NoCredit(enum.StrEnum):
 
 
 class CreditExplanation(NamedTuple):
-    """The credit; or the reason why there is none, with the last touch before the ticket and the current window."""
+    """The credit of a ticket; or why it has none, with the last touch before the ticket and the current window."""
 
     credit: Credit | None = None
     reason: NoCredit | None = None
@@ -70,7 +71,7 @@ async def explain_sale(
     touch = min(earlier_touches, key=lambda touch: _excess(touch, occurred_at, windows))
     if _excess(touch, occurred_at, windows) > timedelta(0):
         reason = NoCredit.OUTSIDE_WINDOW
-    elif not await is_waiting(tx, organization_id, profile_id) and is_frozen(touch.sent_at, tx.now):
+    elif not await is_computation_due(tx, organization_id, profile_id) and is_frozen(touch.sent_at, tx.now):
         reason = NoCredit.TOO_LATE
     else:
         reason = NoCredit.WAITING

@@ -25,14 +25,14 @@ async def schedule_months(tx: Tx, organization_id: UUID, facts: Sequence[Holdout
     lift_days = (await find_windows(tx, organization_id)).windows.lift_days
     for fact in facts:
         window_days = lift_days + fact.texts_within_days
-        last_pass = (fact.month + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+        last_day_of_month = (fact.month + timedelta(days=31)).replace(day=1) - timedelta(days=1)
         await schedule_lift(
             tx,
             organization_id,
             LiftSource(SourceKind.JOURNEY, fact.journey_id, fact.step, f"{fact.month:%Y-%m}"),
             held_out_share=fact.percent / 100,
             window_days=window_days,
-            days=(fact.month, last_pass + timedelta(days=window_days)),
+            days=(fact.month, last_day_of_month + timedelta(days=window_days)),
         )
 
 
@@ -44,16 +44,19 @@ async def schedule_quarters(tx: Tx, organization_id: UUID, facts: Sequence[Holdo
         await queries.delete_if_open(tx, organization_id, source)
         if fact.first_day <= fact.last_day:
             share, days = fact.percent / 100, (fact.first_day, fact.last_day)
+            # The window of all customers is the quarter, so `window_days` is not used.
             await schedule_lift(tx, organization_id, source, held_out_share=share, window_days=0, days=days)
 
 
 async def read_month(tx: Tx, organization_id: UUID, source: LiftSource) -> ComparedGroups:
+    """The customers who passed the split step of a journey in the month of the source."""
     month = date.fromisoformat(f"{source.period}-01")
     groups = await read_holdout_groups(tx, organization_id, source.id, source.step, month)
     return ArmPeople(*groups.get(False, ())), ArmPeople(*groups.get(True, ()))
 
 
 async def read_quarter(tx: Tx, organization_id: UUID, source: LiftSource) -> ComparedGroups:
+    """The customers among whom the global holdout of the quarter was selected."""
     groups = await read_groups(tx, organization_id, parse_quarter(source.period))
     return ArmPeople(groups.get(False, b"")), ArmPeople(groups.get(True, b""))
 

@@ -70,9 +70,10 @@ class Lift:
     source: LiftSource
     state: LiftState
     currency: str | None = None
-    # The window; both days belong to it.
+    # The first and the last day of the window.
     first_day: date | None = None
     last_day: date | None = None
+    # When the sales of the result were read.
     as_of: datetime | None = None
     # Why there is no result yet.
     reason: str | None = None
@@ -98,10 +99,12 @@ class Lift:
 
     @property
     def periods(self) -> tuple[str, ...]:
+        """The months of a merged lift, or the period of its source."""
         return self.months or (self.source.period,)
 
     @property
     def final_on(self) -> date | None:
+        """The day from which the result is final."""
         return None if self.last_day is None else self.last_day + FINAL_AFTER + timedelta(days=1)
 
     @property
@@ -115,7 +118,7 @@ class Lift:
         return self.buyers * min(self.treated, self.held_out) / people if people else 0.0
 
     @property
-    def is_too_few(self) -> bool:
+    def has_too_few_buyers(self) -> bool:
         return self.has_result and self.comparison is None
 
     @property
@@ -130,12 +133,13 @@ class Lift:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the interval excludes 0; otherwise no effect could be shown."""
+        """Whether the interval of the difference, adjusted for earlier spend, excludes 0; otherwise no effect could be
+        shown."""
         return self.comparison is not None and self.comparison.adjusted.is_shown
 
 
 class LiftSummary(NamedTuple):
-    """The sum of several lifts in one currency; without measured lifts, `state` says why there are none."""
+    """The sum of several lifts in one currency; if none was measured, `state` says why."""
 
     state: Literal["no_holdout", "open", "too_few", "provisional", "final"]
     # The sum over all measured lifts, also those whose interval includes 0.
@@ -152,7 +156,7 @@ def add_up_months(lifts: Sequence[Lift], currency: str) -> list[Lift]:
     months: defaultdict[tuple[UUID, str, float], list[Lift]] = defaultdict(list)
     for lift in lifts:
         is_month = lift.source.kind is SourceKind.JOURNEY and lift.currency == currency
-        if is_month and lift.is_too_few and lift.arms is not None:
+        if is_month and lift.has_too_few_buyers and lift.arms is not None:
             months[lift.source.id, lift.source.step, lift.held_out_share].append(lift)
         else:
             unmerged.append(lift)
@@ -195,9 +199,9 @@ def measured_of(merged: Sequence[Lift], currency: str) -> list[Lift]:
 def summarise(merged: Sequence[Lift], currency: str) -> LiftSummary:
     """Add up lifts; `add_up_months` has merged their months."""
     of_currency = measured_of(merged, currency)
-    extras = [it.extra_cents for it in of_currency if it.extra_cents is not None]
+    extras = [it.extra_cents for it in measured if it.extra_cents is not None]
     if extras:
-        is_final = all(it.state is LiftState.FINAL for it in of_currency)
+        is_final = all(it.state is LiftState.FINAL for it in measured)
         return LiftSummary("final" if is_final else "provisional", add_up(extras))
     if any(it.state is LiftState.OPEN for it in merged):
         return LiftSummary("open")
@@ -242,8 +246,8 @@ async def schedule_lift(
 ) -> None:
     """Schedule the lift of a source for the time when its window, `days`, has closed. Idempotent.
 
-    Without `days` the queue determines the window (campaigns). `frozen_on`, the day before which spend is the baseline
-    of a customer, is the first day of the window unless the queue determines another.
+    Without `days` the queue determines the window (campaigns), and `frozen_on`, the day on which the groups were fixed:
+    what customers spent before it is the baseline. With `days` it is the first day of the window.
     """
     first_day, last_day = days or (None, None)
     row = LiftRow(*source, "open", held_out_share, window_days, first_day, last_day, first_day, None, None, None)
@@ -283,6 +287,7 @@ def lifts_of(row: LiftRow) -> list[Lift]:
 
 
 def _unscheduled_lift(holdout: Holdout) -> Lift:
+    """The lift of a campaign that has not ended, or has no holdout."""
     has_arms = holdout.percent > 0 and (holdout.ended_at is None or holdout.frozen_at is not None)
     return Lift(
         source=LiftSource(SourceKind.CAMPAIGN, holdout.campaign_id),

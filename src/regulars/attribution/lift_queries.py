@@ -15,13 +15,18 @@ class LiftRow(NamedTuple):
     kind: str
     source_id: UUID
     step: str
+    # A month such as 2026-11, or a quarter such as 2026-Q4; empty for a campaign.
     period: str
     state: str
     held_out_share: float
+    # For how many days sales count: after the last text of a campaign, or after the split of a journey.
     window_days: int
+    # The window; None until it is known.
     first_day: date | None
     last_day: date | None
+    # The day on which the groups were fixed; what customers spent before it is the baseline.
     frozen_on: date | None
+    # When the sales of the result were read.
     as_of: datetime | None
     # A `LiftAnswer` as JSON.
     result: str | None

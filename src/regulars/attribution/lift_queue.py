@@ -19,7 +19,7 @@ from regulars.attribution.lift import FINAL_AFTER, QUEUE, LiftSource, LiftState,
 from regulars.attribution.lift_queries import LiftRow
 from regulars.attribution.windows import find_windows
 from regulars.campaigns.facts import CampaignEnded
-from regulars.campaigns.holdout import find_feeding_times, find_holdouts, read_arms
+from regulars.campaigns.holdout import find_holdouts, find_queueing_times, read_arms
 from regulars.conditions import tree
 from regulars.kit import failpoint
 from regulars.kit.clock import in_zone
@@ -34,12 +34,14 @@ from regulars.work.outbox import behind_since
 from regulars.work.queue import Due
 
 REFRESH_EVERY: Final = timedelta(days=1)
+# The analysis process has this long to answer.
 DEADLINE_S: Final = 60.0
-_RETRY: Final = timedelta(seconds=30)
-# The columnar copy of the analysis process lags behind recorded sales by seconds. A lift waits for the copy, but not
-# longer than `_BEHIND_MAX`, because an event that no listener handles would delay it for ever.
-_BEHIND_RETRY: Final = timedelta(seconds=1)
-_BEHIND_MAX: Final = timedelta(minutes=10)
+# How long a lift waits if the analysis process cannot answer.
+_RETRY_AFTER: Final = timedelta(seconds=30)
+# The copy of sales that the analysis process reads lags behind by seconds. A lift waits for the copy, but not longer
+# than `_LAG_MAX`, because an event that no listener handles would delay it for ever.
+_LAG_RETRY: Final = timedelta(seconds=1)
+_LAG_MAX: Final = timedelta(minutes=10)
 
 
 class Arms(NamedTuple):
@@ -65,7 +67,7 @@ async def _read_holdout(tx: Tx, organization_id: UUID, source: LiftSource) -> Ar
     return Arms(*await read_quarter(tx, organization_id, source))
 
 
-SOURCES: Final[Mapping[SourceKind, ReadArms]] = {
+ARM_READERS: Final[Mapping[SourceKind, ReadArms]] = {
     SourceKind.CAMPAIGN: _read_campaign,
     SourceKind.JOURNEY: _read_journey,
     SourceKind.HOLDOUT: _read_holdout,
@@ -89,6 +91,8 @@ async def schedule_campaigns(tx: Tx, organization_id: UUID, facts: Sequence[Camp
 
 @dataclass(frozen=True, slots=True)
 class LiftClaim:
+    """A lift that this worker has claimed; `query` selects all customers."""
+
     row: LiftRow
     query: SegmentQuery
 
@@ -116,12 +120,13 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
         claimed = await queries.claim_due(tx, organization_id, limit=limit, owner=owner, until=until)
         if not claimed:
             return []
+        # Starts the build of the copy of sales if there is none.
         await need_columns(tx, organization_id)
         query = query_of(await resolve(tx, organization_id, tree.All()), is_faulty=False)
-        waiting = await behind_since(tx, organization_id)
-        if waiting is not None and waiting > tx.now - _BEHIND_MAX:
+        lags_since = await behind_since(tx, organization_id)
+        if lags_since is not None and lags_since > tx.now - _LAG_MAX:
             for row in claimed:
-                await queries.save_lift(tx, organization_id, row, owner=owner, due_at=tx.now + _BEHIND_RETRY)
+                await queries.save_lift(tx, organization_id, row, owner=owner, due_at=tx.now + _LAG_RETRY)
             return []
         return [LiftClaim(row, query) for row in claimed]
 
@@ -134,7 +139,7 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
             if row.last_day is None or tx.now < closes_at(row.last_day, claim.zone):
                 return row
             source = LiftSource(SourceKind(row.kind), row.source_id, row.step, row.period)
-            arms = await SOURCES[source.kind](tx, organization_id, source)
+            arms = await ARM_READERS[source.kind](tx, organization_id, source)
         try:
             answer = await self._compute(organization_id, claim.query, row, arms)
         except (NotReady, AnalysisUnavailable) as error:
@@ -147,6 +152,9 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
         )
 
     async def _compute(self, organization_id: UUID, query: SegmentQuery, row: LiftRow, arms: Arms) -> LiftAnswer:
+        """Let the analysis process add up what the customers of both groups spent. The 365 days before `frozen_on`, on
+        which the groups were fixed, are the baseline. `own_days` is the length of the window of a customer who has an
+        own first day."""
         if row.first_day is None or row.last_day is None or row.frozen_on is None:
             raise ValueError("a window that has closed has days")
         question = LiftQuestion(
@@ -180,7 +188,7 @@ def next_state(row: LiftRow, zone: ZoneInfo, *, now: datetime) -> tuple[LiftStat
         return LiftState.FINAL, None
     closes = closes_at(row.last_day, zone)
     if row.reason is not None:
-        return state, now + _RETRY
+        return state, now + _RETRY_AFTER
     if row.as_of is None:
         return state, closes
     final_at = closes + FINAL_AFTER
@@ -192,7 +200,7 @@ def next_state(row: LiftRow, zone: ZoneInfo, *, now: datetime) -> tuple[LiftStat
 async def _with_window(tx: Tx, organization_id: UUID, row: LiftRow, zone: ZoneInfo) -> LiftRow:
     """The row with the window of its campaign, from the first queued text to `window_days` days after the last."""
     holdout = (await find_holdouts(tx, organization_id, [row.source_id])).get(row.source_id)
-    times = await find_feeding_times(tx, organization_id, row.source_id)
+    times = await find_queueing_times(tx, organization_id, row.source_id)
     if holdout is None or holdout.frozen_at is None or times is None:
         return row._replace(reason="No text was sent.")
     first, last = (in_zone(queued_at, zone).date() for queued_at in times)

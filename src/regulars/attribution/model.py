@@ -29,7 +29,8 @@ class TouchKind(enum.StrEnum):
 
 
 class Windows(NamedTuple):
-    """How long after a touch a purchase is credited to it, and how long lift is measured."""
+    """How long after a touch a purchase is credited to it, and for how many days after the last text lift (the extra
+    sales that texts brought) is measured."""
 
     click_days: int = 5
     delivery_hours: int = 24
@@ -72,17 +73,17 @@ class Touches:
         by_kind: dict[TouchKind, list[Touch]] = {kind: [] for kind in TouchKind}
         for touch in touches:
             by_kind[touch.kind].append(touch)
-        self._sorted = {kind: sorted(of_kind, key=_order) for kind, of_kind in by_kind.items()}
+        self._sorted = {kind: sorted(unsorted, key=_order) for kind, unsorted in by_kind.items()}
 
     def choose(self, at: datetime, windows: Windows) -> Touch | None:
         """The touch that a purchase at this time is credited to: the latest click if its window is still open, else the
         latest text if its window is."""
         for kind in (TouchKind.CLICK, TouchKind.DELIVERY):
-            of_kind = self._sorted[kind]
+            touches = self._sorted[kind]
             # How many touches of this kind are before the purchase.
-            before = bisect_left(of_kind, at, key=_time_of)
-            if before and at - of_kind[before - 1].at <= windows.of(kind):
-                return of_kind[before - 1]
+            before = bisect_left(touches, at, key=_time_of)
+            if before and at - touches[before - 1].at <= windows.of(kind):
+                return touches[before - 1]
         return None
 
 
@@ -105,7 +106,7 @@ class Credit(NamedTuple):
     touched_at: datetime
     # The window that applied when the credit was computed.
     window_hours: int
-    # When the text was sent, and the same as a day in the organization's time zone.
+    # When the text was sent: the time, and the day in the organization's time zone.
     sent_at: datetime
     day: date
     origin_kind: str
@@ -132,7 +133,7 @@ def is_frozen(sent_at: datetime, now: datetime) -> bool:
 
 
 class Attributed(NamedTuple):
-    """Sums of credits in one currency."""
+    """Sums of credits in one currency; `tickets` is the number of credited purchases."""
 
     tickets: int = 0
     gross_cents: int = 0

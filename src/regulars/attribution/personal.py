@@ -24,6 +24,7 @@ from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, expo
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     # Pending facts (events recorded for listeners) are deleted first, because listeners lock them before the customers.
     await erase_from_facts(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
+    # Locks the customers' rows, so that no worker computes their credits meanwhile.
     await make_due(tx, organization_id, people.profile_ids)
     windows = (await find_windows(tx, organization_id)).windows
     await compute_customers(tx, organization_id, dict.fromkeys(people.profile_ids, tx.now), windows=windows)

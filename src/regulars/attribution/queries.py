@@ -30,11 +30,12 @@ TEXTS_MAX: Final = 1_000
 # How far back touches are read. Texts with final credits are read too, so that purchases which belong to them are not
 # credited to other texts.
 TOUCHES_BACK: Final = FROZEN_AFTER + RETURN_WITHIN
-# The id of a text contains the time of its request. The text may have waited this long before it was sent.
+# The id of a text contains the time of its request. A text may wait this long until it is sent.
 _TEXT_WAITED_MAX: Final = timedelta(days=30)
 # How far back sales are read: an older sale can neither be credited nor be matched with a return.
 SALES_BACK: Final = TOUCHES_BACK + RETURN_WITHIN
-# Replace `{key}` and `{values}` in statements that add to tables of days, which have `is_in_months`, or of months.
+# Replace `{key}` and `{values}` in statements that add to the table of days, or to the table of months. `is_in_months`
+# is always true: without it, workers of releases before the table of months would add to the table of days only.
 DAY_KEY: Final[dict[str, LiteralString]] = {
     "key": "organization_id, is_in_months",
     "values": "%(organization_id)s, true",
@@ -43,6 +44,8 @@ MONTH_KEY: Final[dict[str, LiteralString]] = {"key": "organization_id", "values"
 
 
 class DueCustomer(NamedTuple):
+    """A customer whose credits are to be computed; credits that are final at `since` do not change."""
+
     profile_id: UUID
     since: datetime
     attempts: int
@@ -67,7 +70,8 @@ def sums_of(credit: Credit) -> Attributed:
 
 
 async def find_deliveries(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:
-    """The texts that each customer got in the 90 days before the given time. A customer without texts is absent."""
+    """The texts that each customer got in the 90 days before the given time. A customer without texts is absent. A
+    worker claims a text when it sends it, so `claimed_at` is the time of sending."""
     rows = await tx.fetch(
         """
         SELECT t.profile_id, t.id, t.claimed_at, t.origin_kind, t.step,
@@ -229,8 +233,8 @@ async def list_credits_of_person(
     return [read_credit(row) for row in rows]
 
 
-async def is_waiting(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
-    """Whether the credits of the customer are due for computation."""
+async def is_computation_due(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
+    """Whether the credits of the customer wait to be computed."""
     rows = await tx.fetch(
         """
         SELECT FROM attribution_customers WHERE organization_id = %s AND profile_id = %s AND due_at IS NOT NULL

@@ -15,11 +15,13 @@ TEXTS_PER_PASS: Final = 2_000
 
 
 class Recompute(NamedTuple):
-    """A row of `attribution_recomputes`: the texts after the id `walked_to` up to `until` are still to be processed."""
+    """A row of `attribution_recomputes`: the texts after the id `walked_to` up to `until` are still to be processed.
+    Credits that were final at `since` do not change."""
 
     since: datetime
     walked_to: UUID
     until: UUID
+    # How many texts were processed.
     texts: int
     due_at: datetime | None
     attempts: int
@@ -28,7 +30,8 @@ class Recompute(NamedTuple):
 
 
 async def request_recompute(tx: Tx, organization_id: UUID, *, by: str | None) -> None:
-    """Request that the credits of all texts of the last 60 days are computed. A running recomputation starts again."""
+    """Request that the credits of all texts of the last 60 days are computed. A running recomputation starts again,
+    and includes older texts that it has not reached yet."""
     await tx.execute(
         """
         INSERT INTO attribution_recomputes AS r

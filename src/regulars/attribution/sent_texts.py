@@ -25,12 +25,15 @@ from regulars.messaging.model import OriginKind, SkipReason, TextRow, TextState
 from regulars.messaging.number_location import locate_number
 from regulars.sales.totals.progress import find_time_zone
 
+# The states before a text is sent, the states after it, and the reasons of failed texts that are not charged.
 _UNSENT: Final = frozenset({TextState.QUEUED.value, TextState.SENDING.value})
 _SENT: Final = frozenset(TOUCHING_STATES)
 _UNCHARGED: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.value})
 
 
 class _Key(NamedTuple):
+    """The key under which texts are counted."""
+
     # In ISO format, because `Columns` has no array type for dates.
     day: str
     origin_kind: str
@@ -101,7 +104,7 @@ async def _add(tx: Tx, organization_id: UUID, statement: LiteralString, counted:
 
 
 def _is_sent_now(fact: MessagesChanged) -> bool:
-    """Whether the text was sent by this change, so that the provider charges for it."""
+    """Whether this change means that the text was sent, so that the provider charges for it."""
     is_charged = fact.state in _SENT or (fact.state == TextState.FAILED and fact.reason not in _UNCHARGED)
     return is_charged and fact.previous_state in _UNSENT
 
@@ -117,13 +120,14 @@ def _key_of(row: TextRow, journey_id: UUID | None, zone: ZoneInfo) -> _Key | Non
         origin = Origin(OriginKind.PERSON)
     if origin is None:
         return None
+    # A worker claims a text when it sends it.
     day = in_zone(row.claimed_at or row.created_at, zone).date().isoformat()
     country = None if row.phone_number is None else locate_number(row.phone_number).country
     return _Key(day, *origin, country or "")
 
 
 async def read_sent_by_month(tx: Tx, organization_id: UUID, *, first: date, last: date) -> list[SentTexts]:
-    """Texts that were sent on these days, by origin; the steps of a journey are added up."""
+    """Texts that were sent from `first` to `last`, by origin and month; the steps of a journey are added up."""
     rows = await tx.fetch(
         """
         SELECT origin_kind, origin_id, day, country, sum(texts)::bigint, sum(parts)::bigint

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.attribution.compute import load_credits_by
+from regulars.attribution.compute import load_credits_by_windows
 from regulars.attribution.model import (
     CLICK_DAYS_MAX,
     DELIVERY_HOURS_MAX,
@@ -22,8 +22,7 @@ from regulars.attribution.recompute import request_recompute
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 
-# Only this many versions are listed.
-VERSIONS_MAX: Final = 100
+VERSIONS_LISTED_MAX: Final = 100
 # A preview computes the credits of the customers of about this many texts.
 SAMPLE_TEXTS: Final = 2_000
 _LIMITS: Final = {
@@ -60,7 +59,7 @@ class WindowsPreview(NamedTuple):
     before: Mapping[str, Attributed]
     after: Mapping[str, Attributed]
     customers: int
-    # How many texts were sent in these 60 days, and how many of them the preview sampled.
+    # How many texts were sent in the last 60 days, and how many of them the preview sampled.
     texts: int
     sampled_texts: int
 
@@ -89,9 +88,9 @@ async def list_versions(tx: Tx, organization_id: UUID) -> list[WindowsVersion]:
         ORDER BY version DESC
         LIMIT %s
         """,
-        (organization_id, VERSIONS_MAX),
+        (organization_id, VERSIONS_LISTED_MAX),
     )
-    versions = [WindowsVersion(version, Windows(*days), at, by) for version, *days, at, by in rows]
+    versions = [WindowsVersion(version, Windows(*windows), at, by) for version, *windows, at, by in rows]
     return [*versions, WindowsVersion(0, Windows())]
 
 
@@ -103,7 +102,7 @@ async def find_windows(tx: Tx, organization_id: UUID) -> WindowsVersion:
 async def save_windows(
     tx: Tx, organization_id: UUID, windows: Windows, *, expected: int, by: str | None
 ) -> WindowsVersion:
-    """Store a new version if `expected` is still the latest, and request a recomputation of credits."""
+    """Store a new version if the version `expected` is still the latest, and request a recomputation of credits."""
     check_windows(windows)
     inserted = await tx.execute(
         """
@@ -127,12 +126,12 @@ async def save_windows(
 
 
 async def preview_windows(tx: Tx, organization_id: UUID, windows: Windows) -> WindowsPreview:
-    """Compute what would be credited with the new windows; of many texts, only for a sample spread over the days."""
+    """Compute what would be credited with the new windows, for a sample of the texts if there are many."""
     check_windows(windows)
     present = (await find_windows(tx, organization_id)).windows
     texts, sampled, profile_ids = await _sample_texts(tx, organization_id)
     customers = dict.fromkeys(profile_ids, tx.now)
-    before, after = await load_credits_by(tx, organization_id, customers, [present, windows])
+    before, after = await load_credits_by_windows(tx, organization_id, customers, [present, windows])
     return WindowsPreview(_add_up(before), _add_up(after), len(customers), texts, sampled)
 
 

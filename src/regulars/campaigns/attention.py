@@ -16,6 +16,8 @@ CAMPAIGNS_EXAMINED_MAX: Final = 1_000
 
 
 class CampaignInNeed(NamedTuple):
+    """A campaign that needs attention."""
+
     row: CampaignRow
     # The number of recipients whose text was not sent yet.
     unsent: int
@@ -24,10 +26,11 @@ class CampaignInNeed(NamedTuple):
 
 
 class SendingProgress(NamedTuple):
+    # When the worker has to continue the campaign.
     due_at: datetime | None
     # The number of texts that are queued and due, and when the last of them was queued.
     queued: int
-    last_fed_at: datetime | None
+    last_queued_at: datetime | None
 
 
 async def find_in_need(tx: Tx, organization_id: UUID, *, is_on_hold: bool) -> list[CampaignInNeed]:
@@ -46,6 +49,7 @@ def _count_unsent(outcomes: Mapping[str, int]) -> int:
 
 
 def _stalled_since(row: CampaignRow, progress: SendingProgress | None, now: datetime) -> datetime | None:
+    """When the campaign last did something, if that is ten minutes ago or more; else None."""
     active_at: datetime | None = None
     match row.state:
         case CampaignState.SCHEDULED:
@@ -54,18 +58,19 @@ def _stalled_since(row: CampaignRow, progress: SendingProgress | None, now: date
             active_at = row.frozen_at or row.starts_at
         case CampaignState.SENDING if progress is not None:
             # Either the queued texts are not sent, or the worker does not continue the campaign.
-            active_at = progress.last_fed_at if progress.queued else progress.due_at
+            active_at = progress.last_queued_at if progress.queued else progress.due_at
     return active_at if active_at is not None and active_at <= now - STALLED_AFTER else None
 
 
 async def _find_progress(tx: Tx, organization_id: UUID, ids: list[UUID]) -> dict[UUID, SendingProgress]:
-    """The progress of each campaign. A text that waits for sending hours is due later, and is not counted."""
+    """The progress of each campaign. A text that waits for sending hours is due in more than ten minutes, and is not
+    counted."""
     rows = await tx.fetch(
         """
-        SELECT campaigns.id, campaigns.due_at, queued.recipients, queued.last_fed_at
+        SELECT campaigns.id, campaigns.due_at, queued.recipients, queued.last_queued_at
         FROM campaigns
         CROSS JOIN LATERAL (
-            SELECT count(*) AS recipients, max(campaign_recipients.fed_at) AS last_fed_at
+            SELECT count(*) AS recipients, max(campaign_recipients.fed_at) AS last_queued_at
             FROM campaign_recipients
             JOIN texts ON texts.organization_id = %(organization_id)s AND texts.origin_kind = 'campaign'
                 AND texts.origin_id = campaigns.id AND texts.step = campaign_recipients.profile_id::text

@@ -47,7 +47,7 @@ class CheckContext:
 
 def find_faults(definition: Definition, context: CheckContext) -> list[Fault]:
     """The faults of a definition; a campaign without faults can be sent."""
-    return list(_faults(definition, context))[:FAULTS_MAX]
+    return list(_iterate_faults(definition, context))[:FAULTS_MAX]
 
 
 def attribute_keys(definition: Definition) -> set[str]:
@@ -56,7 +56,7 @@ def attribute_keys(definition: Definition) -> set[str]:
     return {field.removeprefix(ATTRIBUTE_PREFIX) for field in fields if field.startswith(ATTRIBUTE_PREFIX)}
 
 
-def _faults(definition: Definition, context: CheckContext) -> Iterator[Fault]:
+def _iterate_faults(definition: Definition, context: CheckContext) -> Iterator[Fault]:
     yield from _faults_of_audience(definition, context)
     yield from _faults_of_shares(definition)
     for index, variant in enumerate(definition.variants):
@@ -96,13 +96,15 @@ def _faults_of_text(path: str, content: str | TextVariants, context: CheckContex
         yield Fault(path, f"The text uses {name}, but a campaign has no ticket.")
     for text in [] if syntax_faults else texts_by_value(content).values():
         shortest = _without_values(parse_template(text))
+        # Without the opt-out notice, because it depends on the country of the recipient.
         parts = compose(shortest, brand=context.texting.brand, notice=None).measured.parts
         if parts > PARTS_MAX:
             yield Fault(path, f"The text has {parts} parts, and a text has at most {PARTS_MAX}.")
 
 
 def _without_values(template: Template) -> str:
-    """The shortest text, for a customer without any values. Longer texts may be skipped when the campaign runs."""
+    """The shortest text, for a customer without any values. Longer texts are skipped when the campaign runs, if they
+    have too many parts."""
     return "".join(piece.default or "" if isinstance(piece, Variable) else piece for piece in template.pieces)
 
 

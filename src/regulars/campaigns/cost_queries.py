@@ -11,13 +11,18 @@ from regulars.kit.db import Tx
 
 
 class CostRow(NamedTuple):
+    """A count of SMS parts, with its progress."""
+
     campaign_id: UUID
     revision: int
+    # The cursor of the page of customers that is rendered next.
     next_page: str | None
+    # How many customers of the audience may be texted, and for how many of them the text is rendered.
     customers: int
     rendered: int
     # The counts of the pages that are rendered, as JSON.
     counts: str | None
+    # Why the count does not continue.
     reason: str | None
     requested_at: datetime
     completed_at: datetime | None
@@ -61,7 +66,8 @@ async def find_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[C
 async def claim_due(
     tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
 ) -> list[tuple[CostRow, str]]:
-    """Claim counts with their definitions. A count is cancelled if its campaign has a newer revision."""
+    """Claim due counts for the worker `owner`, with their definitions. A count whose campaign has a newer revision is
+    cancelled."""
     rows = await tx.fetch(
         SQL(
             """

@@ -11,7 +11,7 @@ from regulars.conditions.documents import UnreadableDocument, read_document, sch
 from regulars.kit.wire import Name
 from regulars.messaging.template import TextContent
 
-FILE_BYTES_MAX: Final = 64 << 10
+FILE_BYTES_MAX: Final = 64 * 1024
 SEGMENTS_MAX: Final = 20
 VARIANTS_MAX: Final = 4
 PERCENT: Final = 100

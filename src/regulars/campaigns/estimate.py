@@ -95,7 +95,7 @@ async def estimate_counts(tx: Tx, organization_id: UUID, definition: Definition,
         raise CampaignNotFound("There is no organization with this id.")
     people = await _load_sample(tx, organization_id, definition, counts.sample, texting)
     global_holdout = await _estimate_holdout(tx, organization_id, counts)
-    return _assemble(definition, counts, people, texting, global_holdout=global_holdout)
+    return _assemble_estimate(definition, counts, people, texting, global_holdout=global_holdout)
 
 
 async def _estimate_holdout(tx: Tx, organization_id: UUID, counts: AudienceCounts) -> int:
@@ -111,8 +111,8 @@ async def _estimate_holdout(tx: Tx, organization_id: UUID, counts: AudienceCount
 
 
 class _Person(NamedTuple):
-    """A sampled customer. `own_country` is the country of the profile's number, by which the audience is counted.
-    `country` is where the text is sent; it is also known for numbers in ranges that are not assigned yet."""
+    """A sampled customer. `own_country` is the country of the number in the profile, by which the audience is counted.
+    `country` is that of the number with consent, to which the text is sent."""
 
     values: Mapping[str, str | None]
     own_country: str | None
@@ -144,16 +144,16 @@ async def _load_sample(
     return people
 
 
-def _assemble(
+def _assemble_estimate(
     definition: Definition, counts: AudienceCounts, people: Sequence[_Person], texting: Texting, *, global_holdout: int
 ) -> Estimate:
-    # Only these customers are recipients or held out by this campaign.
+    # The customers outside the global holdout: each gets the text, or is held out by this campaign.
     assignable = counts.split.may_be_texted - global_holdout
     recipients, held_out = split_holdout(assignable, definition.holdout_percent)
-    weighted = _weigh(counts, people)
+    weighted = _weigh_sample(counts, people)
     total_weight = sum(weight for _, _, weight in weighted)
     variants = definition.variants
-    size = _size(variants, weighted, recipients, texting)
+    size = _size_texts(variants, weighted, recipients, texting)
     replaced = [msgspec.structs.replace(variant, text=_replace_unicode(variant.text)) for variant in variants]
     is_replaceable = any(new.text != old.text for new, old in zip(replaced, variants, strict=True))
     capped = sum(weight for person, _, weight in weighted if person.is_capped)
@@ -165,14 +165,14 @@ def _assemble(
         size=size,
         sampled=len(people),
         capped=round(recipients * capped / total_weight) if total_weight else 0,
-        parts_if_replaced=_size(replaced, weighted, recipients, texting).parts if is_replaceable else None,
+        parts_if_replaced=_size_texts(replaced, weighted, recipients, texting).parts if is_replaceable else None,
         duration=_estimate_duration(recipients, definition.texts_per_hour, size.countries, texting),
         holdouts=tuple(_offer_holdouts(definition, counts, assignable)),
         between_variants=_compare_variants(definition, counts, recipients),
     )
 
 
-def _weigh(counts: AudienceCounts, people: Sequence[_Person]) -> list[tuple[_Person, str | None, float]]:
+def _weigh_sample(counts: AudienceCounts, people: Sequence[_Person]) -> list[tuple[_Person, str | None, float]]:
     """Each sampled person with the country of the text and a weight, the number of customers whom the person
     represents. Persons represent the customers of their country; all persons represent a country without any."""
     by_country: dict[str | None, list[_Person]] = defaultdict(list)
@@ -189,7 +189,7 @@ def _weigh(counts: AudienceCounts, people: Sequence[_Person]) -> list[tuple[_Per
     return weighted
 
 
-def _size(
+def _size_texts(
     variants: Sequence[Variant],
     weighted: Sequence[tuple[_Person, str | None, float]],
     recipients: int,

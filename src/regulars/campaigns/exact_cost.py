@@ -46,18 +46,19 @@ from regulars.work.queue import Due
 QUEUE: Final = "campaigns.cost"
 PAGE_CUSTOMERS: Final = 4_000
 # The number of pages between two writes of the progress.
-PAGES_AT_ONCE: Final = 8
+PAGES_PER_CLAIM: Final = 8
 # After this many texts, rendering lets other tasks of the process run.
 _YIELD_AFTER_TEXTS: Final = 250
 _CACHED_SIZES_MAX: Final = 50_000
-_RETRY: Final = timedelta(seconds=5)
-
-
+# How long a count waits if the analysis process cannot answer.
+_RETRY_AFTER: Final = timedelta(seconds=5)
 # The size of a text by the variant, the country and the values of variables.
 _SizeCache = dict[tuple[str | int | None, ...], TextGroup]
 
 
 class _Counts(msgspec.Struct, frozen=True):
+    """The customers whom the campaign holds out, those in the global holdout, and the texts of all others."""
+
     held_out: int = 0
     global_holdout: int = 0
     texts: tuple[tuple[TextGroup, int], ...] = ()
@@ -114,6 +115,8 @@ def _read_counts(row: CostRow) -> _Counts:
 
 
 class CostClaim(NamedTuple):
+    """A count that this worker has claimed; `query` finds the customers of the audience who may be texted."""
+
     row: CostRow
     definition: Definition
     query: SegmentQuery
@@ -171,15 +174,15 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
         return claimed
 
     async def act(self, organization_id: UUID, claim: CostClaim) -> CostRow | None:
-        """Count the next pages and return the row; None if the count must start again, because the columnar copy was
-        rebuilt and the cursor is invalid. The next page is loaded while the current page is rendered."""
+        """Count the next pages and return the row; None if the count must start again, because the analysis process
+        refuses the cursor. The next page is loaded while the current page is rendered."""
         cache = self._cache_for(claim)
         row = claim.row
         loading = asyncio.create_task(self._load_page(organization_id, claim, row.next_page))
         try:
-            for number in range(PAGES_AT_ONCE):
+            for number in range(PAGES_PER_CLAIM):
                 page = await loading
-                is_last = number == PAGES_AT_ONCE - 1 or page.next is None
+                is_last = number == PAGES_PER_CLAIM - 1 or page.next is None
                 if not is_last:
                     loading = asyncio.create_task(self._load_page(organization_id, claim, page.next))
                 row = await _count_page(claim, row, page, cache)
@@ -216,7 +219,7 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
                 restarted = row._replace(next_page=None, rendered=0, counts=None)
                 await queries.save_cost(tx, organization_id, restarted, due_at=tx.now)
             elif counted.reason is not None:
-                await queries.save_cost(tx, organization_id, counted, due_at=tx.now + _RETRY)
+                await queries.save_cost(tx, organization_id, counted, due_at=tx.now + _RETRY_AFTER)
             elif counted.next_page is None:
                 await queries.save_cost(tx, organization_id, counted._replace(completed_at=tx.now), due_at=None)
             else:
@@ -225,7 +228,7 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
 
 
 async def _count_page(claim: CostClaim, row: CostRow, page: _Page, cache: _SizeCache) -> CostRow:
-    """Add the texts of a page to the counts of the row."""
+    """Add the texts of a page of customers to the counts of the row."""
     counts = _read_counts(row)
     held_out, texts = await _size_texts(claim, page, cache)
     texts.update(dict(counts.texts))

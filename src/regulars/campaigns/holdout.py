@@ -31,7 +31,7 @@ async def find_holdouts(tx: Tx, organization_id: UUID, campaign_ids: Collection[
     return {row[0]: Holdout(*row) for row in rows}
 
 
-async def find_feeding_times(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[datetime, datetime] | None:
+async def find_queueing_times(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[datetime, datetime] | None:
     """When the first and the last text of the campaign were queued; None if no text was queued."""
     [(first, last)] = await tx.fetch(
         """
@@ -44,8 +44,8 @@ async def find_feeding_times(tx: Tx, organization_id: UUID, campaign_id: UUID) -
 
 
 async def read_arms(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[bytes, bytes]:
-    """The profile ids of all customers who were meant to get a text, whether or not it was sent, and of those held out,
-    16 bytes each."""
+    """The profile ids, 16 bytes each, of all customers who were meant to get a text, whether or not it was sent, and of
+    the customers who were held out."""
     rows = await tx.fetch(
         """
         SELECT arm = %(held_out)s AS is_held_out, string_agg(uuid_send(profile_id), ''::bytea)

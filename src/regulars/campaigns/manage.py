@@ -47,8 +47,8 @@ _COPY_CHARACTERS_MAX: Final = 110
 CHOICES_MAX: Final = 200
 # In these states a campaign can be approved, and changed unless its audience is fixed (`frozen_at`).
 _EDITABLE: Final = frozenset({CampaignState.DRAFT, CampaignState.PAUSED})
-# The worker locks a campaign and the text settings while it handles a batch. On a busy machine that takes longer than
-# the usual lock timeout, so a request to stop a campaign waits longer.
+# How long a request to stop a campaign waits for the locks that the worker has while it handles a batch. On a busy
+# machine the worker has them for longer than the usual lock timeout.
 _STOP_LOCK_TIMEOUT: Final = "5s"
 
 
@@ -89,7 +89,7 @@ async def create_campaign(
     )
     await queries.insert_campaign(tx, organization_id, row, definition=write_definition(definition).decode())
     await _register_uses(tx, organization_id, row, definition)
-    return await _campaign(tx, organization_id, row, definition)
+    return await _with_faults(tx, organization_id, row, definition)
 
 
 async def update_campaign(
@@ -117,7 +117,7 @@ async def update_campaign(
         await withdraw_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(row.id))
         row = await _save(tx, organization_id, _as_draft(row))
     await _register_uses(tx, organization_id, row, definition)
-    return await _campaign(tx, organization_id, row._replace(updated_at=tx.now), definition)
+    return await _with_faults(tx, organization_id, row._replace(updated_at=tx.now), definition)
 
 
 async def load_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID, *, version: int | None = None) -> Campaign:
@@ -127,7 +127,7 @@ async def load_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID, *, ver
     row, document = stored
     if version is not None and version != row.revision:
         raise CampaignNotFound("Only the last revision of a campaign is stored.")
-    return await _campaign(tx, organization_id, row, read_definition(document.encode()))
+    return await _with_faults(tx, organization_id, row, read_definition(document.encode()))
 
 
 async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[CampaignRow]:
@@ -156,7 +156,8 @@ async def schedule(
     etag: str | None = None,
 ) -> CampaignRow:
     """Confirm a draft: the campaign starts at its scheduled time, or at once with `is_now`. At the start its audience
-    is fixed, and it pauses if its recipients or its cost exceed the confirmed numbers by more than the margin."""
+    is fixed, and the campaign pauses if its recipients or its cost exceed the confirmed numbers by more than the
+    margin."""
     row, document = await _lock(tx, organization_id, campaign_id)
     if row.state != CampaignState.DRAFT:
         raise NotPossible(f"This campaign is {row.state} already.")
@@ -220,7 +221,7 @@ async def pause(
 async def pause_restored(tx: Tx, organization_id: UUID) -> int:
     """Pause all active campaigns after a backup was restored, and return how many. Recipients who got the text since
     the backup would get it again, so a user must decide."""
-    active = await queries.find_active(tx, organization_id)
+    active = await queries.find_active_campaigns(tx, organization_id)
     for campaign_id in active:
         await pause(tx, organization_id, campaign_id, by=None, reason=RESTORED_REASON)
     return len(active)
@@ -235,7 +236,8 @@ async def resume(
     confirmed_recipients: int | None = None,
     confirmed_cost: Cost | None = None,
 ) -> CampaignRow:
-    """Continue a paused campaign. New confirmed numbers replace numbers that the campaign exceeded."""
+    """Continue a paused campaign. `confirmed_recipients` and `confirmed_cost` replace the confirmed numbers, if the
+    campaign exceeded those."""
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state != CampaignState.PAUSED or row.resumes_to is None or row.not_after is None:
         raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")
@@ -245,6 +247,7 @@ async def resume(
     cost = read_cost(row.confirmed_cost) if confirmed_cost is None else confirmed_cost
     if (recipients, cost) != (row.confirmed_recipients, read_cost(row.confirmed_cost)):
         await require_approval(tx, organization_id, row, recipients=recipients or 0, cost=cost, by=by)
+    # Lets workers claim the texts of this campaign again.
     await resume_origin(tx, organization_id, campaign_id)
     resumed = row._replace(state=row.resumes_to, resumes_to=None, reason=None, updated_by=by)
     confirmed = resumed._replace(confirmed_recipients=recipients, confirmed_cost=write_cost(cost))
@@ -288,7 +291,7 @@ async def check_definition(tx: Tx, organization_id: UUID, definition: Definition
 
 
 async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
-    """Describe these campaigns as users of a segment, for a person who changes or deletes the segment."""
+    """Describe campaigns that use a segment, for a person who changes or deletes the segment."""
     effect = "It takes the members of the version that is saved when it starts."
     return {
         row.id: Use(row.name, f"{PATH}/{CAMPAIGN.encode(row.id)}", KIND, row.state, effect)
@@ -304,7 +307,7 @@ async def _lock(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[Campa
 
 
 async def _lock_to_stop(tx: Tx, organization_id: UUID, campaign_id: UUID) -> CampaignRow:
-    """Lock the text settings, which every claim of texts locks in share mode, and then the campaign."""
+    """Lock the text settings, which a worker locks in share mode when it claims texts, and then the campaign."""
     await tx.set_lock_timeout(_STOP_LOCK_TIMEOUT)
     await lock_texting(tx, organization_id)
     row, _ = await _lock(tx, organization_id, campaign_id)
@@ -323,7 +326,7 @@ def _as_draft(row: CampaignRow) -> CampaignRow:
     return draft._replace(confirmed_recipients=None, confirmed_cost=None, confirmed_by=None)
 
 
-async def _campaign(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> Campaign:
+async def _with_faults(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> Campaign:
     return Campaign(row, definition, await check_definition(tx, organization_id, definition))
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from regulars.campaigns.definition import PERCENT, Definition, SendAt, SendAtLocalTime, Variant
 
-# The kind under which segments register the campaigns that use them.
+# The `kind` with which campaigns register the segments that they use.
 KIND: Final = "campaign"
 # The arm of recipients who are held out; the arms of variants are numbered from 1.
 HELD_OUT_ARM: Final = 0
@@ -37,6 +37,7 @@ class CampaignState(StrEnum):
     CANCELLED = "cancelled"
 
 
+# States in which the worker has to continue the campaign.
 ACTIVE: Final = frozenset({CampaignState.SCHEDULED, CampaignState.PREPARING, CampaignState.SENDING})
 STOPPABLE: Final = ACTIVE | {CampaignState.PAUSED}
 
@@ -70,13 +71,16 @@ class CampaignRow(NamedTuple):
     name: str
     state: str
     is_archived: bool
+    # The revision of the definition; each change increments it.
     revision: int
-    # Of a paused campaign: the state to which it returns.
+    # The state to which a paused campaign returns when it is resumed.
     resumes_to: str | None
     # Why the campaign is paused or ended.
     reason: str | None
     starts_at: datetime | None
+    # Nothing is sent after this time.
     not_after: datetime | None
+    # The numbers that a user saw and confirmed before the campaign was scheduled.
     confirmed_recipients: int | None
     # Amounts by currency as JSON, which `read_cost` reads.
     confirmed_cost: str | None
@@ -109,8 +113,7 @@ def read_cost(stored: str | None) -> Cost | None:
 
 
 class Question(msgspec.Struct, frozen=True):
-    """The numbers of a campaign at its start, if they exceed the confirmed numbers. A user confirms the new numbers, or
-    changes the campaign."""
+    """Asks a user to confirm the numbers of a campaign at its start, because they exceed the confirmed numbers."""
 
     recipients: int
     cost: dict[str, Decimal]
@@ -156,6 +159,7 @@ def assign_arm(campaign_id: UUID, profile_id: bytes, *, holdout_percent: int, va
     position = int.from_bytes(digest[8:12], "big") >> 1
     if int.from_bytes(digest[:8], "big") % _BUCKETS < holdout_percent * _BUCKETS // 100:
         return Placement(HELD_OUT_ARM, position)
+    # The shares of the variants are percentages, which add up to 100.
     percentile, shares_so_far = int.from_bytes(digest[16:24], "big") % 100, 0
     for arm, variant in enumerate(variants, start=1):
         shares_so_far += variant.share
@@ -171,6 +175,7 @@ def split_holdout(may_be_texted: int, holdout_percent: int) -> tuple[int, int]:
 
 
 def exceeds(counted: float, confirmed: float, *, margin_percent: int) -> bool:
+    """Whether a number exceeds the confirmed number by more than the margin."""
     return counted > confirmed * (1 + margin_percent / 100)
 
 
@@ -180,7 +185,7 @@ def needed_by(campaign_id: UUID) -> str:
 
 
 class TotalRow(NamedTuple):
-    """How many recipients of an arm have an outcome, and the parts of their texts."""
+    """How many recipients of an arm have an outcome, and the SMS parts of their texts."""
 
     arm: int
     outcome: str

@@ -24,6 +24,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 def export_recipients(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
+    # The newest campaign comes first, so the list starts before the greatest id.
     async def list_rows(tx: Tx, before: UUID, limit: int) -> list[RecipientOfPerson]:
         return await list_recipients_of_person(
             tx, person.organization_id, person.profile_id, before=before, limit=limit

@@ -84,6 +84,7 @@ async def _choose_customers(
     analysis: Analysis, organization_id: UUID, query: SegmentQuery, which: PreviewedCustomers, *, seed: int
 ) -> list[UUID]:
     async def sample(limit: int, *conditions: tree.Condition) -> Sequence[UUID]:
+        """Random customers of the audience who meet the conditions."""
         narrowed = msgspec.structs.replace(query, match=tree.All(of=(query.match, *conditions)))
         counts = await analysis.count_audience(organization_id, narrowed, sample=limit, seed=seed)
         return counts.sample

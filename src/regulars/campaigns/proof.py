@@ -18,7 +18,7 @@ from regulars.messaging.find import find_texts_of_steps
 from regulars.messaging.model import OriginKind, TextRow
 
 PAGE_ROWS: Final = 200
-_FIRST_ID: Final = UUID(int=0)
+_BEFORE_FIRST_ID: Final = UUID(int=0)
 _encoder: Final = msgspec.json.Encoder()
 _WITHOUT_TEXT: Final = frozenset(
     {*GETS_NO_TEXT, RecipientOutcome.WAITING, RecipientOutcome.EXPIRED, RecipientOutcome.ERASED}
@@ -30,17 +30,18 @@ async def write_proof(database: Database, organization_id: UUID, campaign_id: UU
     """The evidence file in pages: one line of JSON for each text, sorted by outcome. A text whose outcome changes
     meanwhile may be missing or occur twice."""
     for outcome in _WITH_TEXT:
-        after = _FIRST_ID
+        after = _BEFORE_FIRST_ID
         while True:
             async with database.reading() as tx:
                 page = await list_recipients(
                     tx, organization_id, campaign_id, outcome=outcome, after=after, limit=PAGE_ROWS
                 )
+                # The step of a campaign's text is the id of its recipient.
                 steps = [(campaign_id, str(it.profile_id)) for it in page]
                 texts = await find_texts_of_steps(tx, organization_id, OriginKind.CAMPAIGN, steps)
                 consents = await _find_consents(tx, organization_id, texts.values())
             entries = [
-                _entry(it.profile_id, it.arm, text, consents.get(text.id))
+                _make_entry(it.profile_id, it.arm, text, consents.get(text.id))
                 for it in page
                 if (text := texts.get((campaign_id, str(it.profile_id)))) is not None
             ]
@@ -65,9 +66,10 @@ async def _find_consents(
     return {text.id: (identifier, entry_of_text.get(text.id)) for text, identifier in subscribed}
 
 
-def _entry(
+def _make_entry(
     profile_id: UUID, arm: int, text: TextRow, consent: tuple[UUID, LedgerEntry | None] | None
 ) -> dict[str, Any]:
+    """A line of the evidence file; `arm` is the number of the variant."""
     subscription_id, entry = consent or (None, None)
     times = {"requested_at": text.created_at, "claimed_at": text.claimed_at, "ended_at": text.ended_at}
     return {
@@ -82,12 +84,12 @@ def _entry(
         "provider": text.provider,
         "provider_id": text.provider_id,
         "subscription_id": None if subscription_id is None else SUBSCRIPTION.encode(subscription_id),
-        "consent": None if entry is None else _consent(entry),
+        "consent": None if entry is None else _describe_consent(entry),
         **{name: None if time is None else format_timestamp(time) for name, time in times.items()},
     }
 
 
-def _consent(entry: LedgerEntry) -> dict[str, Any]:
+def _describe_consent(entry: LedgerEntry) -> dict[str, Any]:
     """A ledger entry; its sequence number and hash can be compared with the certificate of the consent."""
     payload = {} if entry.payload is None else msgspec.json.decode(entry.payload)
     return {

@@ -72,7 +72,7 @@ async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[C
     return [CampaignRow(*row) for row in rows]
 
 
-async def find_active(tx: Tx, organization_id: UUID) -> list[UUID]:
+async def find_active_campaigns(tx: Tx, organization_id: UUID) -> list[UUID]:
     rows = await tx.fetch(
         """
         SELECT id FROM campaigns
@@ -97,7 +97,8 @@ async def update_definition(tx: Tx, organization_id: UUID, row: CampaignRow, *, 
 
 
 async def update_state(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
-    """Save the state, and set when the worker has to continue the campaign: at its start, now, or at its end time."""
+    """Save the state, and set when the worker has to fix the audience (`freeze_at`) and to continue the campaign
+    (`due_at`): now, or for a paused campaign at its end time."""
     await tx.execute(
         """
         UPDATE campaigns
@@ -126,6 +127,7 @@ async def set_approval(tx: Tx, organization_id: UUID, campaign_id: UUID, *, revi
 
 
 async def find_settings(tx: Tx, organization_id: UUID) -> str | None:
+    """The approval settings as JSON."""
     rows = await tx.fetch("SELECT settings::text FROM campaign_settings WHERE organization_id = %s", (organization_id,))
     return str(rows[0][0]) if rows else None
 

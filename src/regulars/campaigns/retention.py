@@ -1,4 +1,5 @@
-"""Deletes recipients of campaigns: those of a customer whose data is erased, and all after 25 months. Totals remain."""
+"""Deletes recipients of campaigns: those of a customer whose data is erased, and all others after 25 months. Totals
+remain."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -24,7 +25,7 @@ class DeletedRecipient(NamedTuple):
 
 
 async def erase_recipients(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    """Delete the recipients. The totals count unsent recipients as erased, and all others under their last outcome."""
+    """Delete the recipients of erased customers. Totals count unsent recipients as erased; the others stay counted."""
     deleted = await _delete_recipients_of(tx, organization_id, profile_ids)
     differences = Differences()
     for it in deleted:
@@ -36,8 +37,8 @@ async def erase_recipients(tx: Tx, organization_id: UUID, profile_ids: Collectio
 
 
 async def erase_from_audiences(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    """Remove customers from fixed audiences, which are lists of profile ids whose recipients are not stored yet. If
-    another transaction stores recipients at the same time, the last pass of the erasure deletes these."""
+    """Remove customers from fixed audiences: lists of profile ids, in pieces, whose recipients are not stored yet. If
+    another transaction stores recipients at the same time, the last pass of the erasure deletes these recipients."""
     erased = {identifier.bytes for identifier in profile_ids}
     for campaign_id, piece, content in await _lock_audiences_with(tx, organization_id, erased):
         remaining = b"".join(it for it in split_ids(content) if it not in erased)

@@ -75,7 +75,7 @@ class AudienceSize:
 def size_text(
     arm: int, content: str | TextVariants, values: Mapping[str, str | None], country: str | None, texting: Texting
 ) -> TextGroup:
-    """The size of the text for a customer with these values and a number of this country."""
+    """The group of the text for a customer with these values and a number of this country."""
 
     def skip(reason: str) -> TextGroup:
         return TextGroup(arm, country or "", 0, is_unicode=False, reason=reason)
@@ -101,7 +101,7 @@ def size_text(
 
 
 def apportion(weights: Mapping[TextGroup, float], total: int) -> Counter[TextGroup]:
-    """Distribute the total over the keys in proportion to the weights, by the method of the largest remainder."""
+    """Distribute the total over the groups in proportion to the weights, by the method of the largest remainder."""
     total_weight = sum(weights.values())
     if not total_weight:
         return Counter()
@@ -113,6 +113,7 @@ def apportion(weights: Mapping[TextGroup, float], total: int) -> Counter[TextGro
 
 
 def add_up(counts: Mapping[TextGroup, int], variants: Sequence[Variant], prices: Mapping[str, Price]) -> AudienceSize:
+    """Add up the parts and the cost of groups of texts; `prices` has the price of a part by country."""
     recipients, parts, skipped = Counter[str](), Counter[str](), Counter[str]()
     counts_by_arm: dict[int, dict[TextGroup, int]] = defaultdict(dict)
     for key, number in counts.items():

@@ -21,6 +21,8 @@ class TotalKey(NamedTuple):
 
 
 class TotalsDifference(NamedTuple):
+    """By how much the recipients and the SMS parts of a total change."""
+
     campaign_id: UUID
     arm: int
     outcome: str
@@ -87,7 +89,7 @@ async def list_totals(tx: Tx, organization_id: UUID, campaign_id: UUID) -> list[
 async def count_outcomes(
     tx: Tx, organization_id: UUID, campaign_ids: Collection[UUID]
 ) -> Mapping[UUID, Mapping[str, int]]:
-    """Recipients by outcome, for each campaign. The customers of arm -1 are not recipients, and not counted."""
+    """Recipients by outcome, for each campaign. Customers in no arm (-1) are not recipients, and not counted."""
     rows = await tx.fetch(
         """
         SELECT campaign_id, outcome, sum(recipients)::bigint FROM campaign_totals

@@ -22,6 +22,7 @@ from regulars.messaging.template import TextVariants, fields_of, find_text_fault
 
 STEPS_MAX: Final = 100
 FAULTS_MAX: Final = 50
+# Text variables of a ticket.
 SALE_FIELDS: Final = frozenset({"ticket.total", "store.name", "store.city"})
 
 
@@ -30,25 +31,25 @@ def find_faults(definition: Definition, context: ConditionContext) -> list[Fault
     return list(_iterate_faults(definition, context))[:FAULTS_MAX]
 
 
-def find_excess(definition: Definition) -> Fault | None:
+def find_size_fault(definition: Definition) -> Fault | None:
     """A fault for the first size limit that the definition exceeds. A draft that exceeds a limit is not stored."""
-    return next(_iterate_excesses(definition), None)
+    return next(_iterate_size_faults(definition), None)
 
 
-def _excess_steps(definition: Definition) -> Iterator[Fault]:
+def _find_excess_steps(definition: Definition) -> Iterator[Fault]:
     count = sum(1 for _ in walk_steps(definition.steps))
     if count > STEPS_MAX:
         yield Fault("steps", f"A journey has at most {STEPS_MAX} steps, and this one has {count}.")
 
 
-def _iterate_excesses(definition: Definition) -> Iterator[Fault]:
-    yield from _excess_steps(definition)
+def _iterate_size_faults(definition: Definition) -> Iterator[Fault]:
+    yield from _find_excess_steps(definition)
     for location, condition in references_of(definition).conditions:
         yield from conditions.find_size_faults(condition, location)
 
 
 def _iterate_faults(definition: Definition, context: ConditionContext) -> Iterator[Fault]:
-    yield from _excess_steps(definition)
+    yield from _find_excess_steps(definition)
     yield from _faults_of_reentry(definition)
     if definition.filter is not None:
         yield from _faults_of_condition(FILTER, definition.filter, definition, context)
@@ -61,7 +62,7 @@ def _iterate_faults(definition: Definition, context: ConditionContext) -> Iterat
             yield Fault(location, "Two steps have this id.")
         seen.add(location)
         yield from _faults_of_step(location, step, definition, context)
-    yield from _unreachable_steps(definition.steps, "")
+    yield from _find_unreachable_steps(definition.steps, "")
 
 
 def _faults_of_reentry(definition: Definition) -> Iterator[Fault]:
@@ -106,7 +107,7 @@ def _faults_of_text(
             yield Fault(location, f"The text uses {name}, but a journey triggered by an opt-in has no ticket.")
 
 
-def _unreachable_steps(steps: tuple[Step, ...], prefix: str) -> Iterator[Fault]:
+def _find_unreachable_steps(steps: tuple[Step, ...], prefix: str) -> Iterator[Fault]:
     ended = False
     for number, step in enumerate(steps, start=1):
         if ended:
@@ -114,8 +115,8 @@ def _unreachable_steps(steps: tuple[Step, ...], prefix: str) -> Iterator[Fault]:
             return
         ended = isinstance(step, Exit)
         if isinstance(step, Fork):
-            yield from _unreachable_steps(step.then, f"{prefix}{number}.then.")
-            yield from _unreachable_steps(step.otherwise, f"{prefix}{number}.else.")
+            yield from _find_unreachable_steps(step.then, f"{prefix}{number}.then.")
+            yield from _find_unreachable_steps(step.otherwise, f"{prefix}{number}.else.")
 
 
 def find_unevaluable(definition: Definition, context: ConditionContext) -> dict[str, str]:
@@ -130,7 +131,8 @@ def find_unevaluable(definition: Definition, context: ConditionContext) -> dict[
 def _faults_of_condition(
     location: str, condition: Condition, definition: Definition, context: ConditionContext
 ) -> Iterator[Fault]:
-    """The faults of a condition, with the location of its step instead of their location in the condition."""
+    """The faults of a condition, with the location of its step instead of their location in the condition. `no_ticket`
+    says why a condition on tickets is a fault; None if the journey has a ticket."""
     no_ticket = None if _has_sale(definition) else "a journey triggered by an opt-in has none"
     for fault in conditions.find_faults(condition, context, root=location, no_ticket=no_ticket):
         yield Fault(location, fault.message)

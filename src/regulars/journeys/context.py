@@ -19,9 +19,9 @@ from regulars.messaging.template import customer_variables
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationContext:
-    """The values on which conditions are evaluated. Segments are evaluated for `current`, the customer as of `today`.
-    In a backtest `customer` is as of an earlier time, but `current` is not, because earlier memberships of segments are
-    not recorded."""
+    """The values on which conditions are evaluated. `customer` has the data of the time `now`, which is in the past in
+    a backtest. Segments are evaluated for `current`, which always has the data of today, because earlier memberships of
+    segments are not recorded."""
 
     now: datetime
     evaluator: Evaluator
@@ -67,7 +67,7 @@ def evaluate(location: str, condition: Condition | None, context: EvaluationCont
 
 
 def describe_segments(context: EvaluationContext, ids: frozenset[str]) -> dict[str, Any]:
-    """For a trace: the segments, each with its version and whether the customer is in it."""
+    """The entry of a trace about these segments: the version of each, and whether the customer is in it."""
     memberships, segments = context.segments if ids else {}, context.evaluator.context.segments
     described = {
         it: {"version": segments[it].version, "in": memberships.get(it)} for it in sorted(ids) if it in segments
@@ -75,8 +75,8 @@ def describe_segments(context: EvaluationContext, ids: frozenset[str]) -> dict[s
     return {"segments": described} if described else {}
 
 
-def describe_context(context: EvaluationContext, condition: Condition, ids: frozenset[str]) -> dict[str, Any]:
-    """For a trace: the values that a branch decided on, without personal data."""
+def describe_inputs(context: EvaluationContext, condition: Condition, ids: frozenset[str]) -> dict[str, Any]:
+    """The entry of a trace with the values that a branch decided on, without personal data."""
     purchases: dict[str, int] = {}
     explanations = [context.explain(condition)]
     while explanations:

@@ -10,14 +10,14 @@ from regulars.conditions.tree import Condition
 from regulars.journeys.errors import DefinitionRefused
 from regulars.kit.wire import Name
 from regulars.messaging.template import TextContent
-from regulars.profiles.model import AttributeKey as Key
+from regulars.profiles.model import AttributeKey
 
 StepId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
 Days = Annotated[int, Meta(ge=1, le=3_650)]
 Clock = Annotated[str, Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="Local time, such as 10:00.")]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
-FILE_BYTES_MAX: Final = 256 << 10
+FILE_BYTES_MAX: Final = 256 * 1024
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -80,7 +80,7 @@ class SendText(_Step, frozen=True, tag="send_text", kw_only=True):
 
 
 class SetAttribute(_Step, frozen=True, tag="set_attribute", kw_only=True):
-    key: Key
+    key: AttributeKey
     value: Annotated[str, Meta(max_length=2_048)]
 
 
@@ -119,7 +119,7 @@ def read_definition(content: bytes) -> Definition:
 
 
 def _upgrade(data: dict[str, Any]) -> dict[str, Any]:
-    """Upgrade conditions in an old format, in the filter and in every branch."""
+    """Convert conditions in an old format to the current format, in the filter and in every branch."""
     upgraded = {**data, "steps": _upgrade_steps(data["steps"])} if "steps" in data else data
     return {**upgraded, "filter": upgrade(data["filter"], of_journey=True)} if "filter" in data else upgraded
 

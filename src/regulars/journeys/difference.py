@@ -1,4 +1,4 @@
-"""Compares two versions of a journey's definition line by line, described in the words of the pages."""
+"""Describes two versions of a journey's definition as lines of text, and finds the lines that differ."""
 
 from collections.abc import Iterator
 from difflib import SequenceMatcher
@@ -22,8 +22,8 @@ def diff_definitions(before: Definition, after: Definition) -> list[DiffLine]:
     """The lines of both definitions; a line only in `before` has a minus, a line only in `after` a plus."""
     old, new = list(_describe_lines(before)), list(_describe_lines(after))
     lines: list[DiffLine] = []
-    for act, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if act == "equal":
+    for tag, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
             lines += [DiffLine("", depth, text) for depth, text in new[new_from:new_to]]
         else:
             lines += [DiffLine("-", depth, text) for depth, text in old[old_from:old_to]]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from regulars.conditions.check import Fault
 from regulars.journeys import queries
-from regulars.journeys.check import find_excess
+from regulars.journeys.check import find_size_fault
 from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import DraftTooLarge, JourneyNotFound, NotPossible
 from regulars.journeys.labels import find_reference_names
@@ -23,6 +23,9 @@ from regulars.kit.etag import etag_of, require_etag
 
 
 class DraftRow(NamedTuple):
+    """A row of `journey_drafts`. `based_on` is the version from which the draft was made; each change increments
+    `revision`."""
+
     based_on: int
     revision: int
     definition: str
@@ -46,12 +49,12 @@ class Draft:
 
     @property
     def has_changes(self) -> bool:
-        """Whether there are changes to save."""
+        """Whether the draft has changes to save."""
         return self.changed_at is not None
 
     @property
     def etag(self) -> str:
-        """Changes with the draft and with the version it is based on, because saving would overwrite both."""
+        """Identifies the draft and the version that it is based on, because saving replaces both."""
         return etag_of((self.definition, self.based_on))
 
 
@@ -74,7 +77,7 @@ async def lock_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
 async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Definition, *, by: str) -> None:
     """Store a change of the draft, within the size limits; the caller has called `lock_draft`."""
     # A draft that already exceeds a size limit may still be changed, so that it can be made smaller.
-    if (excess := find_excess(changed)) is not None and find_excess(draft.definition) is None:
+    if (excess := find_size_fault(changed)) is not None and find_size_fault(draft.definition) is None:
         raise DraftTooLarge(f"{excess.message} The change was not saved.")
     row = DraftRow(draft.based_on, draft.revision + 1, write_definition(changed).decode(), tx.now, by)
     await upsert_draft(tx, organization_id, draft.row.id, row)

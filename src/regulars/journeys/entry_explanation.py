@@ -67,7 +67,8 @@ class _Fact:
 async def explain(
     tx: Tx, organization_id: UUID, journey: Journey, profile_id: UUID, *, secret: bytes
 ) -> list[EntryExplanation]:
-    """The explanations for the latest sales or consents, newest first."""
+    """The explanations for the latest sales or consents, newest first. `secret` is the organization's key, with which
+    phone numbers are hashed."""
     trigger = journey.definition.trigger
     if trigger == "opt_in":
         facts = await _list_consents(tx, organization_id, profile_id, secret=secret)

@@ -21,14 +21,14 @@ NEEDED_BY: Final = "journeys"
 NEEDED_FACTS: Final[tuple[type[Fact], ...]] = (SubscriptionsChanged, MessagesChanged)
 
 
-async def require_facts(tx: Tx, organization_id: UUID) -> None:
-    """Register the interest, in a transaction that makes a journey live or starts a run while no journey is live."""
-    await queries.share_interest(tx, organization_id)
+async def start_recording_facts(tx: Tx, organization_id: UUID) -> None:
+    """Register the interest, in a transaction that makes a journey live, or that starts or resumes a run."""
+    await queries.lock_interest_shared(tx, organization_id)
     for fact in NEEDED_FACTS:
         await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
 
 
-async def withdraw_unneeded_interest(database: Database, organization_id: UUID) -> None:
+async def stop_recording_unneeded_facts(database: Database, organization_id: UUID) -> None:
     """Withdraw the interest if no journey is live and no run is open, unless another transaction is registering it."""
     async with database.reading() as tx:
         if await _is_needed(tx, organization_id):

@@ -83,7 +83,7 @@ BLANK: Final = Definition(name="New journey", trigger="purchase", steps=())
 
 
 def find_template(key: str) -> Definition | None:
-    """The definition with this key; `blank` has no steps."""
+    """The definition of the template with this key; `blank` has no steps."""
     if key == "blank":
         return BLANK
     return next((template.definition for template in JOURNEY_TEMPLATES if template.key == key), None)

@@ -20,6 +20,7 @@ TRIGGERS: Final = {
     "opt_in": "A customer opts in to texts",
 }
 GROUP_LABELS: Final = {"all": "All of these hold", "any": "Any of these holds", "none": "None of these holds"}
+# The label and the icon of each kind of step.
 KINDS: Final = {
     "wait": ("Wait", "clock"),
     "wait_until": ("Wait until", "clock"),

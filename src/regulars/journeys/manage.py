@@ -11,7 +11,7 @@ from regulars.journeys import queries
 from regulars.journeys.check import find_faults, find_unevaluable
 from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import DefinitionRefused, JourneyNotFound, NotPossible
-from regulars.journeys.interests import require_facts
+from regulars.journeys.interests import start_recording_facts
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.program import references_of
 from regulars.journeys.runs.definition_cache import load_definitions
@@ -25,7 +25,7 @@ from regulars.segments.saved.uses import Use, register_uses
 # After a longer pause the user who resumes chooses whether waiting runs continue or end.
 LONG_PAUSE: Final = timedelta(hours=48)
 WaitingRuns = Literal["continue", "end"]
-# The kind under which segments register the journeys that use them.
+# The `kind` with which journeys register the segments that they use.
 KIND: Final = "journey"
 
 
@@ -54,8 +54,8 @@ async def update_journey(
     *,
     created_by: str | None = None,
 ) -> Journey:
-    """Save a new version. A live journey uses it for new runs at once, so it must have no faults; open runs follow
-    their version to the end."""
+    """Save a new version. A live journey uses the version for new runs at once, so it must have no faults; open runs
+    continue with the version with which they started."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state == "archived":
         raise NotPossible("An archived journey cannot be changed.")
@@ -71,7 +71,7 @@ async def load_journey(tx: Tx, organization_id: UUID, journey_id: UUID, *, versi
     row = await queries.find_journey(tx, organization_id, journey_id)
     if row is None:
         raise JourneyNotFound("There is no journey with this id.")
-    return await _journey(tx, organization_id, row, version=version)
+    return await _load_version(tx, organization_id, row, version=version)
 
 
 async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[JourneyRow]:
@@ -80,11 +80,11 @@ async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[Jo
 
 async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: WaitingRuns | None = None) -> Journey:
     """Make a journey live: only sales and consents recorded from now on start runs. After a long pause, `waiting` says
-    what happens to runs that waited."""
+    whether runs that waited continue or end."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state in {"live", "archived"}:
         raise NotPossible(f"This journey is {row.state}.")
-    journey = await _journey(tx, organization_id, row)
+    journey = await _load_version(tx, organization_id, row)
     require_no_faults(journey)
     is_long = row.paused_at is not None and tx.now - row.paused_at > LONG_PAUSE
     if is_long and waiting is None and await is_any_run_active(tx, organization_id, journey_id):
@@ -124,7 +124,7 @@ async def _go_live(tx: Tx, organization_id: UUID, journey: Journey) -> Journey:
     row = journey.row._replace(state="live", live_version=journey.row.version, paused_at=None)
     await queries.begin_activation(tx, organization_id, row.id, version=row.version, trigger=journey.definition.trigger)
     await queries.update_journey(tx, organization_id, row)
-    await require_facts(tx, organization_id)
+    await start_recording_facts(tx, organization_id)
     return Journey(row, journey.definition, journey.faults)
 
 
@@ -149,19 +149,19 @@ async def _save_version(
 
 async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition) -> None:
     """Register the segments of the newest version and of versions that open runs follow, so that none is deleted."""
-    documents = await queries.find_followed_definitions(tx, organization_id, row.id)
+    stored_definitions = await queries.find_followed_definitions(tx, organization_id, row.id)
     segments = references_of(definition).segments
-    for document in documents:
-        segments |= references_of(read_definition(document.encode())).segments
+    for stored in stored_definitions:
+        segments |= references_of(read_definition(stored.encode())).segments
     ids = [identifier for it in segments if (identifier := SEGMENT.decode(it)) is not None]
     await register_uses(tx, organization_id, ids, kind=KIND, used_by_id=row.id)
 
 
-async def _journey(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: int | None = None) -> Journey:
-    document = await queries.find_definition(tx, organization_id, row.id, version or row.version)
-    if document is None:
+async def _load_version(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: int | None = None) -> Journey:
+    stored = await queries.find_definition(tx, organization_id, row.id, version or row.version)
+    if stored is None:
         raise JourneyNotFound("The journey has no such version.")
-    definition = read_definition(document.encode())
+    definition = read_definition(stored.encode())
     return Journey(
         row, definition, find_faults(definition, await load_condition_context(tx, organization_id, [definition]))
     )
@@ -208,7 +208,7 @@ EFFECTS: Final = {
 
 
 async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
-    """Describe these journeys as users of a segment, for a person who changes or deletes the segment."""
+    """Describe journeys that use a segment, for a person who changes or deletes the segment."""
     rows = await queries.find_journeys(tx, organization_id, ids)
     return {
         row.id: Use(row.name, f"{PATH}/{JOURNEY.encode(row.id)}", KIND, row.state, EFFECTS.get(row.state, ""))

@@ -38,9 +38,11 @@ class RunRow(NamedTuple):
     sale_id: UUID | None
     state: str
     step: str | None
+    # What the run waits for at its step: time, purchase, text, or fault (until a condition can be evaluated).
     waits_for: str | None
     waiting_since: datetime | None
     due_at: datetime | None
+    # Failed attempts to advance the run.
     attempts: int
     outcome: str | None
     reason: str | None
@@ -52,8 +54,8 @@ class RunRow(NamedTuple):
     seen_sales: list[UUID] | None = None
 
     @property
-    def since(self) -> datetime:
-        """A sale recorded after this time may end the run."""
+    def triggered_at(self) -> datetime:
+        """When the sale or consent that started the run was recorded. A sale recorded later may end the run."""
         return self.fact_at or self.entered_at
 
 
@@ -79,6 +81,8 @@ class TraceEntry(NamedTuple):
 
 
 class TraceRow(NamedTuple):
+    """A stored entry of a run's trace; `sequence` is its number in the trace."""
+
     sequence: int
     at: datetime
     step: str | None
@@ -117,7 +121,7 @@ class SaleRow(NamedTuple):
 
 
 class RecordedSale(Protocol):
-    """The columns that `SaleRow` and `RecordedRow` share."""
+    """A `SaleRow` or a `SaleTimes`."""
 
     @property
     def id(self) -> UUID: ...
@@ -129,16 +133,19 @@ class RecordedSale(Protocol):
     def created_at(self) -> datetime: ...
 
 
-class RecordedRow(NamedTuple):
-    """The columns of a sale that decide whether it ends or wakes a run."""
+class SaleTimes(NamedTuple):
+    """The type and times of a sale, which decide whether it ends or wakes a run."""
 
     id: UUID
     type: str
     occurred_at: datetime
+    # When the sale was recorded.
     created_at: datetime
 
 
 class PersonRow(NamedTuple):
+    """A customer's profile; `is_subscribed` means that at least one of the customer's numbers has consent."""
+
     id: UUID
     first_name: str | None
     last_name: str | None

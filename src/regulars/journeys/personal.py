@@ -1,4 +1,4 @@
-"""Exports and erases what journeys store about a person: runs, their traces, and values in conditions."""
+"""Exports and erases what journeys store about a person: runs, their traces, and attribute values in conditions."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
@@ -59,8 +59,8 @@ def _as_data(traced: _TracedRun) -> dict[str, Any]:
         "entered_at": format_timestamp(run.entered_at),
         "ended_at": None if run.ended_at is None else format_timestamp(run.ended_at),
         "trace": [
-            {"at": format_timestamp(line.at), "step": line.step, "event": line.event, "detail": line.detail}
-            for line in trace
+            {"at": format_timestamp(entry.at), "step": entry.step, "event": entry.event, "detail": entry.detail}
+            for entry in trace
         ],
     }
 

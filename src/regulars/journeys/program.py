@@ -23,26 +23,28 @@ from regulars.messaging.template import ATTRIBUTE_PREFIX, fields_of
 Fork = Branch | Split | WaitForPurchase
 
 
-class ProgramNode(NamedTuple):
+class StepNode(NamedTuple):
     id: str
     step: Step
     # The id of the step after this step; for a fork, of the step where its two paths join.
     next: str | None
+    # For a fork: the ids of the first steps of its two paths.
     then: str | None = None
     otherwise: str | None = None
 
 
-class Program(NamedTuple):
+class StepGraph(NamedTuple):
+    # The id of the first step; None if there are no steps.
     first: str | None
-    nodes: dict[str, ProgramNode]
+    nodes: dict[str, StepNode]
 
 
 @lru_cache(maxsize=1_024)
-def program_of(definition: Definition) -> Program:
+def graph_of(definition: Definition) -> StepGraph:
     """The graph of a definition. Of two steps with the same id, which `check` reports as a fault, the first is used."""
-    nodes: dict[str, ProgramNode] = {}
+    nodes: dict[str, StepNode] = {}
     first = _add_nodes(definition.steps, nodes, prefix="", after=None)
-    return Program(first, nodes)
+    return StepGraph(first, nodes)
 
 
 @lru_cache(maxsize=1_024)
@@ -55,9 +57,9 @@ def walk_steps(steps: tuple[Step, ...], prefix: str = "") -> Iterator[tuple[str,
     for number, step in enumerate(steps, start=1):
         yield _id_of(step, prefix, number), step
         if isinstance(step, Fork):
-            inner = f"{prefix}{number}."
-            yield from walk_steps(step.then, f"{inner}then.")
-            yield from walk_steps(step.otherwise, f"{inner}else.")
+            step_prefix = f"{prefix}{number}."
+            yield from walk_steps(step.then, f"{step_prefix}then.")
+            yield from walk_steps(step.otherwise, f"{step_prefix}else.")
 
 
 def has_text(steps: tuple[Step, ...]) -> bool:
@@ -90,7 +92,7 @@ def _measure_path(steps: tuple[Step, ...]) -> tuple[timedelta, timedelta]:
             last_text = elapsed
         elif isinstance(step, Fork):
             measured = [(path, *_measure_path(path)) for path in (step.then, step.otherwise)]
-            last_text = max([last_text, *(elapsed + text for path, _, text in measured if has_text(path))])
+            last_text = max([last_text, *(elapsed + text_after for path, _, text_after in measured if has_text(path))])
             elapsed += max(duration for _, duration, _ in measured)
     return elapsed, last_text
 
@@ -107,17 +109,19 @@ def _longest_wait(step: Step) -> timedelta:
             return timedelta(0)
 
 
-def _add_nodes(steps: tuple[Step, ...], nodes: dict[str, ProgramNode], *, prefix: str, after: str | None) -> str | None:
+def _add_nodes(steps: tuple[Step, ...], nodes: dict[str, StepNode], *, prefix: str, after: str | None) -> str | None:
+    """Add the steps of a path to the nodes; return the id of the first. `after` is the id of the step after the path.
+    The last step is added first, because each step needs the id of the next."""
     next_id = after
     for number in range(len(steps), 0, -1):
         step = steps[number - 1]
         identifier = _id_of(step, prefix, number)
         then = otherwise = None
         if isinstance(step, Fork):
-            inner = f"{prefix}{number}."
-            then = _add_nodes(step.then, nodes, prefix=f"{inner}then.", after=next_id)
-            otherwise = _add_nodes(step.otherwise, nodes, prefix=f"{inner}else.", after=next_id)
-        nodes[identifier] = ProgramNode(identifier, step, next_id, then, otherwise)
+            step_prefix = f"{prefix}{number}."
+            then = _add_nodes(step.then, nodes, prefix=f"{step_prefix}then.", after=next_id)
+            otherwise = _add_nodes(step.otherwise, nodes, prefix=f"{step_prefix}else.", after=next_id)
+        nodes[identifier] = StepNode(identifier, step, next_id, then, otherwise)
         next_id = identifier
     return next_id
 
@@ -126,10 +130,13 @@ def _id_of(step: Step, prefix: str, number: int) -> str:
     return step.id or f"{prefix}{number}"
 
 
+# The location of the filter's condition; that of a branch's condition is the id of the step.
 FILTER = "filter"
 
 
 class References(NamedTuple):
+    """What a definition refers to."""
+
     # The conditions of the filter and of every branch, each with its location: `filter`, or the id of the step.
     conditions: tuple[tuple[str, Condition], ...]
     segments: frozenset[str]
@@ -140,16 +147,16 @@ class References(NamedTuple):
 
 @lru_cache(maxsize=1_024)
 def references_of(definition: Definition) -> References:
-    conditions = tuple(_conditions(definition))
+    conditions = tuple(_list_conditions(definition))
     return References(
         conditions=conditions,
         segments=frozenset(it for _, condition in conditions for it in segments_of(condition)),
         campaigns=frozenset(it for _, condition in conditions for it in campaigns_of(condition)),
-        attributes=frozenset(key for _, step in walk_steps(definition.steps) for key in _attributes(step)),
+        attributes=frozenset(key for _, step in walk_steps(definition.steps) for key in _list_attributes(step)),
     )
 
 
-def _conditions(definition: Definition) -> Iterator[tuple[str, Condition]]:
+def _list_conditions(definition: Definition) -> Iterator[tuple[str, Condition]]:
     if definition.filter is not None:
         yield FILTER, definition.filter
     for step_id, step in walk_steps(definition.steps):
@@ -157,6 +164,6 @@ def _conditions(definition: Definition) -> Iterator[tuple[str, Condition]]:
             yield step_id, step.condition
 
 
-def _attributes(step: object) -> Iterator[str]:
+def _list_attributes(step: object) -> Iterator[str]:
     fields = fields_of(step.text) if isinstance(step, SendText) else ()
     yield from (field.removeprefix(ATTRIBUTE_PREFIX) for field in fields if field.startswith(ATTRIBUTE_PREFIX))

@@ -61,7 +61,7 @@ async def lock_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> Journ
     )
 
 
-async def share_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
+async def lock_journey_shared(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
     """Load a journey with a shared lock, so that its state cannot change until this transaction ends."""
     return await tx.fetch_first(
         JourneyRow,
@@ -70,7 +70,7 @@ async def share_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> Jour
     )
 
 
-async def share_interest(tx: Tx, organization_id: UUID) -> None:
+async def lock_interest_shared(tx: Tx, organization_id: UUID) -> None:
     """Take a shared lock: until the transaction ends, no other transaction can withdraw the interest in facts."""
     await tx.execute(
         "SELECT pg_advisory_xact_lock_shared(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
@@ -126,7 +126,8 @@ async def find_definition(tx: Tx, organization_id: UUID, journey_id: UUID, versi
 async def find_definitions(
     tx: Tx, organization_id: UUID, keys: Sequence[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], tuple[str, bool]]:
-    """The definitions by journey and version, each with whether every split hashes customers with its own salt."""
+    """The definitions by journey and version, each with whether its splits are independent of each other
+    (`salts_splits`)."""
     rows = await tx.fetch(
         """
         SELECT found.journey_id, found.version, found.definition, found.salts_splits

@@ -1,4 +1,5 @@
-"""Deletes runs of journeys: of a customer whose data is erased, and all 13 months after their end. Totals remain."""
+"""Deletes runs of journeys and passes of customers through holdout splits: of a customer whose data is erased, and all
+others after 13 months. Totals remain."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -6,12 +7,13 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.journeys.runs.holdouts import delete_old_passes, delete_passes_of
+from regulars.journeys.runs.holdouts import delete_holdout_passes_of, delete_old_holdout_passes
 from regulars.journeys.runs.trace import add_totals
 from regulars.kit.db import Database, Tx
 from regulars.segments.saved.erased_values import find_erased, quote, without_values
 from regulars.work.personal import ErasedPeople
 
+# 13 months.
 RETENTION: Final = timedelta(days=396)
 _BATCH_ROWS: Final = 1_000
 
@@ -29,11 +31,12 @@ async def erase_runs(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID
     # The totals count deleted open runs as ended, because otherwise a step would show them as waiting for ever.
     ended = Counter((run.journey_id, run.version, run.step or "", "ended") for run in deleted if run.state != "ended")
     await add_totals(tx, organization_id, ended)
-    await delete_passes_of(tx, organization_id, profile_ids)
+    await delete_holdout_passes_of(tx, organization_id, profile_ids)
 
 
 async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Remove the values of erased people from versions and drafts, and delete backtests that contain such values."""
+    """Remove the attribute values of erased people from versions and drafts, and delete backtests with such values."""
+    # The values as the JSON of a definition contains them, in quotes.
     quoted = quote(people)
     versions = await _list_versions_with(tx, organization_id, quoted)
     drafts = await _list_drafts_with(tx, organization_id, quoted)
@@ -54,7 +57,7 @@ async def sweep_holdouts(database: Database, organization_id: UUID) -> None:
     deleted = _BATCH_ROWS
     while deleted == _BATCH_ROWS:
         async with database.transaction() as tx:
-            deleted = await delete_old_passes(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
+            deleted = await delete_old_holdout_passes(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
 
 
 async def sweep_runs(database: Database, organization_id: UUID) -> None:

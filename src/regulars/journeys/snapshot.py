@@ -18,16 +18,16 @@ from regulars.conditions.tree import Condition
 from regulars.journeys.check import find_unevaluable
 from regulars.journeys.context import EvaluationContext
 from regulars.journeys.definition import Definition
-from regulars.journeys.model import PersonRow, RecordedRow, SaleRow
+from regulars.journeys.model import PersonRow, SaleRow, SaleTimes
 from regulars.journeys.program import references_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
-from regulars.segments.saved.resolve import load_context as load_conditions
+from regulars.segments.saved.resolve import load_context
 
 # Only the latest sales of a customer are loaded, because some tills use one loyalty card for all anonymous customers.
 SALES_MAX: Final = 2_000
-# The time in the id of a sale comes from a server's clock, `created_at` from the database's clock.
-CLOCKS_DIFFER_BY: Final = timedelta(hours=1)
+# The time in the id of a sale is of a server's clock, `created_at` is of the database's clock.
+CLOCK_DIFFERENCE_MAX: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class DecisionSubject:
 
 @dataclass(frozen=True, slots=True)
 class JourneySnapshot:
+    """The loaded data. `customers` has the values that conditions need, `people` those that texts need."""
+
     people: Mapping[UUID, PersonRow]
     sales: Mapping[UUID, SaleRow]
     customers: Mapping[UUID, Customer]
@@ -96,7 +98,7 @@ async def load_condition_context(
 ) -> ConditionContext:
     """The attributes, segments and other catalogs that the definitions refer to, as they are now."""
     attributes = {key for definition in definitions for key in references_of(definition).attributes}
-    return await load_conditions(tx, organization_id, list(_conditions(definitions)), attributes=attributes)
+    return await load_context(tx, organization_id, list(_list_conditions(definitions)), attributes=attributes)
 
 
 async def load_condition_customers(
@@ -109,7 +111,7 @@ async def load_condition_customers(
     today: date,
 ) -> dict[UUID, Customer]:
     """The customers with the values that the conditions need; empty if there are no conditions."""
-    conditions = list(_conditions(definitions))
+    conditions = list(_list_conditions(definitions))
     segments = [segment.match for segment in context.segments.values()]
     if not conditions:
         return {}
@@ -126,7 +128,7 @@ async def load_condition_customers(
     )
 
 
-def _conditions(definitions: Iterable[Definition]) -> Iterable[Condition]:
+def _list_conditions(definitions: Iterable[Definition]) -> Iterable[Condition]:
     return (condition for definition in definitions for _, condition in references_of(definition).conditions)
 
 
@@ -193,11 +195,11 @@ async def find_people(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> l
 
 async def find_sales_since(
     tx: Tx, organization_id: UUID, searches: Sequence[tuple[UUID, UUID | None, datetime]]
-) -> list[list[RecordedRow]]:
-    """For each search (profile, excluded sale, since): the latest sales recorded since that time.
+) -> list[list[SaleTimes]]:
+    """For each search (profile, excluded sale, since): the latest 50 sales recorded since that time.
 
     An id begins with its time, so the statement reads only the end of the index of a customer's sales. Some customers
-    have tens of thousands, because a till uses one loyalty card for all anonymous customers.
+    have tens of thousands of sales, because a till uses one loyalty card for all anonymous customers.
     """
     rows = await tx.fetch(
         """
@@ -217,16 +219,16 @@ async def find_sales_since(
             "profile_ids": [it[0] for it in searches],
             "sale_ids": [it[1] for it in searches],
             "sinces": [it[2] for it in searches],
-            "first_ids": [first_id_at(it[2] - CLOCKS_DIFFER_BY) for it in searches],
+            "first_ids": [first_id_at(it[2] - CLOCK_DIFFERENCE_MAX) for it in searches],
         },
     )
-    sales: list[list[RecordedRow]] = [[] for _ in searches]
+    sales: list[list[SaleTimes]] = [[] for _ in searches]
     for number, *sale in rows:
-        sales[number - 1].append(RecordedRow(*sale))
+        sales[number - 1].append(SaleTimes(*sale))
     return sales
 
 
-async def list_last_sales(tx: Tx, organization_id: UUID, profile_id: UUID, kind: str, *, limit: int) -> list[UUID]:
+async def list_last_sales(tx: Tx, organization_id: UUID, profile_id: UUID, sale_type: str, *, limit: int) -> list[UUID]:
     rows = await tx.fetch(
         """
         SELECT id FROM sales_events
@@ -234,6 +236,6 @@ async def list_last_sales(tx: Tx, organization_id: UUID, profile_id: UUID, kind:
         ORDER BY id DESC
         LIMIT %s
         """,
-        (organization_id, profile_id, kind, limit),
+        (organization_id, profile_id, sale_type, limit),
     )
     return [row[0] for row in rows]

@@ -9,11 +9,13 @@ from uuid import UUID
 from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 
-# The prefix of event names of texts.
+# The prefix of event names of texts, such as `text sent`.
 TEXT_PREFIX = "text "
 
 
 class Total(NamedTuple):
+    """How often an event happened at a step: a row of `journey_totals`."""
+
     journey_id: UUID
     version: int
     step: str
@@ -38,7 +40,8 @@ class StepStats:
 
     @property
     def sent(self) -> int:
-        """The number of sent texts. A receipt may be counted before the send, so a delivered text counts as sent."""
+        """The number of sent texts. A delivery may be counted before the sending, so a delivered text counts as
+        sent."""
         return max(self.events[f"{TEXT_PREFIX}sent"], self.events[f"{TEXT_PREFIX}delivered"])
 
     @property

@@ -1,7 +1,7 @@
 """Edits the tree of steps in a journey's definition. No I/O.
 
-A place such as `3.else.1` addresses a step: here the first step on the `else` path of step 3. A place without a step
-raises `StepNotFound`, because another user may have changed the steps.
+A place such as `3.else.1` addresses a step: here the first step on the path `3.else`, the `else` branch of step 3. A
+place without a step raises `StepNotFound`, because another user may have changed the steps.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from regulars.conditions.tree import All, Condition
 from regulars.journeys.definition import Branch, Definition, Step
-from regulars.journeys.program import Fork
+from regulars.journeys.program import FILTER, Fork
 
-FILTER: Final = "filter"
 Direction = Literal["up", "down"]
-_PATHS: Final = {"then": "then", "else": "otherwise"}
+# The fields of a step that contain the steps of its branches.
+_BRANCH_FIELDS: Final = {"then": "then", "else": "otherwise"}
 _PLACE_CHARACTERS_MAX: Final = 400
 
 
@@ -24,64 +24,64 @@ class StepNotFound(Exception):
 
 
 def step_at(definition: Definition, place: str) -> Step:
-    container, index = split_place(place)
-    steps = steps_in(definition, container)
+    path, index = split_place(place)
+    steps = steps_in(definition, path)
     if not 0 <= index < len(steps):
         raise StepNotFound(place)
     return steps[index]
 
 
-def steps_in(definition: Definition, container: str) -> tuple[Step, ...]:
+def steps_in(definition: Definition, path: str) -> tuple[Step, ...]:
     """The steps on a path such as `3.else`; the path "" has the steps of the journey itself."""
-    if not container:
+    if not path:
         return definition.steps
-    place, _, path = container.rpartition(".")
+    place, _, branch = path.rpartition(".")
     step = step_at(definition, place)
-    if not isinstance(step, Fork) or path not in _PATHS:
-        raise StepNotFound(container)
-    return cast("tuple[Step, ...]", getattr(step, _PATHS[path]))
+    if not isinstance(step, Fork) or branch not in _BRANCH_FIELDS:
+        raise StepNotFound(path)
+    return cast("tuple[Step, ...]", getattr(step, _BRANCH_FIELDS[branch]))
 
 
 def insert_step(definition: Definition, place: str, step: Step) -> Definition:
-    """Insert the step at a place; the step that was there and later steps move on."""
-    container, index = split_place(place)
-    steps = steps_in(definition, container)
+    """Insert the step at a place; the step that was there and the steps after it move down by one."""
+    path, index = split_place(place)
+    steps = steps_in(definition, path)
     if not 0 <= index <= len(steps):
         raise StepNotFound(place)
-    return _with_steps(definition, container, (*steps[:index], step, *steps[index:]))
+    return _with_steps(definition, path, (*steps[:index], step, *steps[index:]))
 
 
 def replace_step(definition: Definition, place: str, step: Step) -> Definition:
     step_at(definition, place)
-    container, index = split_place(place)
-    steps = steps_in(definition, container)
-    return _with_steps(definition, container, (*steps[:index], step, *steps[index + 1 :]))
+    path, index = split_place(place)
+    steps = steps_in(definition, path)
+    return _with_steps(definition, path, (*steps[:index], step, *steps[index + 1 :]))
 
 
 def remove_step(definition: Definition, place: str) -> Definition:
     step_at(definition, place)
-    container, index = split_place(place)
-    steps = steps_in(definition, container)
-    return _with_steps(definition, container, (*steps[:index], *steps[index + 1 :]))
+    path, index = split_place(place)
+    steps = steps_in(definition, path)
+    return _with_steps(definition, path, (*steps[:index], *steps[index + 1 :]))
 
 
 def move_step(definition: Definition, place: str, direction: Direction) -> tuple[Definition, str]:
     """Move a step by one place in the order of the flow, also into and out of paths, and return its new place."""
     step = step_at(definition, place)
     remaining = remove_step(definition, place)
-    slots = list(_slots(remaining.steps, ""))
+    slots = list(_list_slots(remaining.steps, ""))
     index = slots.index(place) + (-1 if direction == "up" else 1)
     target = slots[min(max(index, 0), len(slots) - 1)]
     return insert_step(remaining, target, step), target
 
 
 def walk_places(definition: Definition) -> Iterator[tuple[str, Step]]:
-    """Every step with its place, whatever id it has."""
+    """Every step with its place, such as `3.else.1`."""
     return _walk(definition.steps, "")
 
 
 def condition_of(definition: Definition, owner: str) -> Condition | None:
-    """The condition of the filter or of a branch; `owner` is `filter`, or the place of the branch."""
+    """The condition of the filter or of a branch step; `owner` is `filter`, or the place of that step."""
     if owner == FILTER:
         return definition.filter
     step = step_at(definition, owner)
@@ -91,8 +91,8 @@ def condition_of(definition: Definition, owner: str) -> Condition | None:
 
 
 def with_condition(definition: Definition, owner: str, condition: Condition | None) -> Definition:
-    """Set the condition of the filter or of a branch. A branch without a condition gets an empty group, which `check`
-    reports as a fault."""
+    """Set the condition of the filter or of a branch step. A branch step without a condition gets an empty group, which
+    `check` reports as a fault."""
     if owner == FILTER:
         return replace(definition, filter=condition)
     step = step_at(definition, owner)
@@ -103,26 +103,26 @@ def with_condition(definition: Definition, owner: str, condition: Condition | No
 
 def split_place(place: str) -> tuple[str, int]:
     """The path that contains the step, and the step's index on this path."""
-    container, _, number = place.rpartition(".")
+    path, _, number = place.rpartition(".")
     if len(place) > _PLACE_CHARACTERS_MAX or not (number.isascii() and number.isdigit() and len(number) <= 4):  # noqa: PLR2004  # thousands of steps
         raise StepNotFound(place)
-    return container, int(number) - 1
+    return path, int(number) - 1
 
 
-def _with_steps(definition: Definition, container: str, steps: tuple[Step, ...]) -> Definition:
-    if not container:
+def _with_steps(definition: Definition, path: str, steps: tuple[Step, ...]) -> Definition:
+    if not path:
         return replace(definition, steps=steps)
-    place, _, path = container.rpartition(".")
-    return replace_step(definition, place, replace(step_at(definition, place), **{_PATHS[path]: steps}))
+    place, _, branch = path.rpartition(".")
+    return replace_step(definition, place, replace(step_at(definition, place), **{_BRANCH_FIELDS[branch]: steps}))
 
 
-def _slots(steps: tuple[Step, ...], prefix: str) -> Iterator[str]:
+def _list_slots(steps: tuple[Step, ...], prefix: str) -> Iterator[str]:
     """Every place where a step can be inserted, in the order of the flow."""
     for number, step in enumerate(steps, start=1):
         yield f"{prefix}{number}"
         if isinstance(step, Fork):
-            yield from _slots(step.then, f"{prefix}{number}.then.")
-            yield from _slots(step.otherwise, f"{prefix}{number}.else.")
+            yield from _list_slots(step.then, f"{prefix}{number}.then.")
+            yield from _list_slots(step.otherwise, f"{prefix}{number}.else.")
     yield f"{prefix}{len(steps) + 1}"
 
 

@@ -22,6 +22,8 @@ from regulars.web.visit import Visit
 
 TICKETS_SHOWN: Final = 5
 _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+# How a sentence names the touch, and how the next sentence names it as its subject.
+_CLICK_PHRASES: Final = ("a click on the link in a text", "A click")
 _TEXT_PHRASES: Final = ("a text", "A text without a click")
 _NO_CREDIT_SENTENCES: Final = {
     NoCredit.RETURN: "A return is credited to no text. It is subtracted from the purchase that it belongs to.",
@@ -74,7 +76,7 @@ async def text_card(tx: Tx, visit: Visit, text: TextRow) -> Markup:
 
 
 def _explain(formats: Format, credit: Credit) -> str:
-    touch, subject = ("a click on the link in a text", "A click") if credit.touch == TouchKind.CLICK else _TEXT_PHRASES
+    touch, subject = _CLICK_PHRASES if credit.touch == TouchKind.CLICK else _TEXT_PHRASES
     window = _describe_window(formats, timedelta(hours=credit.window_hours))
     return f"The customer bought {describe_delay(credit)} {touch}. {subject} counts for {window}."
 
@@ -94,7 +96,7 @@ def _format_delay(delay: timedelta) -> str:
 def _explain_none(formats: Format, explanation: CreditExplanation, occurred_at: datetime) -> str:
     if explanation.touch is None or explanation.window is None:
         return _NO_CREDIT_SENTENCES[explanation.reason or NoCredit.NO_TEXT]
-    touch, _ = ("a click", "") if explanation.touch.kind is TouchKind.CLICK else _TEXT_PHRASES
+    touch = "a click" if explanation.touch.kind is TouchKind.CLICK else _TEXT_PHRASES[0]
     delay = _format_delay(occurred_at - explanation.touch.at)
     if explanation.reason is NoCredit.OUTSIDE_WINDOW:
         return f"The customer bought {delay} {touch}; it counts for {_describe_window(formats, explanation.window)}."

@@ -38,6 +38,7 @@ class Group:
     url: str = ""
     # The list of the credited tickets in all currencies.
     tickets_url: str = ""
+    # Attributed sums and numbers of sent texts, by month and origin.
     sums: list[MonthSums] = field(default_factory=list)
     sent: list[SentTexts] = field(default_factory=list)
     lifts: list[Lift] = field(default_factory=list)
@@ -67,7 +68,8 @@ class Group:
         return self.totals.get(currency, Attributed())
 
     def measured_cents(self, currency: str) -> int:
-        """Attributed net of the measured texts only: those of a campaign, or of a journey in a month."""
+        """The net that is attributed to texts whose lift was measured: the texts of a campaign, or of a journey in a
+        month."""
         periods = {(it.source.id, period) for it in select_measured(self.lifts, currency) for period in it.periods}
         return sum(
             it.sums.net_cents
@@ -127,7 +129,7 @@ async def _load_data(tx: Tx, visit: Visit, view: AttributionView) -> _LoadedData
 
 
 def _group_by_origin(visit: Visit, view: AttributionView, data: _LoadedData) -> list[Group]:
-    groups = {origin: _group_of(visit, view, origin, data.names[origin.id]) for origin in data.origins}
+    groups = {origin: _make_group(visit, view, origin, data.names[origin.id]) for origin in data.origins}
     for sums in data.sums:
         groups[sums.origin].sums.append(sums)
     for sent in data.sent:
@@ -139,7 +141,7 @@ def _group_by_origin(visit: Visit, view: AttributionView, data: _LoadedData) -> 
     return list(groups.values())
 
 
-def _group_of(visit: Visit, view: AttributionView, origin: Origin, origin_name: OriginName) -> Group:
+def _make_group(visit: Visit, view: AttributionView, origin: Origin, origin_name: OriginName) -> Group:
     return Group(
         kind=origin.kind.value,
         key=encode_origin(origin),
@@ -166,9 +168,9 @@ def _group_by_month(visit: Visit, view: AttributionView, data: _LoadedData) -> l
     for sent in data.sent:
         groups[sent.month].sent.append(sent)
     for lift in data.lifts:
-        first_day = _month_of(lift, data)
-        if first_day in groups:
-            groups[first_day].lifts.append(lift)
+        first_of_month = _month_of(lift, data)
+        if first_of_month in groups:
+            groups[first_of_month].lifts.append(lift)
     return [group for group in groups.values() if group.sums or group.sent]
 
 

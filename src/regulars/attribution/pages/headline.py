@@ -31,6 +31,7 @@ class Headline(NamedTuple):
     high: str = ""
     # Describes the chart for a screen reader.
     aria_label: str = ""
+    # The extra net and its interval in the chart.
     mark: Whisker | None = None
     # Where the bar of the attributed net begins in the chart, and its width.
     bar: tuple[str, str] = ("", "")

@@ -20,7 +20,7 @@ _BADGES: Final = {
     "too_few": ("Too few", "warn", "alert"),
     "no_holdout": ("No holdout", "none", "blocked"),
 }
-# What the column of the extra net shows in states without a result.
+# The text in the column of the extra net in states without a result.
 _PLACEHOLDERS: Final = {"open": "not yet", "too_few": "not measured", "no_holdout": "not measured"}
 
 
@@ -58,6 +58,7 @@ class LiftView(NamedTuple):
 
 
 def in_cents(estimate: EffectEstimate) -> tuple[float, float, float]:
+    """The estimate, and the low and high end of its interval, in cents."""
     return estimate.value, estimate.low, estimate.high
 
 

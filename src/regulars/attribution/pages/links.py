@@ -29,18 +29,18 @@ class OriginName(NamedTuple):
 
 
 async def name_origins(tx: Tx, visit: Visit, origins: Iterable[Origin]) -> dict[UUID, OriginName]:
-    """The name and page of each origin, by id."""
+    """The name and URL of each origin, by id."""
     ids: dict[OriginKind, set[UUID]] = {}
     for origin in origins:
         ids.setdefault(origin.kind, set()).add(origin.id)
-    find = {OriginKind.CAMPAIGN: name_campaigns, OriginKind.JOURNEY: name_journeys}
+    name_finders = {OriginKind.CAMPAIGN: name_campaigns, OriginKind.JOURNEY: name_journeys}
     origin_names = {it: OriginName(PEOPLE_NAME, "") for it in ids.get(OriginKind.PERSON, ())}
-    for kind, find_names in find.items():
+    for kind, find_names in name_finders.items():
         kind_ids: Collection[UUID] = ids.get(kind, ())
         names = await find_names(tx, visit.organization_id, kind_ids)
-        path, encoding = _PATHS[kind]
+        path, id_kind = _PATHS[kind]
         origin_names |= {
-            it: OriginName(names[it], visit.url(path, encoding.encode(it))) if it in names else OriginName(DELETED, "")
+            it: OriginName(names[it], visit.url(path, id_kind.encode(it))) if it in names else OriginName(DELETED, "")
             for it in kind_ids
         }
     return origin_names

@@ -55,6 +55,8 @@ class ArmLine(NamedTuple):
 
 
 class Diagnostic(NamedTuple):
+    """A further result of the comparison, for users who want to check it."""
+
     name: str
     text: str
 
@@ -72,6 +74,8 @@ class Detail(NamedTuple):
 
 
 class MonthLine(NamedTuple):
+    """The lift of a journey in one month; `mark` is its estimate and interval in a chart of all months."""
+
     name: str
     lift: LiftView
     mark: Whisker | None
@@ -86,6 +90,8 @@ class ClickLine(NamedTuple):
 
 
 class StepLine(NamedTuple):
+    """The results of a step that sends a text; `note` is the id of the step."""
+
     name: str
     note: str
     texts: str
@@ -102,7 +108,7 @@ async def show_campaign_results(visit: Visit) -> Response:
             raise CampaignNotFound("There is no such campaign in this organization.")
         async with visit.database.reading() as tx:
             row = (await load_campaign(tx, visit.organization_id, campaign_id)).row
-            group, prices = await _load(tx, visit, Origin(OriginKind.CAMPAIGN, campaign_id), SourceKind.CAMPAIGN)
+            group, prices = await _load_group(tx, visit, Origin(OriginKind.CAMPAIGN, campaign_id), SourceKind.CAMPAIGN)
             clicks = await _load_clicks(tx, visit, OriginKind.CAMPAIGN, campaign_id)
     except CampaignNotFound as error:
         raise PageNotFound(str(error)) from None
@@ -113,7 +119,7 @@ async def show_campaign_results(visit: Visit) -> Response:
         "attribution/results.html",
         row=row,
         steps=(),
-        clicks=_click_lines(visit.format, clicks, names),
+        clicks=_list_click_lines(visit.format, clicks, names),
         is_campaign=True,
         **values,
     )
@@ -127,7 +133,7 @@ async def show_journey_results(visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             journey = await load_journey(tx, visit.organization_id, journey_id)
             stats = await load_stats(tx, visit.organization_id, journey_id)
-            group, prices = await _load(tx, visit, Origin(OriginKind.JOURNEY, journey_id), SourceKind.JOURNEY)
+            group, prices = await _load_group(tx, visit, Origin(OriginKind.JOURNEY, journey_id), SourceKind.JOURNEY)
             clicks = await _load_clicks(tx, visit, OriginKind.JOURNEY, journey_id)
     except JourneyNotFound as error:
         raise PageNotFound(str(error)) from None
@@ -137,14 +143,14 @@ async def show_journey_results(visit: Visit) -> Response:
         "attribution/results.html",
         row=journey.row,
         steps=_steps(visit, group, prices, journey, values["headline"].currency),
-        clicks=_click_lines(visit.format, clicks, _name_steps(journey)),
+        clicks=_list_click_lines(visit.format, clicks, _name_steps(journey)),
         is_campaign=False,
         entered=sum(version.entered for version in stats.values()),
         **values,
     )
 
 
-async def _load(tx: Tx, visit: Visit, origin: Origin, source: SourceKind) -> tuple[Group, dict[str, Price]]:
+async def _load_group(tx: Tx, visit: Visit, origin: Origin, source: SourceKind) -> tuple[Group, dict[str, Price]]:
     origin_name = (await name_origins(tx, visit, [origin]))[origin.id]
     group = Group(
         kind=origin.kind.value,
@@ -164,7 +170,7 @@ async def _load_clicks(tx: Tx, visit: Visit, kind: OriginKind, origin_id: UUID) 
     return (await count_clicks(tx, visit.organization_id, kind, [origin_id])).get(origin_id, {})
 
 
-def _click_lines(formats: Format, clicks: Mapping[str, ClickCount], names: Mapping[str, str]) -> list[ClickLine]:
+def _list_click_lines(formats: Format, clicks: Mapping[str, ClickCount], names: Mapping[str, str]) -> list[ClickLine]:
     return [
         ClickLine(names.get(step, step), formats.number(count.people), formats.number(count.machines))
         for step, count in sorted(clicks.items())
@@ -184,19 +190,19 @@ def _template_values(visit: Visit, group: Group, prices: dict[str, Price]) -> di
     requested = visit.query.get("currency", "")
     currency = requested if requested in CURRENCIES else currencies[0]
     headlines = [_headline(visit, group, prices, it) for it in [currency, *(it for it in currencies if it != currency)]]
-    results = [it for it in group.lifts if it.currency in {currency, None}]
-    newest = max(select_measured(results, currency), key=lambda it: it.first_day or date.min, default=None)
+    lifts = [it for it in group.lifts if it.currency in {currency, None}]
+    newest = max(select_measured(lifts, currency), key=lambda it: it.first_day or date.min, default=None)
     sums = group.total(currency)
     return {
         "here": group.url.removesuffix("/results"),
         "headline": headlines[0],
         "others": headlines[1:],
         "detail": None if newest is None or newest.comparison is None else _detail(formats, newest, newest.comparison),
-        "months": _months(formats, results, currency) if group.kind == OriginKind.JOURNEY else [],
+        "months": _list_months(formats, lifts, currency) if group.kind == OriginKind.JOURNEY else [],
         "sums": sums,
         "texts": group.texts,
         "returned_cents": sums.gross_cents - sums.net_cents,
-        "as_of_lift": max((it.as_of for it in results if it.as_of is not None), default=None),
+        "as_of_lift": max((it.as_of for it in lifts if it.as_of is not None), default=None),
         "defined": DEFINITIONS,
     }
 
@@ -220,6 +226,7 @@ def _detail(formats: Format, lift: Lift, comparison: LiftComparison) -> Detail:
     treated, held_out = comparison.treated, comparison.held_out
 
     def money(estimate: EffectEstimate) -> tuple[str, str]:
+        """The difference, and its interval."""
         low, high = formats.money(round(estimate.low), currency), formats.money(round(estimate.high), currency)
         return formats.money_change(estimate.value, currency), f"{low} to {high}"
 
@@ -270,13 +277,13 @@ def _name_month(formats: Format, period: str) -> str:
     return formats.month(date.fromisoformat(f"{period}-01"))
 
 
-def _months(formats: Format, lifts: Sequence[Lift], currency: str) -> list[MonthLine]:
+def _list_months(formats: Format, lifts: Sequence[Lift], currency: str) -> list[MonthLine]:
     """The results of a journey by the month in which customers passed its split, the newest first."""
     by_period: dict[str, list[Lift]] = {}
     for lift in lifts:
         by_period.setdefault(lift.source.period, []).append(lift)
-    newest = sorted((it for it in by_period if it), reverse=True)[:MONTHS_SHOWN]
-    views = {period: view_lifts(formats, by_period[period], currency) for period in newest}
+    newest_periods = sorted((it for it in by_period if it), reverse=True)[:MONTHS_SHOWN]
+    views = {period: view_lifts(formats, by_period[period], currency) for period in newest_periods}
     values = [value for view in views.values() for value in view.values]
     axis = whisker_axis(values) if values else None
     return [MonthLine(_name_month(formats, period), view, view.mark(axis)) for period, view in views.items()]
@@ -287,9 +294,9 @@ def _steps(visit: Visit, group: Group, prices: dict[str, Price], journey: Journe
     formats = visit.format
     step_names = _name_steps(journey)
     origins = {it.origin for it in group.sums} | {it.origin for it in group.sent}
-    used = {origin.step for origin in origins}
+    steps_with_texts = {origin.step for origin in origins}
     lines = []
-    for step in [*step_names, *sorted(used - step_names.keys())]:
+    for step in [*step_names, *sorted(steps_with_texts - step_names.keys())]:
         sums = sum((it.sums for it in group.sums if it.origin.step == step and it.currency == currency), Attributed())
         sent = [it for it in group.sent if it.origin.step == step]
         origin = Origin(OriginKind.JOURNEY, journey.row.id, step)

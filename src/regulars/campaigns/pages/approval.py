@@ -55,8 +55,8 @@ async def save_approval(visit: Visit) -> Response:
 
 def _render_page(visit: Visit, form: FormState) -> Response:
     filled = [row for row in range(ROWS_MAX) if form.value(f"cost_{row}").strip()]
-    spare = [row for row in range(ROWS_MAX) if row not in filled][:1]
-    return render_form(visit, "campaigns/approval.html", form, rows=[*filled, *spare])
+    empty = [row for row in range(ROWS_MAX) if row not in filled][:1]
+    return render_form(visit, "campaigns/approval.html", form, rows=[*filled, *empty])
 
 
 def _read_costs(form: FormState) -> dict[str, Decimal]:

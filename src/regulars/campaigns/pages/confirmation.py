@@ -43,10 +43,11 @@ class Confirmation:
         figures = Figures(unavailable_reason="It has faults.")
         if not campaign.faults:
             figures = await load_figures(visit, self._analysis, definition, seconds=ESTIMATE_WAIT_S)
-        estimate, why = figures.estimate, None
+        estimate, why_approval = figures.estimate, None
+        # The exact size if it was counted; else the estimated size.
         size = None if estimate is None else estimate.size if exact is None or exact.size is None else exact.size
         if size is not None:
-            why = why_approval_needed(rule, recipients=size.recipients, cost=size.cost.amounts)
+            why_approval = why_approval_needed(rule, recipients=size.recipients, cost=size.cost.amounts)
         is_approved = row.approved_revision == row.revision and row.approved_by != visit.user.email
         return render(
             visit,
@@ -67,7 +68,7 @@ class Confirmation:
             size=size,
             exact_cost="" if size is None else describe_cost(visit.format, size.cost),
             cost=None if size is None else write_cost(size.cost.amounts),
-            why_approval=None if is_approved else why,
+            why_approval=None if is_approved else why_approval,
         )
 
     async def send(self, visit: Visit) -> Response:

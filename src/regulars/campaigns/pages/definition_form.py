@@ -24,6 +24,7 @@ NAME_CHARACTERS_MAX: Final = 120
 HOLDOUTS: Final = (0, *HOLDOUTS_OFFERED)
 HOLDOUT_PERCENT_MAX: Final = 90
 TEXTS_PER_HOUR_MAX: Final = 10_000_000
+# The choice of a holdout percentage that the form does not offer.
 OTHER: Final = "other"
 LETTERS: Final = "ABCD"
 # The list fields of the form, and their names in the definition.
@@ -31,6 +32,7 @@ LISTS: Final = {"include": "include", "exclude": "exclude", "received": "exclude
 
 
 def fill_form(definition: Definition, zone: ZoneInfo) -> FormState:
+    """The form of a definition, with times in this zone; fields of a variant have a prefix such as `v1_`."""
     holdout = definition.holdout_percent
     values = {
         "name": definition.name,
@@ -84,8 +86,8 @@ def read_form(form: FormState, zone: ZoneInfo) -> Definition:
 def list_filled_rows(values: Mapping[str, str], field: str) -> list[int]:
     """The row numbers of a list field that are filled in, and the number of an empty row."""
     filled = [row for row in range(SEGMENTS_MAX) if values.get(f"{field}_{row}", "")]
-    spare = next((row for row in range(SEGMENTS_MAX) if row not in filled), None)
-    return filled if spare is None else [*filled, spare]
+    empty_row = next((row for row in range(SEGMENTS_MAX) if row not in filled), None)
+    return filled if empty_row is None else [*filled, empty_row]
 
 
 def count_variants(values: Mapping[str, str]) -> int:
@@ -137,6 +139,7 @@ def field_of(path: str) -> str:
 
 
 def _equal_shares(count: int) -> dict[str, str]:
+    """The fields of equal shares; the first variants get the remainder, so that the shares add up to 100 percent."""
     share, remainder = divmod(PERCENT, count)
     return {f"v{number}_share": str(share + (number <= remainder)) for number in range(1, count + 1)}
 

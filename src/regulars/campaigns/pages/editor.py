@@ -99,10 +99,10 @@ class Editor:
         values = dict(visit.form)
         for number in range(1, VARIANTS_MAX + 1):
             values |= apply_button(values, f"v{number}_")
-        act, _, variant = values.get("do", "").partition(" ")
-        if act == "add":
+        button, _, variant = values.get("do", "").partition(" ")
+        if button == "add":
             values = forms.add_variant(values)
-        elif act == "remove" and variant in {"1", "2", "3", "4"}:
+        elif button == "remove" and variant in {"1", "2", "3", "4"}:
             values = forms.remove_variant(values, int(variant))
         return await self._show_values(visit, values)
 

@@ -43,6 +43,8 @@ class BarPart(NamedTuple):
 
 
 class HoldoutOption(NamedTuple):
+    """A percentage that the form offers; `effect` describes the smallest effect that it can show."""
+
     value: int
     held_out: int | None
     effect: str
@@ -85,7 +87,7 @@ class PreviewChoice(NamedTuple):
 
 
 def read_preview(values: Mapping[str, str], definition: Definition) -> PreviewChoice:
-    """Read the choice from the button that was pressed, or else from the previous preview."""
+    """Read the choice, such as `longest 1 0`, from the button that was pressed, or else from the previous preview."""
     match = _PREVIEW.fullmatch(values.get("preview") or values.get("previewed", ""))
     if match is None or match[1] not in set(PreviewedCustomers):
         return PreviewChoice()
@@ -115,8 +117,9 @@ async def load_previews(
         return []
 
 
-def audience_parts(estimate: Estimate) -> list[BarPart]:
+def list_audience_parts(estimate: Estimate) -> list[BarPart]:
     """The customers of the segments, divided into the parts of a bar chart."""
+    # The customers of the segments by their consent.
     split = estimate.counts.split
     parts = (
         ("Get the text", estimate.recipients, "c1", ""),
@@ -188,7 +191,7 @@ def describe_duration(duration: timedelta | None) -> str:
 def describe_estimate(formats: Format, estimate: Estimate) -> dict[str, object]:
     """The template values of an estimate."""
     return {
-        "parts": audience_parts(estimate),
+        "parts": list_audience_parts(estimate),
         "cost": describe_cost(formats, estimate.size.cost),
         "without_price": sorted(estimate.size.cost.parts_without_price),
         "duration": describe_duration(estimate.duration),

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
 from regulars.campaigns.follow_up import follow_up
-from regulars.campaigns.model import CampaignRow, RecipientOutcome, add_up, read_question
+from regulars.campaigns.model import RECEIVED, CampaignRow, RecipientOutcome, add_up, read_question
 from regulars.campaigns.pages.common import campaign_url, describe_cost, find_campaign, page_errors
 from regulars.campaigns.totals import list_totals
 from regulars.kit.db import Tx
@@ -29,8 +29,8 @@ async def confirm_resume(visit: Visit) -> Response:
 
 
 async def resume(visit: Visit) -> Response:
-    """Resume a campaign. With `is_confirmed` the user confirms its new numbers, if it was paused at its start because
-    it exceeded the confirmed numbers."""
+    """Resume a campaign. If it was paused at its start because it exceeded the confirmed numbers, its `question` has
+    the new numbers, which the user confirms with `is_confirmed`."""
     is_confirmed = visit.form.get("is_confirmed") == "on"
 
     async def work(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
@@ -106,9 +106,7 @@ async def _confirm(visit: Visit, template: str) -> Response:
         template,
         row=campaign.row,
         waiting=outcomes[RecipientOutcome.WAITING] + outcomes[RecipientOutcome.QUEUED],
-        received=outcomes[RecipientOutcome.SENT]
-        + outcomes[RecipientOutcome.DELIVERED]
-        + outcomes[RecipientOutcome.UNKNOWN],
+        received=sum(outcomes[outcome] for outcome in RECEIVED),
         question=question,
         question_cost="" if question is None else describe_cost(visit.format, CostEstimate(question.cost)),
         form=FormState(),

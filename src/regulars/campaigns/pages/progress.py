@@ -12,6 +12,7 @@ from regulars.campaigns.approval import ApprovalRule, load_rule
 from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
 from regulars.campaigns.manage import list_choices
 from regulars.campaigns.model import (
+    ACTIVE,
     GETS_NO_TEXT,
     HELD_OUT_ARM,
     NO_ARM,
@@ -47,7 +48,6 @@ REPLIES_WITHIN: Final = timedelta(days=7)
 REPLIES_MAX: Final = 2_000
 WAITING_REPLIES_SHOWN: Final = 5
 VARIANT_LETTERS: Final = "ABCD"
-LIVE: Final = frozenset({CampaignState.SCHEDULED, CampaignState.PREPARING, CampaignState.SENDING})
 # The label, the CSS class of the section of the bar, and the CSS class of its legend.
 OUTCOMES: Final = {
     RecipientOutcome.DELIVERED: ("Delivered", "c1", ""),
@@ -71,7 +71,9 @@ WITHOUT_CONSENT_LABELS: Final = {
     "withdrawn": "Opted out",
     "do_not_contact": "Do not contact",
 }
+# The outcomes of recipients whose text is sent, or will not be sent.
 _DONE: Final = frozenset(RecipientOutcome) - GETS_NO_TEXT - {RecipientOutcome.WAITING, RecipientOutcome.QUEUED}
+# Reasons of failed texts for which the provider does not charge.
 _UNCHARGED: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.value})
 
 
@@ -96,6 +98,8 @@ class CountryProgress(NamedTuple):
 
 
 class VariantLine(NamedTuple):
+    """A variant of the text; `arm` is its number, `stops` the number of recipients who opted out."""
+
     arm: int
     letter: str
     text: str
@@ -106,8 +110,8 @@ class VariantLine(NamedTuple):
 
 
 class Replies(NamedTuple):
-    """Replies of recipients to their text. `stops` has the number of opt-outs by variant; with `is_cut` only the newest
-    replies were counted."""
+    """Replies of recipients to their text. `waiting` has the replies that no user has handled: id, time and meaning.
+    `stops` has the number of opt-outs by variant; with `is_cut` only the newest replies were counted."""
 
     by_meaning: list[tuple[str, int]]
     waiting: list[tuple[str, datetime, str]]
@@ -139,18 +143,18 @@ async def show_campaign(visit: Visit) -> Response:
         states=STATES,
         here=campaign_url(visit, row),
         canonical=CAMPAIGN.encode(row.id),
-        is_live=row.state in LIVE,
+        is_live=row.state in ACTIVE,
         is_stoppable=row.state in STOPPABLE,
         outcomes=outcomes,
         audience_total=sum(outcomes.values()),
         recipients=sum(outcomes.values()) - sum(outcomes[outcome] for outcome in GETS_NO_TEXT),
         done=sum(outcomes[outcome] for outcome in _DONE),
-        lines=outcome_lines(totals),
-        without_consent=_without_consent(totals),
+        lines=list_outcome_lines(totals),
+        without_consent=_count_without_consent(totals),
         lead=_describe_state(visit.format, row, campaign.definition, outcomes, next_send_at),
-        countries=_by_country(visit.format, totals, prices),
-        cost=describe_cost(visit.format, cost_of(_charged_parts(totals), prices)),
-        variants=_by_variant(campaign.definition, totals, replies.stops),
+        countries=_list_countries(visit.format, totals, prices),
+        cost=describe_cost(visit.format, cost_of(_count_charged_parts(totals), prices)),
+        variants=_list_variants(campaign.definition, totals, replies.stops),
         replies=replies,
         replies_max=REPLIES_MAX,
         is_on_hold=texting is not None and texting.is_on_hold,
@@ -177,7 +181,7 @@ def _describe_rule(formats: Format, rule: ApprovalRule) -> str:
     return f"Above {' or '.join(limits)} another person must approve it."
 
 
-def outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
+def list_outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
     """The outcomes that occur, with their reasons; the numbers add up to the audience."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for total in totals:
@@ -235,7 +239,7 @@ async def describe_audience(tx: Tx, visit: Visit, definition: Definition) -> lis
     return [(label, names) for label, names in lists if names]
 
 
-def _without_consent(totals: Sequence[TotalRow]) -> list[tuple[str, int]]:
+def _count_without_consent(totals: Sequence[TotalRow]) -> list[tuple[str, int]]:
     return [
         (WITHOUT_CONSENT_LABELS.get(total.reason, total.reason), total.recipients)
         for total in totals
@@ -289,7 +293,7 @@ def estimate_end(
     return min(now + timedelta(seconds=seconds), row.not_after)
 
 
-def _charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
+def _count_charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
     """The SMS parts by country of texts that a provider accepted, and so charges for."""
     parts: dict[str, int] = defaultdict(int)
     for total in totals:
@@ -298,13 +302,13 @@ def _charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
     return parts
 
 
-def _by_country(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str, Price]) -> list[CountryProgress]:
+def _list_countries(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str, Price]) -> list[CountryProgress]:
     """Outcomes and cost by country, for recipients whose text was queued; before that the country is not known."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys((it.value for it in RecipientOutcome), 0))
     for total in totals:
         if total.country and total.recipients:
             counted[total.country][total.outcome] += total.recipients
-    parts = _charged_parts(totals)
+    parts = _count_charged_parts(totals)
     lines = [
         CountryProgress(
             country,
@@ -317,18 +321,18 @@ def _by_country(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str
     return sorted(lines, key=lambda it: (-sum(it.outcomes.values()), it.country))
 
 
-def _by_variant(definition: Definition, totals: Sequence[TotalRow], stops: Mapping[int, int]) -> list[VariantLine]:
+def _list_variants(definition: Definition, totals: Sequence[TotalRow], stops: Mapping[int, int]) -> list[VariantLine]:
     lines = []
     for arm, variant in enumerate(definition.variants, start=HELD_OUT_ARM + 1):
-        of_arm = [total for total in totals if total.arm == arm]
+        arm_totals = [total for total in totals if total.arm == arm]
         lines.append(
             VariantLine(
                 arm,
                 VARIANT_LETTERS[arm - 1],
                 describe_template(texts_by_value(variant.text)[""]),  # the default text
-                sum(total.recipients for total in of_arm),
-                sum(total.recipients for total in of_arm if total.outcome in RECEIVED),
-                sum(total.recipients for total in of_arm if total.outcome == RecipientOutcome.DELIVERED),
+                sum(total.recipients for total in arm_totals),
+                sum(total.recipients for total in arm_totals if total.outcome in RECEIVED),
+                sum(total.recipients for total in arm_totals if total.outcome == RecipientOutcome.DELIVERED),
                 stops.get(arm, 0),
             )
         )
@@ -347,7 +351,7 @@ async def _find_replies(tx: Tx, visit: Visit, row: CampaignRow) -> Replies:
         until=(row.ended_at or visit.now) + REPLIES_WITHIN,
         limit=REPLIES_MAX,
     )
-    # The step of a campaign's text is the id of the profile.
+    # The step of a campaign's text is the id of its recipient.
     stopped = [UUID(reply.step) for reply in replies if reply.meaning == "stop"]
     arms = await find_arms(tx, visit.organization_id, row.id, stopped) if stopped else {}
     stops: dict[int, int] = defaultdict(int)

@@ -138,6 +138,7 @@ async def _load_lines(tx: Tx, visit: Visit, campaign: Campaign, rows: Sequence[R
     profile_ids = [row.profile_id for row in rows]
     profiles = {profile.id: profile for profile in await find_profiles_by_ids(tx, visit.organization_id, profile_ids)}
     steps = [(campaign.row.id, str(row.profile_id)) for row in rows]
+    # The step of a campaign's text is the id of its recipient.
     texts = await find_texts_of_steps(tx, visit.organization_id, OriginKind.CAMPAIGN, steps)
     lines = []
     for row in rows:
@@ -168,14 +169,15 @@ async def _csv_rows(visit: Visit, campaign: Campaign, view: ListView) -> AsyncIt
     async for row in rows:
         batch.append(row)
         if len(batch) == CSV_BATCH_ROWS:
-            for cells in await _cells(visit, campaign, batch):
+            for cells in await _load_cells(visit, campaign, batch):
                 yield cells
             batch = []
-    for cells in await _cells(visit, campaign, batch):
+    for cells in await _load_cells(visit, campaign, batch):
         yield cells
 
 
-async def _cells(visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[list[str]]:
+async def _load_cells(visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[list[str]]:
+    """The cells of CSV rows. A text may be queued at `open_at`, and was queued at `fed_at`."""
     async with visit.database.reading() as tx:
         lines = await _load_lines(tx, visit, campaign, rows)
     return [

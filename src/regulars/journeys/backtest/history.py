@@ -12,7 +12,7 @@ from regulars.consent.history import NumberHistory, load_histories
 from regulars.consent.model import Outcome, opt_in_automation
 from regulars.consent.numbers import TextNumber
 from regulars.journeys.backtest import queries
-from regulars.journeys.model import PersonRow, RecordedRow
+from regulars.journeys.model import PersonRow, SaleTimes
 from regulars.journeys.runs.enter import EntryEvent, entry_of_consent
 from regulars.journeys.snapshot import find_people
 from regulars.kit.db import Tx
@@ -23,10 +23,10 @@ SALES_MAX: Final = 1_000
 
 @dataclass(slots=True)
 class CustomerHistory:
-    # The simulation changes the attributes of this row.
+    # The simulated run sets attributes of this row.
     person: PersonRow
-    # In the order of recording.
-    sales: list[RecordedRow]
+    # In the order in which the sales were recorded.
+    sales: list[SaleTimes]
     numbers: list[NumberHistory]
     # When simulated texts were sent, by number hash; they count against the number's frequency caps.
     texted: dict[bytes, list[datetime]] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class CustomerHistory:
         )
         return CustomerConsent("withdrawn" if withdrawn else "never_asked")
 
-    def recorded_by(self, at: datetime, *, except_id: UUID | None) -> list[RecordedRow]:
+    def recorded_by(self, at: datetime, *, except_id: UUID | None) -> list[SaleTimes]:
         """The sales recorded by that time, except the sale `except_id`."""
         return [it for it in self.sales if it.created_at <= at and it.id != except_id]
 
@@ -85,12 +85,12 @@ class CustomerHistory:
         return min(withdrawals, default=None)
 
     def consents(self) -> Iterator[EntryEvent]:
-        """The consents that subscribed the customer and were recorded soon after they were given."""
+        """The consents that subscribed the customer and were recorded within seven days, so that they start runs."""
         for number in self.numbers:
             for entry in number.entries:
-                claimed_at = entry.claimed_at or entry.effective_at
+                consented_at = entry.claimed_at or entry.effective_at
                 outcome = Outcome(entry.outcome)
-                if opt_in_automation(outcome, consented_at=claimed_at, now=entry.received_at) == "eligible":
+                if opt_in_automation(outcome, consented_at=consented_at, now=entry.received_at) == "eligible":
                     yield entry_of_consent(entry.subscription_id, entry.sequence, entry.profile_id, entry.received_at)
 
 
@@ -102,7 +102,7 @@ async def load_customer_histories(
         return []
     people = await find_people(tx, organization_id, profile_ids)
     numbers = await load_histories(tx, organization_id, profile_ids)
-    sales: dict[UUID, list[RecordedRow]] = {}
+    sales: dict[UUID, list[SaleTimes]] = {}
     rows = await queries.find_past_sales(tx, organization_id, sorted(profile_ids), since=since, limit=SALES_MAX)
     for profile_id, sale in sorted(rows, key=lambda it: (it[1].created_at, it[1].id)):
         sales.setdefault(profile_id, []).append(sale)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from regulars.journeys.model import RecordedRow
-from regulars.journeys.snapshot import CLOCKS_DIFFER_BY
+from regulars.journeys.model import SaleTimes
+from regulars.journeys.snapshot import CLOCK_DIFFERENCE_MAX
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 
@@ -17,45 +17,45 @@ async def forbid_writes(tx: Tx) -> None:
 
 def first_sale_id(since: datetime) -> UUID:
     """The smallest id that a sale recorded since this time can have."""
-    return first_id_at(since - CLOCKS_DIFFER_BY)
+    return first_id_at(since - CLOCK_DIFFERENCE_MAX)
 
 
-async def find_first_sale_beyond(
-    tx: Tx, organization_id: UUID, kind: str, *, since: datetime, skipped: int
+async def find_recording_time_at(
+    tx: Tx, organization_id: UUID, sale_type: str, *, since: datetime, offset: int
 ) -> datetime | None:
-    """When the sale after the first `skipped` sales was recorded; None if there are no more sales."""
+    """When the sale after the first `offset` sales was recorded; None if there are no more sales."""
     rows = await tx.fetch(
         """
         SELECT created_at FROM sales_events
-        WHERE organization_id = %(organization_id)s AND id > %(after)s AND type = %(kind)s
+        WHERE organization_id = %(organization_id)s AND id > %(after)s AND type = %(sale_type)s
           AND profile_id IS NOT NULL AND created_at >= %(since)s
         ORDER BY id
-        LIMIT 1 OFFSET %(skipped)s
+        LIMIT 1 OFFSET %(offset)s
         """,
         {
             "organization_id": organization_id,
             "after": first_sale_id(since),
-            "kind": kind,
+            "sale_type": sale_type,
             "since": since,
-            "skipped": skipped,
+            "offset": offset,
         },
     )
     return rows[0][0] if rows else None
 
 
 async def list_sales(
-    tx: Tx, organization_id: UUID, kind: str, *, since: datetime, after: UUID, limit: int
+    tx: Tx, organization_id: UUID, sale_type: str, *, since: datetime, after: UUID, limit: int
 ) -> list[tuple[UUID, UUID]]:
     """Sales and their customers, oldest first."""
     rows = await tx.fetch(
         """
         SELECT id, profile_id FROM sales_events
-        WHERE organization_id = %(organization_id)s AND id > %(after)s AND type = %(kind)s
+        WHERE organization_id = %(organization_id)s AND id > %(after)s AND type = %(sale_type)s
           AND profile_id IS NOT NULL AND created_at >= %(since)s
         ORDER BY id
         LIMIT %(limit)s
         """,
-        {"organization_id": organization_id, "after": after, "kind": kind, "since": since, "limit": limit},
+        {"organization_id": organization_id, "after": after, "sale_type": sale_type, "since": since, "limit": limit},
     )
     return [(row[0], row[1]) for row in rows]
 
@@ -68,18 +68,18 @@ async def list_changed_subscriptions(
     rows = await tx.fetch(
         """
         SELECT updated_at, id, profile_id FROM subscriptions
-        WHERE organization_id = %(organization_id)s AND (updated_at, id) > (%(moment)s, %(id)s)
+        WHERE organization_id = %(organization_id)s AND (updated_at, id) > (%(changed_at)s, %(id)s)
         ORDER BY updated_at, id
         LIMIT %(limit)s
         """,
-        {"organization_id": organization_id, "moment": after[0], "id": after[1], "limit": limit},
+        {"organization_id": organization_id, "changed_at": after[0], "id": after[1], "limit": limit},
     )
     return [(row[0], row[1], row[2]) for row in rows]
 
 
 async def find_past_sales(
     tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID], *, since: datetime, limit: int
-) -> list[tuple[UUID, RecordedRow]]:
+) -> list[tuple[UUID, SaleTimes]]:
     """The newest sales of each customer that happened or were recorded since a time."""
     rows = await tx.fetch(
         """
@@ -95,4 +95,4 @@ async def find_past_sales(
         """,
         {"organization_id": organization_id, "profile_ids": list(profile_ids), "since": since, "limit": limit},
     )
-    return [(row[0], RecordedRow(*row[1:])) for row in rows]
+    return [(row[0], SaleTimes(*row[1:])) for row in rows]

@@ -16,7 +16,7 @@ NOTE: Final = (
     "It uses today's attributes, segments, phone numbers, blocked numbers and texting settings,"
     " and the consents and sales that were recorded at each moment."
 )
-# How many customers the report lists for each count.
+# How many customers the report lists for each of its counts.
 PEOPLE_MAX: Final = 50
 
 
@@ -50,7 +50,7 @@ class BacktestReport:
     # The number of runs by outcome, and the number of runs that still wait.
     outcomes: Counter[str] = field(default_factory=Counter)
     still_waiting: int = 0
-    # How many sales or consents were simulated; with `is_cut` there were more than the limit.
+    # How many sales or consents were simulated; with `is_cut` there were more than a backtest simulates.
     facts: int = 0
     is_cut: bool = False
     # The first customers of each count, by its name: `entries`, `texts`, or a reason for no entry or no text.
@@ -58,12 +58,12 @@ class BacktestReport:
 
     @classmethod
     def begin(cls, version: int, *, since: datetime, until: datetime, zone: str) -> "BacktestReport":
-        first, last = _day(since, zone), _day(until, zone)
+        first, last = _local_day(since, zone), _local_day(until, zone)
         days = {first + timedelta(days=number): Day() for number in range((last - first).days + 1)}
         return cls(version=version, since=since, until=until, zone=zone, by_day=days)
 
     def day(self, at: datetime) -> Day:
-        return self.by_day[_day(at, self.zone)]
+        return self.by_day[_local_day(at, self.zone)]
 
     def add_person(self, count_name: str, profile_id: UUID) -> None:
         people = self.people.setdefault(count_name, {})
@@ -102,5 +102,5 @@ def sorted_counts(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _day(at: datetime, zone: str) -> date:
+def _local_day(at: datetime, zone: str) -> date:
     return in_zone(at, ZoneInfo(zone)).date()

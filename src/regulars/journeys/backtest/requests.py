@@ -16,13 +16,15 @@ from regulars.messaging.settings.store import load_texting
 from regulars.work.queue import Due, Queue, Schedule, log_failure
 
 QUEUE: Final = "journey_backtests"
-PROGRESS_EVERY_S: Final = 1.0
+PROGRESS_INTERVAL_S: Final = 1.0
 # A worker that reports no progress for this long is considered dead, and the backtest becomes due again.
 SILENT_MAX: Final = timedelta(minutes=2)
 BACKTEST_S_MAX: Final = 300.0
 
 
 class BacktestRow(NamedTuple):
+    """A request of a user (`asked_at`, `asked_by`), and its report or failure once it has ended."""
+
     journey_id: UUID
     # Either the version, or the revision of the draft, is set.
     version: int | None
@@ -31,6 +33,7 @@ class BacktestRow(NamedTuple):
     days: int
     asked_at: datetime
     asked_by: str
+    # How many sales or consents have been simulated.
     facts: int
     report: Any
     failure: str | None
@@ -195,8 +198,9 @@ async def _run_backtest(
 async def _report_progress(
     database: Database, organization_id: UUID, request: BacktestRow, progress: list[int]
 ) -> None:
+    """Store the progress every second, which also extends the claim of the request."""
     while True:
-        await asyncio.sleep(PROGRESS_EVERY_S)
+        await asyncio.sleep(PROGRESS_INTERVAL_S)
         async with database.transaction() as tx:
             await tx.execute(
                 """

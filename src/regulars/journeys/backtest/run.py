@@ -21,7 +21,7 @@ from regulars.journeys.context import NotEvaluable, evaluate
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import NotPossible
 from regulars.journeys.manage import load_journey, require_no_faults
-from regulars.journeys.model import RecordedRow, SaleRow
+from regulars.journeys.model import SaleRow, SaleTimes
 from regulars.journeys.program import FILTER
 from regulars.journeys.runs.definition_cache import load_versions
 from regulars.journeys.runs.enter import TRIGGERS, EntryEvent, entry_of_sale, may_enter_again
@@ -86,12 +86,12 @@ async def backtest_definition(
     simulated so far."""
     await queries.forbid_writes(tx)
     condition_context = await load_condition_context(tx, organization_id, [definition])
-    # A draft has version 0, which is not stored.
+    # A draft has version 0, which is not stored. Its splits are independent, unlike those of old versions.
     saved = await load_versions(tx, organization_id, {(journey_id, version)} if version else ())
     context = BacktestContext(
         journey_id=journey_id,
         definition=definition,
-        salts_splits=all(it.salts_splits for it in saved.values()),
+        has_independent_splits=all(it.has_independent_splits for it in saved.values()),
         texting=texting,
         evaluator=Evaluator(condition_context),
         now=tx.now,
@@ -104,7 +104,7 @@ async def backtest_definition(
     )
     backtest = _Backtest(tx, organization_id, context, report)
     simulated: set[UUID] = set()
-    async for page in backtest.pages(facts_max):
+    async for page in backtest.list_pages(facts_max):
         await backtest.simulate_customers(page - simulated)
         simulated |= page
         if on_progress is not None:
@@ -114,17 +114,20 @@ async def backtest_definition(
 
 @dataclass(slots=True)
 class _Backtest:
+    """Simulates customers and counts the results in `report`; `context` has the data that all customers share."""
+
     tx: Tx
     organization_id: UUID
     context: BacktestContext
     report: BacktestReport
 
-    def pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
+    def list_pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
+        """Pages of the customers with sales or consents that may start a run."""
         sale_type = _SALE_TYPES.get(self.context.definition.trigger)
-        return self._consent_pages(facts_max) if sale_type is None else self._sale_pages(sale_type, facts_max)
+        return self._list_consent_pages(facts_max) if sale_type is None else self._list_sale_pages(sale_type, facts_max)
 
     async def simulate_customers(self, profile_ids: Collection[UUID]) -> None:
-        """Simulate customers. Their data is loaded as of the first day, with all earlier sales that conditions need."""
+        """Load and simulate customers, with all sales before the period that conditions on its first day need."""
         histories = await load_customer_histories(self.tx, self.organization_id, profile_ids, since=self.report.since)
         hashes = {number.number_hash for history in histories for number in history.numbers}
         if hashes:
@@ -206,29 +209,32 @@ class _Backtest:
         within = [it for it in entries if self.report.since <= it.recorded_at <= self.report.until]
         return sorted(within, key=lambda it: (it.recorded_at, it.id))
 
-    def _is_trigger(self, sale: RecordedRow) -> bool:
+    def _is_trigger(self, sale: SaleTimes) -> bool:
         is_within = self.report.since <= sale.created_at <= self.report.until
         return is_within and TRIGGERS[sale.type] == self.context.definition.trigger
 
-    async def _sale_pages(self, kind: str, facts_max: int) -> AsyncIterator[set[UUID]]:
-        """Pages of customers with sales. Only the first `facts_max` sales are simulated, and the report ends there."""
+    async def _list_sale_pages(self, sale_type: str, facts_max: int) -> AsyncIterator[set[UUID]]:
+        """Pages of customers with sales. Only the first `facts_max` sales are simulated, and the report's period ends
+        before the next sale."""
         since = self.report.since
-        excess_from = await queries.find_first_sale_beyond(
-            self.tx, self.organization_id, kind, since=since, skipped=facts_max
+        excess_from = await queries.find_recording_time_at(
+            self.tx, self.organization_id, sale_type, since=since, offset=facts_max
         )
         if excess_from is not None:
             self.report.is_cut, self.report.until = True, excess_from - timedelta(milliseconds=1)
         after = queries.first_sale_id(since)
         while self.report.facts < facts_max:
             limit = min(_PAGE_ROWS, facts_max - self.report.facts)
-            rows = await queries.list_sales(self.tx, self.organization_id, kind, since=since, after=after, limit=limit)
+            rows = await queries.list_sales(
+                self.tx, self.organization_id, sale_type, since=since, after=after, limit=limit
+            )
             if not rows:
                 return
             self.report.facts += len(rows)
             yield {profile_id for _, profile_id in rows}
             after = rows[-1][0]
 
-    async def _consent_pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
+    async def _list_consent_pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
         """Pages of customers with changed subscriptions. Only the first `facts_max` subscriptions are simulated."""
         after = (self.report.since - timedelta(milliseconds=1), _NO_ID)
         while True:

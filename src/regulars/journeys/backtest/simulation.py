@@ -19,7 +19,7 @@ from regulars.journeys.check import find_unevaluable
 from regulars.journeys.context import EvaluationContext
 from regulars.journeys.definition import Definition
 from regulars.journeys.model import SaleRow
-from regulars.journeys.program import program_of
+from regulars.journeys.program import graph_of
 from regulars.journeys.runs.decide import WITHDRAWN, Position, RunContext, RunProgress, RunSubject, advance, find_exit
 from regulars.journeys.snapshot import customer_without_conditions, ticket_of
 from regulars.messaging.gate import GateContext, SendAllowed, Skip, decide, find_country_fault
@@ -38,16 +38,18 @@ class BacktestContext:
 
     journey_id: UUID
     definition: Definition
-    # Whether each split hashes customers with its own salt.
-    salts_splits: bool
+    # False in old versions, in which all splits divide the customers identically.
+    has_independent_splits: bool
     texting: Texting
     evaluator: Evaluator
     now: datetime
+    # Hashes of numbers that must not be texted.
     suppressed: set[bytes] = field(default_factory=set)
     # Customers of the current global holdout.
     held_out: set[UUID] = field(default_factory=set)
     # The customers as they are now, because earlier memberships of segments are not recorded.
     customers: Mapping[UUID, Customer] = field(default_factory=dict)
+    # Why conditions cannot be evaluated, by location: `filter`, or the id of a branch.
     unevaluable: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,8 +100,8 @@ class RunSimulation:
             profile_id=history.person.id,
             definition=backtest.definition,
             fact_kind="consent" if sale is None else "sale",
-            since=entered_at,
-            salts_splits=backtest.salts_splits,
+            triggered_at=entered_at,
+            has_independent_splits=backtest.has_independent_splits,
         )
         # The time and the outcome of the event that ends the run at any step.
         self._exit = min(self._find_exits(), default=None)
@@ -107,19 +109,19 @@ class RunSimulation:
 
     def run(self) -> SimulatedRun:
         """Advance the run at each time at which it is woken."""
-        position, at = Position(program_of(self._backtest.definition).first), self._subject.since
+        position, at = Position(graph_of(self._backtest.definition).first), self._subject.triggered_at
         while at <= self._backtest.now:
             if self._exit is not None and self._exit[0] <= at:
                 return SimulatedRun(*self._exit, self._texts)
-            progress = advance(self._subject, position, self._context(at))
+            progress = advance(self._subject, position, self._build_context(at))
             self._history.person.attributes.update(progress.changes)
             if progress.outcome is not None:
                 return SimulatedRun(at, progress.outcome, self._texts)
-            position, at = progress.position, self._next_wake_up(progress, at)
+            position, at = progress.position, self._find_next_wake_up(progress, at)
         return SimulatedRun(None, STILL_WAITING, self._texts)
 
     def _find_exits(self) -> Iterator[tuple[datetime, str]]:
-        since = self._subject.since
+        since = self._subject.triggered_at
         sale_exit = find_exit(self._backtest.definition, self._history.sales, since=since, entry=self._sale)
         if sale_exit is not None:
             yield sale_exit
@@ -127,7 +129,7 @@ class RunSimulation:
         if withdrawn_at is not None:
             yield withdrawn_at, WITHDRAWN
 
-    def _context(self, at: datetime) -> RunContext:
+    def _build_context(self, at: datetime) -> RunContext:
         backtest, history = self._backtest, self._history
         number = history.number_at(at)
         return RunContext(
@@ -139,7 +141,7 @@ class RunSimulation:
             brand=backtest.texting.brand,
         )
 
-    def _next_wake_up(self, progress: RunProgress, at: datetime) -> datetime:
+    def _find_next_wake_up(self, progress: RunProgress, at: datetime) -> datetime:
         """When the run is woken next: by the end of its wait, a purchase, the outcome of its text, or its exit."""
         times = [] if progress.due_at is None else [progress.due_at]
         if progress.position.waits_for == "purchase":
@@ -151,7 +153,8 @@ class RunSimulation:
         return min(times)
 
     def _send(self, rendered: str | MissingValue, at: datetime) -> datetime:
-        """Record the simulated text, and return when it is sent or skipped. If the run ends earlier, it is skipped."""
+        """Record the simulated text, and return when it is sent or skipped. It is skipped if the run ends before it
+        would be sent."""
         number = self._history.number_at(at)
         text = self._pass_gate(rendered, number, at)
         if self._exit is not None and at < self._exit[0] <= text.at:
@@ -162,22 +165,24 @@ class RunSimulation:
                 self._history.texted.setdefault(number.number_hash, []).append(text.at)
         return text.at
 
-    def _pass_gate(self, rendered: str | MissingValue, number: TextNumber | None, start: datetime) -> SimulatedText:
+    def _pass_gate(
+        self, rendered: str | MissingValue, number: TextNumber | None, requested_at: datetime
+    ) -> SimulatedText:
         """Apply the gate each time that a worker would have tried the text, until now."""
         backtest = self._backtest
         if self._history.person.id in backtest.held_out:
-            return SimulatedText(start, SkipReason.GLOBAL_HOLDOUT.value)
+            return SimulatedText(requested_at, SkipReason.GLOBAL_HOLDOUT.value)
         composed = compose_for(rendered, number, backtest.texting)
         reason = reason_to_skip(rendered, number, composed)
         if reason is not None or number is None:
-            return SimulatedText(start, reason)
+            return SimulatedText(requested_at, reason)
         location = locate_number(number.phone_number)
-        at = start
+        at = requested_at
         while at <= backtest.now:
-            candidate = GateContext(
+            gate_context = GateContext(
                 is_exempt=False,
                 profile_id=self._history.person.id,
-                expires_at=start + EXPIRES_AFTER,
+                expires_at=requested_at + EXPIRES_AFTER,
                 location=location,
                 country_fault=find_country_fault(backtest.texting, location.country, composed.body),
                 is_subscribed=self._history.may_text(number.number_hash, at),
@@ -186,7 +191,7 @@ class RunSimulation:
                 rule=backtest.texting.settings.rule_of(location.country or ""),
                 earlier=self._history.texted.get(number.number_hash, ()),
             )
-            decision = decide(candidate, backtest.texting.settings.caps, at)
+            decision = decide(gate_context, backtest.texting.settings.caps, at)
             if isinstance(decision, SendAllowed):
                 return SimulatedText(at, None, composed.measured.parts)
             if isinstance(decision, Skip):

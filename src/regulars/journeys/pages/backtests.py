@@ -28,6 +28,7 @@ FACTS: Final = {
     "return": "Returns by known customers",
     "opt_in": "Consent changes",
 }
+# The labels of counts of the report; the page can list the customers of each count.
 OPENED: Final = {"entries": "Would enter", "texts": "Would be texted"}
 STAYED_OUT: Final = {
     "too old": "Recorded more than seven days late",
@@ -38,8 +39,9 @@ STAYED_OUT: Final = {
 }
 
 
-class BarShare(NamedTuple):
-    """A section of the bar chart; `figure` is the key of its customers in the report, `kind` the CSS class."""
+class BarSection(NamedTuple):
+    """A section of the bar chart of texts. `figure` is the name under which the report lists its customers, `kind` the
+    CSS class."""
 
     figure: str
     label: str
@@ -62,7 +64,7 @@ async def show_backtest(visit: Visit) -> Response:
 
 
 async def _find_people(tx: Tx, visit: Visit, request: BacktestRow | None) -> list[tuple[str, str]]:
-    """The ids and names of the customers behind the number of the report that the user opened."""
+    """The ids and names of the customers behind the count of the report that the URL names."""
     report = {} if request is None or request.report is None else request.report
     canonical_ids = report.get("people", {}).get(visit.query.get("people", ""), [])
     ids = [identifier for it in canonical_ids if (identifier := PROFILE.decode(it)) is not None]
@@ -98,6 +100,7 @@ async def start_backtest(visit: Visit) -> Response:
 
 def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None, entered: int) -> dict[str, Any]:
     report: Mapping[str, Any] | None = request.report if request is not None else None
+    # The count of the report whose customers the page lists.
     opened = visit.query.get("people", "")
     return {
         "row": draft.row,
@@ -110,9 +113,9 @@ def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None, en
         "is_old": request is not None and not is_current(request, draft),
         "facts_played": FACTS[draft.definition.trigger],
         "people": [],
-        "opened": OPENED.get(opened, STAYED_OUT.get(opened, f"Skipped: {SKIPS.get(opened.partition(':')[0], opened)}")),
-        "shares": [] if report is None else _shares(report),
-        "stayed_out": [] if report is None else _stayed_out(report),
+        "opened": OPENED.get(opened) or STAYED_OUT.get(opened) or _describe_skip(opened),
+        "shares": [] if report is None else _list_sections(report),
+        "stayed_out": [] if report is None else _count_no_entries(report),
         "since": None if report is None else parse_timestamp(report["since"]),
         "until": None if report is None else parse_timestamp(report["until"]),
         "entered": entered,
@@ -126,24 +129,26 @@ def is_current(request: BacktestRow, draft: Draft) -> bool:
     return request.version == draft.row.version
 
 
-def _shares(report: Mapping[str, Any]) -> list[BarShare]:
+def _describe_skip(reason: str) -> str:
+    return f"Skipped: {SKIPS.get(reason.partition(':')[0], reason)}"
+
+
+def _list_sections(report: Mapping[str, Any]) -> list[BarSection]:
     """The sections of the bar chart of texts: sent, and skipped by reason."""
     parts = [("texts", "Would be sent", int(report["texts"]), "")]
     kinds = ("is-past", "is-2", "is-3", "is-4")
     skipped = sorted(report["skipped"].items(), key=lambda it: -it[1])
-    parts += [
-        (reason, f"Skipped: {SKIPS.get(reason.partition(':')[0], reason)}", count, kinds[min(index, 3)])
-        for index, (reason, count) in enumerate(skipped)
-    ]
+    parts += [(it, _describe_skip(it), count, kinds[min(index, 3)]) for index, (it, count) in enumerate(skipped)]
     total = sum(number for _, _, number, _ in parts) or 1
-    shares, x = [], 0.0
+    sections, x = [], 0.0
     for figure, label, number, kind in parts:
         width = round(100 * number / total, 2)
-        shares.append(BarShare(figure, label, number, kind, round(x, 2), width))
+        sections.append(BarSection(figure, label, number, kind, round(x, 2), width))
         x += width
-    return shares
+    return sections
 
 
-def _stayed_out(report: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+def _count_no_entries(report: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Why customers would not have entered: key, label and number, the largest first."""
     counts = sorted(report["not_entered"].items(), key=lambda it: -it[1])
     return [(reason, STAYED_OUT.get(reason, reason), count) for reason, count in counts]

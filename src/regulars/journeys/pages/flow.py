@@ -11,6 +11,7 @@ from regulars.journeys.stats import JourneyStats, StepStats
 from regulars.kit.etag import etag_of
 from regulars.web.format import Format
 
+# Why a text was skipped, by the reason that is stored.
 SKIPS: Mapping[str, str] = {
     "no_consent": "no consent",
     "not_linked": "number belongs to another customer",
@@ -30,7 +31,7 @@ SKIPS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowPath:
-    """One of the two paths after a step that divides the flow."""
+    """One of the two paths after a step that divides the flow; `key` is `then` or `else`."""
 
     key: str
     name: str
@@ -56,7 +57,7 @@ class Card:
     waiting: int = 0
     paths: list[FlowPath] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    # The etag of the step, which the builder's forms send back.
+    # The etag of the step as it is shown. The builder's forms send it back to detect a change by another user.
     was: str = ""
 
     @property
@@ -74,7 +75,7 @@ def build_cards(
 ) -> list[Card]:
     """Build the cards, without statistics for the builder. `names` has the names of the segments and campaigns that
     conditions refer to, by id."""
-    return _CardBuilder(faults, names, stats, formats).cards(definition.steps, "", "")
+    return _CardBuilder(faults, names, stats, formats).build(definition.steps, "", "")
 
 
 def step_labels(cards: list[Card]) -> dict[str, str]:
@@ -98,15 +99,15 @@ class _CardBuilder:
     stats: JourneyStats | None
     formats: Format | None
 
-    def cards(self, steps: tuple[Step, ...], prefix: str, label: str) -> list[Card]:
+    def build(self, steps: tuple[Step, ...], prefix: str, label: str) -> list[Card]:
         return [
-            self._card(step, f"{prefix}{number}", f"{label}{number}", is_last=number == len(steps))
+            self._build_card(step, f"{prefix}{number}", f"{label}{number}", is_last=number == len(steps))
             for number, step in enumerate(steps, start=1)
         ]
 
-    def _card(self, step: Step, place: str, label: str, *, is_last: bool) -> Card:
+    def _build_card(self, step: Step, place: str, label: str, *, is_last: bool) -> Card:
         identifier = step.id or place
-        figure, figure_label, details, waiting = self._stats(step, identifier)
+        figure, figure_label, details, waiting = self._describe_stats(step, identifier)
         summary = describe_step(step)
         return Card(
             place=place,
@@ -119,36 +120,37 @@ class _CardBuilder:
             figure_label=figure_label,
             details=details,
             waiting=waiting,
-            paths=self._paths(step, identifier, place, label),
+            paths=self._build_paths(step, identifier, place, label),
             faults=faults_at(self.faults, identifier),
             was=etag_of(step),
         )
 
-    def _paths(self, step: Step, identifier: str, place: str, label: str) -> list[FlowPath]:
+    def _build_paths(self, step: Step, identifier: str, place: str, label: str) -> list[FlowPath]:
         if not isinstance(step, Fork):
             return []
         names = describe_paths(step)
         return [
             FlowPath(
                 key=key,
-                name=self._path_name(name, identifier, key),
-                steps=self.cards(steps, f"{place}.{key}.", f"{label}, {name}, "),
+                name=self._name_path(name, identifier, key),
+                steps=self.build(steps, f"{place}.{key}.", f"{label}, {name}, "),
                 place=f"{place}.{key}",
             )
             for key, name, steps in (("then", names[0], step.then), ("else", names[1], step.otherwise))
         ]
 
-    def _path_name(self, name: str, identifier: str, event: str) -> str:
+    def _name_path(self, name: str, identifier: str, event: str) -> str:
         if self.stats is None or self.formats is None:
             return name
         return f"{name}, {self.formats.number(self.stats.at(identifier).times(event))}"
 
-    def _stats(self, step: Step, identifier: str) -> tuple[str, str, list[tuple[str, str]], int]:
+    def _describe_stats(self, step: Step, identifier: str) -> tuple[str, str, list[tuple[str, str]], int]:
+        """The main count of a step, its label, further counts with labels, and the number of waiting runs."""
         if self.stats is None or self.formats is None:
             return "", "", [], 0
-        stats = self.stats.at(identifier)
-        number, label = _main_count(kind_of(step), stats)
-        details = [(self.formats.number(count), detail) for count, detail in _details(kind_of(step), stats) if count]
+        kind, stats = kind_of(step), self.stats.at(identifier)
+        number, label = _main_count(kind, stats)
+        details = [(self.formats.number(count), detail) for count, detail in _details(kind, stats) if count]
         return self.formats.number(number), label, details, stats.waiting
 
 

@@ -22,7 +22,9 @@ from regulars.web.render import render
 from regulars.web.visit import Visit
 
 JOURNEYS_MAX: Final = 1_000
-PARKED_COUNTED_MAX: Final = 1_000
+RUNS_COUNTED_MAX: Final = 1_000
+# How many versions the page of a journey links to.
+VERSIONS_LINKED: Final = 6
 FILTERS: Final = (
     Filter("q", "Search journeys", kind="search", placeholder="Name"),
     Filter("state", "State", choices=tuple((key, label) for key, (label, _, _) in STATES.items())),
@@ -30,6 +32,8 @@ FILTERS: Final = (
 
 
 class JourneyLine(NamedTuple):
+    """A journey in the list; `parked` is the number of its runs that failed at every attempt."""
+
     row: JourneyRow
     url: str
     stats: JourneyStats
@@ -42,7 +46,7 @@ async def show_journeys(visit: Visit) -> Response:
         journeys = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_MAX)
         page = make_page(view, _apply_filters(view, journeys))
         sums = await load_total_stats(tx, visit.organization_id, [row.id for row in page.rows])
-        parked = await count_parked(tx, visit.organization_id, limit=PARKED_COUNTED_MAX)
+        parked = await count_parked(tx, visit.organization_id, limit=RUNS_COUNTED_MAX)
     lines = [JourneyLine(row, journey_url(visit, row), sums[row.id], parked.get(row.id, 0)) for row in page.rows]
     live = sum(row.state == "live" for row in journeys)
     return render(
@@ -68,8 +72,8 @@ async def show_journey(visit: Visit) -> Response:
         row = journey.row
         stats = await load_stats(tx, visit.organization_id, row.id)
         live_periods = await list_live_periods(tx, visit.organization_id, row.id)
-        parked = await count_parked(tx, visit.organization_id, limit=PARKED_COUNTED_MAX)
-        at_fault = await count_at_fault(tx, visit.organization_id, limit=PARKED_COUNTED_MAX)
+        parked = await count_parked(tx, visit.organization_id, limit=RUNS_COUNTED_MAX)
+        at_fault = await count_at_fault(tx, visit.organization_id, limit=RUNS_COUNTED_MAX)
         unevaluable = await find_unevaluable_journeys(tx, visit.organization_id, [row])
         draft = await load_draft(tx, visit.organization_id, row.id)
         requested = read_version(visit)
@@ -89,7 +93,7 @@ async def show_journey(visit: Visit) -> Response:
         here=journey_url(visit, row),
         canonical=JOURNEY.encode(row.id),
         shown=shown,
-        versions=sorted({*stats, row.version, shown}, reverse=True)[:6],
+        versions=sorted({*stats, row.version, shown}, reverse=True)[:VERSIONS_LINKED],
         stats=version_stats,
         entered=sum(each.entered for each in stats.values()),
         active_runs=sum(each.active_runs for each in stats.values()),
@@ -128,6 +132,8 @@ def _live_since(periods: list[LivePeriod], version: int | None) -> datetime | No
 
 
 class VersionLine(NamedTuple):
+    """A version in the list; `spans` are the periods in which it was live."""
+
     row: VersionRow
     spans: list[LivePeriod]
     stats: JourneyStats

@@ -23,6 +23,7 @@ from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
 from regulars.web.visit import Visit
 
+# What happens to waiting runs after a long pause: value, label and help.
 WAITING: Final = (
     ("continue", "They continue", "From their current step; steps that became due during the pause happen now."),
     ("end", "They leave", "Waiting customers get no more texts from this journey; new customers enter."),
@@ -72,7 +73,8 @@ async def create(visit: Visit) -> Response:
 async def duplicate(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         journey = await find_journey(tx, visit)
-        name = f"{journey.definition.name[: NAME_CHARACTERS_MAX - 7]} (copy)"
+        suffix = " (copy)"
+        name = f"{journey.definition.name[: NAME_CHARACTERS_MAX - len(suffix)]}{suffix}"
         copied = Definition(
             name=name,
             trigger=journey.definition.trigger,
@@ -99,7 +101,7 @@ async def submit_activate(visit: Visit) -> Response:
     form = FormState(visit.form)
     async with visit.database.transaction() as tx:
         journey = await find_journey(tx, visit)
-        waiting = form.choice("waiting", ("continue", "end")) if _is_long(visit, journey) else None
+        waiting = form.choice("waiting", ("continue", "end")) if _was_pause_long(visit, journey) else None
         if form.is_refused:
             return await _render_activation(tx, visit, journey, form, status=400)
         with page_errors():
@@ -162,7 +164,7 @@ async def _render_activation(tx: Tx, visit: Visit, journey: Journey, form: FormS
         states=STATES,
         here=journey_url(visit, journey.row),
         form=form,
-        is_long=_is_long(visit, journey),
+        is_long=_was_pause_long(visit, journey),
         waiting=WAITING,
         audience=AUDIENCES[definition.trigger],
         condition=None
@@ -178,8 +180,9 @@ async def _render_activation(tx: Tx, visit: Visit, journey: Journey, form: FormS
     )
 
 
-def _is_long(visit: Visit, journey: Journey) -> bool:
-    """Whether the pause was so long that the user must choose what happens to waiting customers."""
+def _was_pause_long(visit: Visit, journey: Journey) -> bool:
+    """Whether the pause was so long that the user must choose what happens to waiting customers. One minute less
+    than the limit, because `activate` checks a little later."""
     since = journey.row.paused_at
     return since is not None and visit.now - since > LONG_PAUSE - timedelta(minutes=1)
 

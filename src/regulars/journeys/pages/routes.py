@@ -4,15 +4,9 @@ from functools import partial
 from typing import Final
 
 from regulars.conditions.forms.draft import FIELDS_MAX
-from regulars.journeys.pages import backtests, runs
-from regulars.journeys.pages import journeys as listing
-from regulars.journeys.pages import journeys as show
-from regulars.journeys.pages import journeys as versions
-from regulars.journeys.pages import lifecycle as life
+from regulars.journeys.pages import backtests, journeys, lifecycle, runs
 from regulars.journeys.pages.common import PATH
-from regulars.journeys.pages.edit import actions as act
-from regulars.journeys.pages.edit import builder
-from regulars.journeys.pages.edit import drafts as save
+from regulars.journeys.pages.edit import actions, builder, drafts
 from regulars.web.access import Action
 from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
 
@@ -24,38 +18,38 @@ _form = partial(Form, needs=Action.EDIT_JOURNEYS)
 _text_form = partial(_form, bytes_max=LARGE_FORM_BYTES_MAX)
 
 PAGES: Final[tuple[Page, ...]] = (
-    _page(path=PATH, handle=listing.show_journeys),
-    _edit_page(path=f"{PATH}/new", handle=life.new),
-    _form(path=PATH, handle=life.create),
-    _page(path=_JOURNEY, handle=show.show_journey),
-    _form(path=f"{_JOURNEY}/duplicate", handle=life.duplicate),
-    _edit_page(path=f"{_JOURNEY}/activate", handle=life.confirm_activate),
-    _form(path=f"{_JOURNEY}/activate", handle=life.submit_activate),
-    _edit_page(path=f"{_JOURNEY}/pause", handle=life.confirm_pause),
-    _form(path=f"{_JOURNEY}/pause", handle=life.submit_pause),
-    _edit_page(path=f"{_JOURNEY}/end", handle=life.confirm_end),
-    _form(path=f"{_JOURNEY}/end", handle=life.submit_end),
+    _page(path=PATH, handle=journeys.show_journeys),
+    _edit_page(path=f"{PATH}/new", handle=lifecycle.new),
+    _form(path=PATH, handle=lifecycle.create),
+    _page(path=_JOURNEY, handle=journeys.show_journey),
+    _form(path=f"{_JOURNEY}/duplicate", handle=lifecycle.duplicate),
+    _edit_page(path=f"{_JOURNEY}/activate", handle=lifecycle.confirm_activate),
+    _form(path=f"{_JOURNEY}/activate", handle=lifecycle.submit_activate),
+    _edit_page(path=f"{_JOURNEY}/pause", handle=lifecycle.confirm_pause),
+    _form(path=f"{_JOURNEY}/pause", handle=lifecycle.submit_pause),
+    _edit_page(path=f"{_JOURNEY}/end", handle=lifecycle.confirm_end),
+    _form(path=f"{_JOURNEY}/end", handle=lifecycle.submit_end),
     _page(path=f"{_JOURNEY}/runs", handle=runs.show_runs),
     _page(path=f"{_JOURNEY}/runs/{{run}}", handle=runs.show_run),
     _form(path=f"{_JOURNEY}/runs/{{run}}/resume", handle=runs.resume),
-    _page(path=f"{_JOURNEY}/versions", handle=versions.show_versions),
+    _page(path=f"{_JOURNEY}/versions", handle=journeys.show_versions),
     _page(path=f"{_JOURNEY}/backtest", handle=backtests.show_backtest),
     _form(path=f"{_JOURNEY}/backtest", handle=backtests.start_backtest),
     _edit_page(path=f"{_JOURNEY}/edit", handle=builder.show_builder),
-    _form(path=f"{_JOURNEY}/edit/entry", handle=act.change_entry),
-    _text_form(path=f"{_JOURNEY}/edit/add", handle=act.add_step),
-    _text_form(path=f"{_JOURNEY}/edit/step", handle=act.change_step),
-    _text_form(path=f"{_JOURNEY}/edit/measure", handle=act.measure_step),
-    _text_form(path=f"{_JOURNEY}/edit/test", handle=act.test_step),
-    _form(path=f"{_JOURNEY}/edit/move", handle=act.move_step),
-    _form(path=f"{_JOURNEY}/edit/remove", handle=act.remove_step),
+    _form(path=f"{_JOURNEY}/edit/entry", handle=actions.change_entry),
+    _text_form(path=f"{_JOURNEY}/edit/add", handle=actions.add_step),
+    _text_form(path=f"{_JOURNEY}/edit/step", handle=actions.change_step),
+    _text_form(path=f"{_JOURNEY}/edit/measure", handle=actions.measure_step),
+    _text_form(path=f"{_JOURNEY}/edit/test", handle=actions.test_step),
+    _form(path=f"{_JOURNEY}/edit/move", handle=actions.move_step),
+    _form(path=f"{_JOURNEY}/edit/remove", handle=actions.remove_step),
     _form(
         path=f"{_JOURNEY}/edit/condition",
-        handle=act.change_rules,
+        handle=actions.change_condition,
         fields_max=FIELDS_MAX,
         bytes_max=LARGE_FORM_BYTES_MAX,
     ),
-    _form(path=f"{_JOURNEY}/edit/save", handle=save.save),
-    _edit_page(path=f"{_JOURNEY}/edit/discard", handle=save.confirm_discard),
-    _form(path=f"{_JOURNEY}/edit/discard", handle=save.discard),
+    _form(path=f"{_JOURNEY}/edit/save", handle=drafts.save),
+    _edit_page(path=f"{_JOURNEY}/edit/discard", handle=drafts.confirm_discard),
+    _form(path=f"{_JOURNEY}/edit/discard", handle=drafts.discard),
 )

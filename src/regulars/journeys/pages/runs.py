@@ -13,7 +13,7 @@ from regulars.journeys.model import RunRow
 from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, page_errors
 from regulars.journeys.pages.flow import build_cards, step_labels
 from regulars.journeys.pages.trace import WAITS, TraceContext, describe_reason, describe_trace, segments_in_trace
-from regulars.journeys.program import program_of, references_of
+from regulars.journeys.program import graph_of, references_of
 from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.journeys.runs.lifecycle import resume_run
 from regulars.journeys.runs.lists import find_run, list_runs
@@ -37,6 +37,8 @@ RUN_STATES: Final = {"active": "Active", "parked": "Need attention", "ended": "E
 
 
 class RunLine(NamedTuple):
+    """A run in the list, with the ids of the run (`canonical`) and of the customer as pages show them."""
+
     run: RunRow
     canonical: str
     customer: str
@@ -48,9 +50,7 @@ class RunLine(NamedTuple):
 def filters(visit: Visit, journey: Journey) -> list[Filter]:
     placeholder = "Name, number or ID" if visit.sees_personal else "prof_…"
     cards = build_cards(journey.definition, [], names={})
-    steps = [
-        (step, label) for step, label in step_labels(cards).items() if step in program_of(journey.definition).nodes
-    ]
+    steps = [(step, label) for step, label in step_labels(cards).items() if step in graph_of(journey.definition).nodes]
     requested = visit.query.get("step", "")
     if requested and requested not in dict(steps):
         steps.append((requested, "A step of another version"))
@@ -74,6 +74,7 @@ async def show_runs(visit: Visit) -> Response:
             sees_personal=visit.sees_personal,
         )
         customer = people[0].id if len(people) == 1 else None
+        # False if the user searched for a customer and found none, or several.
         is_known = customer is not None or not view.value("who")
         runs = await _list_runs(tx, visit, journey, view, customer) if is_known else PageRows()
         explanations: list[EntryExplanation] = []
@@ -118,7 +119,7 @@ async def _load_lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]
     lines = []
     for run in runs:
         person = people.get(run.profile_id)
-        node = program_of(definitions[run.journey_id, run.version]).nodes.get(run.step or "")
+        node = graph_of(definitions[run.journey_id, run.version]).nodes.get(run.step or "")
         at_step = "" if node is None else f" at “{describe_step(node.step).kind}”"
         reason = describe_reason(visit, run)
         status = f"{WAITS.get(run.waits_for or '', 'Continues')}{at_step}" if run.state == "active" else reason

@@ -8,7 +8,7 @@ from regulars.journeys.definition import Definition
 from regulars.journeys.labels import describe_duration, describe_paths, describe_step, name_references
 from regulars.journeys.model import RunRow, TraceRow
 from regulars.journeys.pages.flow import SKIPS
-from regulars.journeys.program import program_of
+from regulars.journeys.program import graph_of
 from regulars.journeys.runs.decide import FAULT_LASTS_MAX
 from regulars.kit.clock import parse_timestamp
 from regulars.messaging.model import TextRow
@@ -64,7 +64,7 @@ def describe_trace(
 
 def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context: TraceContext) -> TraceLine:
     formats = visit.format
-    node = program_of(definition).nodes.get(row.step or "")
+    node = graph_of(definition).nodes.get(row.step or "")
     name = describe_step(node.step).name if node is not None else row.step or ""
     detail = row.detail if isinstance(row.detail, dict) else {}
     match row.event:

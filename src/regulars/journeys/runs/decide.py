@@ -11,18 +11,18 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from regulars.journeys import definition as steps
-from regulars.journeys.context import EvaluationContext, NotEvaluable, describe_context, evaluate, template_variables
-from regulars.journeys.model import PersonRow, RecordedRow, RecordedSale, SaleRow
-from regulars.journeys.program import ProgramNode, program_of, references_of
+from regulars.journeys.context import EvaluationContext, NotEvaluable, describe_inputs, evaluate, template_variables
+from regulars.journeys.model import PersonRow, RecordedSale, SaleRow, SaleTimes
+from regulars.journeys.program import StepNode, graph_of, references_of
 from regulars.journeys.runs.wait_times import after_wait, choose_zone, end_of_wait, next_local_time
 from regulars.kit.errors import ValidationError
 from regulars.messaging.model import EXPIRES_AFTER
 from regulars.messaging.template import MissingValue, render_text
 from regulars.profiles.model import merge
 
-# More steps than any definition has. A run that reaches this number is in a cycle, which a program cannot have.
+# More steps than any definition has. A run that reaches this number is in a cycle, which no graph of steps has.
 STEPS_AT_ONCE_MAX: Final = 120
-# After this time a text has expired, so a run continues even if no change of its text was recorded.
+# After this time a text has expired, so a run continues even if the end of its text was not recorded.
 TEXT_ENDS_WITHIN: Final = EXPIRES_AFTER + timedelta(hours=1)
 # A transaction that records a sale is open for at most this time.
 WRITES_LAST_MAX: Final = timedelta(minutes=15)
@@ -30,7 +30,8 @@ WRITES_LAST_MAX: Final = timedelta(minutes=15)
 FAULT_LASTS_MAX: Final = timedelta(days=30)
 FAULT_RETRY_MIN: Final = timedelta(minutes=5)
 FAULT_RETRY_MAX: Final = timedelta(hours=1)
-EXITS: Final = {"purchase": "PURCHASE", "return": "RETURN"}
+# The type of sale for each value of a definition's `exit_on`.
+EXIT_SALE_TYPES: Final = {"purchase": "PURCHASE", "return": "RETURN"}
 
 CUSTOMER_GONE: Final = "the customer is gone"
 WITHDRAWN: Final = "left by a withdrawal"
@@ -38,6 +39,7 @@ NOT_EVALUATED: Final = "the branch could not be judged for 30 days"
 
 Attributes = Mapping[str, str]
 
+# Random percentages are multiples of 0.01.
 _BUCKETS: Final = 10_000
 
 
@@ -49,9 +51,9 @@ class RunSubject(NamedTuple):
     definition: steps.Definition
     fact_kind: str
     # When the sale or consent was recorded.
-    since: datetime
-    # Whether each split hashes customers with its own salt. In old versions all splits divide them identically.
-    salts_splits: bool = True
+    triggered_at: datetime
+    # False in old versions, in which all splits divide the customers identically.
+    has_independent_splits: bool = True
 
 
 class Position(NamedTuple):
@@ -72,7 +74,7 @@ class RunContext:
     person: PersonRow
     sale: SaleRow | None
     # The customer's other sales that were recorded since `sales_needed_since`.
-    sales: Sequence[RecordedRow]
+    sales: Sequence[SaleTimes]
     phone_number: str | None
     brand: str
 
@@ -93,7 +95,9 @@ class HoldoutPass(NamedTuple):
     is_held_out: bool
 
 
-class RequestedMessage(NamedTuple):
+class RequestedText(NamedTuple):
+    """A text that the run requests; `rendered` is a `MissingValue` if a variable has no value."""
+
     step: str
     rendered: str | MissingValue
     has_personal_links: bool = False
@@ -111,7 +115,7 @@ class RunProgress:
     due_at: datetime | None = None
     outcome: str | None = None
     reason: str | None = None
-    text: RequestedMessage | None = None
+    text: RequestedText | None = None
     events: list[StepEvent] = field(default_factory=list)
     holdouts: list[HoldoutPass] = field(default_factory=list)
 
@@ -127,10 +131,10 @@ def end(position: Position, attributes: Attributes, outcome: str) -> RunProgress
     return progress
 
 
-def sales_needed_since(since: datetime, position: Position, now: datetime) -> datetime:
+def sales_needed_since(triggered_at: datetime, position: Position, now: datetime) -> datetime:
     """The run needs the customer's sales that were recorded since this time."""
     waiting_since = position.waiting_since if position.waits_for == "purchase" else None
-    return min(since, (waiting_since or now) - WRITES_LAST_MAX)
+    return min(triggered_at, (waiting_since or now) - WRITES_LAST_MAX)
 
 
 def find_exit(
@@ -138,7 +142,7 @@ def find_exit(
 ) -> tuple[datetime, str] | None:
     """The first sale that ends the run: when it was recorded, and the outcome of the run. `entry` is the sale that
     started the run; None if a consent did."""
-    outcomes = {EXITS[it]: f"left by a {it}" for it in definition.exit_on}
+    outcomes = {EXIT_SALE_TYPES[it]: f"left by a {it}" for it in definition.exit_on}
     exits = [
         (sale.created_at, outcomes[sale.type])
         for sale in sales
@@ -148,7 +152,7 @@ def find_exit(
 
 
 def _follows(sale: RecordedSale, entry: RecordedSale) -> bool:
-    """Whether the sale follows the entry in the same transaction, in which both have the same recording time."""
+    """Whether a sale that was recorded in the same transaction as the entry, so at the same time, happened after it."""
     return sale.created_at == entry.created_at and (sale.occurred_at, sale.id) > (entry.occurred_at, entry.id)
 
 
@@ -164,10 +168,11 @@ class _StepRunner:
         if self._run.fact_kind == "consent" and not self._evaluation.is_subscribed:
             # The listener may have handled the withdrawal together with the consent, before there was a run to end.
             return self._end(WITHDRAWN)
-        exit_ = find_exit(self._run.definition, self._context.sales, since=self._run.since, entry=self._context.sale)
+        since, entry = self._run.triggered_at, self._context.sale
+        exit_ = find_exit(self._run.definition, self._context.sales, since=since, entry=entry)
         if exit_ is not None:
             return self._end(exit_[1])
-        nodes = program_of(self._run.definition).nodes
+        nodes = graph_of(self._run.definition).nodes
         for _ in range(STEPS_AT_ONCE_MAX):
             step = self._progress.position.step
             node = nodes.get(step) if step is not None else None
@@ -176,9 +181,9 @@ class _StepRunner:
             self._take_step(node)
             if self._progress.due_at is not None or self._progress.outcome is not None:
                 return self._progress
-        raise AssertionError("a program without cycles ends")
+        raise AssertionError("a graph without cycles ends")
 
-    def _take_step(self, node: ProgramNode) -> None:
+    def _take_step(self, node: StepNode) -> None:
         """Take one step; afterwards the run is at the next step, waits, or has ended."""
         match node.step:
             case steps.Wait() | steps.WaitUntil() as step:
@@ -196,7 +201,7 @@ class _StepRunner:
             case steps.Exit():
                 self._end("exited")
 
-    def _wait(self, node: ProgramNode, step: steps.Wait | steps.WaitUntil) -> None:
+    def _wait(self, node: StepNode, step: steps.Wait | steps.WaitUntil) -> None:
         """Wait until a time, which is computed once, when the run reaches the step."""
         if self._progress.position.waits_for == "time":
             self._record(node, "went on", {})
@@ -209,7 +214,7 @@ class _StepRunner:
         self._record(node, "waits", {"until": due_at.isoformat()})
         return self._wait_here("time", due_at)
 
-    def _wait_for_purchase(self, node: ProgramNode, step: steps.WaitForPurchase) -> None:
+    def _wait_for_purchase(self, node: StepNode, step: steps.WaitForPurchase) -> None:
         """Wait for a purchase that did not exist when the wait began, whatever its recording time: its transaction may
         have begun before the wait and committed after. A purchase recorded after the wait began always counts, even if
         it was already visible when the sales were loaded."""
@@ -226,18 +231,19 @@ class _StepRunner:
             sale.type == "PURCHASE" and sale.id not in seen and since - WRITES_LAST_MAX < sale.created_at <= end
             for sale in self._context.sales
         ):
-            return self._fork(node, is_then=True, why={"bought": True})
+            return self._take_path(node, is_then=True, why={"bought": True})
         if self._now >= end:
-            return self._fork(node, is_then=False, why={"bought": False})
+            return self._take_path(node, is_then=False, why={"bought": False})
         self._progress.position = Position(position.step, "purchase", since, tuple(sorted(seen)))
         self._progress.due_at = end
         return None
 
-    def _branch(self, node: ProgramNode, step: steps.Branch) -> None:
+    def _branch(self, node: StepNode, step: steps.Branch) -> None:
         result = evaluate(node.id, step.condition, self._evaluation)
         if not isinstance(result, NotEvaluable):
             segments = references_of(self._run.definition).segments
-            return self._fork(node, is_then=result, why=describe_context(self._evaluation, step.condition, segments))
+            inputs = describe_inputs(self._evaluation, step.condition, segments)
+            return self._take_path(node, is_then=result, why=inputs)
         position = self._progress.position
         since = position.waiting_since if position.waits_for == "fault" else None
         if since is None:
@@ -251,25 +257,25 @@ class _StepRunner:
         self._progress.due_at = min(self._now + retry_after, since + FAULT_LASTS_MAX)
         return None
 
-    def _split(self, node: ProgramNode, step: steps.Split) -> None:
-        salt = node.id if self._run.salts_splits else ""
-        share = share_of(self._run.journey_id, self._run.profile_id, salt=salt)
-        is_then = share < step.percent
+    def _split(self, node: StepNode, step: steps.Split) -> None:
+        salt = node.id if self._run.has_independent_splits else ""
+        percent = random_percent(self._run.journey_id, self._run.profile_id, salt=salt)
+        is_then = percent < step.percent
         if step.holdout:
             self._progress.holdouts.append(HoldoutPass(node.id, 100 - step.percent, is_held_out=not is_then))
-        self._fork(node, is_then=is_then, why={"share": share})
+        self._take_path(node, is_then=is_then, why={"share": percent})
 
-    def _send_text(self, node: ProgramNode, step: steps.SendText) -> None:
+    def _send_text(self, node: StepNode, step: steps.SendText) -> None:
         if self._progress.position.waits_for == "text":
             # The run was woken because its text was sent, skipped or failed.
             return self._move_to(node.next)
         person = self._context.person._replace(attributes=dict(self._progress.attributes))
         values = template_variables(person, self._context.sale, brand=self._context.brand)
-        self._progress.text = RequestedMessage(node.id, render_text(step.text, values), step.personal_links)
+        self._progress.text = RequestedText(node.id, render_text(step.text, values), step.personal_links)
         self._record(node, "texts", {})
         return self._wait_here("text", self._now + TEXT_ENDS_WITHIN)
 
-    def _set_attribute(self, node: ProgramNode, step: steps.SetAttribute) -> None:
+    def _set_attribute(self, node: StepNode, step: steps.SetAttribute) -> None:
         """Set an attribute of the customer. If the customer has too many attributes, record that and continue."""
         try:
             attributes = merge(dict(self._progress.attributes), {step.key: step.value})
@@ -287,7 +293,8 @@ class _StepRunner:
         sale = self._context.sale
         return choose_zone(self._context.phone_number, sale.country if sale else None, self._evaluation.zone)
 
-    def _fork(self, node: ProgramNode, *, is_then: bool, why: dict[str, Any]) -> None:
+    def _take_path(self, node: StepNode, *, is_then: bool, why: dict[str, Any]) -> None:
+        """Continue on the first or the second path after the step, and record why."""
         self._record(node, "then" if is_then else "else", why)
         self._move_to(node.then if is_then else node.otherwise)
 
@@ -303,11 +310,11 @@ class _StepRunner:
         self._progress.events.append(StepEvent(self._progress.position.step, "ended", {"outcome": outcome}))
         return self._progress
 
-    def _record(self, node: ProgramNode, event: str, detail: dict[str, Any]) -> None:
+    def _record(self, node: StepNode, event: str, detail: dict[str, Any]) -> None:
         self._progress.events.append(StepEvent(node.id, event, detail))
 
 
-def share_of(journey_id: UUID, profile_id: UUID, *, salt: str) -> float:
+def random_percent(journey_id: UUID, profile_id: UUID, *, salt: str) -> float:
     """A pseudo-random number from 0 to 100, which is always the same for a customer, a journey and a salt."""
     digest = hashlib.sha256(journey_id.bytes + profile_id.bytes + salt.encode()).digest()
     return int.from_bytes(digest[:8], "big") % _BUCKETS / 100

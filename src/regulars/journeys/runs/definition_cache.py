@@ -14,8 +14,8 @@ CACHED_VERSIONS_MAX: Final = 1_024
 
 class Version(NamedTuple):
     definition: Definition
-    # Whether each split hashes customers with its own salt. In old versions all splits divide them identically.
-    salts_splits: bool
+    # False in old versions, in which all splits divide the customers identically.
+    has_independent_splits: bool
 
 
 _cache: dict[tuple[UUID, UUID, int], Version] = {}
@@ -38,8 +38,8 @@ async def load_versions(
         for journey_id, number in missing:
             if (journey_id, number) not in stored:
                 raise JourneyNotFound(f"The version {number} of journey {journey_id} is gone.")
-            text, salts_splits = stored[journey_id, number]
-            version = loaded[journey_id, number] = Version(read_definition(text.encode()), salts_splits)
+            text, has_independent_splits = stored[journey_id, number]
+            version = loaded[journey_id, number] = Version(read_definition(text.encode()), has_independent_splits)
             if len(_cache) >= CACHED_VERSIONS_MAX:
                 _cache.pop(next(iter(_cache)))
             _cache[organization_id, journey_id, number] = version

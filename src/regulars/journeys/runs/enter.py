@@ -16,9 +16,9 @@ from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.journeys import queries as journeys
 from regulars.journeys.context import describe_segments, evaluate
 from regulars.journeys.definition import Definition, Reentry, read_definition
-from regulars.journeys.interests import require_facts
+from regulars.journeys.interests import start_recording_facts
 from regulars.journeys.model import ActivationRow, NewJourneyRun, SaleRow, TraceEntry
-from regulars.journeys.program import FILTER, program_of, references_of
+from regulars.journeys.program import FILTER, graph_of, references_of
 from regulars.journeys.runs import queries, trace
 from regulars.journeys.snapshot import DecisionSubject, JourneySnapshot, find_sales, load_snapshot
 from regulars.kit import failpoint
@@ -32,7 +32,7 @@ TRIGGERS = {"PURCHASE": "purchase", "RETURN": "return"}
 
 @dataclass(frozen=True, slots=True)
 class EntryEvent:
-    """A sale or consent that may start a run."""
+    """A sale or consent that may start a run; `kind` is `sale` or `consent`."""
 
     kind: str
     id: str
@@ -111,9 +111,9 @@ async def _enter_journey(
     if not subjects:
         return
     snapshot = await load_snapshot(tx, organization_id, subjects)
-    passed = [_passes_filter(snapshot, subject, tx.now) for subject in subjects]
-    admitted = [entry for entry, has_passed in zip(matched, passed, strict=True) if has_passed]
-    refused = [activation.version for (_, activation, _), it in zip(matched, passed, strict=True) if not it]
+    passes = [_passes_filter(snapshot, subject, tx.now) for subject in subjects]
+    admitted = [match for match, is_passed in zip(matched, passes, strict=True) if is_passed]
+    refused = [match[1].version for match, is_passed in zip(matched, passes, strict=True) if not is_passed]
     await trace.add_totals(tx, organization_id, Counter((journey_id, version, "", "refused") for version in refused))
     if admitted:
         await _start_runs(tx, organization_id, journey_id, admitted, snapshot)
@@ -138,12 +138,12 @@ async def _start_runs(
 ) -> None:
     # The shared lock orders this transaction and a pause or archive of the journey: either the new state is read here,
     # or the pause finds these runs.
-    journey = await journeys.share_journey(tx, organization_id, journey_id)
+    journey = await journeys.lock_journey_shared(tx, organization_id, journey_id)
     if journey is None or journey.state == "archived":
         return
     profile_ids = sorted({entry.profile_id for entry, _, _ in admitted})
     last_entries = await queries.lock_customers(tx, organization_id, journey_id, profile_ids)
-    known_facts = await queries.find_known_facts(
+    known_facts = await queries.find_facts_with_runs(
         tx,
         organization_id,
         journey_id,
@@ -165,7 +165,7 @@ async def _start_runs(
             entry.id,
             entry.profile_id,
             entry.sale_id,
-            program_of(definition).first,
+            graph_of(definition).first,
             entry.recorded_at,
         )
     runs = list(new_runs.values())
@@ -189,14 +189,14 @@ async def _start_runs(
         )
         await trace.add_totals(tx, organization_id, Counter((journey_id, run.version, "", "entered") for run in new))
         if journey.state != "live":
-            await require_facts(tx, organization_id)
+            await start_recording_facts(tx, organization_id)
         tx.queues_to_wake.add(("journey_runs", organization_id))
 
 
 def _entry_detail(
     run: NewJourneyRun, definition: Definition, snapshot: JourneySnapshot, now: datetime
 ) -> dict[str, Any]:
-    """For the trace of an entry: the fact, the version, and whether the customer is in the definition's segments."""
+    """The first entry of a run's trace: the fact, the version, and whether the customer is in its segments."""
     context = snapshot.context_of(DecisionSubject(run.profile_id, run.sale_id, definition), now)
     segments = {} if context is None else describe_segments(context, references_of(definition).segments)
     return {"by": run.fact_id, "version": run.version, **segments}

@@ -20,7 +20,8 @@ from regulars.messaging.model import OriginKind
 from regulars.sales.facts import SalesRecorded
 from regulars.work.facts import needed_if
 
-_FINAL_STATES = frozenset({"sent", "delivered", "failed", "skipped", "unknown"})
+# A run does not wait for the delivery of its text: it continues when the text is sent.
+_WAKING_STATES = frozenset({"sent", "delivered", "failed", "skipped", "unknown"})
 
 
 @needed_if(journeys.HAS_ACTIVATION)
@@ -34,23 +35,22 @@ async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecor
             sales_by_buyer.setdefault(sale.profile_id, []).append(sale)
     runs = await queries.lock_active_runs_of(tx, organization_id, sales_by_buyer) if sales_by_buyer else []
     definitions = await load_definitions(tx, organization_id, {(run.journey_id, run.version) for run in runs})
-    waiting: list[UUID] = []
-    leaving: dict[str, list[RunRow]] = {}
+    woken: list[UUID] = []
+    ending_by_outcome: dict[str, list[RunRow]] = {}
     for run in runs:
         new_sales = sales_by_buyer[run.profile_id]
-        exit_ = find_exit(
-            definitions[run.journey_id, run.version], new_sales, since=run.since, entry=sales_by_id.get(run.sale_id)
-        )
+        definition, entry = definitions[run.journey_id, run.version], sales_by_id.get(run.sale_id)
+        exit_ = find_exit(definition, new_sales, since=run.triggered_at, entry=entry)
         if exit_ is not None:
-            leaving.setdefault(exit_[1], []).append(run)
+            ending_by_outcome.setdefault(exit_[1], []).append(run)
         elif run.waits_for == "purchase" and any(sale.type == "PURCHASE" for sale in new_sales):
             # When the run advances, it decides whether the purchase counts.
-            waiting.append(run.id)
-    for outcome in sorted(leaving):
-        await end_runs(tx, organization_id, leaving[outcome], outcome=outcome)
-    if waiting:
-        await queries.wake_runs(tx, organization_id, waiting, waits_for="purchase")
-    if leaving or waiting:
+            woken.append(run.id)
+    for outcome in sorted(ending_by_outcome):
+        await end_runs(tx, organization_id, ending_by_outcome[outcome], outcome=outcome)
+    if woken:
+        await queries.wake_runs(tx, organization_id, woken, waits_for="purchase")
+    if ending_by_outcome or woken:
         tx.queues_to_wake.add(("journey_runs", organization_id))
 
 
@@ -75,7 +75,7 @@ async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[Message
         _TextOutcome(fact.origin_id, fact.step, fact.state, fact.reason)
         for fact in facts
         if fact.origin_kind == OriginKind.JOURNEY
-        and fact.state in _FINAL_STATES
+        and fact.state in _WAKING_STATES
         and fact.origin_id is not None
         and fact.step is not None
     ]

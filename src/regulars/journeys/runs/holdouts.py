@@ -20,6 +20,7 @@ from regulars.work import outbox
 class HoldoutPassRow(NamedTuple):
     journey_id: UUID
     step: str
+    # The first day of the month.
     month: date
     profile_id: UUID
     # The first day on which purchases count.
@@ -53,8 +54,8 @@ _INSERT: Final = _PASSES.write(
 async def record_passes(
     tx: Tx, organization_id: UUID, passes: Sequence[HoldoutPassRow], months: Collection[HoldoutMonthBegun]
 ) -> None:
-    """Store the passes. The first pass of a month records an event for listeners in other packages. Rows are written in
-    the order of their keys, so that two transactions never deadlock."""
+    """Store the passes. For each of `months` of which no pass is stored yet, record the event for listeners in other
+    packages. Rows are written in the order of their keys, so that two transactions never deadlock."""
     if passes:
         begun = [it for it in months if not await _is_any_stored(tx, organization_id, it)]
         await outbox.record(tx, organization_id, begun)
@@ -99,14 +100,14 @@ async def read_holdout_groups(
     return {row[0]: (bytes(row[1]), b"".join(day.to_bytes(4, "little") for day in row[2])) for row in rows}
 
 
-async def delete_passes_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+async def delete_holdout_passes_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
     await tx.execute(
         "DELETE FROM journey_holdouts WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
         (organization_id, list(profile_ids)),
     )
 
 
-async def delete_old_passes(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+async def delete_old_holdout_passes(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
     return await tx.execute(
         """
         DELETE FROM journey_holdouts

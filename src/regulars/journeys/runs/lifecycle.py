@@ -1,11 +1,11 @@
-"""Ends, pauses and releases all runs of a journey; resumes one parked run, which failed at every attempt."""
+"""Ends, pauses and continues all runs of a journey; resumes one parked run, which failed at every attempt."""
 
 from collections.abc import AsyncIterator
 from typing import Final
 from uuid import UUID
 
 from regulars.journeys.errors import NotPossible, RunNotFound
-from regulars.journeys.interests import require_facts
+from regulars.journeys.interests import start_recording_facts
 from regulars.journeys.model import RunRow, TraceEntry
 from regulars.journeys.runs import queries, trace
 from regulars.kit.db import Tx
@@ -29,30 +29,30 @@ async def end_runs(tx: Tx, organization_id: UUID, runs: list[RunRow], *, outcome
 
 
 async def end_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, outcome: str) -> None:
-    while runs := await queries.lock_active_runs(tx, organization_id, journey_id, limit=_BATCH_ROWS):
+    while runs := await queries.lock_open_runs(tx, organization_id, journey_id, limit=_BATCH_ROWS):
         await end_runs(tx, organization_id, runs, outcome=outcome)
 
 
 async def pause_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
     """Pause the runs, then their texts. In this order no text is missed: a worker that is advancing a run requests its
     text before this transaction gets the lock on the run."""
-    await queries.hold_runs(tx, organization_id, journey_id)
-    async for steps in _batches_with_text(tx, organization_id, journey_id):
-        await pause_texts(tx, organization_id, OriginKind.JOURNEY, steps.keys())
+    await queries.pause_runs(tx, organization_id, journey_id)
+    async for step_by_run in _batch_waiting_runs(tx, organization_id, journey_id):
+        await pause_texts(tx, organization_id, OriginKind.JOURNEY, step_by_run.keys())
 
 
 async def release_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
-    """Release paused runs, and the texts for which runs still wait."""
+    """Continue paused runs, and the texts for which runs still wait."""
     if await queries.release_runs(tx, organization_id, journey_id):
         tx.queues_to_wake.add(("journey_runs", organization_id))
-    async for steps in _batches_with_text(tx, organization_id, journey_id):
-        await resume_texts(tx, organization_id, OriginKind.JOURNEY, steps)
+    async for step_by_run in _batch_waiting_runs(tx, organization_id, journey_id):
+        await resume_texts(tx, organization_id, OriginKind.JOURNEY, step_by_run)
 
 
-async def _batches_with_text(tx: Tx, organization_id: UUID, journey_id: UUID) -> AsyncIterator[dict[UUID, str | None]]:
+async def _batch_waiting_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> AsyncIterator[dict[UUID, str | None]]:
     """Batches of the runs that wait for a text: step by run id."""
     after = UUID(int=0)
-    while batch := await queries.list_texting_runs(tx, organization_id, journey_id, after=after, limit=_BATCH_ROWS):
+    while batch := await queries.list_texted_runs(tx, organization_id, journey_id, after=after, limit=_BATCH_ROWS):
         yield dict(batch)
         after = batch[-1][0]
 
@@ -66,5 +66,5 @@ async def resume_run(tx: Tx, organization_id: UUID, run_id: UUID) -> None:
     resumed = run._replace(state="active", attempts=0, due_at=tx.now, reason=None)
     await queries.save_runs(tx, organization_id, [resumed])
     await trace.insert_trace(tx, organization_id, [TraceEntry(run_id, run.step, "resumed", {})])
-    await require_facts(tx, organization_id)
+    await start_recording_facts(tx, organization_id)
     tx.queues_to_wake.add(("journey_runs", organization_id))

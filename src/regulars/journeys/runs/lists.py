@@ -18,7 +18,7 @@ VERSIONS_MAX: Final = 200
 _COLUMNS = SQL(names_of(RunRow))
 
 
-_NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
+_NEWEST_FIRST: Final = Keyset({"id": UUID}, is_descending=True)
 _FILTERS: Final = {
     "step": "step = %(step)s AND state <> 'ended'",
     "state": "state = %(state)s",
@@ -37,7 +37,7 @@ async def list_runs(
     profile_id: UUID | None = None,
 ) -> PageRows[RunRow]:
     """Runs, newest first. With a step, only the runs that are at this step now, in any state."""
-    return await _NEWEST.fetch(
+    return await _NEWEST_FIRST.fetch(
         tx,
         """
         SELECT {columns} FROM journey_runs

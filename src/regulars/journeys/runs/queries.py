@@ -78,9 +78,10 @@ async def insert_runs_if_new(
     return {row[0] for row in await tx.fetch(_INSERT_RUNS, values)}
 
 
-async def find_known_facts(
+async def find_facts_with_runs(
     tx: Tx, organization_id: UUID, journey_id: UUID, *, fact_kind: str, fact_ids: Sequence[str]
 ) -> set[str]:
+    """The given facts (sales or consents) that have already started a run of the journey."""
     rows = await tx.fetch(
         """
         SELECT fact_id FROM journey_runs
@@ -113,6 +114,7 @@ async def set_customers_runs(
 
 
 async def take_due_runs(tx: Tx, organization_id: UUID, *, after: RunRow | None = None, limit: int) -> list[RunRow]:
+    """Lock and return due runs of live journeys, except those that another transaction has locked."""
     rows = await tx.fetch(
         SQL(
             """
@@ -166,7 +168,8 @@ async def lock_open_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collecti
 
 
 async def wake_texted_runs(tx: Tx, organization_id: UUID, texted: Sequence[tuple[UUID, str]]) -> int:
-    """Make runs due now that wait for the text of this step, not of an earlier step; given as run id and step."""
+    """Make runs due now that wait for the text of the step; given as run id and step. A run that has continued to a
+    later step stays as it is."""
     # All transactions lock runs in the order of their ids.
     texted = sorted(texted)
     return await tx.execute(
@@ -215,12 +218,13 @@ def _join_ids(sales: Sequence[UUID] | None) -> str | None:
     return None if sales is None else ",".join(map(str, sales))
 
 
+# The columns that `save_runs` assigns as they are; besides, `id` selects the row, and `seen_sales` is converted.
 _SAVED: Final = Columns(
     state=Labels, step=Labels, waits_for=Labels, waiting_since=Timestamps, due_at=Timestamps, attempts=Bigints,
     outcome=Labels, reason=Labels, ended_at=Timestamps,
 )  # fmt: skip
-_SAVED_BY_ID: Final = Columns(id=Ids, seen_sales=(Texts, _join_ids))
-_SAVE_RUNS: Final[LiteralString] = (_SAVED | _SAVED_BY_ID).write(
+_ID_AND_SALES: Final = Columns(id=Ids, seen_sales=(Texts, _join_ids))
+_SAVE_RUNS: Final[LiteralString] = (_SAVED | _ID_AND_SALES).write(
     """
     UPDATE journey_runs
     SET {saved}, held_due_at = NULL, seen_sales = string_to_array(it.seen_sales, ',')::uuid[]
@@ -233,7 +237,7 @@ _SAVE_RUNS: Final[LiteralString] = (_SAVED | _SAVED_BY_ID).write(
 
 async def save_runs(tx: Tx, organization_id: UUID, runs: Sequence[RunRow]) -> None:
     """Save the state of runs, and clear the due time that a pause stored."""
-    await tx.execute(_SAVE_RUNS, {"organization_id": organization_id, **_SAVED.of(runs), **_SAVED_BY_ID.of(runs)})
+    await tx.execute(_SAVE_RUNS, {"organization_id": organization_id, **_SAVED.of(runs), **_ID_AND_SALES.of(runs)})
 
 
 async def set_reason(tx: Tx, organization_id: UUID, run_id: UUID, *, reason: str) -> None:
@@ -261,20 +265,21 @@ _MOVE_DUE_TIMES: Final = """
         FOR UPDATE
     ))
     """
-_HOLD: Final = fill(_MOVE_DUE_TIMES, source="due_at", target="held_due_at")
+_PAUSE: Final = fill(_MOVE_DUE_TIMES, source="due_at", target="held_due_at")
 _RELEASE: Final = fill(_MOVE_DUE_TIMES, source="held_due_at", target="due_at")
 
 
-async def hold_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
+async def pause_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
     """Move the due times of a paused journey's runs to `held_due_at`, so that no run becomes due."""
-    return await tx.execute(_HOLD, {"organization_id": organization_id, "journey_id": journey_id})
+    return await tx.execute(_PAUSE, {"organization_id": organization_id, "journey_id": journey_id})
 
 
 async def release_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
+    """Move the due times back from `held_due_at`."""
     return await tx.execute(_RELEASE, {"organization_id": organization_id, "journey_id": journey_id})
 
 
-async def list_texting_runs(
+async def list_texted_runs(
     tx: Tx, organization_id: UUID, journey_id: UUID, *, after: UUID, limit: int
 ) -> list[tuple[UUID, str | None]]:
     """Runs that wait for a text, in the order of their ids, with their steps."""
@@ -290,7 +295,8 @@ async def list_texting_runs(
     return [(row[0], row[1]) for row in rows]
 
 
-async def lock_active_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, limit: int) -> list[RunRow]:
+async def lock_open_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, limit: int) -> list[RunRow]:
+    """Lock and return the active and parked runs of a journey."""
     return await tx.fetch_all(
         RunRow,
         """

@@ -9,8 +9,8 @@ from regulars.catalog.model import day_of
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.journeys.definition import Definition
 from regulars.journeys.facts import HoldoutMonthBegun
-from regulars.journeys.interests import withdraw_unneeded_interest
-from regulars.journeys.model import RecordedRow, RunRow, TraceEntry
+from regulars.journeys.interests import stop_recording_unneeded_facts
+from regulars.journeys.model import RunRow, SaleTimes, TraceEntry
 from regulars.journeys.program import holdouts_of, sets_attributes
 from regulars.journeys.runs import decide, queries, trace
 from regulars.journeys.runs.definition_cache import Version, load_definitions, load_versions
@@ -38,10 +38,12 @@ class RunQueue(RowQueue[RunRow]):
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         is_more = await super().run_pass(database, organization_id)
         if not is_more:
-            await withdraw_unneeded_interest(database, organization_id)
+            await stop_recording_unneeded_facts(database, organization_id)
         return is_more
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[RunRow]:
+        """Lock due runs, except those that another transaction has locked, or whose profile it has locked."""
+
         async def find(after: RunRow | None, page_limit: int) -> Sequence[RunRow]:
             return await queries.take_due_runs(tx, organization_id, after=after, limit=page_limit)
 
@@ -69,9 +71,9 @@ class RunQueue(RowQueue[RunRow]):
 
     async def record_failure(self, tx: Tx, organization_id: UUID, row: RunRow, error: Exception) -> None:
         # The trace stores the class of the error. Its message may contain personal data and is only in the log.
-        why = type(error).__name__
+        error_class = type(error).__name__
         await queries.set_reason(tx, organization_id, row.id, reason="A step failed; the log of the worker says why.")
-        detail = {"attempts": row.attempts + 1, "error": why}
+        detail = {"attempts": row.attempts + 1, "error": error_class}
         await trace.insert_trace(tx, organization_id, [TraceEntry(row.id, row.step, "failed", detail)])
 
 
@@ -80,8 +82,8 @@ async def _without_locked_profiles(tx: Tx, organization_id: UUID, rows: Sequence
     lock a profile before its runs, so waiting here could deadlock: runs of profiles that another transaction has locked
     are skipped, and remain due."""
     definitions = await load_definitions(tx, organization_id, {(row.journey_id, row.version) for row in rows})
-    changing = {row.profile_id for row in rows if sets_attributes(definitions[row.journey_id, row.version])}
-    unavailable = await try_lock_profiles(tx, organization_id, changing) if changing else set()
+    to_lock = {row.profile_id for row in rows if sets_attributes(definitions[row.journey_id, row.version])}
+    unavailable = await try_lock_profiles(tx, organization_id, to_lock) if to_lock else set()
     return [row for row in rows if row.profile_id not in unavailable]
 
 
@@ -95,14 +97,15 @@ class _Batch:
     versions: dict[tuple[UUID, int], Version]
     snapshot: JourneySnapshot
     numbers: dict[UUID, TextNumber]
-    # The customer's other sales that a run needs, by run id.
-    recorded: dict[UUID, list[RecordedRow]]
+    # The sales of the run's customer that the run needs besides the sale that started it, by run id.
+    other_sales: dict[UUID, list[SaleTimes]]
     # The attributes that runs of this batch set, by profile id. A customer may have runs in several journeys.
     changes: dict[UUID, dict[str, str]] = field(default_factory=dict)
-    saved: list[RunRow] = field(default_factory=list)
+    rows_to_save: list[RunRow] = field(default_factory=list)
     trace: list[TraceEntry] = field(default_factory=list)
+    # Events to count: run, step and event name.
     counts: list[tuple[RunRow, str, str]] = field(default_factory=list)
-    orders: list[TextOrder] = field(default_factory=list)
+    requested_texts: list[TextOrder] = field(default_factory=list)
     holdouts: list[HoldoutPassRow] = field(default_factory=list)
     holdout_months: set[HoldoutMonthBegun] = field(default_factory=set)
     # Runs that end while one of their texts may still be queued.
@@ -116,10 +119,9 @@ class _Batch:
             for row in rows
         ]
         snapshot = await load_snapshot(tx, organization_id, subjects)
-        searches = [
-            (row.profile_id, row.sale_id, decide.sales_needed_since(row.since, _position(row), tx.now)) for row in rows
-        ]
-        recorded = await find_sales_since(tx, organization_id, searches)
+        needed_since = [decide.sales_needed_since(row.triggered_at, _position_of(row), tx.now) for row in rows]
+        searches = [(row.profile_id, row.sale_id, since) for row, since in zip(rows, needed_since, strict=True)]
+        sales_by_search = await find_sales_since(tx, organization_id, searches)
         return cls(
             tx=tx,
             organization_id=organization_id,
@@ -127,24 +129,24 @@ class _Batch:
             versions=versions,
             snapshot=snapshot,
             numbers=await find_text_numbers(tx, organization_id, {row.profile_id for row in rows}),
-            recorded={row.id: sales for row, sales in zip(rows, recorded, strict=True)},
+            other_sales={row.id: sales for row, sales in zip(rows, sales_by_search, strict=True)},
         )
 
     def advance(self, row: RunRow) -> None:
-        # `salts_splits`: each split hashes customers with its own salt; `fact_kind`: a sale or consent started the run.
-        definition, salts_splits = self.versions[row.journey_id, row.version]
-        context = self._context(row, definition)
+        definition, has_independent_splits = self.versions[row.journey_id, row.version]
+        context = self._build_context(row, definition)
         if context is None:
-            return self._record(row, decide.end(_position(row), {}, decide.CUSTOMER_GONE))
+            return self._record(row, decide.end(_position_of(row), {}, decide.CUSTOMER_GONE))
+        # `fact_kind` says whether a sale or a consent started the run.
         subject = decide.RunSubject(
-            row.journey_id, row.profile_id, definition, row.fact_kind, row.since, salts_splits=salts_splits
+            row.journey_id, row.profile_id, definition, row.fact_kind, row.triggered_at, has_independent_splits
         )
-        progress = decide.advance(subject, _position(row), context)
+        progress = decide.advance(subject, _position_of(row), context)
         if progress.changes:
             self.changes.setdefault(row.profile_id, {}).update(progress.changes)
         return self._record(row, progress)
 
-    def _context(self, row: RunRow, definition: Definition) -> decide.RunContext | None:
+    def _build_context(self, row: RunRow, definition: Definition) -> decide.RunContext | None:
         """The context of a run; None if the customer was erased."""
         profile_id = row.profile_id
         evaluation = self.snapshot.context_of(DecisionSubject(profile_id, row.sale_id, definition), self.tx.now)
@@ -159,14 +161,14 @@ class _Batch:
             evaluation=evaluation,
             person=person,
             sale=None if row.sale_id is None else self.snapshot.sales.get(row.sale_id),
-            sales=self.recorded[row.id],
+            sales=self.other_sales[row.id],
             phone_number=None if number is None else number.phone_number,
             brand=self.texting.brand,
         )
 
     def _record(self, row: RunRow, progress: decide.RunProgress) -> None:
         position = progress.position
-        self.saved.append(
+        self.rows_to_save.append(
             row._replace(
                 state="active" if progress.outcome is None else "ended",
                 step=position.step,
@@ -181,7 +183,7 @@ class _Batch:
             )
         )
         if progress.text is not None:
-            self.orders.append(
+            self.requested_texts.append(
                 TextOrder(
                     origin_kind=OriginKind.JOURNEY,
                     origin_id=row.id,
@@ -200,8 +202,8 @@ class _Batch:
         self.counts += [(row, event.step or "", event.event) for event in progress.events]
 
     def _record_holdout(self, row: RunRow, passed: decide.HoldoutPass) -> None:
-        """Record that the customer passed a split that holds customers out. `attribution` compares the purchases of the
-        two groups by month, and schedules that when it gets `HoldoutMonthBegun`."""
+        """Record that the customer passed a split that holds customers out. `HoldoutMonthBegun` makes the attribution
+        package schedule the comparison of the purchases of the two groups in that month."""
         zone = self.snapshot.evaluator.context.zone
         sale = None if row.sale_id is None else self.snapshot.sales.get(row.sale_id)
         trigger_day = None if sale is None else day_of(sale.occurred_at, zone)
@@ -215,7 +217,7 @@ class _Batch:
         [split] = [
             it for it in holdouts_of(self.versions[row.journey_id, row.version].definition) if it.id == passed.step
         ]
-        # `days` drops a part of a day, so a day is added.
+        # `days` is rounded down, so a day is added.
         self.holdout_months.add(
             HoldoutMonthBegun(row.journey_id, passed.step, month, passed.percent, split.texts_within.days + 1)
         )
@@ -224,9 +226,9 @@ class _Batch:
         tx, organization_id = self.tx, self.organization_id
         if self.changes:
             await _set_attributes(tx, organization_id, self.changes)
-        if self.orders:
+        if self.requested_texts:
             await request_texts(tx, organization_id, await self._skip_held_out(), texting=self.texting)
-        await queries.save_runs(tx, organization_id, self.saved)
+        await queries.save_runs(tx, organization_id, self.rows_to_save)
         await record_passes(tx, organization_id, self.holdouts, self.holdout_months)
         if self.trace:
             await trace.insert_trace(tx, organization_id, self.trace)
@@ -235,15 +237,15 @@ class _Batch:
 
     async def _skip_held_out(self) -> list[TextOrder]:
         """The requested texts, with a skip reason for customers in the global holdout; their runs continue."""
-        profile_ids = {order.profile_id for order in self.orders if order.profile_id is not None}
+        profile_ids = {text.profile_id for text in self.requested_texts if text.profile_id is not None}
         held_out = await find_held_out_of_journeys(self.tx, self.organization_id, profile_ids)
         return [
-            replace(order, skipped_for=SkipReason.GLOBAL_HOLDOUT) if order.profile_id in held_out else order
-            for order in self.orders
+            replace(text, skipped_for=SkipReason.GLOBAL_HOLDOUT) if text.profile_id in held_out else text
+            for text in self.requested_texts
         ]
 
 
-def _position(row: RunRow) -> decide.Position:
+def _position_of(row: RunRow) -> decide.Position:
     return decide.Position(row.step, row.waits_for, row.waiting_since, row.seen_sales or ())
 
 

@@ -18,8 +18,8 @@ _INSERT_TRACE: Final = _ENTRIES.write(
     """
     INSERT INTO journey_trace (organization_id, sequence, at, {columns})
     SELECT %(organization_id)s,
-           COALESCE((SELECT max(known.sequence) FROM journey_trace AS known
-                     WHERE known.organization_id = %(organization_id)s AND known.run_id = it.run_id), 0)
+           COALESCE((SELECT max(earlier.sequence) FROM journey_trace AS earlier
+                     WHERE earlier.organization_id = %(organization_id)s AND earlier.run_id = it.run_id), 0)
            + row_number() OVER (PARTITION BY it.run_id ORDER BY it.number),
            %(now)s, {columns}
     FROM {arrays} WITH ORDINALITY AS it ({columns}, number)

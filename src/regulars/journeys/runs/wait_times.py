@@ -20,6 +20,7 @@ def next_local_time(step: WaitUntil, since: datetime, zone: str) -> datetime:
     local_zone = ZoneInfo(zone)
     local_since = since.astimezone(local_zone)
     hour, minute = (int(part) for part in step.time.split(":"))
+    # The time of today may be over, so the same weekday of the next week is tried too.
     for days_later in range(9):
         day = (local_since + timedelta(days=days_later)).date()
         candidate = datetime.combine(day, time(hour, minute), local_zone).astimezone(UTC)

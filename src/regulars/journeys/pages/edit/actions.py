@@ -1,7 +1,7 @@
 """Handles the forms of the journey builder; each form makes one change of the draft.
 
-A step is addressed by its place in the definition, such as `3.else.1`. The field `was` has the etag of the part of the
-draft that the form edits.
+A step is addressed by its place in the definition, such as `3.else.1`. The field `was` has the etag of the edited part
+of the draft when the form was shown, to detect a change by another user.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ from regulars.journeys.definition import Reentry, Step
 from regulars.journeys.drafts import Draft
 from regulars.journeys.labels import TRIGGERS, describe_condition, describe_step
 from regulars.journeys.pages.edit import builder
-from regulars.journeys.pages.edit.builder import rules_panel
+from regulars.journeys.pages.edit.builder import condition_panel
 from regulars.journeys.pages.edit.drafts import DraftChange, apply_change, builder_url
 from regulars.journeys.pages.edit.step_forms import STEP_KINDS, read_step
 from regulars.journeys.program import Fork, walk_steps
@@ -72,8 +72,8 @@ async def add_step(visit: Visit) -> Response:
         return redirect(visit, f"{builder_url(visit)}?add={place}")
 
     async def plan(tx: Tx, draft: Draft) -> DraftChange:
-        container, _ = tree.split_place(place)
-        steps, step = tree.steps_in(draft.definition, container), read_step(form, kind)
+        path, _ = tree.split_place(place)
+        steps, step = tree.steps_in(draft.definition, path), read_step(form, kind)
         return DraftChange(
             edited_part=steps,
             new_definition=None if step is None else tree.insert_step(draft.definition, place, step),
@@ -90,8 +90,8 @@ async def change_step(visit: Visit) -> Response:
     form = FormState(visit.form)
 
     async def plan(tx: Tx, draft: Draft) -> DraftChange:
-        moved = _find_moved(draft, visit.form.get("place", ""), visit.form.get("was", ""))
-        if moved is None:
+        found = _find_step(draft, visit.form.get("place", ""), visit.form.get("was", ""))
+        if found is None:
             end = str(len(draft.definition.steps) + 1)
             return DraftChange(
                 edited_part=None,
@@ -99,7 +99,7 @@ async def change_step(visit: Visit) -> Response:
                 panel=lambda: builder.add_panel(tx, visit, draft, end, form.value("kind"), form=form),
                 current_text="The step was removed. Your version will be added at the end.",
             )
-        place, existing = moved
+        place, existing = found
         step = read_step(form, form.value("kind"), existing=existing)
         return DraftChange(
             edited_part=existing,
@@ -190,8 +190,8 @@ async def remove_step(visit: Visit) -> Response:
     return await apply_change(visit, plan)
 
 
-async def change_rules(visit: Visit) -> Response:
-    """Save the conditions of the filter or a branch; buttons other than save return the changed form."""
+async def change_condition(visit: Visit) -> Response:
+    """Save the conditions of the filter or a branch (button `keep`); other buttons return the changed form."""
     owner = visit.form.get("of", "")
     try:
         root = read_tree(visit.form_lists)
@@ -202,12 +202,13 @@ async def change_rules(visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             draft = await builder.find_draft(tx, visit)
             with builder.step_errors():
-                panel = await rules_panel(tx, visit, draft, owner, root=root, new=new_node)
+                panel = await condition_panel(tx, visit, draft, owner, root=root, new=new_node)
         return builder.render_builder(visit, draft, replace(panel, was=visit.form.get("was", "")))
     form = FormState(visit.form)
 
     async def plan(tx: Tx, draft: Draft) -> DraftChange:
         existing = tree.condition_of(draft.definition, owner)
+        # Adapts the conditions to the types of the attributes that they refer to.
         await fit_tree(tx, visit.organization_id, root)
         built = build(root)
         for message in built.incomplete.values():
@@ -216,7 +217,7 @@ async def change_rules(visit: Visit) -> Response:
         return DraftChange(
             edited_part=existing,
             new_definition=None if built.incomplete else tree.with_condition(draft.definition, owner, condition),
-            panel=lambda: rules_panel(tx, visit, draft, owner, root=root, form=form),
+            panel=lambda: condition_panel(tx, visit, draft, owner, root=root, form=form),
             current_text="There is no condition now." if existing is None else describe_condition(existing),
             url_suffix=f"#s-{owner}",
             message="Saved in the draft: conditions.",
@@ -225,9 +226,9 @@ async def change_rules(visit: Visit) -> Response:
     return await apply_change(visit, plan)
 
 
-def _find_moved(draft: Draft, place: str, etag: str) -> tuple[str, Step] | None:
-    """The step that the form edits, and its place. If other users moved the step, it is the only step with the same
-    content. None if the step was removed."""
+def _find_step(draft: Draft, place: str, etag: str) -> tuple[str, Step] | None:
+    """The step that the form edits, and its current place: that of the only step with the same content, because other
+    users may have moved it, or else the given place. None if there is no step."""
     steps = dict(tree.walk_places(draft.definition))
     equal_places = [it for it, step in steps.items() if etag_of(step) == etag]
     current_place = equal_places[0] if len(equal_places) == 1 else place
@@ -240,7 +241,8 @@ def _count_inner(step: Step) -> int:
 
 
 def _simplify(match: Group) -> Condition | None:
-    """Simplify a group: a group of one condition becomes that condition, and an empty group becomes None."""
+    """Simplify a group: a group of one condition becomes that condition, unless it negates (`Nothing`), and an empty
+    group becomes None."""
     if not match.of:
         return None
     return match.of[0] if len(match.of) == 1 and not isinstance(match, Nothing) else match

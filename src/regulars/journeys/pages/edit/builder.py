@@ -21,7 +21,8 @@ from regulars.journeys.pages.common import STATES, journey_url, page_errors, rea
 from regulars.journeys.pages.edit.message_editor import TextMeasure, field_labels, measure_text
 from regulars.journeys.pages.edit.step_forms import CHOICES, STEP_KINDS, fill_form, new_form
 from regulars.journeys.pages.flow import build_cards, faults_at, step_labels
-from regulars.journeys.step_tree import FILTER, StepNotFound, condition_of, split_place, step_at, steps_in
+from regulars.journeys.program import FILTER
+from regulars.journeys.step_tree import StepNotFound, condition_of, split_place, step_at, steps_in
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import JOURNEY, SEGMENT
@@ -38,8 +39,8 @@ from regulars.web.visit import Visit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """The form on the right. `was` is the etag of the part of the draft that the form edits, `place` the path of the
-    step, such as 3.else.1."""
+    """The form on the right. `was` is the etag of the part of the draft that the form edits, which the form sends back;
+    `place` is the path of the step, such as 3.else.1."""
 
     name: str
     form: FormState
@@ -49,7 +50,7 @@ class Panel:
     values: Mapping[str, Any]
 
 
-async def rules_panel(
+async def condition_panel(
     tx: Tx,
     visit: Visit,
     draft: Draft,
@@ -67,12 +68,13 @@ async def rules_panel(
         root = _tree_of(condition)
         location = FILTER if owner == FILTER else step_at(draft.definition, owner).id or owner
         faults = [fault for fault in draft.faults if fault.place == location or fault.place.startswith(f"{location}.")]
+    # Adapts the conditions to the types of the attributes and properties that they refer to.
     attributes, properties = await fit_tree(tx, visit.organization_id, root)
     built = build(root)
-    scene = TreeContext(
+    context = TreeContext(
         attributes=attributes, properties=properties, counts={}, faults=faults_by_path(built, faults), new=new
     )
-    offered = await find_choices(
+    choices = await find_choices(
         tx,
         visit.organization_id,
         visit.format.locale.territories,
@@ -83,9 +85,9 @@ async def rules_panel(
         match=built.match,
     )
     # A journey that an opt-in triggers has no ticket, so conditions on tickets are not offered.
-    kinds = offered.kinds if draft.definition.trigger == "opt_in" else {**offered.kinds, **TICKET_KINDS}
-    values: dict[str, Any] = {"tree": view(root, scene), "owner": owner, "groups": GROUPS, "kinds": kinds}
-    values["offered"] = offered
+    kinds = choices.kinds if draft.definition.trigger == "opt_in" else {**choices.kinds, **TICKET_KINDS}
+    values: dict[str, Any] = {"tree": view(root, context), "owner": owner, "groups": GROUPS, "kinds": kinds}
+    values["offered"] = choices
     return Panel(name="rules", form=form or FormState(), was=etag_of(condition), place=owner, values=values)
 
 
@@ -105,6 +107,7 @@ async def show_builder(visit: Visit) -> Response:
 
 @contextmanager
 def step_errors() -> Iterator[None]:
+    """Convert `StepNotFound` to an HTTP error of pages."""
     try:
         yield
     except StepNotFound:
@@ -123,7 +126,7 @@ async def choose_panel(tx: Tx, visit: Visit, draft: Draft) -> Panel:
     """The panel that the URL selects: a step, a new step, the entry, the filter or a condition."""
     query = visit.query
     if query.get("step") == FILTER or "filter" in query:
-        return await rules_panel(tx, visit, draft, FILTER)
+        return await condition_panel(tx, visit, draft, FILTER)
     if "step" in query:
         return await step_panel(tx, visit, draft, query["step"])
     if "add" in query:
@@ -138,7 +141,7 @@ async def step_panel(
 ) -> Panel:
     step = step_at(draft.definition, place)
     if isinstance(step, Branch):
-        return await rules_panel(tx, visit, draft, place)
+        return await condition_panel(tx, visit, draft, place)
     filled_form = form or fill_form(step)
     values: dict[str, Any] = {"summary": labels.describe_step(step), "kind": filled_form.value("kind")}
     if isinstance(step, SendText):
@@ -149,8 +152,8 @@ async def step_panel(
 async def add_panel(
     tx: Tx, visit: Visit, draft: Draft, place: str, kind: str, *, form: FormState | None = None, search: str = ""
 ) -> Panel:
-    container, index = split_place(place)
-    steps = steps_in(draft.definition, container)
+    path, index = split_place(place)
+    steps = steps_in(draft.definition, path)
     if not 0 <= index <= len(steps):
         raise StepNotFound(place)
     kind = kind if kind in STEP_KINDS else ""

@@ -39,7 +39,7 @@ class DraftChange:
 
 
 async def apply_change(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[DraftChange]]) -> Response:
-    """Write the change that `plan` makes of the draft, unless another user changed the edited part meanwhile."""
+    """Write the change that `plan` returns for the draft, unless another user changed the edited part meanwhile."""
     journey_id, etag = read_journey_id(visit), visit.form.get("was", "")
     async with visit.database.transaction() as tx:
         with page_errors():

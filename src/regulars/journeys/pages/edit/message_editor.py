@@ -79,7 +79,9 @@ class TextMeasure:
 async def measure_text(
     tx: Tx, visit: Visit, definition: Definition, content: str | TextVariants, *, search: str = ""
 ) -> TextMeasure:
+    """Measure the text; with `search` the previews are for the customer whom the user searched for."""
     texting = await load_texting(tx, visit.organization_id)
+    # By the value of the attribute that chooses the text; the default text has the key "".
     texts = texts_by_value(content)
     if texting is None or not texts[""].strip():
         return TextMeasure(measured=measure(texts[""]))

@@ -62,7 +62,7 @@ def new_form(kind: str) -> FormState:
 
 
 def read_step(form: FormState, kind: str, *, existing: steps.Step | None = None) -> steps.Step | None:
-    """Read a step from the form; None if the form has an error. Keeps the id, paths and condition of `existing`."""
+    """Read a step from the form; None if the form has an error. The id, paths and condition of `existing` stay."""
     step = _read_fields(form, kind)
     if form.is_refused or step is None:
         return None
@@ -88,6 +88,7 @@ def _read_fields(form: FormState, kind: str) -> steps.Step | None:
         case "wait_for_purchase":
             return steps.WaitForPurchase(days=_number(form, "days", DAYS_MAX), hours=_number(form, "hours", HOURS_MAX))
         case "branch":
+            # The form has no condition: a new branch begins with this one, an existing branch keeps its own.
             return steps.Branch(condition=Consent(state="may_be_texted"))
         case "split":
             percent = min(max(form.integer("percent", minimum=1, maximum=99), 1), 99)
@@ -99,6 +100,7 @@ def _read_fields(form: FormState, kind: str) -> steps.Step | None:
         case "set_attribute":
             key = form.text("key", characters_max=KEY_CHARACTERS_MAX)
             value = form.text("value", required=False, characters_max=VALUE_CHARACTERS_MAX)
+            # With an empty key the form is refused, and the step is not used.
             return steps.SetAttribute(key=key or "-", value=value)
         case "exit":
             return steps.Exit()

@@ -37,7 +37,7 @@ def write_journey(tab: Page, journeys_url: str, *, name: str, trigger: str) -> s
     tab.get_by_role("link", name="Send a text").click()
     tab.get_by_label("Text", exact=True).fill("Welcome {{ profile.first_name }}, it’s good to have you.")
     tab.get_by_role("button", name="Show preview").click()
-    tab.get_by_role("button", name="Replace by").click()
+    tab.get_by_role("button", name="Replace with").click()
     expect(tab.locator("#f-text")).to_have_value("Welcome {{ profile.first_name }}, it's good to have you.")
     tab.get_by_role("button", name="Add step").click()
     tab.get_by_role("link", name="Add a step").click()
@@ -134,7 +134,7 @@ def test_a_place_is_put_where_the_cursor_stands_and_counted_at_once(chromium, ow
         expect(stored).to_have_value('Hello {{ profile.first_name | default("dear friend") }}, welcome')
         tab.keyboard.press("Enter")
         tab.keyboard.type(" ’")
-        expect(tab.get_by_text("forces Unicode")).to_be_visible()
+        expect(tab.get_by_text("makes SMS parts shorter")).to_be_visible()
         # The chip of a link shows where it leads, and its address is asked for at once.
         tab.get_by_label("Personalise").select_option(label="a link")
         tab.get_by_role("button", name="Insert").click()

@@ -1,10 +1,12 @@
 """The labels of texts and replies on pages and in commands: states, skip reasons, origins, meanings, decisions."""
 
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from regulars.messaging.model import OriginKind, SkipReason, TextState
 from regulars.messaging.settings.model import SendHoursRule, format_minute
+from regulars.messaging.template import TextVariants
 
 
 class TextLabel(NamedTuple):
@@ -97,6 +99,20 @@ def describe_hours(rule: SendHoursRule) -> str:
         )
         spans.append(f"{span} {hours}")
     return f"{', '.join(spans)}; {'open' if rule.on_holidays else 'closed'} on public holidays"
+
+
+def label_choice(content: str | TextVariants, value: str, languages: Mapping[str, str]) -> str:
+    """The customers who get the text of this value, such as "French"; empty if all customers get the same text."""
+    if isinstance(content, str):
+        return ""
+    return label_value(content.attribute, value, languages) if value else "All other customers"
+
+
+def label_value(attribute: str, value: str, languages: Mapping[str, str]) -> str:
+    """An attribute value that chooses a text. A language code becomes the name of the language, from `languages`."""
+    if any(word in attribute.casefold() for word in ("lang", "locale")):
+        return languages.get(value.replace("-", "_"), value)
+    return f"{attribute}: {value}" if attribute else value
 
 
 def label_state(state: str) -> TextLabel:

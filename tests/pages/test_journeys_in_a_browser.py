@@ -29,7 +29,7 @@ def write_journey(tab: Page, journeys_url: str, *, name: str, trigger: str) -> s
     """From nothing to a version; the journey's address."""
     tab.goto(journeys_url)
     tab.get_by_role("link", name="New journey").click()
-    tab.get_by_role("button", name="Start blank").click()
+    tab.get_by_role("button", name="Create blank journey").click()
     tab.get_by_label("Name", exact=True).fill(name)
     tab.locator(f"input[name=trigger][value={trigger}]").check()
     tab.get_by_label("Do not enter again").check()
@@ -62,7 +62,7 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
         work_through(api_database_url, organization_id, SETTINGS)
         tab.reload()
         expect(tab.get_by_text("Would enter")).to_be_visible()
-        tab.get_by_role("link", name="Activate…").click()
+        tab.get_by_role("link", name="Activate journey…").click()
         tab.get_by_role("button", name="Activate version 2").click()
         expect(tab.get_by_text("Version 2, live since")).to_be_visible()
 
@@ -84,7 +84,7 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
             expect(did).to_contain_text(part)
 
         tab.goto(f"{journey}/runs")
-        expect(tab.get_by_role("cell", name="Left by a withdrawal")).to_be_visible()
+        expect(tab.get_by_role("cell", name="Opted out")).to_be_visible()
         tab.get_by_role("link", name="Odile Fictive").click()
         expect(tab.get_by_text("Left the journey")).to_be_visible()
         tab.goto(owner.url(f"/customers/{customer['id']}"))
@@ -183,7 +183,7 @@ def test_four_steps_with_the_keyboard_alone(chromium, owner: Visitor):
         tab = context.new_page()
         tab.goto(owner.url("/journeys/new"))
         keys = Keys(tab)
-        keys.press("Start blank")
+        keys.press("Create blank journey")
         for number, (kind, field, value) in enumerate(
             (
                 ("Wait", "Days", "1"),

@@ -21,12 +21,12 @@ def test_a_text_has_several_languages_each_with_its_parts_and_cost(api, visitor_
     fields = {"text": "Hello", "by": "language", "value_0": "fr", "text_0": "Bonjour " + "à tous " * 30}
     form = {"place": "1", "kind": "send_text", "is_new": "1", "was": "x"}
     counted = " ".join(html.unescape(blank.send("measure", **form, **fields).text).split())
-    assert "<strong>Default</strong>: 1 part; one text costs CHF 0.05 in Switzerland" in counted
-    assert "<strong>fr</strong>: 2 parts; one text costs CHF 0.10 in Switzerland" in counted
+    assert "<strong>Default text</strong>: 1 SMS part; one text costs CHF 0.05 in Switzerland" in counted
+    assert "<strong>French</strong>: 2 SMS parts; one text costs CHF 0.10 in Switzerland" in counted
     assert 'name="value_1"' in counted
     # A link is as long as the short one, whatever its destination.
     linked = f'See {{{{ link("https://shop.example/{"a" * 300}") }}}}'
-    assert "<strong>1 part</strong>" in blank.send("measure", **form, text=linked).text
+    assert "<strong>1 SMS part</strong>" in blank.send("measure", **form, text=linked).text
     inserted = blank.send("measure", **form, **fields, insert="text_0", field="{{ brand }}")
     assert "{{ brand }}</textarea>" in html.unescape(inserted.text)
     refused = blank.send("add", **{**form, **blank.opened(add="1", kind="send_text")}, **{**fields, "by": ""})

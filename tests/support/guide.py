@@ -57,7 +57,7 @@ def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID
     tab.reload()
     expect(tab.get_by_text("Would enter")).to_be_visible()
     _picture(tab, "journey-backtest")
-    tab.get_by_role("link", name="Activate…").click()
+    tab.get_by_role("link", name="Activate journey…").click()
     tab.get_by_role("button", name="Activate version 2").click()
     expect(tab.get_by_text("Version 2, live since")).to_be_visible()
     opt_customer_in(visitor, key)
@@ -65,7 +65,7 @@ def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID
         work_through(database_url, organization_id)
     tab.goto(f"{journey}/runs")
     tab.locator(".table a.name").first.click()
-    expect(tab.get_by_text("History")).to_be_visible()
+    expect(tab.get_by_role("heading", name="History in this journey")).to_be_visible()
     _picture(tab, "journey-run")
 
 

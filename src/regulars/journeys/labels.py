@@ -65,16 +65,16 @@ def describe_paths(step: steps.Step) -> tuple[str, str]:
 def describe_reentry(definition: steps.Definition) -> str:
     match definition.reentry.policy:
         case "never":
-            return "each customer once"
+            return "Each customer enters once"
         case "after_days":
-            return f"again at the earliest {_count(definition.reentry.days or 0, 'day')} after the last entry"
+            return f"Customers can enter again after {_count(definition.reentry.days or 0, 'day')}"
         case _:
-            return "again each time, unless still active"
+            return "Customers can enter again, unless they are still in the journey"
 
 
 def describe_exits(definition: steps.Definition) -> str:
-    other_exits = "".join(f", a {it}" for it in definition.exit_on)
-    return f"Stops on: an opt-out{other_exits}"
+    exits = ["an opt-out", *(f"a {it}" for it in definition.exit_on)]
+    return f"Customers leave after {', '.join(exits[:-1])}{' or ' if exits[:-1] else ''}{exits[-1]}"
 
 
 def describe_condition(condition: Condition) -> str:
@@ -94,18 +94,18 @@ def _describe(step: steps.Step) -> tuple[str, str]:
             return describe_duration(days=step.days, hours=step.hours, minutes=step.minutes), ""
         case steps.WaitUntil(time=time, weekdays=weekdays):
             days = f" on {' or '.join(day.capitalize() for day in weekdays)}" if weekdays else ""
-            return f"{time} local time{days}", "in the time zone of the number, else the store, else the organization"
+            return f"{time} local time{days}", "in the time zone of the phone number; if that is unclear, of the store or the organization"
         case steps.WaitForPurchase():
             length = describe_duration(days=step.days, hours=step.hours)
-            return f"Buys within {length}", f"otherwise continues after {length}"
+            return f"Buys within {length}", f"customers who do not buy continue after {length}"
         case steps.Branch(condition=condition):
-            return f"{_capitalize(describe_condition(condition))}?", "checked at this step, not at entry"
+            return f"{_capitalize(describe_condition(condition))}?", "checked when the customer reaches this step"
         case steps.Split(percent=percent, holdout=holdout):
-            why = "the others are held out, so that the effect can be measured; " if holdout else ""
-            return f"{percent}% of the customers", f"{why}at random; the same customer always takes the same path"
+            why = "the others get no text, so that the effect can be measured; " if holdout else ""
+            return f"{percent}% of the customers", f"{why}chosen at random; a customer always takes the same path"
         case steps.SendText(text=text, personal_links=has_personal_links):
             links = "each customer gets links of their own; " if has_personal_links else ""
-            checks = f"{links}consent, sending hours and limits are checked when it is sent"
+            checks = f"{links}consent, sending hours and the frequency cap are checked when it is sent"
             if isinstance(text, str):
                 return f"“{describe_template(text)}”", checks
             values = ", ".join(text.texts)

@@ -24,7 +24,7 @@ from regulars.web.visit import Visit
 JOURNEYS_MAX: Final = 1_000
 PARKED_COUNTED_MAX: Final = 1_000
 FILTERS: Final = (
-    Filter("q", "Search journeys", kind="search", placeholder="Name"),
+    Filter("q", "Search journeys", kind="search", placeholder="Find a journey by name"),
     Filter("state", "State", choices=tuple((key, label) for key, (label, _, _) in STATES.items())),
 )
 

@@ -64,7 +64,7 @@ def test_a_marketer_verifies_a_number_and_sends_a_test_from_the_editor(blank, te
     phone = html.unescape(visitor.get(f"/simulator/{number}").text)
     assert "Hello " in phone
     assert "Dear" in phone
-    assert "as a test" in html.unescape(visitor.get("/messages").text)
+    assert "Test text" in html.unescape(visitor.get("/messages").text)
     with psycopg.connect(api_database_url) as connection:
         query = "SELECT act FROM audit_log WHERE organization_id = %s"
         acts = {act for (act,) in connection.execute(query, (tenant.organization_id,))}

@@ -169,5 +169,6 @@ def _main_count(kind: str, stats: StepStats) -> tuple[int, str]:
 def _details(kind: str, stats: StepStats) -> list[tuple[int, str]]:
     if kind != "send_text":
         return []
-    counts = [(stats.times(f"text {state}"), state) for state in ("delivered", "failed", "unknown")]
+    labels = {"delivered": "delivered", "failed": "failed", "unknown": "may have been sent"}
+    counts = [(stats.times(f"text {state}"), label) for state, label in labels.items()]
     return [*counts, *((count, f"skipped: {SKIPS.get(reason, reason)}") for reason, count in stats.skips)]

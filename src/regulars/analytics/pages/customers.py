@@ -48,7 +48,7 @@ from regulars.web.visit import Visit
 PATH: Final = "/analyse/customers"
 FIELDS: Final = ("measure", "read")
 DEFINITIONS: Final = (
-    Definition("Customers who bought", "Identified customers with a purchase in the period."),
+    Definition("Customers who bought", "Known customers with a purchase in the period."),
     Definition("New", "Their first purchase ever is in the period, as known now. A late file may change the past."),
     Definition("Returning", "Their first purchase is earlier."),
     Definition("Repeat rate", "Customers with purchases on two or more days ÷ customers with a purchase."),

@@ -1,7 +1,8 @@
 """The base class of the pages of sales and of stores: a table of the measures of sales, as a page and as a CSV file."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from starlette.responses import Response
@@ -141,11 +142,8 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
     stats, late = [], add_totals(figures.late.values())
     for currency, sums in figures.total.by_size():
         net, past = sums.net_cents, sums_in(figures.compared_total, currency).net_cents
-        detail = (
-            f"{formats.delta(net - sums_in(late, currency).net_cents, past)} on {formats.money_rounded(past, currency)}"
-            if past > 0
-            else ""
-        )
+        show = partial(formats.money_rounded, currency=currency)
+        detail = _describe_change(formats, net, past, late=sums_in(late, currency).net_cents, show=show)
         stats.append(
             CurrencyStat(
                 f"Net sales, {currency}",
@@ -156,5 +154,16 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
             )
         )
     tickets, past = figures.total.tickets, figures.compared_total.tickets
-    detail = f"{formats.delta(tickets - late.tickets, past)} on {formats.number(past)}" if past else ""
-    return [*stats, CurrencyStat("Tickets", "", formats.number(tickets), detail, "")]
+    detail = _describe_change(formats, tickets, past, late=late.tickets, show=formats.number)
+    return [*stats, CurrencyStat("Tickets, with returns", "", formats.number(tickets), detail, "")]
+
+
+def _describe_change(formats: Format, now: int, past: int, *, late: int, show: Callable[[int], str]) -> str:
+    """The change against the compared period; empty if that had nothing. If a part of today is left out (`late`), it
+    names the hour and the figure that is compared, which is not the one above it."""
+    if past <= 0:
+        return ""
+    change = formats.delta(now - late, past)
+    if not late:
+        return f"{change} on {show(past)}"
+    return f"{change} until {formats.clock(formats.now)[:2]}:00: {show(now - late)} on {show(past)}"

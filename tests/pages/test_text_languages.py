@@ -33,7 +33,7 @@ def test_a_text_has_several_languages_each_with_its_parts_and_cost(api, visitor_
     assert refused.status_code == 400
     assert "Choose the attribute" in refused.text
     blank.add("1", "send_text", **fields, personal_links="on")
-    assert "other texts by language: fr; each customer gets links of their own" in blank.page()
+    assert "other texts for French; each customer gets links of their own" in blank.page()
     assert 'value="fr"' in blank.page(step="1")
     assert blank.save().status_code == 303
     versions = html.unescape(blank.visitor.get(f"/journeys/{blank.journey}/versions").text)

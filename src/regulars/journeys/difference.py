@@ -7,6 +7,7 @@ from typing import NamedTuple
 from regulars.journeys import labels
 from regulars.journeys.definition import Definition, SendText, Step
 from regulars.journeys.program import Fork
+from regulars.messaging.labels import label_choice
 from regulars.messaging.template import describe_template, texts_by_value
 
 
@@ -62,5 +63,10 @@ def _detail(step: Step, name: str) -> str:
         return name
     texts = texts_by_value(step.text).items()
     links = " (links of their own)" if step.personal_links else ""
-    described = [(value, describe_template(text, with_fallbacks=True)) for value, text in texts]
-    return "; ".join(f"{f'{value}: ' if value else ''}“{text}”" for value, text in described) + links
+    described = [(_choice(step, value), describe_template(text, with_fallbacks=True)) for value, text in texts]
+    return "; ".join(f"{choice}“{text}”" for choice, text in described) + links
+
+
+def _choice(step: SendText, value: str) -> str:
+    label = label_choice(step.text, value, labels.LANGUAGES)
+    return f"{label}: " if label else ""

@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from babel import Locale
+from msgspec.structs import replace
+
 from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.labels import Labels
-from regulars.conditions.tree import Condition
+from regulars.conditions.tree import Condition, Group, OfAttribute
 from regulars.journeys import definition as steps
 from regulars.journeys.program import References
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
+from regulars.messaging.labels import is_language, label_value, name_language
 from regulars.messaging.template import describe_template
 from regulars.segments.saved.manage import find_names
 
@@ -19,6 +23,8 @@ TRIGGERS: Final = {
     "return": "A return is recorded",
     "opt_in": "A customer opts in to texts",
 }
+# The names of languages by code.
+LANGUAGES: Final[Mapping[str, str]] = Locale("en").languages
 GROUP_LABELS: Final = {"all": "All of these hold", "any": "Any of these holds", "none": "None of these holds"}
 KINDS: Final = {
     "wait": ("Wait", "clock"),
@@ -78,8 +84,21 @@ def describe_exits(definition: steps.Definition) -> str:
 
 
 def describe_condition(condition: Condition) -> str:
-    """The condition in one line, with groups in brackets."""
-    return Labels().line(condition)
+    """The condition in one line, with groups in brackets and languages by name."""
+    return Labels().line(_name_languages(condition))
+
+
+def _name_languages(condition: Condition) -> Condition:
+    """The condition for its label: in comparisons of a language, codes such as `de` become names."""
+    if isinstance(condition, Group):
+        return replace(condition, of=tuple(map(_name_languages, condition.of)))
+    if not isinstance(condition, OfAttribute) or not is_language(condition.key):
+        return condition
+    return replace(
+        condition,
+        value=None if condition.value is None else name_language(condition.value, LANGUAGES),
+        values=tuple(name_language(value, LANGUAGES) for value in condition.values),
+    )
 
 
 def describe_duration(*, days: int = 0, hours: int = 0, minutes: int = 0) -> str:
@@ -108,8 +127,8 @@ def _describe(step: steps.Step) -> tuple[str, str]:
             checks = f"{links}consent, sending hours and the frequency cap are checked when it is sent"
             if isinstance(text, str):
                 return f"“{describe_template(text)}”", checks
-            values = ", ".join(text.texts)
-            return f"“{describe_template(text.default)}”", f"other texts by {text.attribute}: {values}; {checks}"
+            values = ", ".join(label_value(text.attribute, value, LANGUAGES) for value in text.texts)
+            return f"“{describe_template(text.default)}”", f"other texts for {values}; {checks}"
         case steps.SetAttribute(key=key, value=value):
             return f"{key} = {value}", ""
         case steps.Exit():

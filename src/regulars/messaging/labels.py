@@ -113,10 +113,20 @@ def label_choice(content: str | TextVariants, value: str, languages: Mapping[str
 
 
 def label_value(attribute: str, value: str, languages: Mapping[str, str]) -> str:
-    """An attribute value that chooses a text. A language code becomes the name of the language, from `languages`."""
-    if any(word in attribute.casefold() for word in ("lang", "locale")):
-        return languages.get(value.replace("-", "_"), value)
-    return f"{attribute}: {value}" if attribute else value
+    """An attribute value that chooses a text: the name of a language, or the value with its attribute."""
+    if is_language(attribute) or not attribute:
+        return name_language(value, languages)
+    return f"{attribute}: {value}"
+
+
+def is_language(attribute: str) -> bool:
+    """Whether the values of a customer attribute are probably language codes, such as fr or de-CH."""
+    return any(word in attribute.casefold() for word in ("lang", "locale"))
+
+
+def name_language(code: str, languages: Mapping[str, str]) -> str:
+    """The name of a language, from the names by code; an unknown code is returned unchanged."""
+    return languages.get(code.replace("-", "_"), code)
 
 
 def label_state(state: str) -> TextLabel:

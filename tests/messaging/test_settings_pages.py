@@ -125,8 +125,8 @@ def test_hours_are_a_week_that_says_where_it_is_looser_than_the_default(owner):
     assert saved.status_code == 303, saved.text
     page = text_of(owner, "/settings/texts/countries/FR")
     assert "9:30-18:00" in page
-    assert "Sunday is closed by default in FR." in page
-    assert "No text is sent on public holidays by default in FR." in page
+    assert "Sunday is closed by default in France." in page
+    assert "No text is sent on public holidays by default in France." in page
     assert "Your hours" in text_of(owner, "/settings/texts/rules")
     assert owner.post("/settings/texts/countries/FR/default-hours").status_code == 303
     assert "Default hours" in text_of(owner, "/settings/texts/countries/FR")

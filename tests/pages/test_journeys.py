@@ -215,8 +215,7 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
     assert f"At the door: a condition cannot be evaluated</a><p>No customer enters. {why}" in home
     assert f"At a branch: a condition cannot be evaluated</a><p>1 customer waits at a branch. {why}" in home
     assert (
-        f"No customer enters, because we cannot check the conditions: {why}"
-        in marketer.get(f"/journeys/{closed}").text
+        f"No customer enters, because we cannot check the conditions: {why}" in marketer.get(f"/journeys/{closed}").text
     )
     shown = marketer.get(f"/journeys/{journey}").text
     assert "1 customer waits at a branch whose conditions we cannot check" in shown

@@ -113,7 +113,10 @@ def _describe(step: steps.Step) -> tuple[str, str]:
             return describe_duration(days=step.days, hours=step.hours, minutes=step.minutes), ""
         case steps.WaitUntil(time=time, weekdays=weekdays):
             days = f" on {' or '.join(day.capitalize() for day in weekdays)}" if weekdays else ""
-            return f"{time} local time{days}", "in the time zone of the phone number; if that is unclear, of the store or the organization"
+            return (
+                f"{time} local time{days}",
+                "in the time zone of the phone number; if that is unclear, of the store or the organization",
+            )
         case steps.WaitForPurchase():
             length = describe_duration(days=step.days, hours=step.hours)
             return f"Buys within {length}", f"customers who do not buy continue after {length}"

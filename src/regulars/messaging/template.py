@@ -259,7 +259,9 @@ def describe_template(text: str, *, with_fallbacks: bool = False) -> str:
         pieces = parse_template(text).pieces
     except TemplateError:
         return text
-    described = "".join(piece if isinstance(piece, str) else _describe_variable(piece, with_fallback=with_fallbacks) for piece in pieces)
+    described = "".join(
+        piece if isinstance(piece, str) else _describe_variable(piece, with_fallback=with_fallbacks) for piece in pieces
+    )
     return marks.replace_marked(described, lambda url: f"[link to {url.partition('://')[2] or url}]")
 
 

@@ -57,7 +57,8 @@ def read_text_form(values: Mapping[str, str], refuse: Refuse) -> str | TextVaria
         value = values.get(f"value_{row}", "").strip()
         if not value or len(value) > VALUE_CHARACTERS_MAX:
             refuse(
-                f"value_{row}", f"Write the value that chooses this text, with at most {VALUE_CHARACTERS_MAX} characters."
+                f"value_{row}",
+                f"Write the value that chooses this text, with at most {VALUE_CHARACTERS_MAX} characters.",
             )
         elif value in texts:
             refuse(f"value_{row}", f"Another text is already for {value}.")

@@ -228,7 +228,9 @@ async def _read_segment(tx: Tx, visit: Visit, form: FormState) -> tuple[tuple[UU
     try:
         await resolve_members(tx, visit.organization_id, segment_id)
     except AudienceRefused:
-        form.refuse("segment", f"The segment “{names[segment_id]}” has an error, so it has no members. Correct it first.")
+        form.refuse(
+            "segment", f"The segment “{names[segment_id]}” has an error, so it has no members. Correct it first."
+        )
     return (segment_id, names[segment_id]), offered
 
 

@@ -67,7 +67,9 @@ MEASURES: Final = (
         lambda formats, sums, _: formats.number(sums.tickets),
         lambda sums: sums.tickets,
     ),
-    Measure("ticket_cents", "Value per purchase", "Gross ÷ purchases.", "drop-2", _format_value, attrgetter("ticket_cents")),
+    Measure(
+        "ticket_cents", "Value per purchase", "Gross ÷ purchases.", "drop-2", _format_value, attrgetter("ticket_cents")
+    ),
     Measure(
         "units_per_ticket",
         "Units per purchase",
@@ -129,6 +131,8 @@ CSV_HEADER: Final = ("key", "name", "currency", *BY_NAME, "compared_net_cents", 
 SALES_DEFINITIONS: Final = (
     *(Definition(measure.label, measure.definition) for measure in MEASURES),
     Definition("Net change", "Net compared with that of the other period. Currencies are never added."),
-    Definition("Opt-ins per 100 tickets", "Opt-ins to texts for every 100 tickets; by store only for the last 30 days."),
+    Definition(
+        "Opt-ins per 100 tickets", "Opt-ins to texts for every 100 tickets; by store only for the last 30 days."
+    ),
     Definition("Like-for-like", "Only stores with tickets in both periods."),
 )

@@ -251,7 +251,9 @@ def _detail(formats: Format, lift: Lift, comparison: LiftComparison) -> Detail:
     buyers = comparison.buyers
     diagnostics = [
         Diagnostic("Difference without adjustment", ", ".join(money(comparison.raw))),
-        Diagnostic("Difference in the share of buyers", f"{formats.points(buyers.low, 0)} to {formats.points(buyers.high, 0)}"),
+        Diagnostic(
+            "Difference in the share of buyers", f"{formats.points(buyers.low, 0)} to {formats.points(buyers.high, 0)}"
+        ),
     ]
     if lift.bootstrap is not None:
         low, high = (formats.money(round(end), currency) for end in lift.bootstrap)

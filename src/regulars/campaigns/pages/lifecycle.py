@@ -76,7 +76,9 @@ async def duplicate(visit: Visit) -> Response:
         after = {"name": copy.row.name, "copy_of": CAMPAIGN.encode(campaign.row.id)}
         subject = CAMPAIGN.encode(copy.row.id)
         await record(tx, visit.organization_id, actor_of(visit), "campaign.create", subject, after=after)
-    return redirect(visit, campaign_url(visit, copy.row, "edit"), done="Draft copy created, without start and end times.")
+    return redirect(
+        visit, campaign_url(visit, copy.row, "edit"), done="Draft copy created, without start and end times."
+    )
 
 
 async def begin_follow_up(visit: Visit) -> Response:

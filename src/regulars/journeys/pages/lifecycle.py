@@ -28,7 +28,11 @@ WAITING: Final = (
     ("end", "They leave", "they get no more texts from this journey; new customers enter"),
 )
 # What lets a customer enter, in singular and plural.
-EVENTS: Final = {"purchase": ("purchase", "Purchases"), "return": ("return", "Returns"), "opt_in": ("opt-in", "Opt-ins")}
+EVENTS: Final = {
+    "purchase": ("purchase", "Purchases"),
+    "return": ("return", "Returns"),
+    "opt_in": ("opt-in", "Opt-ins"),
+}
 NAME_CHARACTERS_MAX: Final = 120
 
 

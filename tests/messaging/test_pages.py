@@ -170,7 +170,7 @@ def test_a_reply_that_is_no_withdrawal_is_answered(desk):
     desk.work()
     assert "Oui, du 24 au 26." in desk.phone()
     page = desk.owner.get(f"/messages/inbox/{reply}").text
-    assert "Keep opted in" in page
+    assert "Kept opted in" in page
     assert desk.owner.post(f"/messages/inbox/{reply}/answer", words="Hi {{ profile.first_name }}").status_code == 400
     assert desk.owner.post(f"/messages/inbox/{reply}/answer", words=" ").status_code == 400
 

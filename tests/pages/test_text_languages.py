@@ -37,7 +37,7 @@ def test_a_text_has_several_languages_each_with_its_parts_and_cost(api, visitor_
     assert 'value="fr"' in blank.page(step="1")
     assert blank.save().status_code == 303
     versions = html.unescape(blank.visitor.get(f"/journeys/{blank.journey}/versions").text)
-    assert "<ins>Send a text: “Hello”; fr: “Bonjour" in versions
+    assert "<ins>Send a text: All other customers: “Hello”; French: “Bonjour" in versions
 
 
 def test_a_marketer_verifies_a_number_and_sends_a_test_from_the_editor(blank, tenant, api_database_url):

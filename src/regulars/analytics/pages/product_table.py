@@ -181,7 +181,6 @@ def _group_url(view: AnalysisView, choice: Choice, group: ProductGroup) -> str:
 def _format_row(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, scale: _Scale) -> Line:
     figures, group = row.figures, row.group
     rate = figures.return_rate
-    compared = figures.compared_net_cents
     return Line(
         _name_group(view, group, row.name),
         _describe_group(group, row.name),

@@ -97,7 +97,8 @@ def _explain_none(formats: Format, explanation: CreditExplanation, occurred_at: 
     touch, _ = ("a click", "") if explanation.touch.kind is TouchKind.CLICK else _TEXT_PHRASES
     delay = _format_delay(occurred_at - explanation.touch.at)
     if explanation.reason is NoCredit.OUTSIDE_WINDOW:
-        return f"The customer bought {delay} {touch}; that counts only for {_describe_window(formats, explanation.window)}."
+        window = _describe_window(formats, explanation.window)
+        return f"The customer bought {delay} {touch}; that counts only for {window}."
     return f"The customer bought {delay} {touch}. {_NO_CREDIT_SENTENCES[explanation.reason or NoCredit.WAITING]}"
 
 

@@ -181,7 +181,7 @@ def _name_steps(journey: Journey) -> dict[str, str]:
 
 
 def _describe_place(step: str) -> str:
-    """The place of a step for users: `1.else.2` is step 2 on the second path after step 1. Other ids stay as they are."""
+    """The place of a step for users: `1.else.2` is step 2 on the second path after step 1. Other ids are unchanged."""
     if _PLACE.fullmatch(step) is None:
         return step
     return f"Step {step}".replace(".then.", ", first path, step ").replace(".else.", ", second path, step ")
@@ -266,8 +266,9 @@ def _detail(formats: Format, lift: Lift, comparison: LiftComparison) -> Detail:
         view,
         lines,
         diagnostics,
-        f"{per_customer} times {people} customers gives {view.extra} extra, before rounding. All customers who were to be"
-        " texted count, even if the text failed. The difference is adjusted for what the same customers spent in the year before.",
+        f"{per_customer} times {people} customers gives {view.extra} extra, before rounding. All customers who were"
+        " to be texted count, even if the text failed. The difference is adjusted for what the same customers spent in"
+        " the year before.",
         lift.has_sample_ratio_alarm,
     )
 

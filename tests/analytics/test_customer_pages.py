@@ -81,18 +81,18 @@ def test_products_are_grouped_by_code_property_or_store_and_opened(shop, markete
         marketer.get('/analyse/products?period=30d&group={"kind":"property","property":"collection"}').text
     )
     assert "Wool" in grouped
-    assert "No collection The product has no such property" in grouped
+    assert "No collection The product has no value for it" in grouped
     scarf = next(one for one in by_collection if "SCARF" in one and "in=" in one)
     inside = marketer.get(scarf).text
     assert "Bought on the same ticket" in inside
-    assert "Product: SCARF" in text_of(inside)
+    assert "Product code: SCARF" in text_of(inside)
     assert links(inside, "/segments/new?match=")
     [tickets] = links(inside, "product=SCARF")
     assert text_of(marketer.get(tickets).text).count("Purchase") - 1 == 2
     for written in ("nonsense", "[]", '{"kind":"shelf"}', '{"kind":"property"}'):
         answer = marketer.get("/analyse/products", group=written)
         assert answer.status_code == 400, written
-        assert "The group of products in this address cannot be read." in text_of(answer.text), written
+        assert "We cannot read the group of products in this address." in text_of(answer.text), written
     assert marketer.get('/analyse/products?in={"key":{},"kind":"others"}').status_code == 400
 
 
@@ -107,7 +107,7 @@ def test_sales_of_a_segment_are_those_of_its_members(shop, marketer):
     query = f"period=30d&segment={segment.id}"
     page = text_of(ask_until(">Table</h2>", lambda: marketer.get(f"/analyse/sales?{query}")))
     # Ada bought for 100 yesterday, and 40 days ago.
-    assert "customers of Twice" in page
+    assert "Segment: Twice" in page
     assert "Net sales, EUR €100.00" in page
     [paris, whole] = rows_of(marketer.get(f"/analyse/stores.csv?{query}").text)
     assert (paris["name"], paris["net_cents"], whole["net_cents"]) == ("Paris", "10000", "10000")

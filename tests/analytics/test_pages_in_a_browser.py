@@ -45,7 +45,7 @@ def test_filters_work_without_scripts_and_figures_follow_with_them(chromium, mar
         tab.get_by_label("Compare with").select_option("before")
         tab.locator("summary", has_text="All stores").click()
         tab.get_by_label("Geneva").check()
-        tab.get_by_role("button", name="Show").first.click()
+        tab.get_by_role("button", name="Apply filters").first.click()
         expect(tab.get_by_text("No ticket in this period").or_(tab.get_by_text("Net sales, CHF"))).to_be_visible()
         assert "period=30d" in tab.url
         assert "compare=before" in tab.url
@@ -63,6 +63,6 @@ def test_filters_work_without_scripts_and_figures_follow_with_them(chromium, mar
         tab.locator("summary", has_text="Saved views").click()
         tab.get_by_label("Name").fill("Monday")
         tab.get_by_role("button", name="Save this view").click()
-        expect(tab.get_by_role("status")).to_contain_text("Saved as “Monday”.")
+        expect(tab.get_by_role("status")).to_contain_text("View saved as “Monday”.")
         tab.locator("summary", has_text="Saved views").click()
         expect(tab.get_by_role("link", name="Monday")).to_be_visible()

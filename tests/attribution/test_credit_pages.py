@@ -60,7 +60,7 @@ def test_a_ticket_says_which_text_and_why_and_a_text_which_tickets(shop, credite
     assert (
         "Credited to a text The customer bought 2 h after a text. A text without a click counts for 24 hours." in words
     )
-    assert "Returned since −€30.00 Net €70.00" in words
+    assert "Returns since then −€30.00 Net €70.00" in words
     words = text_of(marketer.get(f"/messages/{text}").text)
     assert "2 h after the text €70.00" in words
     found = marketer.get(f"{PATH}", text=text).text
@@ -70,12 +70,12 @@ def test_a_ticket_says_which_text_and_why_and_a_text_which_tickets(shop, credite
     assert (row["ticket"], row["net_cents"], row["touch"], row["text_id"]) == (ticket, "7000", "delivery", text)
     assert analyst.get(f"{PATH}", id="nonsense").status_code == 400
     assert analyst.get(f"{PATH}", text="nonsense").status_code == 400
-    assert "No credited ticket fits" in text_of(analyst.get(f"{PATH}", currency="CHF").text)
+    assert "No credited purchase matches" in text_of(analyst.get(f"{PATH}", currency="CHF").text)
 
 
 def test_a_ticket_without_credit_says_why(shop, credited, analyst):
     late = shop.sell(None, 1_000, samples.ago(minutes=1))
-    assert "The ticket names no customer" in text_of(analyst.get(f"/tickets/{late}").text)
+    assert "No customer is linked to this ticket" in text_of(analyst.get(f"/tickets/{late}").text)
     back = shop.sell(None, 1_000, samples.ago(minutes=1), type="RETURN")
     assert "A return is credited to no text." in text_of(analyst.get(f"/tickets/{back}").text)
 
@@ -89,7 +89,7 @@ def test_windows_show_before_and_after_and_are_saved_then(shop, visitor_as):
     saved = owner.post("/settings/attribution", **asked, version="0")
     assert saved.status_code == 303
     page = text_of(owner.get("/settings/attribution").text)
-    assert "3 days after a click, 48 hours after a text, lift over 14 days" in page
+    assert "3 days after a click, 48 hours after a text, holdout compared over 14 days" in page
     assert owner.post("/settings/attribution", **asked, version="0").status_code == 400
     assert analyst.post("/settings/attribution", **asked, version="1").status_code == 403
 

@@ -40,8 +40,8 @@ def test_of_what_is_attributed_the_page_says_how_much_was_extra(shop, analyst):
     words = text_of(page)
     assert "EUR, 1 campaign or journey with a result Of €100 attributed, €54 were extra" in words
     assert "The other €46 would have been spent without a text." in words
-    assert "Extra net, measured with the holdout +€108,000" in words
-    assert "€30,000 more is attributed to texts that have no result by holdout; it is not included." in words
+    assert "Extra sales, net, measured with the holdout +€108,000" in words
+    assert "€30,000 more is attributed to texts without a result. It is not included." in words
     assert "attributed net adds up: €230,000.00." in words
     assert "Spring Campaign · 100 sent · 10,000 held out" in words
     assert 'role="img" aria-label="+€108,000, between' in page
@@ -86,8 +86,8 @@ def test_results_without_a_shown_effect_count_and_prove_nothing(shop, analyst):
     shop.attribute("campaign", unclear, 100_000)
     shop.measure("campaign", unclear, MORE, SAME)
     words = text_of(analyst.get(PATH).text)
-    assert "No effect could be shown The extra net is between −€" in words
-    assert "It does not prove that the texts do nothing." in words
+    assert "No effect shown The extra sales are between −€" in words
+    assert "This does not prove that the texts do nothing." in words
 
 
 def test_the_file_has_the_rows_the_order_and_the_currency_of_the_page(shop, analyst):
@@ -147,14 +147,14 @@ def test_months_of_a_journey_that_are_too_small_have_a_result_together(shop, ana
 
 def test_the_quarters_of_the_global_holdout_stand_apart(shop, analyst):
     shop.attribute("campaign", shop.campaign("Spring"), 100_000)
-    assert "by the global holdout" not in text_of(analyst.get(PATH).text)
+    assert "with the global holdout" not in text_of(analyst.get(PATH).text)
     shop.measure("holdout", shop.organization_id, MORE, LESS, period="2026-Q3")
     shop.measure("holdout", shop.organization_id, None, state="open", days=3, period="2026-Q4")
     words = text_of(analyst.get(PATH).text)
-    assert "All texts, by the global holdout 2026-Q4 Window open" in words
+    assert "All texts, measured with the global holdout 2026-Q4 Window open" in words
     assert "2026-Q3 Final +€108,000 extra" in words
     # They have the same sales as the campaigns, so no sum has them.
-    assert "EUR, no result" in words
+    assert "Extra sales, EUR" in words
 
 
 def test_a_view_is_saved_with_its_filters(shop, analyst):
@@ -191,8 +191,8 @@ def test_a_campaign_shows_both_groups_and_how_the_result_was_made(shop, analyst)
     assert "Net per customer €6.60 €5.40 +€1.20" in words
     assert "times 90,000 customers gives +€108,000 extra" in words
     assert "Difference without adjustment" in words
-    assert "Returned of these tickets −€5.00" in words
-    assert "Variant A 12 3 Each click counts." in words
+    assert "Returns of these purchases −€5.00" in words
+    assert "Variant A 12 3 Each click counts, also a second one by the same person." in words
     assert analyst.get("/campaigns/cmp_00000000000000000000000000/results").status_code == 404
 
 
@@ -214,6 +214,6 @@ def test_a_journey_shows_its_steps_and_months(shop, analyst):
     words = text_of(analyst.get(f"{path}/results").text)
     assert "“Thank you!” thanks 100" in words
     assert "A step of an earlier version gone" in words
-    assert "Customers who passed the holdout step in the month" in words
+    assert "Customers who reached the holdout step in this month" in words
     assert "+€108,000" in words
     assert analyst.get("/journeys/jrn_00000000000000000000000000/results").status_code == 404

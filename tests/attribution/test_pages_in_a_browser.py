@@ -59,7 +59,7 @@ def test_a_phone_without_scripts_filters_opens_a_result_and_changes_the_windows(
         tab.goto(owner.url(f"{PATH}?period=12m&currency=EUR"))
         expect(tab.locator(".lead")).to_contain_text("were extra")
         tab.locator("select[name=state]").select_option("final")
-        tab.get_by_role("button", name="Show").click()
+        tab.get_by_role("button", name="Apply filters").click()
         assert "period=12m" in tab.url
         assert "currency=EUR" in tab.url
         assert "state=final" in tab.url
@@ -72,7 +72,7 @@ def test_a_phone_without_scripts_filters_opens_a_result_and_changes_the_windows(
         expect(tab.get_by_role("heading", name="Texted and holdout")).to_be_visible()
         tab.goto(owner.url("/settings/attribution"))
         tab.get_by_label("Days after a personal click").fill("3")
-        tab.get_by_role("button", name="Show before and after").click()
+        tab.get_by_role("button", name="Preview change").click()
         expect(tab.get_by_role("heading", name="What the change would do")).to_be_visible()
-        tab.get_by_role("button", name="Save the new windows").click()
+        tab.get_by_role("button", name="Save new windows").click()
         expect(tab.get_by_text("3 days after a click")).to_be_visible()

@@ -94,7 +94,7 @@ def test_nothing_is_sent_while_texts_are_on_hold(desk):
     draft = desk.draft()
     texting = desk.texting
     desk.do(lambda tx: hold(tx, desk.organization_id, texting, reason="Test"))
-    with pytest.raises(NotPossible, match="on hold"):
+    with pytest.raises(NotPossible, match="are paused"):
         desk.act(manage.schedule, draft, confirmed_recipients=1, is_now=True)
     assert desk.load(draft).row.state == "draft"
 

@@ -170,7 +170,7 @@ def test_a_reply_that_is_no_withdrawal_is_answered(desk):
     desk.work()
     assert "Oui, du 24 au 26." in desk.phone()
     page = desk.owner.get(f"/messages/inbox/{reply}").text
-    assert "Not an opt-out" in page
+    assert "Kept opted in" in page
     assert desk.owner.post(f"/messages/inbox/{reply}/answer", words="Hi {{ profile.first_name }}").status_code == 400
     assert desk.owner.post(f"/messages/inbox/{reply}/answer", words=" ").status_code == 400
 
@@ -178,7 +178,7 @@ def test_a_reply_that_is_no_withdrawal_is_answered(desk):
 def test_a_text_of_unknown_fate_is_sent_again_only_by_a_person(desk):
     open_at_any_hour(desk.url, desk.tenant.organization_id, simulation=Simulation(loses=1.0))
     text = desk.send()
-    assert "Unknown" in desk.owner.get(f"/messages/{text}").text
+    assert "May have been sent" in desk.owner.get(f"/messages/{text}").text
     assert WORDS not in re.findall(r'id="talk".*?phone-reply', desk.phone(), re.DOTALL)[0]
     assert "gets it twice" in desk.owner.get(f"/messages/{text}/resend").text
     open_at_any_hour(desk.url, desk.tenant.organization_id)

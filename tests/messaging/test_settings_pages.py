@@ -37,7 +37,7 @@ def test_a_real_provider_begins_on_hold_and_its_token_is_never_shown(owner):
     saved = owner.post("/settings/texts/provider", **TWILIO, brand="Corvelle", help_contact="help@corvelle.example")
     assert saved.status_code == 303, saved.text
     page = text_of(owner, "/settings/texts")
-    assert "On hold" in page
+    assert "Paused" in page
     assert "The provider was changed." in page
     assert "/sms/twilio/org_" in page
     everywhere = page + text_of(owner, "/settings/texts/provider") + owner.get("/settings/audit.csv").text
@@ -63,7 +63,7 @@ def test_the_page_says_until_when_replies_were_read_and_why_they_are_not(owner, 
             (json.dumps(marks), owner.who.slug),
         )
     for path in ("/settings/texts", "/messages"):
-        assert "Twilio's list of replies cannot be read since" in text_of(owner, path), path
+        assert "We cannot read the list of replies from Twilio since" in text_of(owner, path), path
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_test_text_goes_through_the_gate_to_the_simulator(owner, api, tenant, 
 
 def test_texts_are_held_with_a_reason_and_released_with_one(owner, visitor_as):
     marketer = visitor_as(Role.MARKETER)
-    assert "until an owner or an admin releases the hold" in marketer.get("/settings/texts/hold").text
+    assert "until an owner or an admin releases them" in marketer.get("/settings/texts/hold").text
     assert marketer.post("/settings/texts/hold", reason=" ").status_code == 400
     assert marketer.post("/settings/texts/hold", reason="The wrong price").status_code == 303
     for path in ("/settings/texts", "/messages"):
@@ -125,9 +125,9 @@ def test_hours_are_a_week_that_says_where_it_is_looser_than_the_default(owner):
     assert saved.status_code == 303, saved.text
     page = text_of(owner, "/settings/texts/countries/FR")
     assert "9:30-18:00" in page
-    assert "Sunday is closed by default in FR." in page
-    assert "No text is sent on public holidays by default in FR." in page
-    assert "own hours" in text_of(owner, "/settings/texts/rules")
+    assert "Sunday is closed by default in France." in page
+    assert "No text is sent on public holidays by default in France." in page
+    assert "Your hours" in text_of(owner, "/settings/texts/rules")
     assert owner.post("/settings/texts/countries/FR/default-hours").status_code == 303
     assert "Default hours" in text_of(owner, "/settings/texts/countries/FR")
     refused = owner.post("/settings/texts/countries/FR/hours", **{**HOURS, "Monday": "20-8", "Tuesday": "noon"})
@@ -164,7 +164,7 @@ def test_a_country_gets_its_sender_rate_and_price(owner):
     fields = {"sender": "Corvelle", "parts_per_second": "10", "price": "0.0725", "currency": "EUR"}
     assert owner.post("/settings/texts/countries/FR/sender", **fields).status_code == 303
     page = text_of(owner, "/settings/texts/countries/FR")
-    assert "A part costs \u20ac0.0725." in " ".join(page.split())
+    assert "One SMS part costs \u20ac0.0725." in " ".join(page.split())
     for value in ("Corvelle", "10", "0.0725"):
         assert f'value="{value}"' in page
     listed = text_of(owner, "/settings/texts/rules")
@@ -204,7 +204,7 @@ def test_every_role_reads_the_rules_and_few_change_them(visitor_as):
     for role in (Role.MARKETER, Role.ANALYST, Role.DEVELOPER):
         visitor = visitor_as(role)
         assert visitor.get("/settings/texts/rules").status_code == 200
-        assert "Save the caps" not in visitor.get("/settings/texts/rules").text
+        assert "Save frequency caps" not in visitor.get("/settings/texts/rules").text
         assert visitor.post("/settings/texts/countries/FR/notice", words="x", reply_path="y").status_code == 403
         assert visitor.post("/settings/texts/test", number="+33612345678", words="x").status_code == 403
     assert visitor_as(Role.ANALYST).post("/settings/texts/hold", reason="x").status_code == 403
@@ -221,7 +221,7 @@ def test_the_global_holdout_says_what_a_change_does_to_the_running_quarter(
     owner, visitor_as, api, tenant, api_database_url
 ):
     path = "/settings/texts/holdout"
-    assert "Customers are chosen at once, for the rest of this quarter" in text_of(owner, path)
+    assert "Saving picks the customers now, for the rest of this quarter" in text_of(owner, path)
     refused = owner.post(path, percent="100")
     assert refused.status_code == 400
     assert "A global holdout has 0 to 20 % of the customers, and this is 100 %." in refused.text

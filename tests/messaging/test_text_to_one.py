@@ -57,12 +57,12 @@ def test_a_text_is_queued_once_and_recorded(visitor_as, shop, texts, recorded):
     form = marketer.get(f"{path}/text").text
     before, acts = len(texts()), recorded()
     preview = marketer.post(f"{path}/text", words="Your coat is ready.", once=once_of(form), act="preview")
-    assert "1 part" in preview.text
+    assert "1 SMS part" in preview.text
     assert len(texts()) == before
     for _ in range(2):
         answer = marketer.post(f"{path}/text", words="Your coat is ready.", once=once_of(form))
         assert answer.status_code == 303
-    assert said(answer) == "This text was requested before; nothing more is sent."
+    assert said(answer) == "You already sent this text. It is not sent twice."
     [(body, state, reason)] = texts()[before:]
     assert "Your coat is ready." in body
     assert (state, reason) in {("queued", None), ("skipped", "country_not_set")}

@@ -50,8 +50,8 @@ def figures(page) -> dict[str, int]:
 
 
 def test_the_empty_list_leads_to_a_first_campaign_and_a_segment_to_its_draft(visitor_as, marketer, shop):
-    assert "Write your first campaign" in marketer.get("/campaigns").text
-    assert "Write your first campaign" not in visitor_as(Role.ANALYST).get("/campaigns").text
+    assert "Create your first campaign" in marketer.get("/campaigns").text
+    assert "Create your first campaign" not in visitor_as(Role.ANALYST).get("/campaigns").text
     page = marketer.get("/campaigns/new", segment=shop.segment)
     assert 'value="Everybody"' in page.text
     refused = marketer.post("/campaigns", name="", segment="seg_none")
@@ -93,7 +93,7 @@ def test_replies_beyond_those_that_are_counted_are_said_plainly(marketer, shop):
         connection.execute(reply.format("'x'"), (shop.organization_id, [new_uuid()]))
     page = marketer.get(path).text
     assert "<dd>1,999+</dd>" in page
-    assert "Counted among the newest 2,000 replies; there are more." in page
+    assert "We counted the newest 2,000 replies; there are more." in page
 
 
 def test_pause_resume_and_cancel_change_the_state_and_stand_in_the_log(visitor_as, marketer, shop):
@@ -165,7 +165,7 @@ def test_another_person_approves_what_exceeds_the_rule(visitor_as, marketer, sho
 def test_a_draft_says_what_prevents_it_and_can_be_duplicated(marketer, shop):
     path = shop.draft(variants=[{"text": "Hello {{ ticket.total }}"}])
     page = marketer.get(path)
-    assert "It cannot be sent yet" in page.text
+    assert "You cannot send this campaign yet" in page.text
     assert "Text of variant A: The text uses ticket.total, but a campaign has no ticket." in words(page)
     copied = marketer.post(f"{path}/duplicate")
     assert "Spring preview (copy)" in marketer.get(copied.headers["location"].partition(marketer.who.slug)[2]).text
@@ -216,11 +216,11 @@ def test_a_draft_is_written_by_sending_the_form_and_then_sent(marketer, shop):
     assert saved.headers["location"].endswith("/send"), saved.text
     path = edit.removesuffix("/edit")
     assert marketer.post(f"{path}/send/count").status_code == 303
-    assert "being rendered for all recipients" in marketer.get(f"{path}/send").text
+    assert "counting the texts of all recipients" in marketer.get(f"{path}/send").text
     shop.work(1)
     page = marketer.get(f"{path}/send")
     assert "3 customers get a text." in words(page)
-    assert "Exact: 3 parts for 3 recipients" in words(page)
+    assert "Exact count: 3 SMS parts for 3 recipients" in words(page)
     confirm = dict(re.findall(r'name="(was|recipients|cost)" value="([^"]*)"', page.text))
     confirm["cost"] = html.unescape(confirm["cost"])
     assert marketer.post(f"{path}/send", **confirm).status_code == 303
@@ -276,7 +276,7 @@ def test_what_cannot_be_read_is_said_at_its_field_and_nothing_is_lost(marketer, 
     ("wrong", "sentence"),
     [
         ({"v1_text": "Hello {{ profile.nick }}"}, "There is no field profile.nick"),
-        ({"v1_text": "x" * 1999}, "parts, and a text has at most 10."),
+        ({"v1_text": "x" * 1999}, "SMS parts; at most 10 are possible."),
         ({"v1_text": '{{ link("javascript:alert(1)") }}'}, "begins with https:// or http://"),
         ({"v1_text": '{{ link("https://go.example/l/x") }}'}, "go.example is the host of the short links"),
         ({"v1_text": '{{ link("https://shop.example") }}' * 10}, "A text has at most 3 links; this has 10."),
@@ -291,7 +291,7 @@ def test_a_fault_is_saved_in_the_draft_and_said_at_its_field(marketer, shop, wro
     values = {**fields_of(marketer.get(f"{path}/edit")), **wrong}
     assert marketer.post(f"{path}/edit", then="send", **values).headers["location"].endswith("/edit")
     page = html.unescape(marketer.get(f"{path}/edit").text)
-    assert "The draft is saved. It cannot be sent yet." in page
+    assert "The draft is saved. You cannot send it yet." in page
     assert sentence in page
     assert "Send 3 texts" not in marketer.get(f"{path}/send").text
 
@@ -317,4 +317,4 @@ def test_a_confirmation_that_is_out_of_date_sends_nothing(visitor_as, marketer, 
     values = fields_of(marketer.get(f"{path}/edit"))
     assert visitor_as(Role.ADMIN).post(f"{path}/edit", **{**values, "name": "Changed"}).status_code == 303
     refused = marketer.post(f"{path}/send", was=was, recipients="3", cost="{}")
-    assert (refused.status_code, "Nothing was sent; look at it again." in refused.text) == (409, True)
+    assert (refused.status_code, "Nothing was sent. Check the campaign again." in refused.text) == (409, True)

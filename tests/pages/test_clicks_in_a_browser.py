@@ -47,7 +47,7 @@ def test_a_journey_goes_live_in_ten_clicks(hand: Hand, marketer: Visitor):
     tab = hand.tab
     tab.goto(marketer.url("/journeys"))
     hand.click(tab.get_by_role("link", name="New journey"))
-    hand.click(tab.get_by_role("button", name="Start blank"))
+    hand.click(tab.get_by_role("button", name="Create blank journey"))
     hand.write(tab.get_by_label("Name", exact=True), "Welcome")
     hand.click(tab.get_by_label("A customer opts in to texts"))
     hand.click(tab.get_by_role("button", name="Save trigger"))
@@ -57,7 +57,7 @@ def test_a_journey_goes_live_in_ten_clicks(hand: Hand, marketer: Visitor):
     hand.click(tab.get_by_role("button", name="Save and activate…"))
     # What will happen is said before it does.
     outline = tab.locator("section", has=tab.get_by_role("heading", name="When it is live"))
-    for words in ("after each new opt-in", "Send a text: “Welcome, and thank you.”", "the simulator", "Sending hours"):
+    for words in ("with each new opt-in", "Send a text: “Welcome, and thank you.”", "the simulator", "Sending hours"):
         expect(outline).to_contain_text(words)
     hand.click(tab.get_by_role("button", name="Activate version 2"))
     expect(tab.get_by_text(re.compile("Version 2, live since"))).to_be_visible()

@@ -192,7 +192,7 @@ def text_and_stop(walk: Walk) -> None:
     profile = {"external_id": "C-100", "first_name": "Odile", "last_name": "Fictive"}
     post_url(f"{walk.server.url}/v1/profiles", json=profile, headers=headers)
     journey = write_journey(tab, walk.url("/journeys"), name="Thank you after a purchase", trigger="purchase")
-    tab.get_by_role("link", name="Activate…").click()
+    tab.get_by_role("link", name="Activate journey…").click()
     tab.get_by_role("button", name=re.compile("^Activate version")).click()
     walk.reads("live since")
     ticket = {
@@ -214,7 +214,7 @@ def text_and_stop(walk: Walk) -> None:
     expect(tab.get_by_role("log")).to_contain_text("Opted out at")
     expect(tab.locator("#threads li").first).to_contain_text("Odile Fictive")
     tab.goto(f"{journey}/runs")
-    expect(tab.get_by_role("cell", name="Left by a withdrawal")).to_be_visible()
+    expect(tab.get_by_role("cell", name="Opted out")).to_be_visible()
     tab.goto(walk.url("/customers"))
     expect(tab.locator("tbody tr").first).to_contain_text("+33 6 39 98 00 00")
     expect(tab.locator("tbody tr").first).to_contain_text("Opted out")

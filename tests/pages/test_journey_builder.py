@@ -126,7 +126,7 @@ def test_steps_are_moved_and_removed_by_their_buttons(blank):
     assert blank.tool("move", "1", way="down").headers["location"].endswith("#s-1.then.1")
     assert blank.names() == ["May be texted?", "1 day"]
     assert blank.tool("remove", "1").status_code == 200
-    assert "1 step in its paths is removed too" in blank.tool("remove", "1").text
+    assert "This also removes 1 step in its paths" in blank.tool("remove", "1").text
     assert blank.tool("remove", "1", sure="1").status_code == 303
     assert blank.names() == []
 
@@ -144,8 +144,8 @@ def test_the_entry_is_changed(blank):
     assert sent.status_code == 303
     page = blank.page()
     assert "A customer opts in to texts" in page
-    assert "again at the earliest 30 days after the last entry" in page
-    assert "an opt-out, a return" in page
+    assert "Customers can enter again after 30 days" in page
+    assert "an opt-out or a return" in page
     refused = blank.send(
         "entry", name="", trigger="birthday", reentry="after_days", reentry_days="0", **blank.opened(entry="1")
     )
@@ -245,17 +245,17 @@ def test_the_text_is_counted_and_a_costly_character_replaced(api, blank, tenant,
         "text": "It’s {{ profile.first_name }} at {{ store.name }}, {{ store.city }}",
     }
     counted = html.unescape(blank.send("measure", **fields).text)
-    assert "UCS-2" in counted
+    assert "makes SMS parts shorter" in counted
     assert "Right single quotation mark" in counted
     assert "Odile" in counted
     assert f"It’s Odile at Lyon, {store['address']['locality']}" in counted
     replaced = html.unescape(blank.send("measure", **fields, replace="’").text)
     assert "It's {{ profile.first_name }} at {{ store.name }}, {{ store.city }}</textarea>" in replaced
-    assert "GSM-7" in replaced
+    assert "makes SMS parts shorter" not in replaced
     inserted = html.unescape(blank.send("measure", **fields, insert="1", field="{{ brand }}").text)
     assert "at {{ store.name }}, {{ store.city }} {{ brand }}</textarea>" in inserted
     assert "does not end with" in html.unescape(blank.send("measure", **{**fields, "text": "{{ x"}).text)
-    assert "No customer has this name, number or id" in blank.send("measure", **fields, who="nobody").text
+    assert "No customer has this name, number or ID" in blank.send("measure", **fields, who="nobody").text
     assert blank.names() == []
 
 
@@ -314,7 +314,7 @@ def test_a_user_who_saves_over_the_change_of_another_is_warned_and_sees_the_diff
 def test_a_live_journey_takes_only_what_can_run(marketer, tenant, api_database_url):
     live = Builder(marketer, make_journey(api_database_url, tenant.organization_id, WAIT))
     live.add("2", "send_text", text="{{ nothing.known }}")
-    assert "A live journey needs a version without faults" in live.page()
+    assert "You cannot publish this draft yet" in live.page()
     assert live.save().status_code == 409
     live.tool("remove", "2")
     live.add("2", "exit")
@@ -324,7 +324,7 @@ def test_a_live_journey_takes_only_what_can_run(marketer, tenant, api_database_u
 
 def test_a_draft_is_thrown_away(blank):
     blank.add("1", "wait", days="1")
-    assert "1 change since version 1 will be lost" in blank.visitor.get(f"/journeys/{blank.journey}/edit/discard").text
+    assert "You lose 1 change since version 1" in blank.visitor.get(f"/journeys/{blank.journey}/edit/discard").text
     assert blank.send("discard").status_code == 303
     assert blank.names() == []
 
@@ -355,7 +355,7 @@ def test_a_draft_is_played_over_the_last_days_before_it_is_saved(api, blank, ten
     page = blank.visitor.get(path).text
     assert re.search(r"Would enter</dt><dd><strong><a [^>]*>1</a>", page)
     assert "Skipped: no consent" in page
-    assert "Estimated message parts" in page
+    assert "SMS parts, estimated" in page
     blank.add("2", "exit")
     assert "The journey has changed since" in blank.visitor.get(path).text
 

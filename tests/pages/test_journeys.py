@@ -53,7 +53,7 @@ def test_an_empty_list_says_what_will_be_here(marketer):
 @pytest.mark.parametrize("start", ["thank-you", "welcome", "win-back", "after-return"])
 def test_every_template_can_be_activated_as_it_stands(marketer, start):
     journey = id_of(marketer.post("/journeys", start=start))
-    assert "before it can go live" not in marketer.get(f"/journeys/{journey}").text
+    assert "before you activate the journey" not in marketer.get(f"/journeys/{journey}").text
     assert marketer.post(f"/journeys/{journey}/activate").status_code == 303
     assert "Live" in marketer.get(f"/journeys/{journey}").text
 
@@ -78,13 +78,13 @@ def test_the_flow_shows_what_happened_at_each_step(api, buyer, marketer, tenant,
     assert "Odile Fictive" in runs
     run = re.search(r"runs/(run_\w+)", runs)[1]
     trace = marketer.get(f"/journeys/{journey}/runs/{run}").text
-    assert "Requests a text" in trace
+    assert "Send a text" in trace
     assert "Hello Odile" in trace
     link = rf'<a[^>]* href="[^"]*/journeys/{journey}/runs/{run}">[^<]+</a>'
     messages = marketer.get("/messages").text
     assert re.search(link, messages)
     text = re.search(r"/messages/(txt_\w+)", messages)[1]
-    assert re.search("by the journey " + link, marketer.get(f"/messages/{text}").text)
+    assert re.search("From the journey " + link, marketer.get(f"/messages/{text}").text)
 
 
 def test_who_may_not_see_a_person_sees_neither_name_nor_text(api, buyer, visitor_as, tenant, api_database_url):
@@ -143,7 +143,7 @@ def test_after_a_long_pause_it_asks_what_becomes_of_those_who_waited(api, buyer,
     assert "What happens to waiting customers?" in marketer.get(f"/journeys/{journey}/activate").text
     assert marketer.post(f"/journeys/{journey}/activate").status_code == 400
     assert marketer.post(f"/journeys/{journey}/activate", waiting="end").status_code == 303
-    assert "Ended by a person" in marketer.get(f"/journeys/{journey}/runs").text
+    assert "Removed by a user after a long pause" in marketer.get(f"/journeys/{journey}/runs").text
 
 
 @pytest.mark.parametrize(
@@ -215,17 +215,16 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
     assert f"At the door: a condition cannot be evaluated</a><p>No customer enters. {why}" in home
     assert f"At a branch: a condition cannot be evaluated</a><p>1 customer waits at a branch. {why}" in home
     assert (
-        f"No customer enters, because the entry conditions cannot be checked: {why}"
-        in marketer.get(f"/journeys/{closed}").text
+        f"No customer enters, because we cannot check the conditions: {why}" in marketer.get(f"/journeys/{closed}").text
     )
     shown = marketer.get(f"/journeys/{journey}").text
-    assert "1 customer waits at a branch whose conditions cannot be checked" in shown
+    assert "1 customer waits at a branch whose conditions we cannot check" in shown
     run = re.search(r"runs/(run_\w+)", marketer.get(f"/journeys/{journey}/runs").text)[1]
     trace = marketer.get(f"/journeys/{journey}/runs/{run}").text
     assert "Cannot be checked" in trace
     assert "Waits at a branch whose conditions cannot be checked" in trace
     why_not = marketer.get(f"/journeys/{closed}/runs", who=profile["id"]).text
-    assert "No customer enters, because the conditions cannot be checked" in why_not
+    assert "No customer enters, because we cannot check the conditions" in why_not
 
 
 def test_the_page_says_for_each_of_a_customer_s_last_facts_why_no_run_started(
@@ -243,6 +242,6 @@ def test_the_page_says_for_each_of_a_customer_s_last_facts_why_no_run_started(
         work_through(api_database_url, tenant.organization_id)
     page = marketer.get(f"/journeys/{journey}/runs", who=profile["external_id"]).text
     assert "The journey was not live when it was recorded." in page
-    assert "It was more than seven days old when it was recorded." in page
+    assert "It was recorded more than 7 days late." in page
     assert "The conditions do not match." in page
     assert "The ticket is at least 50.00: no" in page

@@ -29,7 +29,7 @@ def write_journey(tab: Page, journeys_url: str, *, name: str, trigger: str) -> s
     """From nothing to a version; the journey's address."""
     tab.goto(journeys_url)
     tab.get_by_role("link", name="New journey").click()
-    tab.get_by_role("button", name="Start blank").click()
+    tab.get_by_role("button", name="Create blank journey").click()
     tab.get_by_label("Name", exact=True).fill(name)
     tab.locator(f"input[name=trigger][value={trigger}]").check()
     tab.get_by_label("Do not enter again").check()
@@ -37,7 +37,7 @@ def write_journey(tab: Page, journeys_url: str, *, name: str, trigger: str) -> s
     tab.get_by_role("link", name="Send a text").click()
     tab.get_by_label("Text", exact=True).fill("Welcome {{ profile.first_name }}, it’s good to have you.")
     tab.get_by_role("button", name="Show preview").click()
-    tab.get_by_role("button", name="Replace by").click()
+    tab.get_by_role("button", name="Replace with").click()
     expect(tab.locator("#f-text")).to_have_value("Welcome {{ profile.first_name }}, it's good to have you.")
     tab.get_by_role("button", name="Add step").click()
     tab.get_by_role("link", name="Add a step").click()
@@ -62,7 +62,7 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
         work_through(api_database_url, organization_id, SETTINGS)
         tab.reload()
         expect(tab.get_by_text("Would enter")).to_be_visible()
-        tab.get_by_role("link", name="Activate…").click()
+        tab.get_by_role("link", name="Activate journey…").click()
         tab.get_by_role("button", name="Activate version 2").click()
         expect(tab.get_by_text("Version 2, live since")).to_be_visible()
 
@@ -84,7 +84,7 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
             expect(did).to_contain_text(part)
 
         tab.goto(f"{journey}/runs")
-        expect(tab.get_by_role("cell", name="Left by a withdrawal")).to_be_visible()
+        expect(tab.get_by_role("cell", name="Opted out")).to_be_visible()
         tab.get_by_role("link", name="Odile Fictive").click()
         expect(tab.get_by_text("Left the journey")).to_be_visible()
         tab.goto(owner.url(f"/customers/{customer['id']}"))
@@ -134,7 +134,7 @@ def test_a_place_is_put_where_the_cursor_stands_and_counted_at_once(chromium, ow
         expect(stored).to_have_value('Hello {{ profile.first_name | default("dear friend") }}, welcome')
         tab.keyboard.press("Enter")
         tab.keyboard.type(" ’")
-        expect(tab.get_by_text("forces Unicode")).to_be_visible()
+        expect(tab.get_by_text("makes SMS parts shorter")).to_be_visible()
         # The chip of a link shows where it leads, and its address is asked for at once.
         tab.get_by_label("Personalise").select_option(label="a link")
         tab.get_by_role("button", name="Insert").click()
@@ -183,7 +183,7 @@ def test_four_steps_with_the_keyboard_alone(chromium, owner: Visitor):
         tab = context.new_page()
         tab.goto(owner.url("/journeys/new"))
         keys = Keys(tab)
-        keys.press("Start blank")
+        keys.press("Create blank journey")
         for number, (kind, field, value) in enumerate(
             (
                 ("Wait", "Days", "1"),

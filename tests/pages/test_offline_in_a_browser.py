@@ -74,7 +74,7 @@ def test_the_text_of_a_journey_is_counted_when_the_server_is_back(
     tab.get_by_role("button", name="Save step").click()
     expect(tab.locator("#away")).to_contain_text("nothing was sent")
     tab.context.set_offline(False)
-    expect(tab.get_by_text("forces Unicode")).to_be_visible()
+    expect(tab.get_by_text("makes SMS parts shorter")).to_be_visible()
     expect(tab.locator("#measured")).not_to_have_class(OLD)
     tab.get_by_role("button", name="Save step").click()
     expect(tab.locator("#s-1")).to_contain_text("It’s new")

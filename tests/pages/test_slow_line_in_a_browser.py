@@ -59,7 +59,7 @@ def test_a_text_is_counted_while_it_is_written_on(tab: Page, marketer: Visitor, 
     line.wait()
     tab.keyboard.type("lo’")
     line.open()
-    expect(tab.get_by_text("forces Unicode")).to_be_visible()
+    expect(tab.get_by_text("makes SMS parts shorter")).to_be_visible()
     tab.keyboard.type("s")
     expect(tab.locator("#f-text")).to_have_value("Hello’s")
 

@@ -21,23 +21,23 @@ def test_a_text_has_several_languages_each_with_its_parts_and_cost(api, visitor_
     fields = {"text": "Hello", "by": "language", "value_0": "fr", "text_0": "Bonjour " + "à tous " * 30}
     form = {"place": "1", "kind": "send_text", "is_new": "1", "was": "x"}
     counted = " ".join(html.unescape(blank.send("measure", **form, **fields).text).split())
-    assert "<strong>Default</strong>: 1 part; one text costs CHF 0.05 in Switzerland" in counted
-    assert "<strong>fr</strong>: 2 parts; one text costs CHF 0.10 in Switzerland" in counted
+    assert "<strong>Default text</strong>: 1 SMS part; one text costs CHF 0.05 in Switzerland" in counted
+    assert "<strong>French</strong>: 2 SMS parts; one text costs CHF 0.10 in Switzerland" in counted
     assert 'name="value_1"' in counted
     # A link is as long as the short one, whatever its destination.
     linked = f'See {{{{ link("https://shop.example/{"a" * 300}") }}}}'
-    assert "<strong>1 part</strong>" in blank.send("measure", **form, text=linked).text
+    assert "<strong>1 SMS part</strong>" in blank.send("measure", **form, text=linked).text
     inserted = blank.send("measure", **form, **fields, insert="text_0", field="{{ brand }}")
     assert "{{ brand }}</textarea>" in html.unescape(inserted.text)
     refused = blank.send("add", **{**form, **blank.opened(add="1", kind="send_text")}, **{**fields, "by": ""})
     assert refused.status_code == 400
     assert "Choose the attribute" in refused.text
     blank.add("1", "send_text", **fields, personal_links="on")
-    assert "other texts by language: fr; each customer gets links of their own" in blank.page()
+    assert "other texts for French; each customer gets links of their own" in blank.page()
     assert 'value="fr"' in blank.page(step="1")
     assert blank.save().status_code == 303
     versions = html.unescape(blank.visitor.get(f"/journeys/{blank.journey}/versions").text)
-    assert "<ins>Send a text: “Hello”; fr: “Bonjour" in versions
+    assert "<ins>Send a text: All other customers: “Hello”; French: “Bonjour" in versions
 
 
 def test_a_marketer_verifies_a_number_and_sends_a_test_from_the_editor(blank, tenant, api_database_url):
@@ -64,7 +64,7 @@ def test_a_marketer_verifies_a_number_and_sends_a_test_from_the_editor(blank, te
     phone = html.unescape(visitor.get(f"/simulator/{number}").text)
     assert "Hello " in phone
     assert "Dear" in phone
-    assert "as a test" in html.unescape(visitor.get("/messages").text)
+    assert "Test text" in html.unescape(visitor.get("/messages").text)
     with psycopg.connect(api_database_url) as connection:
         query = "SELECT act FROM audit_log WHERE organization_id = %s"
         acts = {act for (act,) in connection.execute(query, (tenant.organization_id,))}

@@ -57,7 +57,7 @@ def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID
     tab.reload()
     expect(tab.get_by_text("Would enter")).to_be_visible()
     _picture(tab, "journey-backtest")
-    tab.get_by_role("link", name="Activate…").click()
+    tab.get_by_role("link", name="Activate journey…").click()
     tab.get_by_role("button", name="Activate version 2").click()
     expect(tab.get_by_text("Version 2, live since")).to_be_visible()
     opt_customer_in(visitor, key)
@@ -65,7 +65,7 @@ def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID
         work_through(database_url, organization_id)
     tab.goto(f"{journey}/runs")
     tab.locator(".table a.name").first.click()
-    expect(tab.get_by_text("History")).to_be_visible()
+    expect(tab.get_by_role("heading", name="History in this journey")).to_be_visible()
     _picture(tab, "journey-run")
 
 
@@ -97,10 +97,10 @@ def write_the_text_of_the_campaign(tab: Page) -> None:
     text = tab.get_by_label("Text", exact=True)
     text.fill('{{ profile.first_name | default("Hello") }}, it’s been a while. Your store has something for you.')
     text.blur()
-    expect(tab.get_by_text("forces Unicode")).to_be_visible()
+    expect(tab.get_by_text("makes SMS parts shorter")).to_be_visible()
     _picture(tab, "campaign-editor")
-    tab.get_by_role("button", name=re.compile("Replace by")).first.click()
-    expect(tab.get_by_text("forces Unicode")).to_have_count(0)
+    tab.get_by_role("button", name=re.compile("Replace with")).first.click()
+    expect(tab.get_by_text("makes SMS parts shorter")).to_have_count(0)
 
 
 def begin_with_one_that_works(tab: Page, visitor: Visitor) -> None:
@@ -116,10 +116,10 @@ def write_the_text(tab: Page) -> None:
     tab.get_by_role("link", name=re.compile("Edit step 2")).click()
     text = tab.get_by_label("Text", exact=True)
     text.fill('Welcome, {{ profile.first_name | default("there") }}. It’s good to have you with us.')
-    expect(tab.get_by_text("forces Unicode")).to_be_visible()
+    expect(tab.get_by_text("makes SMS parts shorter")).to_be_visible()
     _picture(tab, "journey-message")
-    tab.get_by_role("button", name=re.compile("Replace by")).click()
-    expect(tab.get_by_text("forces Unicode")).to_have_count(0)
+    tab.get_by_role("button", name=re.compile("Replace with")).click()
+    expect(tab.get_by_text("makes SMS parts shorter")).to_have_count(0)
     tab.get_by_role("button", name="Save step").click()
 
 

@@ -99,7 +99,7 @@ def _faults_of_text(path: str, content: str | TextVariants, context: CheckContex
         # Without the opt-out notice, because it depends on the country of the recipient.
         parts = compose(shortest, brand=context.texting.brand, notice=None).measured.parts
         if parts > PARTS_MAX:
-            yield Fault(path, f"The text has {parts} parts, and a text has at most {PARTS_MAX}.")
+            yield Fault(path, f"The text has {parts} SMS parts; at most {PARTS_MAX} are possible.")
 
 
 def _without_values(template: Template) -> str:

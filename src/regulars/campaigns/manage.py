@@ -169,7 +169,7 @@ async def schedule(
     if faults := find_faults(definition, context):
         raise DefinitionRefused(f"It cannot be sent: {describe_faults(faults)}")
     if is_now and context.texting.is_on_hold:
-        raise NotPossible("All texts of the organization are on hold; release them before you send a campaign.")
+        raise NotPossible("All texts of the organization are paused; release them before you send a campaign.")
     await require_approval(tx, organization_id, row, recipients=confirmed_recipients, cost=confirmed_cost, by=by)
     if is_now:
         # The worker reads the schedule from the stored definition.

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from regulars.journeys import labels
 from regulars.journeys.definition import Definition, SendText, Step
 from regulars.journeys.program import Fork
-from regulars.messaging.template import texts_by_value
+from regulars.messaging.labels import label_choice
+from regulars.messaging.template import describe_template, texts_by_value
 
 
 class DiffLine(NamedTuple):
@@ -39,7 +40,7 @@ def count_changes(lines: list[DiffLine]) -> tuple[int, int]:
 def _describe_lines(definition: Definition) -> Iterator[tuple[int, str]]:
     yield 0, f"Name: {definition.name}"
     yield 0, f"Trigger: {labels.TRIGGERS[definition.trigger]}"
-    yield 0, f"Re-entry: {labels.describe_reentry(definition)}"
+    yield 0, labels.describe_reentry(definition)
     yield 0, labels.describe_exits(definition)
     if definition.filter is not None:
         yield 0, f"Only if: {labels.describe_condition(definition.filter)}"
@@ -62,4 +63,10 @@ def _detail(step: Step, name: str) -> str:
         return name
     texts = texts_by_value(step.text).items()
     links = " (links of their own)" if step.personal_links else ""
-    return "; ".join(f"{f'{value}: ' if value else ''}“{text}”" for value, text in texts) + links
+    described = [(_choice(step, value), describe_template(text, with_fallbacks=True)) for value, text in texts]
+    return "; ".join(f"{choice}“{text}”" for choice, text in described) + links
+
+
+def _choice(step: SendText, value: str) -> str:
+    label = label_choice(step.text, value, labels.LANGUAGES)
+    return f"{label}: " if label else ""

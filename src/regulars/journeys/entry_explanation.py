@@ -114,15 +114,15 @@ def _explain(
 
 def _reason(fact: _Fact, live: LivePeriod | None, definition: Definition, context: EvaluationContext | None) -> str:
     if fact.is_stale:
-        return "It was more than seven days old when it was recorded."
+        return "It was recorded more than 7 days late."
     if live is None:
         return "The journey was not live when it was recorded."
     verdict = False if context is None else evaluate(FILTER, definition.filter, context)
     if isinstance(verdict, NotEvaluable):
-        return f"No customer enters, because the conditions cannot be checked: {verdict.fault}"
+        return f"No customer enters, because we cannot check the conditions: {verdict.fault}"
     if not verdict:
         return "The conditions do not match."
-    return "The customer was already active in the journey, or entered too recently."
+    return "The customer was already in the journey, or entered too recently."
 
 
 def _is_before(recorded_at: datetime, until: datetime | None) -> bool:

@@ -19,7 +19,7 @@ class JourneyTemplate:
 JOURNEY_TEMPLATES: Final = (
     JourneyTemplate(
         "thank-you",
-        "A day after a customer's first purchase in a year, at ten in the morning.",
+        "Sends a text the day after a customer's first purchase in a year, at ten in the morning.",
         Definition(
             name="Thank you after a first purchase",
             trigger="purchase",
@@ -38,7 +38,7 @@ JOURNEY_TEMPLATES: Final = (
     ),
     JourneyTemplate(
         "welcome",
-        "A few minutes after a customer opts in to texts.",
+        "Sends a text a few minutes after a customer opts in.",
         Definition(
             name="Welcome after opt-in",
             trigger="opt_in",
@@ -51,7 +51,7 @@ JOURNEY_TEMPLATES: Final = (
     ),
     JourneyTemplate(
         "win-back",
-        "Sixty days after the last purchase; each new purchase restarts the wait.",
+        "Sends a text 60 days after the last purchase. Each new purchase restarts the wait.",
         Definition(
             name="Win back after 60 days",
             trigger="purchase",
@@ -65,7 +65,7 @@ JOURNEY_TEMPLATES: Final = (
     ),
     JourneyTemplate(
         "after-return",
-        "Two days after a return.",
+        "Sends a text two days after a return.",
         Definition(
             name="After a return",
             trigger="return",

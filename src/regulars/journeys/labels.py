@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from babel import Locale
+from msgspec.structs import replace
+
 from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.labels import Labels
-from regulars.conditions.tree import Condition
+from regulars.conditions.tree import Condition, Group, OfAttribute
 from regulars.journeys import definition as steps
 from regulars.journeys.program import References
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
+from regulars.messaging.labels import is_language, label_value, name_language
 from regulars.messaging.template import describe_template
 from regulars.segments.saved.manage import find_names
 
@@ -19,6 +23,8 @@ TRIGGERS: Final = {
     "return": "A return is recorded",
     "opt_in": "A customer opts in to texts",
 }
+# The names of languages by code.
+LANGUAGES: Final[Mapping[str, str]] = Locale("en").languages
 GROUP_LABELS: Final = {"all": "All of these hold", "any": "Any of these holds", "none": "None of these holds"}
 # The label and the icon of each kind of step.
 KINDS: Final = {
@@ -66,21 +72,34 @@ def describe_paths(step: steps.Step) -> tuple[str, str]:
 def describe_reentry(definition: steps.Definition) -> str:
     match definition.reentry.policy:
         case "never":
-            return "each customer once"
+            return "Each customer enters once"
         case "after_days":
-            return f"again at the earliest {_count(definition.reentry.days or 0, 'day')} after the last entry"
+            return f"Customers can enter again after {_count(definition.reentry.days or 0, 'day')}"
         case _:
-            return "again each time, unless still active"
+            return "Customers can enter again, unless they are still in the journey"
 
 
 def describe_exits(definition: steps.Definition) -> str:
-    other_exits = "".join(f", a {it}" for it in definition.exit_on)
-    return f"Stops on: an opt-out{other_exits}"
+    exits = ["an opt-out", *(f"a {it}" for it in definition.exit_on)]
+    return f"Customers leave after {', '.join(exits[:-1])}{' or ' if exits[:-1] else ''}{exits[-1]}"
 
 
 def describe_condition(condition: Condition) -> str:
-    """The condition in one line, with groups in brackets."""
-    return Labels().line(condition)
+    """The condition in one line, with groups in brackets and languages by name."""
+    return Labels().line(_name_languages(condition))
+
+
+def _name_languages(condition: Condition) -> Condition:
+    """The condition for its label: in comparisons of a language, codes such as `de` become names."""
+    if isinstance(condition, Group):
+        return replace(condition, of=tuple(map(_name_languages, condition.of)))
+    if not isinstance(condition, OfAttribute) or not is_language(condition.key):
+        return condition
+    return replace(
+        condition,
+        value=None if condition.value is None else name_language(condition.value, LANGUAGES),
+        values=tuple(name_language(value, LANGUAGES) for value in condition.values),
+    )
 
 
 def describe_duration(*, days: int = 0, hours: int = 0, minutes: int = 0) -> str:
@@ -95,22 +114,25 @@ def _describe(step: steps.Step) -> tuple[str, str]:
             return describe_duration(days=step.days, hours=step.hours, minutes=step.minutes), ""
         case steps.WaitUntil(time=time, weekdays=weekdays):
             days = f" on {' or '.join(day.capitalize() for day in weekdays)}" if weekdays else ""
-            return f"{time} local time{days}", "in the time zone of the number, else the store, else the organization"
+            return (
+                f"{time} local time{days}",
+                "in the time zone of the phone number; if that is unclear, of the store or the organization",
+            )
         case steps.WaitForPurchase():
             length = describe_duration(days=step.days, hours=step.hours)
-            return f"Buys within {length}", f"otherwise continues after {length}"
+            return f"Buys within {length}", f"customers who do not buy continue after {length}"
         case steps.Branch(condition=condition):
-            return f"{_capitalize(describe_condition(condition))}?", "checked at this step, not at entry"
+            return f"{_capitalize(describe_condition(condition))}?", "checked when the customer reaches this step"
         case steps.Split(percent=percent, holdout=holdout):
-            why = "the others are held out, so that the effect can be measured; " if holdout else ""
-            return f"{percent}% of the customers", f"{why}at random; the same customer always takes the same path"
+            why = "the others get no text, so that the effect can be measured; " if holdout else ""
+            return f"{percent}% of the customers", f"{why}chosen at random; a customer always takes the same path"
         case steps.SendText(text=text, personal_links=has_personal_links):
             links = "each customer gets links of their own; " if has_personal_links else ""
-            checks = f"{links}consent, sending hours and limits are checked when it is sent"
+            checks = f"{links}consent, sending hours and the frequency cap are checked when it is sent"
             if isinstance(text, str):
                 return f"“{describe_template(text)}”", checks
-            values = ", ".join(text.texts)
-            return f"“{describe_template(text.default)}”", f"other texts by {text.attribute}: {values}; {checks}"
+            values = ", ".join(label_value(text.attribute, value, LANGUAGES) for value in text.texts)
+            return f"“{describe_template(text.default)}”", f"other texts for {values}; {checks}"
         case steps.SetAttribute(key=key, value=value):
             return f"{key} = {value}", ""
         case steps.Exit():

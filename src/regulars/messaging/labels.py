@@ -1,10 +1,12 @@
 """The labels of texts and replies on pages and in commands: states, skip reasons, origins, meanings, decisions."""
 
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from regulars.messaging.model import OriginKind, SkipReason, TextState
 from regulars.messaging.settings.model import SendHoursRule, format_minute
+from regulars.messaging.template import TextVariants
 
 
 class TextLabel(NamedTuple):
@@ -17,69 +19,73 @@ class TextLabel(NamedTuple):
 
 STATES: Final = {
     TextState.QUEUED: TextLabel(
-        "Queued", "It waits for the queue, for the next open hour, or for a release.", "pending"
+        "Queued", "It waits for its turn, for the next open hour, or until you release all texts.", "pending"
     ),
     TextState.SENDING: TextLabel("Sending", "It passed all checks and is on its way to the provider.", "info"),
     TextState.SENT: TextLabel("Sent", "The provider has accepted it.", "yes"),
     TextState.DELIVERED: TextLabel("Delivered", "The provider reports that it reached the phone.", "yes"),
     TextState.FAILED: TextLabel("Failed", "The provider could not deliver it.", "failing"),
     TextState.SKIPPED: TextLabel("Skipped", "It did not pass the checks, so nothing was sent.", "blocked"),
-    TextState.UNKNOWN: TextLabel("Unknown", "It may have been sent; it is not sent again automatically.", "warn"),
+    TextState.UNKNOWN: TextLabel(
+        "May have been sent", "We do not know whether it was sent. It is not sent again automatically.", "warn"
+    ),
 }
 REASONS: Final = {
     SkipReason.NO_CONSENT: TextLabel(
-        "No consent", "The number is not subscribed, or the customer has no number that is."
+        "No consent", "The number may not be texted, or the customer has no number that may be texted."
     ),
-    SkipReason.NOT_LINKED: TextLabel("Of another customer", "The number belongs to another customer now."),
+    SkipReason.NOT_LINKED: TextLabel("Number of another customer", "The number belongs to another customer now."),
     SkipReason.SUPPRESSED: TextLabel(
-        "May have asked to stop", "A reply from the number waits for a person's decision."
+        "Possible opt-out", "A reply from the number may be an opt-out and waits for your decision."
     ),
-    SkipReason.CAP: TextLabel("Frequency cap", "The number got as many texts as it may in that time."),
+    SkipReason.CAP: TextLabel("Frequency cap", "The number has reached the frequency cap."),
     SkipReason.HOURS: TextLabel(
-        "Hours", "There is no open hour within 96 hours in all time zones where the number may be."
+        "Outside sending hours", "No sending hour within 96 hours is open in all time zones where the number can be."
     ),
     SkipReason.EXPIRED: TextLabel(
-        "Too old", "It expired, for instance on hold: after 96 hours, or five minutes for a response."
+        "Expired", "It was not sent in time: within 96 hours, or five minutes for a response to STOP or HELP."
     ),
-    SkipReason.NO_COUNTRY: TextLabel("No country", "The number belongs to no country."),
-    SkipReason.COUNTRY_NOT_SET: TextLabel("Country not set", "Its country has no notice and reply path yet."),
+    SkipReason.NO_COUNTRY: TextLabel("Unknown country", "The number belongs to no country that we know."),
+    SkipReason.COUNTRY_NOT_SET: TextLabel(
+        "Country not set up", "Its country has no opt-out notice, or no number or keyword to opt out."
+    ),
     SkipReason.SENDER_REFUSED: TextLabel(
-        "Sender refused", "Its country refuses the sender; set another one for this country."
+        "Sender refused", "Its country refuses the sender. Set another sender for this country."
     ),
-    SkipReason.MISSING_VALUE: TextLabel("Missing value", "A variable in the text had neither a value nor a default."),
-    SkipReason.TOO_LONG: TextLabel("Too long", "It would have more than ten parts."),
-    SkipReason.LEFT: TextLabel("Left", "The customer left the journey before the text was sent."),
-    SkipReason.REFUSED: TextLabel("Refused", "The provider refused it."),
+    SkipReason.MISSING_VALUE: TextLabel("Missing value", "A variable in the text had neither a value nor a fallback."),
+    SkipReason.TOO_LONG: TextLabel("Too long", "It would have more than ten SMS parts."),
+    SkipReason.LEFT: TextLabel("Left the journey", "The customer left the journey before the text was sent."),
+    SkipReason.REFUSED: TextLabel("Refused by the provider", "The provider refused it."),
     SkipReason.NOT_REACHED: TextLabel("Provider not reached", "Several attempts to connect to the provider failed."),
-    SkipReason.CANCELLED: TextLabel("Cancelled", "The campaign was cancelled before the text was sent."),
+    SkipReason.CANCELLED: TextLabel("Campaign cancelled", "The campaign was cancelled before the text was sent."),
     SkipReason.GLOBAL_HOLDOUT: TextLabel(
-        "Global holdout", "The customer gets no text of journeys in this quarter, so that their effect can be measured."
+        "Global holdout", "The customer gets no journey texts in this quarter, so that you can measure their effect."
     ),
 }
 ORIGINS: Final = {
-    OriginKind.PERSON: "by a person",
-    OriginKind.JOURNEY: "by a journey",
-    OriginKind.CAMPAIGN: "by a campaign",
-    OriginKind.STOP: "confirms a STOP",
-    OriginKind.HELP: "answers HELP",
-    OriginKind.ANSWER: "answers a reply",
-    OriginKind.TEST: "as a test",
+    OriginKind.PERSON: "Written by your team",
+    OriginKind.JOURNEY: "From a journey",
+    OriginKind.CAMPAIGN: "From a campaign",
+    OriginKind.STOP: "Response to STOP",
+    OriginKind.HELP: "Response to HELP",
+    OriginKind.ANSWER: "Answer by your team",
+    OriginKind.TEST: "Test text",
 }
 MEANINGS: Final = {
-    "stop": TextLabel("Stop", "A keyword that opts out at once.", "no"),
-    "start": TextLabel("Start", "A keyword that subscribes again.", "yes"),
-    "help": TextLabel("Help", "A keyword that asks who writes and how to opt out.", "info"),
+    "stop": TextLabel("STOP", "A keyword that opts out at once.", "no"),
+    "start": TextLabel("START", "A keyword that opts in again.", "yes"),
+    "help": TextLabel("HELP", "A keyword that asks who writes and how to opt out.", "info"),
     "perhaps_stop": TextLabel(
-        "May ask to stop", "Not a keyword, but it may ask to stop: the number gets no texts.", "warn"
+        "Possible opt-out", "It may be an opt-out. The number gets no texts until you decide.", "warn"
     ),
-    "other": TextLabel("Reply", "No keyword. Your team decides.", "none"),
+    "other": TextLabel("Other reply", "It contains no keyword such as STOP. You decide.", "none"),
 }
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 DECISIONS: Final = {
     "withdrew": "Opted out",
-    "revived": "Subscribed again",
+    "revived": "Opted in again",
     "answered": "Answered",
-    "not_stop": "Not an opt-out",
+    "not_stop": "Kept opted in",
     "ignored": "Changed nothing",
 }
 
@@ -97,6 +103,30 @@ def describe_hours(rule: SendHoursRule) -> str:
         )
         spans.append(f"{span} {hours}")
     return f"{', '.join(spans)}; {'open' if rule.on_holidays else 'closed'} on public holidays"
+
+
+def label_choice(content: str | TextVariants, value: str, languages: Mapping[str, str]) -> str:
+    """The customers who get the text of this value, such as "French"; empty if all customers get the same text."""
+    if isinstance(content, str):
+        return ""
+    return label_value(content.attribute, value, languages) if value else "All other customers"
+
+
+def label_value(attribute: str, value: str, languages: Mapping[str, str]) -> str:
+    """An attribute value that chooses a text: the name of a language, or the value with its attribute."""
+    if is_language(attribute) or not attribute:
+        return name_language(value, languages)
+    return f"{attribute}: {value}"
+
+
+def is_language(attribute: str) -> bool:
+    """Whether the values of a customer attribute are probably language codes, such as fr or de-CH."""
+    return any(word in attribute.casefold() for word in ("lang", "locale"))
+
+
+def name_language(code: str, languages: Mapping[str, str]) -> str:
+    """The name of a language, from the names by code; an unknown code is returned unchanged."""
+    return languages.get(code.replace("-", "_"), code)
 
 
 def label_state(state: str) -> TextLabel:

@@ -253,14 +253,22 @@ def replace_outside_variables(text: str, replace: Callable[[str], str]) -> str:
     return "".join(piece if index % 2 else replace(piece) for index, piece in enumerate(_VARIABLE.split(text)))
 
 
-def describe_template(text: str) -> str:
-    """The text for users, with the label of each variable in brackets. A text with a mistake is returned unchanged."""
+def describe_template(text: str, *, with_fallbacks: bool = False) -> str:
+    """The text for users, with the label of each variable in brackets, and its fallback with `with_fallbacks`. A text
+    with a mistake is returned unchanged."""
     try:
         pieces = parse_template(text).pieces
     except TemplateError:
         return text
-    described = "".join(piece if isinstance(piece, str) else f"[{_label_field(piece.field)}]" for piece in pieces)
+    described = "".join(
+        piece if isinstance(piece, str) else _describe_variable(piece, with_fallback=with_fallbacks) for piece in pieces
+    )
     return marks.replace_marked(described, lambda url: f"[link to {url.partition('://')[2] or url}]")
+
+
+def _describe_variable(variable: Variable, *, with_fallback: bool) -> str:
+    fallback = f", or “{variable.default}”" if with_fallback and variable.default else ""
+    return f"[{_label_field(variable.field)}{fallback}]"
 
 
 def _label_field(field: str) -> str:

@@ -58,13 +58,14 @@ def read_text_form(values: Mapping[str, str], refuse: Refuse) -> str | TextVaria
         value = values.get(f"value_{row}", "").strip()
         if not value or len(value) > VALUE_CHARACTERS_MAX:
             refuse(
-                f"value_{row}", f"Write the value that chooses this text, at most {VALUE_CHARACTERS_MAX} characters."
+                f"value_{row}",
+                f"Write the value that chooses this text, with at most {VALUE_CHARACTERS_MAX} characters.",
             )
         elif value in texts:
-            refuse(f"value_{row}", f"Another text is for {value} already.")
+            refuse(f"value_{row}", f"Another text is already for {value}.")
         texts[value] = _read_text(values, f"text_{row}", refuse)
     if rows and not attribute:
-        refuse("by", "Choose the attribute whose value chooses the text.")
+        refuse("by", "Choose the attribute that chooses the language.")
     return TextVariants(attribute, default, texts) if rows and attribute else default
 
 

@@ -49,7 +49,7 @@ PATH: Final = "/analyse/customers"
 # The URL fields of this page: customers or their net in the table, and the values of the cohorts.
 FIELDS: Final = ("measure", "read")
 DEFINITIONS: Final = (
-    Definition("Customers who bought", "Identified customers with a purchase in the period."),
+    Definition("Customers who bought", "Known customers with a purchase in the period."),
     Definition("New", "Their first purchase ever is in the period, as known now. A late file may change the past."),
     Definition("Returning", "Their first purchase is earlier."),
     Definition("Repeat rate", "Customers with purchases on two or more days ÷ customers with a purchase."),

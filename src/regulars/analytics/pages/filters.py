@@ -208,7 +208,7 @@ async def _read_stores(tx: Tx, visit: Visit, form: FormState) -> tuple[dict[UUID
     stores_by_reference = await find_stores(tx, visit.organization_id, set(references.values())) if references else {}
     for text, reference in references.items():
         if reference not in stores_by_reference:
-            form.refuse("store", f"No store has the id or code “{text[:80]}”.")
+            form.refuse("store", f"No store has the ID or code “{text[:80]}”.")
     chosen = [stores_by_reference[each] for each in references.values() if each in stores_by_reference]
     stores = {store.id: names.get(store.id, store.external_id) for store in chosen}
     return stores, {**names, **stores}
@@ -225,12 +225,14 @@ async def _read_segment(tx: Tx, visit: Visit, form: FormState) -> tuple[tuple[UU
     segment_id = SEGMENT.decode(text)
     names = {} if segment_id is None else await find_names(tx, visit.organization_id, [segment_id])
     if segment_id is None or segment_id not in names:
-        form.refuse("segment", "This segment does not exist; it may have been deleted. Choose another one.")
+        form.refuse("segment", "This segment does not exist. It may have been deleted. Choose another one.")
         return None, offered
     try:
         await resolve_members(tx, visit.organization_id, segment_id)
     except AudienceRefused:
-        form.refuse("segment", f"The segment “{names[segment_id]}” has an error and so no members. Correct it first.")
+        form.refuse(
+            "segment", f"The segment “{names[segment_id]}” has an error, so it has no members. Correct it first."
+        )
     return (segment_id, names[segment_id]), offered
 
 

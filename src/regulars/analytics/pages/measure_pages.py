@@ -2,7 +2,8 @@
 page and as a CSV file. A page compares a period with an earlier period."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from starlette.responses import Response
@@ -146,10 +147,8 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
     stats, current_hour = [], add_totals(figures.current_hour.values())
     for currency, sums in figures.total.by_net_sales():
         net, compared = sums.net_cents, sums_in(figures.compared_total, currency).net_cents
-        detail = ""
-        if compared > 0:
-            change = formats.delta(net - sums_in(current_hour, currency).net_cents, compared)
-            detail = f"{change} on {formats.money_rounded(compared, currency)}"
+        show = partial(formats.money_rounded, currency=currency)
+        detail = _describe_change(formats, net, past, late=sums_in(late, currency).net_cents, show=show)
         stats.append(
             HeadlineStat(
                 f"Net sales, {currency}",
@@ -161,5 +160,16 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
         )
     tickets, compared, detail = figures.total.tickets, figures.compared_total.tickets, ""
     if compared:
-        detail = f"{formats.delta(tickets - current_hour.tickets, compared)} on {formats.number(compared)}"
-    return [*stats, HeadlineStat("Tickets", "", formats.number(tickets), detail, "")]
+        detail = _describe_change(formats, tickets, past, late=late.tickets, show=formats.number)
+    return [*stats, HeadlineStat("Tickets, with returns", "", formats.number(tickets), detail, "")]
+
+
+def _describe_change(formats: Format, now: int, past: int, *, late: int, show: Callable[[int], str]) -> str:
+    """The change against the compared period; empty if that had nothing. If a part of today is left out (`late`), it
+    names the hour and the figure that is compared, which is not the one above it."""
+    if past <= 0:
+        return ""
+    change = formats.delta(now - late, past)
+    if not late:
+        return f"{change} on {show(past)}"
+    return f"{change} until {formats.clock(formats.now)[:2]}:00: {show(now - late)} on {show(past)}"

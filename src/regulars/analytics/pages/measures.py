@@ -55,29 +55,31 @@ def _money_measure(name: str, label: str, definition: str, drop: str, *, sign: i
 
 
 MEASURES: Final = (
-    _money_measure("gross_cents", "Gross", "Amount paid on purchases, after discounts, with tax.", "drop-3"),
-    _money_measure("returned_cents", "Returns", "Amount paid back, on the day of the return.", "drop-3", sign=-1),
+    _money_measure("gross_cents", "Gross", "What customers paid for purchases, after discounts, with tax.", "drop-3"),
+    _money_measure("returned_cents", "Returns", "What was paid back, on the day of the return.", "drop-3", sign=-1),
     _rate_measure("return_rate", "Return rate", "Returns ÷ gross, by value.", "drop-1"),
-    _rate_measure("return_rate_by_tickets", "Return tickets", "Returns ÷ tickets, by number.", "drop-1"),
-    _rate_measure("discount_rate", "Discount", "Discounts ÷ amount before discounts, of purchases.", "drop-2"),
+    _rate_measure("return_rate_by_tickets", "Share of returns", "Returns ÷ tickets, by number.", "drop-1"),
+    _rate_measure("discount_rate", "Discount rate", "Discounts ÷ amount before discounts, of purchases.", "drop-2"),
     Measure(
         "tickets",
-        "Tickets",
+        "Tickets, with returns",
         "Purchases and returns.",
         "drop-3",
         lambda formats, sums, _: formats.number(sums.tickets),
         lambda sums: sums.tickets,
     ),
-    Measure("ticket_cents", "Ticket value", "Gross ÷ purchases.", "drop-2", _format_mean, attrgetter("ticket_cents")),
+    Measure(
+        "ticket_cents", "Value per purchase", "Gross ÷ purchases.", "drop-2", _format_mean, attrgetter("ticket_cents")
+    ),
     Measure(
         "units_per_ticket",
-        "Units per ticket",
+        "Units per purchase",
         "Units bought ÷ purchases. An item sold by weight or length counts as one unit.",
         "drop-2",
         _format_units_per_ticket,
         attrgetter("units_per_ticket"),
     ),
-    _rate_measure("identified_rate", "Identified", "Tickets with a customer ÷ tickets.", "drop-3"),
+    _rate_measure("identified_rate", "Known customer", "Tickets with a known customer ÷ tickets.", "drop-3"),
     _money_measure("net_cents", "Net", "Gross minus returns, with tax.", ""),
 )
 BY_NAME: Final[Mapping[str, Measure]] = {measure.name: measure for measure in MEASURES}
@@ -131,7 +133,9 @@ def csv_row(row: MeasureRow, currency: str) -> list[str]:
 CSV_HEADER: Final = ("key", "name", "currency", *BY_NAME, "compared_net_cents", "opt_ins_per_100")
 SALES_DEFINITIONS: Final = (
     *(Definition(measure.label, measure.definition) for measure in MEASURES),
-    Definition("Change", "Net against that of the compared period. Currencies are never added."),
-    Definition("Opt-ins per 100", "Opt-ins to texts for every 100 tickets; by store only for the last 30 days."),
-    Definition("Like-for-like", "Only stores with a ticket in both periods."),
+    Definition("Net change", "Net compared with that of the other period. Currencies are never added."),
+    Definition(
+        "Opt-ins per 100 tickets", "Opt-ins to texts for every 100 tickets; by store only for the last 30 days."
+    ),
+    Definition("Like-for-like", "Only stores with tickets in both periods."),
 )

@@ -44,8 +44,8 @@ class Column(NamedTuple):
 
 
 COLUMNS: Final = (
-    Column("units", "Units", "drop-3"),
-    Column("tickets", "Tickets", "drop-3"),
+    Column("units", "Net units", "drop-3"),
+    Column("tickets", "Purchases", "drop-3"),
     Column("return_rate", "Return rate", "drop-3"),
     Column("customers", "Customers", "drop-4"),
 )
@@ -121,7 +121,7 @@ def read_grouping(view: AnalysisView) -> ProductGrouping | None:
     keys = [key for key in (by, *(group.key for group in filters)) if key is not None]
     has_no_name = any(key.kind == "property" and not key.property for key in keys)
     if by is None or has_no_name or any(group.kind == "others" for group in filters):
-        view.form.refuse("group", "The group of products in this address cannot be read.")
+        view.form.refuse("group", "We cannot read the group of products in this address.")
         return None
     return ProductGrouping(by, filters)
 
@@ -131,7 +131,7 @@ def _encode(value: ProductKey | ProductGroup) -> str:
 
 
 def _key_name(key: ProductKey) -> str:
-    return {"product": "Product", "store": "Store"}.get(key.kind, key.property)
+    return {"product": "Product code", "store": "Store"}.get(key.kind, key.property)
 
 
 def list_keys(grouping: ProductGrouping, properties: Sequence[str]) -> list[tuple[str, str, bool]]:
@@ -164,9 +164,9 @@ def _name_group(view: AnalysisView, group: ProductGroup, name: str | None) -> st
 
 def _describe_group(group: ProductGroup, name: str | None) -> str:
     if group.kind == "unset":
-        return "The product has no such property"
+        return "The product has no value for it"
     if group.kind == "no_product":
-        return "The line names no product"
+        return "The ticket line names no product"
     return group.value if group.key.kind == "product" and name else ""
 
 
@@ -186,7 +186,6 @@ def _format_row(
 ) -> ProductTableRow:
     figures, group = row.figures, row.group
     rate = figures.return_rate
-    compared = figures.compared_net_cents
     return ProductTableRow(
         _name_group(view, group, row.name),
         _describe_group(group, row.name),
@@ -197,12 +196,19 @@ def _format_row(
         has_high_returns(figures, totals.return_rate),
         formats.number(figures.customers),
         sparkline(figures.weekly_net_cents) if any(figures.weekly_net_cents) else "",
-        "" if compared is None else formats.delta(figures.net_cents, compared),
+        _describe_change(formats, figures),
         formats.money_rounded(figures.net_cents, totals.currency),
         max(0, round(100 * figures.net_cents / totals.largest_net_cents))
         if totals.largest_net_cents > 0 and group.kind != "others"
         else 0,
     )
+
+
+def _describe_change(formats: Format, figures: ProductFigures) -> str:
+    compared = figures.compared_net_cents
+    if compared is None:
+        return ""
+    return "new" if compared == 0 and figures.net_cents > 0 else formats.delta(figures.net_cents, compared)
 
 
 def has_high_returns(figures: ProductFigures, average: float | None) -> bool:

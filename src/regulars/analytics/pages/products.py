@@ -54,14 +54,14 @@ from regulars.web.visit import Visit
 PATH: Final = "/analyse/products"
 PROPERTIES_OFFERED_MAX: Final = 200
 DEFINITIONS: Final = (
-    Definition("Net", "Lines of purchases minus lines of returns, with tax, in one currency."),
-    Definition("Units", "Units sold minus units returned. An item sold by weight or length counts as one unit."),
-    Definition("Tickets", "Purchases with such a line."),
+    Definition("Net", "Products sold minus products returned, with tax, in one currency."),
+    Definition("Net units", "Units sold minus units returned. An item sold by weight or length counts as one unit."),
+    Definition("Purchases", "Purchases with this product."),
     Definition("Return rate", "Units returned ÷ units sold in the period."),
     Definition("High", "More than twice the return rate of all rows."),
-    Definition("Customers", "Identified customers who bought it."),
-    Definition("12 weeks", "Net of each of the 12 weeks up to the last day of the period."),
-    Definition("Change", "Net against that of the compared period."),
+    Definition("Customers", "Known customers who bought it."),
+    Definition("Net, last 12 weeks", "Net of each of the 12 weeks up to the last day of the period."),
+    Definition("Net change", "Net compared with that of the other period; new: nothing was sold then."),
 )
 
 

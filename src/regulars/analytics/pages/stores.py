@@ -87,6 +87,6 @@ def _row(
         tickets_url(visit, view, view.period, currency, store),
         sums_in(figures.rows.get(store_id), currency),
         None if is_new else compared,
-        "no ticket then" if is_new else "",
+        "No tickets then" if is_new else "",
         sums_in(figures.current_hour.get(store_id), currency).net_cents,
     )

@@ -27,8 +27,8 @@ async def save(visit: Visit) -> Response:
             await save_view(tx, visit.organization_id, visit.user.id, page=page, view=SavedView(name, query))
             await record(tx, visit.organization_id, actor_of(visit), "view.save", name, after={"page": page})
     except TooManyViews:
-        raise BadForm(f"A page has at most {VIEWS_MAX} saved views of yours; delete one first.") from None
-    return redirect(visit, url, done=f"Saved as “{name}”.")
+        raise BadForm(f"You can save at most {VIEWS_MAX} views of a page. Delete one first.") from None
+    return redirect(visit, url, done=f"View saved as “{name}”.")
 
 
 async def delete(visit: Visit) -> Response:
@@ -37,7 +37,7 @@ async def delete(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         if await delete_view(tx, visit.organization_id, visit.user.id, page=page, name=name):
             await record(tx, visit.organization_id, actor_of(visit), "view.delete", name, before={"page": page})
-    return redirect(visit, url, done="Deleted the view.")
+    return redirect(visit, url, done="View deleted.")
 
 
 def _read_target(visit: Visit) -> tuple[str, str, str]:

@@ -26,11 +26,11 @@ _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=
 _CLICK_PHRASES: Final = ("a click on the link in a text", "A click")
 _TEXT_PHRASES: Final = ("a text", "A text without a click")
 _NO_CREDIT_SENTENCES: Final = {
-    NoCredit.RETURN: "A return is credited to no text. It is subtracted from the purchase that it belongs to.",
-    NoCredit.NO_CUSTOMER: "The ticket names no customer, so no text can have led to it.",
+    NoCredit.RETURN: "A return is credited to no text. It is deducted from the purchase that it belongs to.",
+    NoCredit.NO_CUSTOMER: "No customer is linked to this ticket, so no text can have led to it.",
     NoCredit.NO_TEXT: "No text reached the customer in the 90 days before the purchase.",
-    NoCredit.TOO_LATE: "The ticket arrived when the figures of this text were final, 60 days after it.",
-    NoCredit.WAITING: "It is being computed, and is credited in a moment.",
+    NoCredit.TOO_LATE: "The ticket arrived too late: the figures of this text were final, 60 days after it.",
+    NoCredit.WAITING: "We are still working on it. Look again in a moment.",
 }
 
 
@@ -99,21 +99,22 @@ def _explain_none(formats: Format, explanation: CreditExplanation, occurred_at: 
     touch = "a click" if explanation.touch.kind is TouchKind.CLICK else _TEXT_PHRASES[0]
     delay = _format_delay(occurred_at - explanation.touch.at)
     if explanation.reason is NoCredit.OUTSIDE_WINDOW:
-        return f"The customer bought {delay} {touch}; it counts for {_describe_window(formats, explanation.window)}."
+        window = _describe_window(formats, explanation.window)
+        return f"The customer bought {delay} {touch}; that counts only for {window}."
     return f"The customer bought {delay} {touch}. {_NO_CREDIT_SENTENCES[explanation.reason or NoCredit.WAITING]}"
 
 
 def _explain_no_tickets(formats: Format, text: TextRow, windows: Windows) -> str:
     if text.origin_kind not in TOUCHING_ORIGINS:
-        return "A confirmation, an answer or a test gets no credit."
+        return "Purchases are not credited to a confirmation, an answer or a test text."
     if text.state not in TOUCHING_STATES:
         return "No purchase is credited to a text that was not sent."
-    return f"The customer bought nothing in the {_describe_windows(formats, windows)} after it that is credited to it."
+    return f"No purchase is credited to this text. A purchase counts within {_describe_windows(formats, windows)}."
 
 
 def _describe_windows(formats: Format, windows: Windows) -> str:
     delivery, click = (_describe_window(formats, windows.of(kind)) for kind in (TouchKind.DELIVERY, TouchKind.CLICK))
-    return f"{delivery}, or {click} with a click,"
+    return f"{delivery} after the text, or {click} after a click"
 
 
 def _describe_window(formats: Format, window: timedelta) -> str:

@@ -19,13 +19,13 @@ from regulars.web.render import render
 from regulars.web.visit import Visit
 
 FILTERS: Final = (
-    Filter("origin", "Sent by", (("campaign", "A campaign"), ("journey", "A journey"), ("person", "A person"))),
+    Filter("origin", "Text from", (("campaign", "Campaigns"), ("journey", "Journeys"), ("person", "Your team"))),
     Filter("id", "Campaign or journey", placeholder="cmp_… or jrn_…"),
     Filter("step", "Step of the journey"),
     Filter("text", "Text", placeholder="txt_…"),
     Filter("currency", "Currency", tuple((code, code) for code in CURRENCIES)),
     Filter("from", "Text sent from", kind="date"),
-    Filter("to", "up to", kind="date"),
+    Filter("to", "Text sent until", kind="date"),
 )
 CSV_HEADER: Final = (
     "sale_id", "ticket", "occurred_at", "currency", "gross_cents", "net_cents", "unmatched_returns_cents", "touch",
@@ -75,9 +75,9 @@ def _read_filter(visit: Visit, view: ListView) -> CreditFilter:
     origin_id = CAMPAIGN.decode(identifier) or JOURNEY.decode(identifier)
     text_id = TEXT.decode(text)
     if identifier and origin_id is None:
-        raise BadFilter("“Campaign or journey” is an id such as cmp_… or jrn_….", path=visit.url(TICKETS_PATH))
+        raise BadFilter("“Campaign or journey” must be an ID such as cmp_… or jrn_….", path=visit.url(TICKETS_PATH))
     if text and text_id is None:
-        raise BadFilter("“Text” is an id such as txt_….", path=visit.url(TICKETS_PATH))
+        raise BadFilter("“Text” must be an ID such as txt_….", path=visit.url(TICKETS_PATH))
     return CreditFilter(
         origin_kind=view.values.get("origin"),
         origin_id=origin_id,

@@ -16,11 +16,11 @@ from regulars.web.visit import Visit
 
 PRESET_LABELS: Final = {"30d": "30 days", "90d": "90 days", "12m": "12 months"}
 KINDS: Final = {
-    "": "all texts",
-    OriginKind.CAMPAIGN.value: "campaigns",
-    OriginKind.JOURNEY.value: "journeys",
+    "": "All",
+    OriginKind.CAMPAIGN.value: "Campaigns",
+    OriginKind.JOURNEY.value: "Journeys",
 }
-STATES: Final = {"": "any", "final": "final", "provisional": "provisional", "unmeasured": "without a result"}
+STATES: Final = {"": "Any", "final": "Final", "provisional": "Provisional", "unmeasured": "No result"}
 GROUPS: Final = {"": "Campaign or journey", "month": "Month"}
 SORTS: Final = ("net", "cost", "extra", "name")
 _CHOICES: Final = {
@@ -91,7 +91,7 @@ def read_view(visit: Visit) -> AttributionView:
     for name, choices in _CHOICES.items():
         text = visit.query.get(name, "")
         if text and text not in choices:
-            raise BadFilter(f"“{text[:40]}” is no choice of the filter {name}.", path=visit.url(PATH))
+            raise BadFilter(f"The filter {name} has no choice “{text[:40]}”.", path=visit.url(PATH))
         if text:
             values[name] = text
     return AttributionView(path=visit.url(PATH), today=today, period=period, values=values, form=form)

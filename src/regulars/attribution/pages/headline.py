@@ -61,8 +61,8 @@ def write_headline(
     axis = whisker_axis([*lift.values, measured_cents / 100])
     unmeasured_cents = attributed_cents - measured_cents
     not_included = (
-        f"{formats.money_rounded(unmeasured_cents, currency)} more is attributed to texts that have no result by"
-        " holdout; it is not included."
+        f"{formats.money_rounded(unmeasured_cents, currency)} more is attributed to texts without a result. It is not"
+        " included."
         if unmeasured_cents
         else ""
     )
@@ -90,10 +90,12 @@ def write_headline(
 def _describe_unmeasured(lift: LiftView) -> tuple[str, str]:
     """The headline's sentence, and the explanation why the extra net is not shown."""
     if lift.state == "open":
-        return "No result yet", "Sales are still counted. What was extra is known when the window closes."
+        if lift.is_computing:
+            return "No result yet", "The window has closed. The result follows shortly."
+        return "No result yet", f"Sales still come in. Extra sales are known when the window closes{lift.result_on}."
     if lift.state == "too_few":
         return "Too few buyers to tell", f"{lift.note[:1].upper()}{lift.note[1:]}."
-    return "What was extra is not known", "Without a holdout, it cannot be told what would have been bought anyway."
+    return "Extra sales are not known", "Without a holdout, we cannot know what customers would have bought anyway."
 
 
 def _describe_ratio(
@@ -101,13 +103,13 @@ def _describe_ratio(
 ) -> tuple[str, str]:
     if not estimate.is_shown:
         explanation = (
-            f"The extra net is between {lift.low} and {lift.high}. Zero is possible, so no extra sales are shown."
+            f"The extra sales are between {lift.low} and {lift.high}. Zero is possible, so no effect is shown."
         )
-        return "No effect could be shown", f"{explanation} It does not prove that the texts do nothing."
+        return "No effect shown", f"{explanation} This does not prove that the texts do nothing."
     if estimate.value < 0:
         return f"The texts cost sales: {lift.extra}", f"The range is {lift.low} to {lift.high} (95%)."
     if measured_cents < estimate.value:
-        explanation = f"That is more than is attributed to them. The range is {lift.low} to {lift.high} (95%)."
+        explanation = f"That is more than their attributed sales. The range is {lift.low} to {lift.high} (95%)."
         return f"The texts brought {lift.extra} extra", explanation
     hundred = formats.money_whole(HUNDRED_CENTS, currency)
     per_hundred = [HUNDRED_CENTS * value / measured_cents for value in (estimate.value, estimate.low, estimate.high)]

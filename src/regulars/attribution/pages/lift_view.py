@@ -20,6 +20,7 @@ _BADGES: Final = {
     "too_few": ("Too few", "warn", "alert"),
     "no_holdout": ("No holdout", "none", "blocked"),
 }
+_RESULT_ON: Final = "result on "
 # The text in the column of the extra net in states without a result.
 _PLACEHOLDERS: Final = {"open": "not yet", "too_few": "not measured", "no_holdout": "not measured"}
 
@@ -41,6 +42,15 @@ class LiftView(NamedTuple):
     # The extra net and its interval as text, for a screen reader.
     aria_label: str = ""
     is_provisional: bool = False
+
+    @property
+    def is_computing(self) -> bool:
+        return self.label == _BADGES["computing"][0]
+
+    @property
+    def result_on(self) -> str:
+        """The day of the first result for a sentence, such as ", result on 25 Nov"; empty if it is not known."""
+        return f", {self.note}" if self.note.startswith(_RESULT_ON) else ""
 
     @property
     def is_unclear(self) -> bool:
@@ -89,7 +99,7 @@ def view_lifts(formats: Format, lifts: Sequence[Lift], currency: str) -> LiftVie
 def view_verdict(formats: Format, verdict: Verdict, currency: str) -> LiftView:
     if verdict.estimate is not None:
         return _view_estimate(formats, verdict, verdict.estimate, currency)
-    badge, note = verdict.state, "extra net unknown"
+    badge, note = verdict.state, "extra sales unknown"
     if verdict.state == "open":
         badge, note = _describe_wait(formats, verdict.lifts)
     elif verdict.state == "too_few":
@@ -102,10 +112,10 @@ def _describe_wait(formats: Format, lifts: Sequence[Lift]) -> tuple[str, str]:
     """The badge, and when the first result is expected: shortly after the first window closes."""
     last_day = min((it.last_day for it in lifts if it.last_day is not None), default=None)
     if last_day is None:
-        return "open", "sales are still counted"
+        return "open", "sales still come in"
     if last_day < formats.today:
         return "computing", "the window has closed"
-    return "open", f"result on {formats.day(last_day + timedelta(days=1))}"
+    return "open", f"{_RESULT_ON}{formats.day(last_day + timedelta(days=1))}"
 
 
 def _view_estimate(formats: Format, verdict: Verdict, extra: EffectEstimate, currency: str) -> LiftView:
@@ -114,7 +124,7 @@ def _view_estimate(formats: Format, verdict: Verdict, extra: EffectEstimate, cur
     if verdict.state == "unclear":
         note = f"provisional, {note}" if note else "final"
     if any(it.has_sample_ratio_alarm for it in verdict.lifts):
-        note = "the sizes of the groups differ more than by chance"
+        note = "the sizes of the groups differ more than chance explains"
     texts = [formats.money_change(value, currency) for value in in_cents(extra)]
     return LiftView(
         verdict.state,

@@ -1,5 +1,6 @@
 """The results page of a campaign or journey: sales attributed to its texts, and extra sales measured with a holdout."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Final, NamedTuple
@@ -42,6 +43,8 @@ from regulars.web.visit import Visit
 
 MONTHS_SHOWN: Final = 24
 VARIANT_LETTERS: Final = "ABCD"
+EARLIER_STEP: Final = "A step of an earlier version"
+_PLACE: Final = re.compile(r"\d+(\.(then|else)\.\d+)*")
 
 
 class ArmLine(NamedTuple):
@@ -172,7 +175,7 @@ async def _load_clicks(tx: Tx, visit: Visit, kind: OriginKind, origin_id: UUID) 
 
 def _list_click_lines(formats: Format, clicks: Mapping[str, ClickCount], names: Mapping[str, str]) -> list[ClickLine]:
     return [
-        ClickLine(names.get(step, step), formats.number(count.people), formats.number(count.machines))
+        ClickLine(names.get(step, EARLIER_STEP), formats.number(count.people), formats.number(count.machines))
         for step, count in sorted(clicks.items())
     ]
 
@@ -181,6 +184,13 @@ def _name_steps(journey: Journey) -> dict[str, str]:
     """The names of the steps that send a text, by step path, in the order of the flow."""
     steps = walk_steps(journey.definition.steps)
     return {path: describe_step(step).name for path, step in steps if isinstance(step, SendText)}
+
+
+def _describe_place(step: str) -> str:
+    """The place of a step for users: `1.else.2` is step 2 on the second path after step 1. Other ids are unchanged."""
+    if _PLACE.fullmatch(step) is None:
+        return step
+    return f"Step {step}".replace(".then.", ", first path, step ").replace(".else.", ", second path, step ")
 
 
 def _template_values(visit: Visit, group: Group, prices: dict[str, Price]) -> dict[str, Any]:
@@ -248,7 +258,9 @@ def _detail(formats: Format, lift: Lift, comparison: LiftComparison) -> Detail:
     buyers = comparison.buyers
     diagnostics = [
         Diagnostic("Difference without adjustment", ", ".join(money(comparison.raw))),
-        Diagnostic("Share of buyers", f"{formats.points(buyers.low, 0)} to {formats.points(buyers.high, 0)}"),
+        Diagnostic(
+            "Difference in the share of buyers", f"{formats.points(buyers.low, 0)} to {formats.points(buyers.high, 0)}"
+        ),
     ]
     if lift.bootstrap is not None:
         low, high = (formats.money(round(end), currency) for end in lift.bootstrap)
@@ -261,8 +273,9 @@ def _detail(formats: Format, lift: Lift, comparison: LiftComparison) -> Detail:
         view,
         lines,
         diagnostics,
-        f"{per_customer} times {people} customers gives {view.extra} extra, before rounding. All customers to be texted"
-        " count, delivered or not. The difference is adjusted for what the same customers spent in the year before.",
+        f"{per_customer} times {people} customers gives {view.extra} extra, before rounding. All customers who were"
+        " to be texted count, even if the text failed. The difference is adjusted for what the same customers spent in"
+        " the year before.",
         lift.has_sample_ratio_alarm,
     )
 
@@ -302,8 +315,8 @@ def _steps(visit: Visit, group: Group, prices: dict[str, Price], journey: Journe
         origin = Origin(OriginKind.JOURNEY, journey.row.id, step)
         lines.append(
             StepLine(
-                step_names.get(step, "A step of an earlier version"),
-                step,
+                step_names.get(step, EARLIER_STEP),
+                _describe_place(step),
                 formats.number(sum(it.texts for it in sent)),
                 formats.number(sums.tickets),
                 tickets_url(visit, None, origin, currency=currency) if sums.tickets else "",

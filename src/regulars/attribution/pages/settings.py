@@ -70,9 +70,9 @@ async def save(visit: Visit) -> Response:
                 after=windows._asdict(),
             )
     except WindowsChanged:
-        form.refuse("click_days", "Another person changed the windows meanwhile. Look at them and save again.")
+        form.refuse("click_days", "Another person changed the windows meanwhile. Check them and save again.")
         return await _render_page(visit, form)
-    return redirect(visit, visit.url(PATH), done="Saved. The last 60 days are computed again.")
+    return redirect(visit, visit.url(PATH), done="Windows saved. We compute the last 60 days again.")
 
 
 def _read_windows(form: FormState) -> Windows:
@@ -99,10 +99,10 @@ def _describe(formats: Format, version: WindowsVersion) -> tuple[str, str]:
     windows = version.windows
     description = (
         f"{formats.count(windows.click_days, 'day')} after a click, {formats.count(windows.delivery_hours, 'hour')}"
-        f" after a text, lift over {formats.count(windows.lift_days, 'day')}"
+        f" after a text, holdout compared over {formats.count(windows.lift_days, 'day')}"
     )
     if version.created_at is None:
-        return description, "The defaults"
+        return description, "Default"
     return description, f"{formats.full_moment(version.created_at)}, {version.created_by or 'the command line'}"
 
 

@@ -50,7 +50,7 @@ async def save_approval(visit: Visit) -> Response:
             before=msgspec.to_builtins(before),
             after=msgspec.to_builtins(rule),
         )
-    return redirect(visit, visit.url(PATH), done="Saved.")
+    return redirect(visit, visit.url(PATH), done="Approval rule saved.")
 
 
 def _render_page(visit: Visit, form: FormState) -> Response:
@@ -67,11 +67,11 @@ def _read_costs(form: FormState) -> dict[str, Decimal]:
         if not amount:
             continue
         if _AMOUNT.fullmatch(amount) is None:
-            form.refuse(f"cost_{row}", "An amount such as 250 or 99.50.")
+            form.refuse(f"cost_{row}", "Enter an amount such as 250 or 99.50.")
         elif _CURRENCY.fullmatch(currency) is None:
-            form.refuse(f"currency_{row}", "Three letters such as EUR.")
+            form.refuse(f"currency_{row}", "Enter three letters such as EUR.")
         elif currency in costs:
-            form.refuse(f"currency_{row}", "One limit for each currency.")
+            form.refuse(f"currency_{row}", "Enter one limit for each currency.")
         else:
             costs[currency] = Decimal(amount)
     return costs

@@ -79,7 +79,7 @@ class Confirmation:
         async with visit.database.transaction() as tx:
             campaign = await find_campaign(tx, visit)
             if form.is_refused:
-                raise Conflict("The figures to confirm could not be read; open the confirmation again.")
+                raise Conflict("We could not read the figures that you confirmed. Open the confirmation again.")
             is_now = isinstance(campaign.definition.schedule, SendNow)
             try:
                 with page_errors():
@@ -96,12 +96,12 @@ class Confirmation:
             except EtagMismatch:
                 raise Conflict(
                     f"{campaign.row.updated_by or 'The command line'} changed this campaign after you had opened the"
-                    " confirmation. Nothing was sent; look at it again."
+                    " confirmation. Nothing was sent. Check the campaign again."
                 ) from None
             act = "campaign.send" if is_now else "campaign.schedule"
             after = {"name": row.name, "state": row.state, "recipients": recipients}
             await record(tx, visit.organization_id, actor_of(visit), act, CAMPAIGN.encode(row.id), after=after)
-        done = "It starts now." if is_now else "Scheduled."
+        done = "The campaign starts now." if is_now else "Campaign scheduled."
         return redirect(visit, campaign_url(visit, row), done=done)
 
     async def count_exactly(self, visit: Visit) -> Response:

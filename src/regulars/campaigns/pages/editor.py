@@ -1,6 +1,7 @@
 """The editor of a draft campaign: one form, next to the estimate of recipients and cost and previews of the text."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -25,6 +26,7 @@ from regulars.campaigns.pages.progress import REASON_LABELS
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
 from regulars.messaging.errors import SettingRefused
+from regulars.messaging.labels import label_value
 from regulars.messaging.links.marks import short_url
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.team_numbers import find_team_number, send_test_text
@@ -41,7 +43,7 @@ FIELDS: Final = {
     "store.name": "the customer's home store",
     "store.city": "the city of that store",
 }
-NOT_SENDABLE_YET: Final = "The draft is saved. It cannot be sent yet."
+NOT_SENDABLE_YET: Final = "The draft is saved. You cannot send it yet."
 
 
 class Editor:
@@ -175,12 +177,12 @@ class Editor:
             "here": campaign_url(visit, row),
             "edit": campaign_url(visit, row, "edit"),
             "lists": [
-                ("include", "Segments", "Customers in any of these", segments),
-                ("exclude", "Leave out segments", "Without customers in these", segments),
+                ("include", "Segments", "Customers in any of these segments get the text", segments),
+                ("exclude", "Leave out segments", "Customers in these segments get no text", segments),
                 (
                     "received",
                     "Leave out recipients of",
-                    "Without customers who received these",
+                    "Customers who received these campaigns get no text",
                     [it for it in campaigns if it[0] != canonical_id],
                 ),
             ],
@@ -198,6 +200,7 @@ class Editor:
             "shown": None if estimate is None else describe_estimate(visit.format, estimate),
             "reasons": REASON_LABELS,
             "choice": choice,
+            "label_value": partial(label_value, languages=visit.format.locale.languages),
             "profile_id": PROFILE.encode,
             "previews": previews,
             "has_number": number is not None and number.is_verified,

@@ -25,7 +25,7 @@ from regulars.web.visit import Visit
 
 # A page waits this long for the estimate. Then it is rendered without the estimate, and the browser requests it again.
 AT_ONCE_S: Final = 1.0
-COUNTING: Final = "The audience is being counted."
+COUNTING: Final = "We are counting the audience."
 _PREVIEW: Final = re.compile(r"([a-z_]{1,32}) ([1-4]) ([0-9]{1,3})")
 _MINUTE_S: Final = 60
 
@@ -123,11 +123,11 @@ def list_audience_parts(estimate: Estimate) -> list[BarPart]:
     split = estimate.counts.split
     parts = (
         ("Get the text", estimate.recipients, "c1", ""),
-        ("Holdout, get nothing", estimate.held_out, "c5", "is-5"),
-        ("Global holdout, get nothing", estimate.global_holdout, "line", "is-line"),
-        ("Out: never asked for consent", split.never_asked, "past", "is-past"),
-        ("Out: opted out", split.withdrawn, "c4", "is-4"),
-        ("Out: do not contact", split.do_not_contact, "blocked", "is-blocked"),
+        ("No text: holdout", estimate.held_out, "c5", "is-5"),
+        ("No text: global holdout", estimate.global_holdout, "line", "is-line"),
+        ("No text: never asked for consent", split.never_asked, "past", "is-past"),
+        ("No text: opted out", split.withdrawn, "c4", "is-4"),
+        ("No text: do not contact", split.do_not_contact, "blocked", "is-blocked"),
     )
     audience, x, bar_parts = estimate.counts.total or 1, 0.0, []
     for label, number, bar_class, legend_class in parts:
@@ -160,8 +160,8 @@ def describe_chosen_effect(formats: Format, estimate: Estimate | None, percent: 
             sentences.append(f"In {effect.currency} too few customers buy to show an effect.")
         else:
             smallest = formats.money(round(effect.cents), effect.currency)
-            percentage = "" if effect.percent is None else f", which is +{effect.percent:.0f}%"
-            sentences.append(f"They spend {spent} in 7 days; {smallest} more can be shown{percentage}.")
+            percentage = "" if effect.percent is None else f" (+{effect.percent:.0f}%)"
+            sentences.append(f"They spend {spent} in 7 days. The comparison can detect {smallest} more{percentage}.")
     return " ".join(sentences)
 
 
@@ -174,9 +174,9 @@ def describe_effects(formats: Format, effects: Sequence[SmallestEffect]) -> str:
 
 
 def describe_spread(formats: Format, size: VariantSize) -> str:
-    """How many texts have how many SMS parts, such as `2,339 of 1 part and 16 of 2 parts`."""
+    """How many texts have how many SMS parts, such as `2,339 with 1 SMS part and 16 with 2 SMS parts`."""
     return " and ".join(
-        f"{formats.number(texts)} of {formats.count(parts, 'part')}" for parts, texts in size.spread.items()
+        f"{formats.number(texts)} with {formats.count(parts, 'SMS part')}" for parts, texts in size.spread.items()
     )
 
 

@@ -21,7 +21,7 @@ from regulars.web.visit import Visit
 
 async def pause(visit: Visit) -> Response:
     """Pause without a confirmation page, because a pause loses nothing."""
-    return await _change(visit, manage.pause, "campaign.pause", "Paused. No text leaves until you resume it.")
+    return await _change(visit, manage.pause, "campaign.pause", "Campaign paused. No text leaves until you resume it.")
 
 
 async def confirm_resume(visit: Visit) -> Response:
@@ -45,7 +45,7 @@ async def resume(visit: Visit) -> Response:
             confirmed_cost=None if question is None else question.cost,
         )
 
-    return await _change(visit, work, "campaign.resume", "Resumed.")
+    return await _change(visit, work, "campaign.resume", "Campaign resumed.")
 
 
 async def confirm_cancel(visit: Visit) -> Response:
@@ -53,11 +53,11 @@ async def confirm_cancel(visit: Visit) -> Response:
 
 
 async def cancel(visit: Visit) -> Response:
-    return await _change(visit, manage.cancel, "campaign.cancel", "Cancelled. No more texts leave.")
+    return await _change(visit, manage.cancel, "campaign.cancel", "Campaign cancelled. No more texts leave.")
 
 
 async def approve(visit: Visit) -> Response:
-    return await _change(visit, manage.approve, "campaign.approve", "Approved. It can be sent as it is now.")
+    return await _change(visit, manage.approve, "campaign.approve", "Campaign approved. It can be sent as it is now.")
 
 
 async def confirm_archive(visit: Visit) -> Response:
@@ -65,7 +65,7 @@ async def confirm_archive(visit: Visit) -> Response:
 
 
 async def archive(visit: Visit) -> Response:
-    return await _change(visit, manage.archive, "campaign.archive", "Archived. Its results stay.")
+    return await _change(visit, manage.archive, "campaign.archive", "Campaign archived. Its results stay.")
 
 
 async def duplicate(visit: Visit) -> Response:
@@ -76,7 +76,9 @@ async def duplicate(visit: Visit) -> Response:
         after = {"name": copy.row.name, "copy_of": CAMPAIGN.encode(campaign.row.id)}
         subject = CAMPAIGN.encode(copy.row.id)
         await record(tx, visit.organization_id, actor_of(visit), "campaign.create", subject, after=after)
-    return redirect(visit, campaign_url(visit, copy.row, "edit"), done="Duplicated as a draft, without its times.")
+    return redirect(
+        visit, campaign_url(visit, copy.row, "edit"), done="Draft copy created, without start and end times."
+    )
 
 
 async def begin_follow_up(visit: Visit) -> Response:
@@ -92,7 +94,7 @@ async def begin_follow_up(visit: Visit) -> Response:
         for act, subject, name in created:
             after = {"name": name, "follows": CAMPAIGN.encode(campaign.row.id)}
             await record(tx, visit.organization_id, actor_of(visit), act, subject, after=after)
-    done = "A segment and a draft were made for those who received it and did not buy since."
+    done = "Segment and draft created for customers who received the text and did not buy since."
     return redirect(visit, campaign_url(visit, draft.row, "edit"), done=done)
 
 

@@ -23,7 +23,7 @@ from regulars.web.visit import Visit
 CAMPAIGNS_MAX: Final = 1_000
 NAME_CHARACTERS_MAX: Final = 120
 FILTERS: Final = (
-    Filter("q", "Search campaigns", kind="search", placeholder="Name"),
+    Filter("q", "Search campaigns", kind="search", placeholder="Find a campaign by name"),
     Filter(
         "state", "State", choices=(*((key, label) for key, (label, _, _) in STATES.items()), (ARCHIVED, "Archived"))
     ),

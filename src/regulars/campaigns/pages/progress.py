@@ -34,7 +34,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, REPLY
 from regulars.messaging.cost import estimate as cost_of
 from regulars.messaging.find import list_replies_to_origin
-from regulars.messaging.labels import MEANINGS, REASONS
+from regulars.messaging.labels import MEANINGS, REASONS, label_choice
 from regulars.messaging.model import OriginKind, ReplyToOrigin, SkipReason
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
@@ -56,11 +56,11 @@ OUTCOMES: Final = {
     RecipientOutcome.FAILED: ("Failed", "c4", "is-4"),
     RecipientOutcome.SKIPPED: ("Skipped", "c2", "is-2"),
     RecipientOutcome.EXPIRED: ("Not sent in time", "blocked", "is-blocked"),
-    RecipientOutcome.QUEUED: ("On its way", "line", "is-line"),
+    RecipientOutcome.QUEUED: ("Queued", "line", "is-line"),
     RecipientOutcome.WAITING: ("Waiting", "past", "is-past"),
-    RecipientOutcome.ERASED: ("Erased", "blocked", "is-none"),
-    RecipientOutcome.HELD_OUT: ("Holdout, gets nothing", "c5", "is-5"),
-    RecipientOutcome.GLOBAL_HOLDOUT: ("Global holdout, gets nothing", "past", "is-past"),
+    RecipientOutcome.ERASED: ("Customer erased", "blocked", "is-none"),
+    RecipientOutcome.HELD_OUT: ("Holdout, gets no text", "c5", "is-5"),
+    RecipientOutcome.GLOBAL_HOLDOUT: ("Global holdout, gets no text", "past", "is-past"),
 }
 REASON_LABELS: Final = {
     **{reason.value: label.name for reason, label in REASONS.items()},
@@ -167,7 +167,10 @@ async def show_campaign(visit: Visit) -> Response:
             (
                 letter,
                 variant.share,
-                [(value, describe_template(text)) for value, text in texts_by_value(variant.text).items()],
+                [
+                    (label_choice(variant.text, value, visit.format.locale.languages), describe_template(text))
+                    for value, text in texts_by_value(variant.text).items()
+                ],
             )
             for letter, variant in zip(VARIANT_LETTERS, campaign.definition.variants, strict=False)
         ],
@@ -178,7 +181,7 @@ async def show_campaign(visit: Visit) -> Response:
 def _describe_rule(formats: Format, rule: ApprovalRule) -> str:
     limits = [] if rule.recipients_max is None else [formats.count(rule.recipients_max, "recipient")]
     limits += [formats.money(round(amount * 100), currency) for currency, amount in rule.cost_max.items()]
-    return f"Above {' or '.join(limits)} another person must approve it."
+    return f"A campaign above {' or '.join(limits)} needs the approval of another person."
 
 
 def list_outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
@@ -213,7 +216,7 @@ def describe_path(path: str) -> str:
         "exclude_received": "Left out",
         "variants": "Texts",
         "schedule": "Start",
-        "not_after": "Not after",
+        "not_after": "Stop sending at",
     }.get(name, name)
 
 
@@ -234,7 +237,7 @@ async def describe_audience(tx: Tx, visit: Visit, definition: Definition) -> lis
     lists = [
         ("Segments", [segments.get(it, it) for it in definition.include]),
         ("Left out", [segments.get(it, it) for it in definition.exclude]),
-        ("Left out: received", [campaigns.get(it, it) for it in definition.exclude_received]),
+        ("Left out: recipients of", [campaigns.get(it, it) for it in definition.exclude_received]),
     ]
     return [(label, names) for label, names in lists if names]
 
@@ -259,18 +262,18 @@ def _describe_state(
         case CampaignState.SCHEDULED if row.starts_at is not None:
             return f"Starts on {formats.full_moment(row.starts_at)}"
         case CampaignState.PREPARING:
-            return "The recipients are being stored; the first text leaves when all are"
+            return "Preparing the recipients; the first text leaves when all are ready"
         case CampaignState.SENDING:
             if next_send_at is not None and next_send_at > formats.now:
                 return f"The next texts leave at {formats.moment(next_send_at)}"
             ends_at = estimate_end(row, definition, outcomes, now=formats.now)
-            return "Sending" if ends_at is None else f"Ends at about {formats.moment(ends_at)}"
+            return "Sending" if ends_at is None else f"Sending ends at about {formats.moment(ends_at)}"
         case CampaignState.PAUSED:
             return "Paused; nothing is sent"
         case CampaignState.CANCELLED:
             return "Cancelled; nothing more is sent"
         case CampaignState.ENDED:
-            return "Every recipient has an outcome"
+            return "Finished; no more texts leave"
         case _:
             return "Not sent yet"
 

@@ -1,6 +1,7 @@
 """The backtest page of a journey: a user requests a backtest, follows its progress and reads its report."""
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
@@ -11,6 +12,7 @@ from regulars.journeys.backtest.run import DAYS_MAX
 from regulars.journeys.drafts import Draft, load_draft
 from regulars.journeys.pages.common import STATES, journey_url, page_errors, read_journey_id
 from regulars.journeys.pages.flow import SKIPS
+from regulars.journeys.pages.trace import label_outcome
 from regulars.journeys.stats import load_total_stats
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.db import Tx
@@ -24,18 +26,18 @@ from regulars.web.visit import Visit
 
 DEFAULT_DAYS: Final = 30
 FACTS: Final = {
-    "purchase": "Purchases by known customers",
-    "return": "Returns by known customers",
-    "opt_in": "Consent changes",
+    "purchase": "Purchases of known customers",
+    "return": "Returns of known customers",
+    "opt_in": "Opt-ins and opt-outs",
 }
 # The labels of counts of the report; the page can list the customers of each count.
 OPENED: Final = {"entries": "Would enter", "texts": "Would be texted"}
 STAYED_OUT: Final = {
-    "too old": "Recorded more than seven days late",
-    "filter": "Did not match",
-    "filter cannot be judged": "Conditions cannot be checked",
-    "already in it": "Already active",
-    "reentry": "Entered before",
+    "too old": "Recorded more than 7 days late",
+    "filter": "Did not match the conditions",
+    "filter cannot be judged": "Conditions could not be checked",
+    "already in it": "Were already in the journey",
+    "reentry": "Had entered before",
 }
 
 
@@ -119,6 +121,8 @@ def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None, en
         "since": None if report is None else parse_timestamp(report["since"]),
         "until": None if report is None else parse_timestamp(report["until"]),
         "entered": entered,
+        "as_day": date.fromisoformat,
+        "label_outcome": label_outcome,
     }
 
 

@@ -14,18 +14,18 @@ from regulars.web.format import Format
 # Why a text was skipped, by the reason that is stored.
 SKIPS: Mapping[str, str] = {
     "no_consent": "no consent",
-    "not_linked": "number belongs to another customer",
-    "suppressed": "a reply waits to be handled",
-    "cap": "limit reached",
-    "hours": "no sending hours in time",
-    "expired": "too late",
+    "not_linked": "the number belongs to another customer",
+    "suppressed": "a reply waits for your decision",
+    "cap": "frequency cap",
+    "hours": "outside sending hours",
+    "expired": "expired",
     "no_country": "country unknown",
     "country_not_set": "country not set up",
     "sender_refused": "country refuses the sender",
     "missing_value": "a value is missing",
     "too_long": "too long",
-    "erased": "erased",
-    "left": "left the journey first",
+    "erased": "customer erased",
+    "left": "the customer left the journey",
 }
 
 
@@ -165,11 +165,12 @@ def _main_count(kind: str, stats: StepStats) -> tuple[int, str]:
         case "exit":
             return stats.times("ended"), "left"
         case _:
-            return stats.times("then") + stats.times("else"), "decided"
+            return stats.times("then") + stats.times("else"), "passed"
 
 
 def _details(kind: str, stats: StepStats) -> list[tuple[int, str]]:
     if kind != "send_text":
         return []
-    counts = [(stats.times(f"text {state}"), state) for state in ("delivered", "failed", "unknown")]
+    labels = {"delivered": "delivered", "failed": "failed", "unknown": "may have been sent"}
+    counts = [(stats.times(f"text {state}"), label) for state, label in labels.items()]
     return [*counts, *((count, f"skipped: {SKIPS.get(reason, reason)}") for reason, count in stats.skips)]

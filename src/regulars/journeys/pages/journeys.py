@@ -26,7 +26,7 @@ RUNS_COUNTED_MAX: Final = 1_000
 # How many versions the page of a journey links to.
 VERSIONS_LINKED: Final = 6
 FILTERS: Final = (
-    Filter("q", "Search journeys", kind="search", placeholder="Name"),
+    Filter("q", "Search journeys", kind="search", placeholder="Find a journey by name"),
     Filter("state", "State", choices=tuple((key, label) for key, (label, _, _) in STATES.items())),
 )
 

@@ -25,13 +25,14 @@ from regulars.web.visit import Visit
 
 # What happens to waiting runs after a long pause: value, label and help.
 WAITING: Final = (
-    ("continue", "They continue", "From their current step; steps that became due during the pause happen now."),
-    ("end", "They leave", "Waiting customers get no more texts from this journey; new customers enter."),
+    ("continue", "They continue", "from their current step; steps that became due during the pause happen now"),
+    ("end", "They leave", "they get no more texts from this journey; new customers enter"),
 )
-AUDIENCES: Final = {
-    "purchase": "Customers enter after each new purchase",
-    "return": "Customers enter after each new return",
-    "opt_in": "Customers enter after each new opt-in",
+# What lets a customer enter, in singular and plural.
+EVENTS: Final = {
+    "purchase": ("purchase", "Purchases"),
+    "return": ("return", "Returns"),
+    "opt_in": ("opt-in", "Opt-ins"),
 }
 NAME_CHARACTERS_MAX: Final = 120
 
@@ -88,7 +89,7 @@ async def duplicate(visit: Visit) -> Response:
         await record(
             tx, visit.organization_id, actor_of(visit), "journey.create", JOURNEY.encode(created.row.id), after=after
         )
-    return redirect(visit, journey_url(visit, created.row), done="Duplicated as a draft.")
+    return redirect(visit, journey_url(visit, created.row), done="Draft copy created.")
 
 
 async def confirm_activate(visit: Visit) -> Response:
@@ -107,7 +108,7 @@ async def submit_activate(visit: Visit) -> Response:
         with page_errors():
             await activate(tx, visit.organization_id, journey.row.id, waiting=cast("WaitingRuns | None", waiting))
         await _record_state(visit, tx, journey, "journey.activate", "live")
-    done = f"{journey.row.name} is live: new purchases, returns or opt-ins now start it."
+    done = f"{journey.row.name} is live. Customers enter from now on."
     return redirect(visit, journey_url(visit, journey.row), done=done)
 
 
@@ -166,7 +167,8 @@ async def _render_activation(tx: Tx, visit: Visit, journey: Journey, form: FormS
         form=form,
         is_long=_was_pause_long(visit, journey),
         waiting=WAITING,
-        audience=AUDIENCES[definition.trigger],
+        event=EVENTS[definition.trigger][0],
+        events=EVENTS[definition.trigger][1],
         condition=None
         if definition.filter is None
         else labels.name_references(labels.describe_condition(definition.filter), names),

@@ -12,7 +12,14 @@ from regulars.journeys.manage import Journey
 from regulars.journeys.model import RunRow
 from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, page_errors
 from regulars.journeys.pages.flow import build_cards, step_labels
-from regulars.journeys.pages.trace import WAITS, TraceContext, describe_reason, describe_trace, segments_in_trace
+from regulars.journeys.pages.trace import (
+    WAITS,
+    TraceContext,
+    describe_reason,
+    describe_trace,
+    label_outcome,
+    segments_in_trace,
+)
 from regulars.journeys.program import graph_of, references_of
 from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.journeys.runs.lifecycle import resume_run
@@ -33,7 +40,7 @@ from regulars.web.listing import Filter, ListView, make_page, read_view
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
-RUN_STATES: Final = {"active": "Active", "parked": "Need attention", "ended": "Ended"}
+RUN_STATES: Final = {"active": "In the journey", "parked": "Needs attention", "ended": "Left"}
 
 
 class RunLine(NamedTuple):
@@ -48,7 +55,7 @@ class RunLine(NamedTuple):
 
 
 def filters(visit: Visit, journey: Journey) -> list[Filter]:
-    placeholder = "Name, number or ID" if visit.sees_personal else "prof_…"
+    placeholder = "Customer name, number or ID" if visit.sees_personal else "prof_…"
     cards = build_cards(journey.definition, [], names={})
     steps = [(step, label) for step, label in step_labels(cards).items() if step in graph_of(journey.definition).nodes]
     requested = visit.query.get("step", "")
@@ -129,7 +136,7 @@ async def _load_lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]
                 RUN.encode(run.id),
                 PROFILE.encode(run.profile_id),
                 None if person is None else mask.name(visit, person.first_name, person.last_name),
-                status if run.state != "ended" else run.outcome or "",
+                status if run.state != "ended" else label_outcome(run.outcome),
             )
         )
     return lines
@@ -162,6 +169,7 @@ async def show_run(visit: Visit) -> Response:
         ticket=None if ticket is None else ticket.ticket.external_id,
         lines=describe_trace(visit, run, rows, definitions[run.journey_id, run.version], context),
         states=RUN_STATES,
+        outcome=label_outcome(run.outcome),
     )
 
 
@@ -172,12 +180,12 @@ async def resume(visit: Visit) -> Response:
         with page_errors():
             await resume_run(tx, visit.organization_id, run.id)
         await record(tx, visit.organization_id, actor_of(visit), "journey.resume_run", RUN.encode(run.id))
-    return redirect(visit, journey_url(visit, journey.row, "runs", RUN.encode(run.id)), done="The run is retried.")
+    return redirect(visit, journey_url(visit, journey.row, "runs", RUN.encode(run.id)), done="The step is tried again.")
 
 
 async def _find_run(tx: Tx, visit: Visit, journey: Journey) -> RunRow:
     identifier = RUN.decode(visit.references[1])
     run = None if identifier is None else await find_run(tx, visit.organization_id, identifier)
     if run is None or run.journey_id != journey.row.id:
-        raise PageNotFound("This journey has no such run; runs are deleted 13 months after their end.")
+        raise PageNotFound("We have no such history in this journey. It is deleted 13 months after a customer leaves.")
     return run

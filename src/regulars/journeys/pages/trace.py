@@ -18,14 +18,25 @@ from regulars.web.visit import Visit
 
 WAITS = {
     "purchase": "Waits for a purchase",
-    "text": "Waits for the text to be sent",
+    "text": "Waits for the result of the text",
     "time": "Waits",
-    "fault": "Cannot be checked",
+    "fault": "Waits, because the conditions cannot be checked",
+}
+# The outcomes of runs, as they are stored.
+OUTCOMES = {
+    "completed": "Went through all steps",
+    "exited": "Reached an exit",
+    "left by a withdrawal": "Opted out",
+    "left by a purchase": "Made a purchase",
+    "left by a return": "Made a return",
+    "ended by a person": "Removed by a user after a long pause",
+    "archived": "The journey was ended",
+    "the branch could not be judged for 30 days": "Conditions could not be checked for 30 days",
 }
 TEXT_STATES = {
-    "queued": "Waiting for sending hours or for the worker.",
-    "sending": "Being sent.",
-    "unknown": "Delivery unknown, so it is not sent again.",
+    "queued": "It waits to be sent.",
+    "sending": "It is being sent.",
+    "unknown": "It may have been sent, so it is not sent again.",
     "sent": "Sent.",
     "delivered": "Delivered.",
     "failed": "Failed.",
@@ -71,7 +82,7 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
         case "entered":
             inputs = _describe_inputs(detail, context.names)
             return TraceLine(
-                "ticket", "yes", "Entered", f"With version {detail.get('version', '')}. {inputs}".strip(), row.at
+                "ticket", "yes", "Entered the journey", f"Version {detail.get('version', '')}. {inputs}".strip(), row.at
             )
         case "waits":
             reason = "for a purchase, " if detail.get("for") else ""
@@ -85,7 +96,7 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
             return TraceLine(
                 "message",
                 _kind_of_text(text),
-                "Requests a text",
+                "Send a text",
                 _describe_text(visit, text),
                 row.at,
                 text and text.body,
@@ -108,7 +119,13 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
         case "resumed":
             return TraceLine("refresh", "", "Retried", "By a user.", row.at)
         case _:
-            return TraceLine("out", "", "Left the journey", _sentence(detail.get("outcome")), row.at)
+            return TraceLine("out", "", "Left the journey", _sentence(label_outcome(detail.get("outcome"))), row.at)
+
+
+def label_outcome(outcome: object) -> str:
+    """Why the customer left; an outcome without a label, such as that of an earlier release, is shown as it is."""
+    text = str(outcome or "")
+    return OUTCOMES.get(text, f"{text[:1].upper()}{text[1:]}")
 
 
 def describe_reason(visit: Visit, run: RunRow) -> str:
@@ -133,7 +150,7 @@ def _describe_current_state(visit: Visit, run: RunRow) -> list[TraceLine]:
         ]
     if run.waits_for == "fault" and run.waiting_since is not None:
         ends_at = formats.full_moment(run.waiting_since + FAULT_LASTS_MAX)
-        text = f"It continues within an hour after the fault is fixed, or leaves on {ends_at}."
+        text = f"The customer continues within an hour after you fix the fault, or leaves on {ends_at}."
         return [TraceLine("alert", "now", "Waits at a branch whose conditions cannot be checked", text, formats.now)]
     until = "" if run.due_at is None else f"Until {formats.full_moment(run.due_at)} at the latest."
     return [TraceLine("clock", "now", WAITS.get(run.waits_for or "", "Continues shortly"), until, formats.now)]
@@ -161,11 +178,11 @@ def _describe_inputs(detail: Mapping[str, Any], segments: Mapping[str, str]) -> 
     """The values on which the entry filter or a step with two paths decided."""
     sentences = []
     if "subscribed" in detail:
-        sentences.append("Could be texted" if detail["subscribed"] else "Could not be texted")
+        sentences.append("May be texted" if detail["subscribed"] else "May not be texted")
     purchases = detail.get("purchases")
     if isinstance(purchases, dict):
         sentences += [
-            f"{count} other purchases in {describe_duration(days=int(days))}" for days, count in purchases.items()
+            f"Other purchases in {describe_duration(days=int(days))}: {count}" for days, count in purchases.items()
         ]
     sentences += [_describe_segment(segments.get(it, it), inputs) for it, inputs in _segments_of(detail).items()]
     if "share" in detail:

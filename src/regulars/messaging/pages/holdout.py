@@ -43,7 +43,7 @@ async def save_holdout(visit: Visit) -> Response:
         )
         change = {"before": before.as_data(), "after": after.as_data()}
         await record(tx, visit.organization_id, actor_of(visit), "texts.holdout", "texts", **change)
-    return redirect(visit, visit.url(HOLDOUT), done="Saved.")
+    return redirect(visit, visit.url(HOLDOUT), done="Holdout saved.")
 
 
 def _render_page(visit: Visit, form: FormState, holdout: GlobalHoldout) -> Response:

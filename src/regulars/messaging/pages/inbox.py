@@ -27,6 +27,7 @@ from regulars.web.visit import Visit
 
 MESSAGES_SHOWN_MAX: Final = 20
 ANSWER_CHARACTERS_MAX: Final = 1_000
+QUEUED: Final = "Text queued. It is sent if consent, sending hours and the frequency cap allow it."
 
 
 async def show_inbox(visit: Visit) -> Response:
@@ -41,7 +42,7 @@ async def _find_reply_in_path(tx: Tx, visit: Visit) -> ReplyRow:
     reply = None if reply_id is None else await find_reply(tx, visit.organization_id, reply_id)
     if reply is None:
         raise PageNotFound(
-            "There is no reply with this id; replies are stored for 25 months, or until the person is erased."
+            "There is no reply with this ID. We store replies for 25 months, or until the person is erased."
         )
     return reply
 
@@ -81,14 +82,14 @@ async def ask_to_withdraw(visit: Visit) -> Response:
 async def withdraw(finders: OriginFinders, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         number_hash = (await _find_reply_in_path(tx, visit)).number_hash
-    response = await _decide(finders, visit, is_stop=True, done="Opted out. This number gets no more texts.")
+    response = await _decide(finders, visit, is_stop=True, done="Number opted out. It gets no more texts.")
     # As for every withdrawal, the response waits until no text to the number is in flight.
     await wait_for_texts_in_flight(visit.database, visit.organization_id, [number_hash])
     return response
 
 
 async def keep_consent(finders: OriginFinders, visit: Visit) -> Response:
-    return await _decide(finders, visit, is_stop=False, done="Noted; the number may be texted as before.")
+    return await _decide(finders, visit, is_stop=False, done="The number stays opted in.")
 
 
 async def _decide(finders: OriginFinders, visit: Visit, *, is_stop: bool, done: str) -> Response:
@@ -132,14 +133,14 @@ async def answer(finders: OriginFinders, visit: Visit) -> Response:
     except MessagingError as error:
         form.refuse("words", str(error))
         return await _show(finders, visit, form)
-    return redirect(visit, visit.url(INBOX, REPLY.encode(reply.id)), done="Queued; consent, hours and caps decide.")
+    return redirect(visit, visit.url(INBOX, REPLY.encode(reply.id)), done=QUEUED)
 
 
 def read_plain_text(form: FormState, name: str) -> str:
     """The text to one customer in a form field, with its links parsed; variables are refused."""
     text = form.value(name).replace("\r\n", "\n").strip()
     if len(text) > ANSWER_CHARACTERS_MAX:
-        form.refuse(name, f"At most {ANSWER_CHARACTERS_MAX} characters; this has {len(text)}.")
+        form.refuse(name, f"A text has at most {ANSWER_CHARACTERS_MAX} characters; this has {len(text)}.")
         return text
     try:
         rendered = render_plain(text)

@@ -62,9 +62,14 @@ class MessageView:
             return label_meaning(message.reply.meaning)
         raise AssertionError("a message is a text or a reply")
 
+    def outcome(self, text: TextRow) -> str:
+        """The state of a text in a conversation, with the reason if it was not sent."""
+        reason = label_reason(text.reason)
+        return label_state(text.state).name if reason is None else f"Not sent: {reason.name.lower()}"
+
     def may_have_reached(self, message: ConversationItem) -> bool:
         """Whether a message reached, or may have reached, its recipient."""
-        return message.text is None or message.text.state not in {"skipped", "failed"}
+        return message.text is None or message.text.state not in {"queued", "skipped", "failed"}
 
 
 class TextOrigin(NamedTuple):

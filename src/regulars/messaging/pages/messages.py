@@ -49,12 +49,12 @@ UNDECIDED_COUNTED_MAX: Final = 100
 
 
 def filters(visit: Visit) -> tuple[Filter, ...]:
-    placeholder = "A whole number, txt_… or rpl_…" if visit.sees_personal else "txt_… or rpl_…"
+    placeholder = "Full phone number or message ID" if visit.sees_personal else "txt_… or rpl_…"
     states = tuple((state.value, label.name) for state, label in STATES.items())
     return (
         Filter("q", "Find a number or a message", kind="search", placeholder=placeholder),
         Filter("direction", "Direction", (("sent", "Sent"), ("received", "Received"))),
-        Filter("state", "State", (*states, (UNDECIDED, "Waits for your team"))),
+        Filter("state", "State", (*states, (UNDECIDED, "Reply waits for you"))),
         Filter("reason", "Reason", tuple((reason.value, label.name) for reason, label in REASONS.items())),
         Filter("from", "From", kind="date"),
         Filter("to", "To", kind="date"),
@@ -146,7 +146,7 @@ async def _find_text_in_path(tx: Tx, visit: Visit) -> TextRow:
     text = None if text_id is None else await find_text(tx, visit.organization_id, text_id)
     if text is None:
         raise PageNotFound(
-            "There is no text with this id; texts are stored for 25 months, or until the person is erased."
+            "There is no text with this ID. We store texts for 25 months, or until the person is erased."
         )
     return text
 
@@ -201,7 +201,7 @@ async def send_again(visit: Visit) -> Response:
     return redirect(
         visit,
         visit.url(MESSAGES, TEXT.encode(text.id)),
-        done="Queued again; consent, hours and caps are checked again.",
+        done="Text queued again. We check consent, sending hours and the frequency cap again.",
     )
 
 
@@ -212,7 +212,7 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
         messages = await read_conversation(tx, visit.organization_id, number_hash, limit=MESSAGES_SHOWN_MAX)
         subscription = await find_by_number_hash(tx, visit.organization_id, number_hash)
         if not messages and subscription is None:
-            raise PageNotFound("There are no messages to or from this number.")
+            raise PageNotFound("There are no messages with this number.")
         origins = await find_origins(tx, visit, finders, [message.text for message in messages if message.text])
         is_suppressed = bool(await find_suppressed(tx, visit.organization_id, [number_hash]))
         texting = await load_texting(tx, visit.organization_id)

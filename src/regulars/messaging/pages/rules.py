@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from babel import Locale
+from babel.numbers import get_territory_currencies
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
@@ -55,6 +56,7 @@ from regulars.web.visit import Visit
 RULES: Final = f"{PATH}/rules"
 COUNTRIES: Final = f"{PATH}/countries"
 CAPS_MAX: Final = 4
+LOOSER: Final = " They allow more texts than the default."
 _MINUTES_PER_DAY: Final = 24 * 60
 
 
@@ -81,6 +83,8 @@ class CountryRow(NamedTuple):
     # The opt-out notice at the end of texts, and the number or keyword by which people opt out.
     notice: str | None
     reply_path: str | None
+    # Whether the notice is only that of the simulator.
+    is_simulated: bool
     sender: str | None
     price: Price | None
 
@@ -118,6 +122,7 @@ def _list_countries(visit: Visit, texting: Texting) -> list[CountryRow]:
                 code in settings.rules,
                 None if notice is None else notice.words,
                 None if notice is None else notice.reply_path,
+                notice is not None and code not in settings.notices,
                 settings.senders.get(code),
                 settings.prices.get(code),
             )
@@ -169,7 +174,7 @@ async def change_caps(visit: Visit) -> Response:
         await change_settings(tx, visit.organization_id, texting, settings)
         before, after = _describe_caps(texting.settings), _describe_caps(settings)
         await record(tx, visit.organization_id, actor_of(visit), "texts.caps", "texts", before=before, after=after)
-    done = "Saved; it is looser than the default." if looser else "Saved."
+    done = f"Frequency caps saved.{LOOSER if looser else ''}"
     return redirect(visit, visit.url(RULES), done=done)
 
 
@@ -211,7 +216,7 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
         "sender": texting.settings.sender_of(code),
         "sender_fault": texting.settings.why_not_sent(code) if texting.provider != "simulator" else None,
         "price": texting.settings.prices.get(code),
-        "currencies": [(currency, currency) for currency in _currencies(texting.settings)],
+        "currencies": [(currency, currency) for currency in _currencies(texting.settings, code)],
     }
     if refused_form is not None:
         return refused(visit, "messaging/country.html", refused_form, **values)
@@ -223,15 +228,17 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
     return render(visit, "messaging/country.html", form=FormState(form), **values)
 
 
-def _currencies(settings: SmsSettings) -> list[str]:
-    """The currencies to offer for a price: those of the stored prices, newest first, then those of sales."""
-    return list(dict.fromkeys([*(price.currency for price in reversed(settings.prices.values())), *CURRENCIES]))
+def _currencies(settings: SmsSettings, country: str) -> list[str]:
+    """The currency of the country, then those to offer for a price: those of the stored prices, newest first, then those of sales."""
+    known = [*(price.currency for price in reversed(settings.prices.values())), *CURRENCIES]
+    own = [currency for currency in get_territory_currencies(country) if currency in known]
+    return list(dict.fromkeys([*own, *known]))
 
 
 def _country_in_path(visit: Visit) -> str:
     code = visit.references[0]
     if code not in zones_by_country():
-        raise PageNotFound("There is no such country; write its two letters, such as FR.")
+        raise PageNotFound("There is no such country. Write its two letters, such as FR.")
     return code
 
 
@@ -250,7 +257,7 @@ async def change_hours(visit: Visit) -> Response:
         await change_settings(tx, visit.organization_id, texting, settings)
         before, after = _describe_rule(texting.settings.rule_of(code)), _describe_rule(settings.rule_of(code))
         await record(tx, visit.organization_id, actor_of(visit), "texts.hours", code, before=before, after=after)
-    done = "Saved; it is looser than the default." if looser else "Saved."
+    done = f"Hours saved.{LOOSER if looser else ''}"
     return redirect(visit, visit.url(COUNTRIES, code), done=done)
 
 
@@ -261,7 +268,7 @@ async def reset_hours(visit: Visit) -> Response:
         await change_settings(tx, visit.organization_id, texting, with_default_hours(texting.settings, code))
         before, after = _describe_rule(texting.settings.rule_of(code)), _describe_rule(default_rule(code))
         await record(tx, visit.organization_id, actor_of(visit), "texts.hours", code, before=before, after=after)
-    return redirect(visit, visit.url(COUNTRIES, code), done="The default hours apply again.")
+    return redirect(visit, visit.url(COUNTRIES, code), done="Default hours restored.")
 
 
 def _describe_rule(rule: SendHoursRule) -> dict[str, Any]:
@@ -291,7 +298,7 @@ async def change_notice(visit: Visit) -> Response:
     except SettingRefused as error:
         form.refuse("words", str(error))
         return await _show_country(visit, form)
-    return redirect(visit, visit.url(COUNTRIES, code), done="Saved.")
+    return redirect(visit, visit.url(COUNTRIES, code), done="Opt-out notice saved.")
 
 
 def _describe_notice(settings: SmsSettings, code: str) -> dict[str, Any]:
@@ -324,7 +331,7 @@ async def change_sender(visit: Visit) -> Response:
             await record(tx, visit.organization_id, actor_of(visit), "texts.sender", code, before=before, after=after)
     if form.is_refused:
         return await _show_country(visit, form)
-    return redirect(visit, visit.url(COUNTRIES, code), done="Saved.")
+    return redirect(visit, visit.url(COUNTRIES, code), done="Sender and price saved.")
 
 
 PAGES: Final = (

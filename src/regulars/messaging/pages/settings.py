@@ -16,7 +16,7 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.messaging import holds
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.model import OriginKind
-from regulars.messaging.pages.inbox import read_plain_text
+from regulars.messaging.pages.inbox import QUEUED, read_plain_text
 from regulars.messaging.pages.message_view import MESSAGES, check_field, load_texting_of
 from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.request import TextOrder, request_texts
@@ -38,8 +38,8 @@ PERCENT_MAX: Final = 100
 TOKEN_CHARACTERS_MAX: Final = 100
 TEST_TEXT: Final = "This is a test."
 PROVIDERS: Final = (
-    ("simulator", "Simulator", "Sends nothing; texts appear on the simulator's phones."),
-    ("twilio", "Twilio", "Sends for real, with receipts and replies. It begins on hold."),
+    ("simulator", "Simulator", "sends no real texts; they appear on simulated phones"),
+    ("twilio", "Twilio", "sends real texts; they are paused until you release them"),
 )
 
 
@@ -125,7 +125,7 @@ class SettingsPages:
         except (SettingRefused, VaultError) as error:
             form.refuse("provider", str(error))
             return self._show_form(visit, texting, form)
-        done = "Saved; texts are on hold until a user releases them." if changed.is_on_hold else "Saved."
+        done = "Provider saved." + (" All texts are paused until you release them." if changed.is_on_hold else "")
         return redirect(visit, visit.url(PATH), done=done)
 
     async def test(self, visit: Visit) -> Response:
@@ -146,9 +146,7 @@ class SettingsPages:
             )
             [placed] = await request_texts(tx, visit.organization_id, [order], texting=texting)
             await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(placed.id))
-        return redirect(
-            visit, visit.url(MESSAGES, TEXT.encode(placed.id)), done="Queued; consent, hours and caps decide."
-        )
+        return redirect(visit, visit.url(MESSAGES, TEXT.encode(placed.id)), done=QUEUED)
 
     async def ask_to_hold(self, visit: Visit) -> Response:
         return render(visit, "messaging/hold.html", form=FormState())
@@ -162,7 +160,7 @@ class SettingsPages:
             texting = await load_texting_of(tx, visit, is_to_change=True)
             await holds.hold(tx, visit.organization_id, texting, reason=reason)
             await _record(tx, visit, "texts.hold", after={"reason": reason})
-        return redirect(visit, visit.url(PATH), done="Held; nothing is sent until a user releases the texts.")
+        return redirect(visit, visit.url(PATH), done="All texts paused. Nothing is sent until you release them.")
 
     async def ask_to_release(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
@@ -179,7 +177,7 @@ class SettingsPages:
             await holds.release(tx, visit.organization_id, texting)
             before = {"reason": texting.held_reason}
             await _record(tx, visit, "texts.release", before=before, after={"reason": reason})
-        return redirect(visit, visit.url(PATH), done="Released; texts that are not too old are now checked and sent.")
+        return redirect(visit, visit.url(PATH), done="All texts released. Those that have not expired are sent now.")
 
 
 def _as_form(texting: Texting) -> dict[str, str]:
@@ -209,13 +207,13 @@ def _read_form(form: FormState, texting: Texting) -> _ProviderForm | None:
         fails = form.integer("fails", minimum=0, maximum=PERCENT_MAX)
         loses = form.integer("loses", minimum=0, maximum=PERCENT_MAX)
         if not form.is_refused and fails + loses > PERCENT_MAX:
-            form.refuse("loses", "The refused and the lost percentages must add up to at most 100.")
+            form.refuse("loses", "Refusals and unknown deliveries must add up to at most 100 percent.")
         delay_ms = form.integer("delay_ms", minimum=0, maximum=DELAY_MS_MAX)
         simulation = Simulation(fails / PERCENT_MAX, loses / PERCENT_MAX, delay_ms)
     elif chosen == "twilio":
         account_sid = form.text("account_sid", characters_max=64)
         if account_sid and not account_sid.startswith("AC"):
-            form.refuse("account_sid", "It begins with AC, and is shown on the first page of Twilio's console.")
+            form.refuse("account_sid", "It begins with AC. You find it on the first page of Twilio's console.")
         sender = form.text("sender", characters_max=SENDER_CHARACTERS_MAX)
         if sender:
             sender = check_field(form, "sender", lambda: check_sender(sender)) or sender

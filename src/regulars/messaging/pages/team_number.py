@@ -47,7 +47,7 @@ async def send_code(visit: Visit) -> Response:
         form.refuse("number", str(error))
     if form.is_refused:
         return await _show(visit, form)
-    return redirect(visit, visit.url(NUMBER), done="The code is on its way; it is valid for ten minutes.")
+    return redirect(visit, visit.url(NUMBER), done="The code is on its way. It is valid for ten minutes.")
 
 
 async def verify(visit: Visit) -> Response:
@@ -59,7 +59,7 @@ async def verify(visit: Visit) -> Response:
             if is_right:
                 await record(tx, visit.organization_id, actor_of(visit), "text.test_number", visit.user.email)
             else:
-                form.refuse("code", "This is not the code.")
+                form.refuse("code", "This code is wrong.")
     except SettingRefused as error:
         form.refuse("code", str(error))
     if form.is_refused:

@@ -12,7 +12,7 @@ from regulars.kit.ids import PROFILE, TEXT, ById, new_uuid
 from regulars.messaging.find import find_text
 from regulars.messaging.labels import label_reason
 from regulars.messaging.model import OriginKind
-from regulars.messaging.pages.inbox import read_plain_text
+from regulars.messaging.pages.inbox import QUEUED, read_plain_text
 from regulars.messaging.pages.message_view import load_texting_of
 from regulars.messaging.request import TextOrder, compose_for, request_texts
 from regulars.profiles.find import find_profile
@@ -58,11 +58,11 @@ async def send_text(visit: Visit) -> Response:
             await record(tx, visit.organization_id, actor_of(visit), "text.send", TEXT.encode(placed.id))
     skipped = None if stored is None else label_reason(stored.reason)
     if not placed.is_new:
-        done = "This text was requested before; nothing more is sent."
+        done = "You already sent this text. It is not sent twice."
     elif skipped is None:
-        done = "Queued; consent, hours and caps decide."
+        done = QUEUED
     else:
-        done = f"Not sent. {skipped.sentence}"
+        done = f"The text is not sent. {skipped.sentence}"
     return redirect(visit, visit.url(CUSTOMERS, PROFILE.encode(profile.id)), done=done)
 
 
@@ -70,7 +70,7 @@ def _read_once(form: FormState) -> UUID:
     try:
         return UUID(form.value(ONCE))
     except ValueError:
-        form.refuse("words", "The form is not complete; open it again.")
+        form.refuse("words", "The form is not complete. Open it again.")
         return new_uuid()
 
 
@@ -78,7 +78,7 @@ async def _find_customer_in_path(tx: Tx, visit: Visit) -> Profile:
     profile_id = PROFILE.decode(visit.references[0])
     profile = None if profile_id is None else await find_profile(tx, visit.organization_id, ById(profile_id))
     if profile is None:
-        raise PageNotFound("No customer of this organization has this id; they may have been erased.")
+        raise PageNotFound("No customer has this ID. They may have been erased.")
     return profile
 
 

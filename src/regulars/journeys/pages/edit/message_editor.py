@@ -13,6 +13,7 @@ from regulars.journeys.snapshot import find_people, find_sales
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
 from regulars.messaging.cost import TextCost, cost_by_country
+from regulars.messaging.labels import label_value
 from regulars.messaging.request import compose_for, reason_to_skip
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.sms_encoding import TextSize, UnicodeCharacter, measure
@@ -33,7 +34,7 @@ from regulars.web import mask
 from regulars.web.visit import Visit
 
 SAMPLES: Final = 3
-WHY_NOT: Final = {"no_consent": "has not opted in to texts", "too_long": "would get a text that is too long"}
+WHY_NOT: Final = {"no_consent": "may not be texted", "too_long": "would get a text that is too long"}
 
 
 class TextPreview(NamedTuple):
@@ -48,9 +49,10 @@ class TextPreview(NamedTuple):
 
 class FallbackSize(NamedTuple):
     """The size and cost of a text whose variables have their fallback values. Customers get the text if their attribute
-    has the value `value`, which is empty for the default text."""
+    has the value `value`, which is empty for the default text, as is `label`."""
 
     value: str
+    label: str
     measured: TextSize
     costs: Sequence[TextCost]
 
@@ -86,7 +88,10 @@ async def measure_text(
     if texting is None or not texts[""].strip():
         return TextMeasure(measured=measure(texts[""]))
     forcing = {it.character: it for text in texts.values() for it in measure(text).forcing}
-    faults, sizes = _measure_variants(texts, texting)
+    attribute = content.attribute if isinstance(content, TextVariants) else ""
+    languages = visit.format.locale.languages
+    labels = {value: label_value(attribute, value, languages) if value else "" for value in texts}
+    faults, sizes = _measure_variants(texts, labels, texting)
     if faults:
         measured = measure(texts[""][:TEMPLATE_CHARACTERS_MAX])
         return TextMeasure(measured=measured, forcing=list(forcing.values()), faults=faults, sizes=sizes)
@@ -109,7 +114,9 @@ async def measure_text(
     )
 
 
-def _measure_variants(texts: Mapping[str, str], texting: Texting) -> tuple[list[str], list[FallbackSize]]:
+def _measure_variants(
+    texts: Mapping[str, str], labels: Mapping[str, str], texting: Texting
+) -> tuple[list[str], list[FallbackSize]]:
     """The faults of the texts, and the size and cost of the texts without faults."""
     faults: list[str] = []
     sizes: list[FallbackSize] = []
@@ -117,10 +124,10 @@ def _measure_variants(texts: Mapping[str, str], texting: Texting) -> tuple[list[
         try:
             text_with_defaults = fill_defaults(parse_template(text))
         except TemplateError as error:
-            faults.append(f"{f'Text for {value}: ' if value else ''}{error} (character {error.position + 1})")
+            faults.append(f"{f'Text for {labels[value]}: ' if value else ''}{error} (character {error.position + 1})")
             continue
         measured = compose_for(text_with_defaults, None, texting).measured
-        sizes.append(FallbackSize(value, measured, cost_by_country(text_with_defaults, texting)))
+        sizes.append(FallbackSize(value, labels[value], measured, cost_by_country(text_with_defaults, texting)))
     return faults, sizes
 
 
@@ -174,5 +181,5 @@ async def _preview(
 
 def _reason_text(reason: str | None, text: str | MissingValue) -> str:
     if isinstance(text, MissingValue):
-        return f"has no {text.field}, and the text has no fallback for it: the text would be skipped"
+        return f"would get no text: {text.field} is missing, and the text has no fallback for it"
     return WHY_NOT.get(reason or "", reason or "")

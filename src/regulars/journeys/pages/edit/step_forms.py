@@ -18,14 +18,14 @@ KEY_CHARACTERS_MAX: Final = 128
 VALUE_CHARACTERS_MAX: Final = 2_048
 # In the order of the menu: kind, label, help.
 CHOICES: Final = (
-    ("send_text", "Send a text", "Personalised; sent only to customers who opted in."),
-    ("wait", "Wait", "For days, hours or minutes."),
-    ("wait_until", "Wait until a time", "The next local time, optionally on certain weekdays."),
-    ("wait_for_purchase", "Wait for a purchase", "One path for customers who buy in time, one for the others."),
-    ("branch", "Branch", "Two paths, by conditions on the customer or the ticket."),
-    ("split", "Split", "Two paths with a random share of the customers each."),
-    ("set_attribute", "Set an attribute", "Sets a value of the customer."),
-    ("exit", "Exit", "The journey ends here for the customer."),
+    ("send_text", "Send a text", "Send a personal text to customers who may be texted."),
+    ("wait", "Wait", "Wait for days, hours or minutes."),
+    ("wait_until", "Wait until a time", "Wait for a time of day, on all or some weekdays."),
+    ("wait_for_purchase", "Wait for a purchase", "Take one path for customers who buy in time, another for the rest."),
+    ("branch", "Branch", "Take one of two paths, by conditions on the customer or the ticket."),
+    ("split", "Split", "Divide customers at random between two paths."),
+    ("set_attribute", "Set an attribute", "Save a value with the customer."),
+    ("exit", "Exit", "The customer leaves the journey here."),
 )
 STEP_KINDS: Final = tuple(kind for kind, _, _ in CHOICES)
 DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {

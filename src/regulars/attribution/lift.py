@@ -198,7 +198,7 @@ def measured_of(merged: Sequence[Lift], currency: str) -> list[Lift]:
 
 def summarise(merged: Sequence[Lift], currency: str) -> LiftSummary:
     """Add up lifts; `add_up_months` has merged their months."""
-    of_currency = measured_of(merged, currency)
+    measured = measured_of(merged, currency)
     extras = [it.extra_cents for it in measured if it.extra_cents is not None]
     if extras:
         is_final = all(it.state is LiftState.FINAL for it in measured)

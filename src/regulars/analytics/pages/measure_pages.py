@@ -148,7 +148,7 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
     for currency, sums in figures.total.by_net_sales():
         net, compared = sums.net_cents, sums_in(figures.compared_total, currency).net_cents
         show = partial(formats.money_rounded, currency=currency)
-        detail = _describe_change(formats, net, past, late=sums_in(late, currency).net_cents, show=show)
+        detail = _describe_change(formats, net, compared, sums_in(current_hour, currency).net_cents, show)
         stats.append(
             HeadlineStat(
                 f"Net sales, {currency}",
@@ -158,18 +158,20 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
                 view.url(currency=currency),
             )
         )
-    tickets, compared, detail = figures.total.tickets, figures.compared_total.tickets, ""
-    if compared:
-        detail = _describe_change(formats, tickets, past, late=late.tickets, show=formats.number)
+    tickets, compared = figures.total.tickets, figures.compared_total.tickets
+    detail = _describe_change(formats, tickets, compared, current_hour.tickets, formats.number)
     return [*stats, HeadlineStat("Tickets, with returns", "", formats.number(tickets), detail, "")]
 
 
-def _describe_change(formats: Format, now: int, past: int, *, late: int, show: Callable[[int], str]) -> str:
-    """The change against the compared period; empty if that had nothing. If a part of today is left out (`late`), it
-    names the hour and the figure that is compared, which is not the one above it."""
-    if past <= 0:
+def _describe_change(
+    formats: Format, amount: int, compared: int, of_current_hour: int, show: Callable[[int], str]
+) -> str:
+    """The change against the compared period; empty if that had nothing. If tickets of the current hour are left out,
+    it names the hour and the compared amount, which is not the one above it."""
+    if compared <= 0:
         return ""
-    change = formats.delta(now - late, past)
-    if not late:
-        return f"{change} on {show(past)}"
-    return f"{change} until {formats.clock(formats.now)[:2]}:00: {show(now - late)} on {show(past)}"
+    until_hour = amount - of_current_hour
+    change = formats.delta(until_hour, compared)
+    if not of_current_hour:
+        return f"{change} on {show(compared)}"
+    return f"{change} until {formats.clock(formats.now)[:2]}:00: {show(until_hour)} on {show(compared)}"

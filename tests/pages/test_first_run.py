@@ -164,7 +164,7 @@ def connect_a_till(walk: Walk) -> None:
     walk.reads("€19.90 in Rue de Rivoli", "a journey may start. None has started")
     tab.get_by_role("link", name="Consent", exact=True).first.click()
     walk.work()
-    expect(tab.get_by_role("link", name=re.compile("^Subscribed 1"))).to_be_visible()
+    expect(tab.get_by_role("link", name=re.compile("^May be texted 1"))).to_be_visible()
     expect(tab.get_by_role("link", name=re.compile("^Weak proofs 0"))).to_be_visible()
 
 
@@ -174,10 +174,10 @@ def count_a_segment(walk: Walk) -> None:
     tab.goto(walk.url("/segments/new"))
     tab.get_by_role("button", name=re.compile("^(Start counting|Count)$")).first.click()
     walk.work()
-    expect(tab.locator("#count")).to_contain_text("The analysis process is starting")
+    expect(tab.locator("#count")).to_contain_text("Counting starts")
     with running_analysis(walk.server):
         expect(tab.locator("#count output")).to_have_text("1")
-        expect(tab.locator("#count")).to_contain_text("Exact, of 1 customer")
+        expect(tab.locator("#count")).to_contain_text("Of 1 customer in total")
     expect(tab.locator("main")).not_to_contain_text("Error")
 
 

@@ -14,7 +14,7 @@ from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import LISTED_TYPES, Incomplete, condition_of, fit_fields
-from regulars.conditions.labels import COMPARISONS, KINDS, TICKET_KINDS, Names
+from regulars.conditions.labels import COMPARISONS, KINDS, SOURCES, TICKET_KINDS, Names
 from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path, campaigns_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN
@@ -224,7 +224,13 @@ class FormChoices:
             segments=dict(self.segments),
             journeys=dict(self.journeys),
             campaigns=dict(self.campaigns),
+            countries=dict(self.countries),
         )
+
+    @property
+    def sources(self) -> list[tuple[str, str]]:
+        """The sources of a consent, with their labels."""
+        return list(SOURCES.items())
 
     @property
     def kinds(self) -> dict[str, str]:

@@ -246,7 +246,7 @@ def test_a_marketer_may_not_erase(visitor_as, shop):
     page = f"/customers/{shop.customer['id']}"
     assert marketer.get(f"{page}/erase").status_code == 403
     assert marketer.post(f"{page}/erase", confirm=shop.customer["external_id"]).status_code == 403
-    assert "Erase this person" not in marketer.get(page).text
+    assert "Erase customer" not in marketer.get(page).text
 
 
 def test_a_collision_is_compared_resolved_and_dismissed(visitor_as, shop):

@@ -51,7 +51,7 @@ def test_a_customer_is_found_asked_about_certified_and_erased(tab: Page, owner: 
     tab.emulate_media(media="screen")
     tab.goto(owner.url(f"/customers/{shop.customer['id']}"))
     tab.get_by_label("More actions").click()
-    tab.get_by_role("link", name="Erase this person…").click()
+    tab.get_by_role("link", name="Erase customer…").click()
     tab.get_by_label("to confirm").fill(shop.customer["external_id"])
     tab.get_by_role("button", name="Erase customer", exact=True).click()
     expect(tab.get_by_text("The customer is erased.")).to_be_visible()

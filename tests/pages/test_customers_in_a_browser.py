@@ -36,15 +36,15 @@ def test_a_customer_is_found_asked_about_certified_and_erased(tab: Page, owner: 
     find(tab, owner, "fictive")
     tab.get_by_role("link", name="Odile Fictive Odile").click()
     expect(tab.get_by_role("heading", level=1)).to_have_text("Odile Fictive Odile")
-    expect(tab.get_by_text("Record intact (1 of 1)")).to_be_visible()
-    tab.get_by_label("Were we allowed on this date?").fill("2001-02-03T18:30")
+    expect(tab.get_by_text("Record intact: 1 entry checked")).to_be_visible()
+    tab.get_by_label("Were we allowed to text on this date?").fill("2001-02-03T18:30")
     tab.get_by_role("button", name="Check date").click()
     expect(tab.get_by_text("No, not on 3 Feb 2001, 18:30")).to_be_visible()
     # The address reproduces the view.
     assert "at=2001-02-03T18%3A30" in tab.url
     tab.get_by_role("link", name="Print").click()
     expect(tab.get_by_role("heading", name="Certificate of consent")).to_be_visible()
-    expect(tab.get_by_text("Were we allowed on 3 Feb 2001, 18:30?")).to_be_visible()
+    expect(tab.get_by_text("Were we allowed to text on 3 Feb 2001, 18:30?")).to_be_visible()
     tab.emulate_media(media="print")
     expect(tab.get_by_role("navigation", name="Main")).to_be_hidden()
     expect(tab.get_by_text("How to verify this")).to_be_visible()
@@ -92,7 +92,7 @@ def test_the_keyboard_alone_finds_opens_and_asks(chromium, owner: Visitor, shop:
         tab.keyboard.press("j")
         tab.keyboard.press("Enter")
         tab.wait_for_url(f"**/customers/{shop.customer['id']}")
-        field = tab.get_by_label("Were we allowed on this date?")
+        field = tab.get_by_label("Were we allowed to text on this date?")
         field.focus()
         # In which order the parts of a date are typed is the browser's business.
         field.fill("2001-02-03T18:30")

@@ -209,7 +209,12 @@ def text_and_stop(walk: Walk) -> None:
     walk.work()
     # The phone, what the reply did and the list of phones come together, and keep the name.
     did = tab.locator("#followed")
-    for words in ("ledger entry 2", "Ended the run in Thank you after a purchase", "Confirmation: sent", "Opted out"):
+    for words in (
+        "entry 2 of this number",
+        "Left the journey Thank you after a purchase",
+        "Confirmation: sent",
+        "Opted out",
+    ):
         expect(did).to_contain_text(words)
     expect(tab.get_by_role("log")).to_contain_text("Opted out at")
     expect(tab.locator("#threads li").first).to_contain_text("Odile Fictive")

@@ -128,12 +128,12 @@ def _sum_weeks(visit: Visit, counted: FiguresSnapshot) -> WeekTotals:
 
 
 def filters(visit: Visit) -> list[Filter]:
-    placeholder = "A full phone number, or sub_…" if visit.sees_personal else "sub_…"
+    placeholder = "Full phone number, or its ID (sub_…)" if visit.sees_personal else "ID of a number (sub_…)"
     return [
         Filter("q", "Find a number", kind="search", placeholder=placeholder),
         Filter("status", "Consent", STATUSES),
         Filter("source", "Source", tuple(SOURCES.items())),
-        Filter("proof", "Proof", (("weak", "Weak: neither terms nor wording"),)),
+        Filter("proof", "Proof", (("weak", "Weak: no terms and no wording"),)),
     ]
 
 

@@ -86,13 +86,13 @@ def test_a_type_is_previewed_and_then_changed(tab: Page, owner: Visitor, api: Ap
     for size in ("1", "2", "n/a"):
         api.post("/v1/profiles", samples.profile(attributes={"size": size}))
     tab.goto(owner.url("/attributes/size"))
-    tab.get_by_label("Read values as").select_option("text")
-    tab.get_by_role("button", name="Count matching values").click()
-    expect(tab.get_by_role("heading", name="Read as text?")).to_be_visible()
+    tab.get_by_label("Type", exact=True).select_option("text")
+    tab.get_by_role("button", name="Preview the change").click()
+    expect(tab.get_by_role("heading", name="Preview: type text")).to_be_visible()
     work_through(api_database_url, tenant.organization_id)
     # With a script the part refreshes itself; without one there is a link.
     tab.reload()
-    expect(tab.get_by_text("of 3 stored values can be read as")).to_be_visible()
+    expect(tab.get_by_text("of 3 stored values fit the type")).to_be_visible()
     tab.get_by_role("button", name="Change to text").click()
     expect(tab.locator(".page-title .tag")).to_have_text("text")
 
@@ -101,7 +101,7 @@ def test_the_values_of_an_enum_are_asked_for_when_it_is_chosen(tab: Page, owner:
     api.post("/v1/profiles", samples.profile(attributes={"tier": "gold"}))
     tab.goto(owner.url("/attributes/tier"))
     expect(tab.get_by_label("Allowed values")).to_be_hidden()
-    tab.get_by_label("Read values as").select_option("enum")
+    tab.get_by_label("Type", exact=True).select_option("enum")
     expect(tab.get_by_label("Allowed values")).to_be_visible()
 
 

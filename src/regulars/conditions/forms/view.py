@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.catalog.entries import find_types, list_entries
-from regulars.catalog.model import AttributeType, Catalog
+from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog
 from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.check import Fault, Types
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
@@ -100,6 +100,7 @@ class KeyView:
 
     key: str
     type: str | None
+    type_label: str = ""
     values: tuple[str, ...]
     # Whether its values are chosen from a list.
     is_chosen: bool = False
@@ -193,6 +194,7 @@ def _view_key(node: Node, prefix: str, types: Types) -> KeyView:
     return KeyView(
         key=key,
         type=declared.value,
+        type_label=TYPE_LABELS[declared],
         values=("true", "false") if declared is AttributeType.BOOLEAN else tuple(values),
         is_chosen=declared in LISTED_TYPES,
         comparison=comparison,

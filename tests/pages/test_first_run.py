@@ -128,7 +128,7 @@ def sign_up(walk: Walk, token: str) -> None:
 
 def see_a_demo(walk: Walk) -> None:
     tab = walk.tab
-    tab.get_by_role("button", name="Create a demo").click()
+    tab.get_by_role("button", name="Start the demo").click()
     walk.reads("Loading sample data into Demo", "Sample data; no real people")
     with psycopg.connect(walk.database_url) as connection:
         connection.execute("UPDATE demo_runs SET tickets = 300")
@@ -231,7 +231,7 @@ def dismiss_first_steps(walk: Walk) -> None:
     """A way back stays until it is dismissed."""
     tab = walk.tab
     tab.get_by_role("link", name="First steps").click()
-    tab.get_by_role("button", name="Dismiss first steps").click()
+    tab.get_by_role("button", name="Hide first steps").click()
     expect(tab.get_by_role("heading", name="Home")).to_be_visible()
     expect(tab.get_by_role("link", name="First steps")).to_have_count(0)
 

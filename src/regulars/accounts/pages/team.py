@@ -120,7 +120,7 @@ async def withdraw(visit: Visit) -> Response:
         raise PageNotFound
     async with visit.database.transaction() as tx:
         await team.withdraw_link(tx, visit.organization_id, identifier, by=actor_of(visit))
-    return redirect(visit, visit.url(TEAM_PATH), done="Link revoked.")
+    return redirect(visit, visit.url(TEAM_PATH), done="The link is revoked.")
 
 
 async def show_member(visit: Visit) -> Response:

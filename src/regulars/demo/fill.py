@@ -38,7 +38,7 @@ from regulars.segments.suggestions import suggest_segments
 from regulars.webhooks.manage import create_endpoint, list_endpoints
 from regulars.work.queue import Queue
 
-BY: Final = "the demo"
+BY: Final = "demo data"
 BRAND: Final = "Maison Corvelle"
 # Journeys start for at most this many tickets of the last days.
 RECENT: Final = timedelta(days=7)

@@ -150,9 +150,13 @@ SAMPLES: Final = (
         "2026-03-02T09:33:00.000Z",
         _SALE,
     ),
-    _message("sent", "A text of a person or a campaign was handed to the provider. Off by default: tick it at the endpoint."),
+    _message(
+        "sent", "A text of a person or a campaign was handed to the provider. Off by default: tick it at the endpoint."
+    ),
     _message("delivered", "The provider says that the text arrived."),
-    _message("failed", "The provider refused the text, or it did not arrive. The field reason says why.", reason="refused"),
+    _message(
+        "failed", "The provider refused the text, or it did not arrive. The field reason says why.", reason="refused"
+    ),
     _message(
         "received",
         "A customer wrote a text, also a keyword such as STOP.",

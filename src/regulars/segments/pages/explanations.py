@@ -67,18 +67,14 @@ class ExplanationWriter:
             case customers.ObservedConsent(consent=consent):
                 return self._describe_consent(consent)
             case customers.ObservedTexts(times=times, last=last):
-                if last is None:
-                    return "Got no such text"
                 texts = "1 text" if times == 1 else f"{formats.number(times)} texts"
-                return f"Got {texts}, last on {formats.full_day(last)}"
+                return "Got no such text" if last is None else f"Got {texts}, last on {formats.full_day(last)}"
             case customers.ObservedCampaign(is_received=is_received) if isinstance(condition, tree.ReceivedCampaign):
                 return self.labels.sentence(msgspec.structs.replace(condition, is_=is_received))
             case customers.ObservedName(is_known=is_known):
                 return "Known by name" if is_known else "Not known by name"
             case customers.ObservedCountry(country=country):
-                if country is None:
-                    return "No phone number with a known country"
-                return f"Phone number from {self.labels.names.countries.get(country, country)}"
+                return self._describe_country(country)
             case customers.ObservedSegment():
                 is_in = explanation.holds is getattr(condition, "is_", True)
                 verb = "In" if is_in else "Not known whether in" if explanation.holds is None else "Not in"
@@ -88,6 +84,11 @@ class ExplanationWriter:
                 return f"Customer since {formats.full_day(day)}"
             case _:
                 return self.labels.sentence(condition)
+
+    def _describe_country(self, country: str | None) -> str:
+        if country is None:
+            return "No phone number with a known country"
+        return f"Phone number from {self.labels.names.countries.get(country, country)}"
 
     def _describe_consent(self, consent: customers.CustomerConsent) -> str:
         since = "" if consent.since is None else f" since {self.labels.format.full_day(consent.since)}"

@@ -34,7 +34,7 @@ def preview_id(page: str) -> str:
 
 
 def test_an_empty_catalog_says_how_a_key_gets_there(marketer):
-    assert "A key appears here when it is first sent" in marketer.get("/attributes").text
+    assert "An attribute appears here when it is first sent" in marketer.get("/attributes").text
     assert "when a ticket with it is first sent" in marketer.get("/products").text
 
 
@@ -63,17 +63,17 @@ def test_a_type_is_counted_before_it_is_changed(marketer, customers, work):
     assert started.status_code == 303
     running = marketer.get(path).text
     assert "Counting stored values" in running
-    assert "Change to enum" not in running
+    assert "Change to fixed list" not in running
     work()
     page = marketer.get(path).text
-    assert "of 3 stored values can be read as" in page
+    assert "of 3 stored values fit the type" in page
     assert "<code>n/a</code>" in page
     assert '<span class="tag">number</span>' in page
     assert marketer.post(f"{path}/confirm", preview=preview_id(page)).status_code == 303
     changed = marketer.get(path).text
-    assert '<span class="tag">enum</span>' in changed
+    assert '<span class="tag">fixed list</span>' in changed
     assert "Allowed values" in changed
-    assert "Read as enum?" not in changed
+    assert "Preview: type" not in changed
 
 
 def test_a_preview_can_be_left(marketer, customers, work):
@@ -81,7 +81,7 @@ def test_a_preview_can_be_left(marketer, customers, work):
     marketer.post(f"{path}/preview", type="text")
     work()
     assert marketer.post(f"{path}/cancel").status_code == 303
-    assert "Read as text?" not in marketer.get(path).text
+    assert "Preview: type text" not in marketer.get(path).text
 
 
 def test_only_the_preview_that_was_seen_can_be_confirmed(marketer, customers, work):
@@ -108,7 +108,7 @@ def test_samples_are_masked_for_an_analyst_who_changes_nothing(visitor_as, marke
     work()
     analyst = visitor_as(Role.ANALYST)
     page = analyst.get(path).text
-    assert "of 3 stored values can be read as" in page
+    assert "of 3 stored values fit the type" in page
     assert "n/a" not in page
     assert "Change the type" not in page
     assert analyst.post(f"{path}/preview", type="text").status_code == 403
@@ -124,5 +124,5 @@ def test_product_properties_have_the_same_pages(marketer, api: Api, work):
     assert marketer.post("/products/size/preview", type="number").status_code == 303
     work()
     page = marketer.get("/products/size").text
-    assert "of 2 stored values can be read as" in page
+    assert "of 2 stored values fit the type" in page
     assert "<code>XL</code>" in page

@@ -132,9 +132,9 @@ def test_the_question_about_a_date_is_answered_with_the_entry_that_decides(visit
 
 def test_a_user_who_may_not_see_a_value_reads_why(visitor_as, shop):
     page = f"/customers/{shop.customer['id']}"
-    explanation = "is hidden for your role (analyst). Roles that see it: owner, admin, marketer."
+    explanation = "is personal data that your role (analyst) does not show. Roles that see it: owner, admin, marketer."
     assert explanation in " ".join(visitor_as(Role.ANALYST).get(page).text.split())
-    assert "hidden for your role" not in visitor_as(Role.OWNER).get(page).text
+    assert "is personal data that your role" not in visitor_as(Role.OWNER).get(page).text
 
 
 def test_pages_of_a_person_keep_the_navigation_of_the_organization_they_come_from(visitor_as, shop):
@@ -246,7 +246,7 @@ def test_a_marketer_may_not_erase(visitor_as, shop):
     page = f"/customers/{shop.customer['id']}"
     assert marketer.get(f"{page}/erase").status_code == 403
     assert marketer.post(f"{page}/erase", confirm=shop.customer["external_id"]).status_code == 403
-    assert "Erase this person" not in marketer.get(page).text
+    assert "Erase customer" not in marketer.get(page).text
 
 
 def test_a_collision_is_compared_resolved_and_dismissed(visitor_as, shop):

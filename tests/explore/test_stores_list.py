@@ -120,13 +120,13 @@ def test_home_draws_one_currency_and_offers_the_others(visitor_as, api_database_
     text = owner.get("/?period=12m&by=store&currency=GBP").text
     assert len(re.findall(r"<title>[^<:]+: £[\d,.]+</title>", text)) == 1
     states = re.findall(r'class="badge[^>]*>.*?</svg>([^<]+)</span>', text.partition('id="ingestion"')[2])
-    assert sorted(states) == ["Live", "No ticket yet"]
+    assert sorted(states) == ["Connected", "No ticket yet"]
 
 
 @pytest.mark.parametrize(
     ("before", "expected", "missing", "shown"),
     [
-        (timedelta(minutes=59), 0.0, "failing", "Live"),
+        (timedelta(minutes=59), 0.0, "failing", "Connected"),
         (timedelta(hours=3), 0.0, "failing", "No tickets since 11:00"),
         (timedelta(hours=3), 99.0, "is-none", "No tickets since 11:00"),
         (timedelta(days=2), 0.0, "failing", "No tickets since 12 Nov, 14:00"),

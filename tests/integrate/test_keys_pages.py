@@ -114,7 +114,7 @@ def test_others_do_not_see_keys(visitor_as, role):
 def test_the_page_of_an_ingest_key_says_what_the_key_can_learn(owner):
 
     page, _ = created(owner)
-    assert "whether a phone number is subscribed" in page.text
+    assert "whether a phone number may be texted" in page.text
     full, _ = created(owner, name="resync", permission="full")
-    assert "whether a phone number is subscribed" not in full.text
-    assert "whether a number is subscribed" in owner.get("/keys/new").text
+    assert "whether a phone number may be texted" not in full.text
+    assert "whether a number may be texted" in owner.get("/keys/new").text

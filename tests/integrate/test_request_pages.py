@@ -32,7 +32,7 @@ def owner(visitor_as) -> Visitor:
 
 def test_an_empty_log_says_what_will_be_there(owner):
     page = owner.get("/requests").text
-    assert "No responses yet" in page
+    assert "No requests yet" in page
     assert "incomplete by design" in page
 
 

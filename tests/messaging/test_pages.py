@@ -105,7 +105,7 @@ def test_stop_on_the_phone_withdraws_and_shows_the_ledger_entry_and_the_confirma
     here = desk.reply("STOP")
     desk.work()
     page = desk.owner.get("//" + here.removeprefix("/")).text
-    assert "Opted out: ledger entry 2" in page
+    assert "Opted out: entry 2 of this number" in page
     assert "Confirmation: sent" in page
     assert "Vous ne recevrez plus de SMS de notre part." in page
     assert "Opted out at" in page
@@ -131,7 +131,7 @@ def test_an_unknown_number_can_write_too(desk):
     assert "Nothing on this phone yet." in desk.owner.get(f"/simulator/{stranger}").text
     answer = desk.owner.post(f"/simulator/{stranger}/reply", text="STOP")
     page = desk.owner.get("//" + answer.headers["location"].removeprefix("/").partition("#")[0]).text
-    assert "Opted out: ledger entry 1" in page
+    assert "Opted out: entry 1 of this number" in page
 
 
 def test_the_simulator_finds_a_phone_by_its_number_and_refuses_what_is_none(desk):
@@ -149,7 +149,7 @@ def test_the_simulator_finds_a_phone_by_its_number_and_refuses_what_is_none(desk
 def test_a_reply_without_a_keyword_waits_for_a_person_who_withdraws(desk):
     desk.reply("Arrêtez de m'écrire")
     assert '<span class="count">1' in desk.owner.get("/").text
-    assert "Suppressed: it gets no texts" in desk.phone()
+    assert "This number gets no texts until" in desk.phone()
     [reply] = set(desk.inbox())
     asked = desk.owner.get(f"/messages/inbox/{reply}/withdraw")
     assert "Only the customer can undo it" in asked.text

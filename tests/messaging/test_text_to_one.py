@@ -88,4 +88,4 @@ def test_nothing_is_sent_without_words_a_number_or_the_right(visitor_as, shop, a
 def test_erasing_stands_in_a_menu(visitor_as, shop):
     page = visitor_as(Role.OWNER).get(f"/customers/{shop.customer['id']}").text
     menu = page[page.index('aria-label="More actions"') :]
-    assert "Erase this person" in menu
+    assert "Erase customer" in menu

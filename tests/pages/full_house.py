@@ -308,6 +308,6 @@ def _is_counted(visitor: Visitor, segment: str) -> bool:
 
 def _wait_for_the_log(visitor: Visitor) -> None:
     deadline = time.monotonic() + WRITTEN_SECONDS_MAX
-    while "No responses yet" in visitor.get("/requests").text:
+    while "No requests yet" in visitor.get("/requests").text:
         assert time.monotonic() < deadline
         time.sleep(0.2)

@@ -46,7 +46,7 @@ def test_customers_are_narrowed_sorted_saved_and_exported(marketer, crowd):
     assert names(marketer.get("/customers?spend=8000+CHF").text) == []
     # What cannot be read is said, and nothing is pretended.
     wrong = marketer.get("/customers?spend=much").text
-    assert "is no amount" in wrong
+    assert "is not an amount" in wrong
     assert names(wrong) == []
     # The filters are a segment.
     [link] = re.findall(r'href="([^"]*/segments/new\?match=[^"]*)"', page)
@@ -74,7 +74,7 @@ def test_the_keyboard_alone_filters_sorts_and_saves_a_segment(chromium, marketer
         tab.get_by_label("Net spend, at least").focus()
         tab.keyboard.type("8000")
         tab.keyboard.press("Enter")
-        expect(tab.locator("#results")).to_contain_text("1 found, as of")
+        expect(tab.locator("#results")).to_contain_text("1 customer found, as of")
         expect(tab.locator("tbody tr")).to_have_count(1)
         assert "spend=8000" in tab.url
         tab.get_by_role("link", name="Net spend", exact=True).focus()

@@ -128,7 +128,7 @@ def sign_up(walk: Walk, token: str) -> None:
 
 def see_a_demo(walk: Walk) -> None:
     tab = walk.tab
-    tab.get_by_role("button", name="Create a demo").click()
+    tab.get_by_role("button", name="Start the demo").click()
     walk.reads("Loading sample data into Demo", "Sample data; no real people")
     with psycopg.connect(walk.database_url) as connection:
         connection.execute("UPDATE demo_runs SET tickets = 300")
@@ -164,7 +164,7 @@ def connect_a_till(walk: Walk) -> None:
     walk.reads("€19.90 in Rue de Rivoli", "a journey may start. None has started")
     tab.get_by_role("link", name="Consent", exact=True).first.click()
     walk.work()
-    expect(tab.get_by_role("link", name=re.compile("^Subscribed 1"))).to_be_visible()
+    expect(tab.get_by_role("link", name=re.compile("^May be texted 1"))).to_be_visible()
     expect(tab.get_by_role("link", name=re.compile("^Weak proofs 0"))).to_be_visible()
 
 
@@ -174,10 +174,10 @@ def count_a_segment(walk: Walk) -> None:
     tab.goto(walk.url("/segments/new"))
     tab.get_by_role("button", name=re.compile("^(Start counting|Count)$")).first.click()
     walk.work()
-    expect(tab.locator("#count")).to_contain_text("The analysis process is starting")
+    expect(tab.locator("#count")).to_contain_text("Counting starts")
     with running_analysis(walk.server):
         expect(tab.locator("#count output")).to_have_text("1")
-        expect(tab.locator("#count")).to_contain_text("Exact, of 1 customer")
+        expect(tab.locator("#count")).to_contain_text("Of 1 customer in total")
     expect(tab.locator("main")).not_to_contain_text("Error")
 
 
@@ -209,7 +209,12 @@ def text_and_stop(walk: Walk) -> None:
     walk.work()
     # The phone, what the reply did and the list of phones come together, and keep the name.
     did = tab.locator("#followed")
-    for words in ("ledger entry 2", "Ended the run in Thank you after a purchase", "Confirmation: sent", "Opted out"):
+    for words in (
+        "entry 2 of this number",
+        "Left the journey Thank you after a purchase",
+        "Confirmation: sent",
+        "Opted out",
+    ):
         expect(did).to_contain_text(words)
     expect(tab.get_by_role("log")).to_contain_text("Opted out at")
     expect(tab.locator("#threads li").first).to_contain_text("Odile Fictive")
@@ -226,7 +231,7 @@ def dismiss_first_steps(walk: Walk) -> None:
     """A way back stays until it is dismissed."""
     tab = walk.tab
     tab.get_by_role("link", name="First steps").click()
-    tab.get_by_role("button", name="Dismiss first steps").click()
+    tab.get_by_role("button", name="Hide first steps").click()
     expect(tab.get_by_role("heading", name="Home")).to_be_visible()
     expect(tab.get_by_role("link", name="First steps")).to_have_count(0)
 

@@ -185,12 +185,12 @@ def test_a_run_that_needs_a_person_is_on_the_home_page_and_tries_again(api, buye
             "UPDATE journey_runs SET state = 'parked', due_at = NULL, reason = 'It failed.' WHERE organization_id = %s"
         )
         connection.execute(park, (organization_id,))
-    assert "Stuck: 1 run failed" in marketer.get("/").text
+    assert "Stuck: 1 customer is stuck" in marketer.get("/").text
     assert '<span class="count">1<' in marketer.get("/journeys").text
     run = re.search(r"runs/(run_\w+)", marketer.get(f"/journeys/{journey}/runs", state="parked").text)[1]
     assert marketer.post(f"/journeys/{journey}/runs/{run}/resume").status_code == 303
     assert marketer.post(f"/journeys/{journey}/runs/{run}/resume").status_code == 409
-    assert "1 run failed" not in marketer.get("/").text
+    assert "1 customer is stuck" not in marketer.get("/").text
 
 
 def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_home_page(
@@ -204,7 +204,8 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
     closed = make_journey(
         api_database_url, tenant.organization_id, WAIT, trigger="purchase", name="At the door", filter=not_gold
     )
-    assert "cannot be evaluated" not in marketer.get("/").text + marketer.get(f"/journeys/{journey}").text
+    assert "a condition has an error" not in marketer.get("/").text
+    assert "cannot be evaluated" not in marketer.get(f"/journeys/{journey}").text
     with psycopg.connect(api_database_url) as connection:
         retype = "UPDATE profile_attributes SET type = 'number' WHERE organization_id = %s AND key = 'tier'"
         connection.execute(retype, (tenant.organization_id,))
@@ -212,8 +213,8 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
     work_through(api_database_url, tenant.organization_id)
     home = marketer.get("/").text
     why = "&#39;Gold&#39; cannot be read as the type of tier"
-    assert f"At the door: a condition cannot be evaluated</a><p>No customer enters. {why}" in home
-    assert f"At a branch: a condition cannot be evaluated</a><p>1 customer waits at a branch. {why}" in home
+    assert f"At the door: a condition has an error</a><p>No customer enters. {why}" in home
+    assert f"At a branch: a condition has an error</a><p>1 customer waits at a branch. {why}" in home
     assert (
         f"No customer enters, because we cannot check the conditions: {why}" in marketer.get(f"/journeys/{closed}").text
     )

@@ -80,7 +80,7 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
             work_through(api_database_url, organization_id, SETTINGS)
         tab.reload()
         did = tab.locator("#followed")
-        for part in ("ledger entry 2", "Ended the run in Welcome after opt-in", "subscription.unsubscribed"):
+        for part in ("entry 2 of this number", "Left the journey Welcome after opt-in", "subscription.unsubscribed"):
             expect(did).to_contain_text(part)
 
         tab.goto(f"{journey}/runs")
@@ -88,7 +88,7 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
         tab.get_by_role("link", name="Odile Fictive").click()
         expect(tab.get_by_text("Left the journey")).to_be_visible()
         tab.goto(owner.url(f"/customers/{customer['id']}"))
-        expect(tab.get_by_text("Record intact (2 of 2)")).to_be_visible()
+        expect(tab.get_by_text("Record intact: 2 entries checked")).to_be_visible()
         expect(tab.get_by_text("Replied")).to_be_visible()
         expect(tab.get_by_role("link", name="Entered Welcome after opt-in")).to_be_visible()
 

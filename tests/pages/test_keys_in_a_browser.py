@@ -35,7 +35,7 @@ def make_key(tab: Page, visitor: Visitor) -> str:
     tab.goto(visitor.url("/keys"))
     tab.get_by_role("link", name="Create a key").click()
     tab.get_by_label("Name").fill("Annecy tills")
-    tab.get_by_label("Ingest only").check()
+    tab.get_by_label("Send only").check()
     tab.get_by_role("button", name="Create the key").click()
     expect(tab.get_by_text("Shown only once")).to_be_visible()
     return SECRET.findall(tab.content())[0]
@@ -55,9 +55,9 @@ def test_a_key_is_made_shown_once_used_and_revoked(tab: Page, owner: Visitor):
     secret = make_key(tab, owner)
     expect(tab.get_by_text("Waiting for its first request")).to_be_visible()
     assert (get(owner, "/v1/stores", secret), get(owner, "/v1/profiles", secret)) == (200, 403)
-    reload_until(tab, "Live")
+    reload_until(tab, "Active")
     assert secret not in tab.content()
-    tab.get_by_role("link", name="Revoke…").click()
+    tab.get_by_role("link", name="Revoke key…").click()
     tab.get_by_label("Nothing uses this key any more").check()
     tab.get_by_role("button", name="Revoke key", exact=True).click()
     expect(tab.get_by_text("Revoked", exact=True)).to_be_visible()
@@ -86,13 +86,13 @@ def test_a_type_is_previewed_and_then_changed(tab: Page, owner: Visitor, api: Ap
     for size in ("1", "2", "n/a"):
         api.post("/v1/profiles", samples.profile(attributes={"size": size}))
     tab.goto(owner.url("/attributes/size"))
-    tab.get_by_label("Read values as").select_option("text")
-    tab.get_by_role("button", name="Count matching values").click()
-    expect(tab.get_by_role("heading", name="Read as text?")).to_be_visible()
+    tab.get_by_label("Type", exact=True).select_option("text")
+    tab.get_by_role("button", name="Preview the change").click()
+    expect(tab.get_by_role("heading", name="Preview: type text")).to_be_visible()
     work_through(api_database_url, tenant.organization_id)
     # With a script the part refreshes itself; without one there is a link.
     tab.reload()
-    expect(tab.get_by_text("of 3 stored values can be read as")).to_be_visible()
+    expect(tab.get_by_text("of 3 stored values fit the type")).to_be_visible()
     tab.get_by_role("button", name="Change to text").click()
     expect(tab.locator(".page-title .tag")).to_have_text("text")
 
@@ -101,7 +101,7 @@ def test_the_values_of_an_enum_are_asked_for_when_it_is_chosen(tab: Page, owner:
     api.post("/v1/profiles", samples.profile(attributes={"tier": "gold"}))
     tab.goto(owner.url("/attributes/tier"))
     expect(tab.get_by_label("Allowed values")).to_be_hidden()
-    tab.get_by_label("Read values as").select_option("enum")
+    tab.get_by_label("Type", exact=True).select_option("enum")
     expect(tab.get_by_label("Allowed values")).to_be_visible()
 
 

@@ -143,7 +143,7 @@ def test_an_analyst_sees_counts_and_canonical_ids_and_nothing_else(marketer, cro
     assert "Customers in this segment" in page
     assert ">1</output>" in page
     assert "Platinum" not in page
-    assert "Why in or out" not in page
+    assert "Check a customer" not in page
     members = ask_until("prof_", lambda: analyst.get(f"{url}/members"))
     assert "Inès" not in members
     assert analyst.get(f"{url}/members.csv").status_code == 403
@@ -206,11 +206,13 @@ def test_a_customer_who_must_not_be_texted_is_not_called_subscribed(marketer, cr
     assert consents == {"Rémi": "DO_NOT_CONTACT", "Odile": "DO_NOT_CONTACT", "Nadia": "NEVER_ASKED"}
     listed = ask_until("Rémi", lambda: marketer.get(f"{url}/members"))
     sampled = (
-        ask_until("Some of them", lambda: marketer.get(url)).partition('id="sample"')[2].partition("</section>")[0]
+        ask_until("Some of these customers", lambda: marketer.get(url))
+        .partition('id="sample"')[2]
+        .partition("</section>")[0]
     )
     for page in (listed, sampled):
         assert page.count("Do not contact") == 2
-        assert "Subscribed" not in page
+        assert "May be texted" not in page
 
 
 def test_a_segment_that_a_file_says_in_other_words_opens_unchanged(marketer, crowd):
@@ -219,22 +221,22 @@ def test_a_segment_that_a_file_says_in_other_words_opens_unchanged(marketer, cro
     definition = read_definition(json.dumps({"name": "Buyers", "match": match}).encode())
     created = crowd.shop.act(lambda tx: create_segment(tx, crowd.shop.organization_id, definition))
     url = f"/segments/{created.id}"
-    page = ask_until("All 3</a>", lambda: marketer.get(url))
+    page = ask_until("Show all 3</a>", lambda: marketer.get(url))
     assert "Unsaved changes" not in page
     assert 'value="1234.567"' in page
     assert "Purchase days" in page
     assert re.search(r'name="r.2~low"[^>]* value="7"', page)
     # What was counted is its size.
-    assert "3 customers when first counted" in marketer.get(url).text
+    assert "First count: 3 customers" in marketer.get(url).text
     assert ">3</a>" in marketer.get("/segments").text
 
 
 def test_the_page_says_how_many_there_were_when_it_was_saved(marketer, crowd):
     url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})
-    ask_until("All 3</a>", lambda: marketer.get(url))
+    ask_until("Show all 3</a>", lambda: marketer.get(url))
     crowd.shop.customer("Lou", tier="Gold")
     crowd.shop.work()
-    assert "3 customers when first counted" in ask_until("All 4</a>", lambda: marketer.get(url))
+    assert "First count: 3 customers" in ask_until("Show all 4</a>", lambda: marketer.get(url))
 
 
 def test_values_that_cannot_be_read_are_counted_and_lead_to_those_who_hold_them(marketer, crowd, visitor_as):
@@ -257,6 +259,7 @@ def test_values_that_cannot_be_read_are_counted_and_lead_to_those_who_hold_them(
 
 
 def test_the_months_of_the_members_are_drawn(marketer, crowd):
-    page = ask_until("Some of them", lambda: marketer.get(save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})))
+    url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})
+    page = ask_until("Some of these customers", lambda: marketer.get(url))
     assert "12 months" in page
     assert 'aria-label="Bought in 2 of the last 12 months"' in page

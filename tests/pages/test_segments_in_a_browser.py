@@ -156,14 +156,14 @@ def build_gold_who_slow_down(builder: Builder) -> None:
     builder.key("r-2", "key", "newsletter")
     builder.figure("r-2", "5")
     builder.add_group("r", "r-3", "Any of these")
-    builder.add("r-3", "Spent net", "r-3-0")
+    builder.add("r-3", "Net spend", "r-3-0")
     hand.write(at("r-3-0-low"), "200.00")
     builder.figure("r-3-0", "2")
-    builder.add("r-3", "Articles, net", "r-3-1")
+    builder.add("r-3", "Articles bought", "r-3-1")
     hand.write(at("r-3-1-low"), "2")
-    hand.choose(at("r-3-1-window"), "ever")
+    hand.choose(at("r-3-1-window"), "at any time")
     expect(at("r-3-1-days")).to_have_count(0)
-    hand.press(at("c-r-3-1").get_by_text("Only some products or stores"))
+    hand.press(at("c-r-3-1").get_by_text("Limit to products or stores"))
     builder.key("r-3-1", "pkey", "collection")
     hand.write(at("r-3-1-pvalue"), "lin lavé")
     builder.figure("r-3-1", "2")
@@ -187,19 +187,19 @@ def test_gold_who_slow_down_is_built_saved_and_asked_about(tab: Page, marketer: 
     expect(tab.get_by_role("heading", level=1)).to_have_text("Gold who slow down")
     expect(tab.locator("#count output")).to_have_text("2")
     # Why a customer is in or out, with the values that were read.
-    for customer, word in ((crowd.busy, "out"), (crowd.slow, "in")):
+    for customer, word in ((crowd.busy, "not in the segment"), (crowd.slow, "in the segment")):
         builder.hand.write(tab.get_by_role("searchbox", name="Customer", exact=True), customer)
         builder.hand.press(tab.get_by_role("button", name="Explain"))
         expect(tab.locator("#why-answer .badge")).to_have_text(word)
     expect(tab.locator("#why-answer")).to_contain_text("points_balance is “500”")
-    expect(tab.locator("#why-answer")).to_contain_text("Spent €300.00 net in the last 365 days")
+    expect(tab.locator("#why-answer")).to_contain_text("Net spend €300.00 in the last 365 days")
 
 
 def test_the_answer_leads_to_the_ticket_that_excludes_the_customer(tab: Page, marketer: Visitor, crowd: Crowd):
     fields = {"r~kind": "none", "r.0~kind": "bought", "r.0~low": "1", "r.0~days": "60"}
     saved = marketer.post("/segments/save", name="Slow", **fields)
     tab.goto(f"{marketer.base_url}{saved.headers['location']}?who={crowd.busy}")
-    expect(tab.locator("#why-answer .badge")).to_have_text("out")
+    expect(tab.locator("#why-answer .badge")).to_have_text("not in the segment")
     tab.locator("#why-answer").get_by_role("link", name=crowd.ticket).click()
     expect(tab.get_by_role("heading", level=1)).to_contain_text("€20.00 in Lyon")
 

@@ -157,7 +157,7 @@ def test_a_condition_whose_place_changes_keeps_what_is_typed_into_it(tab: Page, 
 def test_two_values_picked_one_after_the_other_are_both_in(tab: Page, marketer: Visitor):
     tab.goto(marketer.url("/segments/new"))
     tab.locator("summary", has_text="More").click()
-    tab.get_by_role("button", name="Number of", exact=True).click()
+    tab.get_by_role("button", name="Phone number from", exact=True).click()
     expect(tab.locator("#r-1-more_countries")).to_be_visible()
     # The new field must be in its place before it is changed: a change of the old one would be lost with it.
     tab.wait_for_load_state("networkidle")

@@ -201,7 +201,7 @@ def test_a_difference_names_what_came_and_what_went():
     before, after = match_of(CONDITIONS[0], {"type": "named"}), match_of(CONDITIONS[0], {"type": "bought"})
     assert [(one.is_added, one.sentence) for one in find_changes(before, after, words)] == [
         (False, "All of these: Known by name"),
-        (True, "All of these: Bought at least 1 times, ever"),
+        (True, "All of these: Bought at least 1 times, at any time"),
     ]
     assert draft.path_of("r.1.0") == (1, 0)
 

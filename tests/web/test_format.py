@@ -98,7 +98,7 @@ def test_an_unknown_locale_or_zone_still_shows_the_page():
 
 
 def test_a_page_of_a_list_says_from_when_to_when():
-    assert reader("en-GB").span(MOMENT, MOMENT - timedelta(days=9)) == "from 14 Nov back to 5 Nov"
+    assert reader("en-GB").span(MOMENT, MOMENT - timedelta(days=9)) == "5 Nov to 14 Nov"
     assert reader("en-GB").span(MOMENT, MOMENT) == "14 Nov"
 
 

@@ -170,7 +170,7 @@ async def test_the_right_of_a_form_is_checked_before_its_token(house):
     who = await house.sign_in(Role.DEVELOPER)
     answer = await house.post("/o/maison-corvelle/save", csrf.token_for(who.token), {"name": "x"})
     assert answer.status_code == 403
-    assert "Roles that may change catalogs" in answer.text
+    assert "Roles that may change types of attributes" in answer.text
 
 
 async def test_a_guest_s_form_is_bound_to_their_browser(house):

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from datetime import date, datetime, tzinfo
 from decimal import Decimal
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -41,6 +41,17 @@ class AttributeType(StrEnum):
     # Currency and enum are never inferred from a value; a user assigns them.
     CURRENCY = "currency"
     ENUM = "enum"
+
+
+# What pages call each type.
+TYPE_LABELS: Final = {
+    AttributeType.TEXT: "text",
+    AttributeType.NUMBER: "number",
+    AttributeType.BOOLEAN: "true or false",
+    AttributeType.DATE: "date",
+    AttributeType.CURRENCY: "amount",
+    AttributeType.ENUM: "fixed list",
+}
 
 
 class KeyFilter(NamedTuple):

@@ -13,7 +13,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.catalog import entries
 from regulars.catalog.counts import counting
 from regulars.catalog.counts.model import CountJob, JobState, Tally
-from regulars.catalog.model import AttributeType, Catalog, CatalogEntry, KeyFilter
+from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog, CatalogEntry, KeyFilter
 from regulars.kit.db import Tx
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
@@ -43,27 +43,52 @@ FindUses = Callable[[Tx, UUID, Catalog, str], Awaitable[Sequence[KeyUse]]]
 
 @dataclass(frozen=True, slots=True)
 class CatalogLabels:
-    """The labels of one catalog. `rows` names the rows that a count reads, `occurrences` what has the values."""
+    """The labels of one catalog. `key` and `keys` are what it lists, `whole_key` says of whom a key is,
+    `rows` names the rows that a count reads, `occurrences` what has the values."""
 
     catalog: Catalog
     path: str
     title: str
     key: str
+    keys: str
+    whole_key: str
     rows: str
     occurrences: str
+    search: str
 
 
 LABELS: Final = (
-    CatalogLabels(Catalog.ATTRIBUTES, "/attributes", "Attributes", "attribute", "customers", "Customers"),
-    CatalogLabels(Catalog.PRODUCTS, "/products", "Product properties", "property", "tickets", "Lines"),
+    CatalogLabels(
+        Catalog.ATTRIBUTES,
+        "/attributes",
+        "Customer attributes",
+        "attribute",
+        "attributes",
+        "Customer attribute",
+        "customers",
+        "Customers",
+        "Find an attribute",
+    ),
+    CatalogLabels(
+        Catalog.PRODUCTS,
+        "/products",
+        "Product properties",
+        "property",
+        "properties",
+        "Product property",
+        "tickets",
+        "Ticket lines",
+        "Find a property",
+    ),
 )
+# An example of each type.
 TYPES: Final = (
-    (AttributeType.TEXT, "text", "as it was sent"),
-    (AttributeType.NUMBER, "number", "12 or -3.5"),
-    (AttributeType.BOOLEAN, "boolean", "true or false"),
-    (AttributeType.DATE, "date", "2026-11-15, or with a time"),
-    (AttributeType.CURRENCY, "currency", "an amount, such as 12.50"),
-    (AttributeType.ENUM, "enum", "one of the values that you list"),
+    (AttributeType.TEXT, "as it was sent"),
+    (AttributeType.NUMBER, "12 or -3.5"),
+    (AttributeType.BOOLEAN, "only these two values"),
+    (AttributeType.DATE, "2026-11-15, or with a time"),
+    (AttributeType.CURRENCY, "such as 12.50"),
+    (AttributeType.ENUM, "one of the values that you list"),
 )
 # Why a value does not fit a type.
 WHY_UNREADABLE: Final = {
@@ -100,9 +125,9 @@ class _CatalogPages:
         self._uses = uses
 
     async def list(self, visit: Visit) -> Response:
-        types = tuple((kind.value, kind.value) for kind in AttributeType)
+        types = tuple((kind.value, TYPE_LABELS[kind]) for kind in AttributeType)
         filters = (
-            Filter("q", f"Find a {self.labels.key}", kind="search", placeholder="Find a key"),
+            Filter("q", self.labels.search, kind="search", placeholder=self.labels.search),
             Filter("type", "Type", types),
         )
         view = read_view(visit, self.labels.catalog.value, self.labels.path, filters=filters, sorts=("key",))
@@ -128,6 +153,7 @@ class _CatalogPages:
             full_counts=full_counts,
             tallies=tallies,
             unreadable=sum(tally.unreadable for tally in tallies.values()),
+            type_labels=TYPE_LABELS,
         )
 
     async def show(self, visit: Visit) -> Response:
@@ -172,9 +198,10 @@ class _CatalogPages:
                 act = f"{self.labels.catalog.value}.type"
                 await record(tx, visit.organization_id, actor_of(visit), act, key, before=before, after=after)
         if changed is None:
-            done = "The type was not changed: its count is gone or not finished. Count again."
+            done = "The type was not changed, because the preview is gone or not finished. Preview the change again."
         else:
-            done = f"{key} changed from {entry.type} to {changed.type}. No stored value was changed."
+            before_label, after_label = TYPE_LABELS[entry.type], TYPE_LABELS[changed.type]
+            done = f"The type of {key} changed from {before_label} to {after_label}. No stored value was changed."
         return redirect(visit, visit.url(self.labels.path, key), done=done)
 
     async def cancel(self, visit: Visit) -> Response:
@@ -188,7 +215,7 @@ class _CatalogPages:
     async def _entry(self, tx: Tx, visit: Visit) -> CatalogEntry:
         found = await entries.find_entries(tx, visit.organization_id, self.labels.catalog, [visit.references[0]])
         if not found:
-            raise PageNotFound("No value was ever sent with this key.")
+            raise PageNotFound(f"No value was ever sent for a {self.labels.whole_key.lower()} with this name.")
         return found[0]
 
     async def _entry_page(self, visit: Visit, form: FormState) -> Response:
@@ -215,7 +242,8 @@ class _CatalogPages:
             "tally": tallies.get(entry.key),
             "uses": uses,
             "types": TYPES,
-            "why_unreadable": WHY_UNREADABLE,
+            "type_labels": TYPE_LABELS,
+            "why": WHY_UNREADABLE,
             "values_shown_max": VALUES_SHOWN_MAX,
             "is_running": preview is not None and preview.state is JobState.RUNNING,
             "has_failed": preview is not None and preview.state is JobState.FAILED,

@@ -45,24 +45,39 @@ NOT_STATES: Final = {
     "never_asked": "Was asked for consent",
     "do_not_contact": "Is not “do not contact”",
 }
-# The kinds of conditions on customers and their sales, with their labels in forms.
+# How a customer opted in.
+SOURCES: Final = {
+    "LOYALTY_PROGRAM": "Loyalty programme",
+    "POINT_OF_SALE": "Point of sale",
+    "WEBSITE": "Website",
+    "CHECKOUT": "Checkout",
+    "MOBILE_APP": "Mobile app",
+    "SMS_KEYWORD": "Reply by text",
+    "QR_CODE": "QR code",
+    "CALL_CENTER": "Call centre",
+    "PAPER_FORM": "Paper form",
+    "EVENT": "Event",
+    "SOCIAL": "Social network",
+    "IMPORT": "Import",
+    "OTHER": "Other",
+}
 KINDS: Final = {
     "attribute": "Attribute",
-    "consent": "Texting",
+    "consent": "Consent",
     "bought": "Bought",
     "purchase_days": "Purchase days",
     "returned": "Returned",
-    "spend": "Spent net",
-    "articles": "Articles, net",
-    "ticket_value": "A ticket of",
+    "spend": "Net spend",
+    "articles": "Articles bought",
+    "ticket_value": "Ticket value",
     "first_purchase": "First purchase",
     "last_purchase": "Last purchase",
-    "texts": "Texts",
+    "texts": "Texts received",
     "received_campaign": "Received the campaign",
-    "created": "Customer since",
+    "created": "Became a customer",
     "named": "Name",
-    "country": "Number of",
-    "segment": "In the segment",
+    "country": "Phone number from",
+    "segment": "Other segment",
 }
 # Conditions on the ticket that triggered a journey.
 TICKET_KINDS: Final = {"amount": "Amount", "currency": "Currency", "store": "Store", "product": "Product"}
@@ -98,6 +113,7 @@ class Names:
     segments: Mapping[str, str] = field(default_factory=dict)
     journeys: Mapping[str, str] = field(default_factory=dict)
     campaigns: Mapping[str, str] = field(default_factory=dict)
+    countries: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +158,8 @@ class Labels:
             case tree.Named(is_=expected):
                 return "Known by name" if expected else "Not known by name"
             case tree.Country(any_of=countries):
-                return f"Number of {self._list_first(countries)}"
+                names = [self.names.countries.get(code, code) for code in countries]
+                return f"Phone number from {self._list_first(names)}"
             case tree.InSegment(id=segment_id, is_=expected):
                 verb = "In" if expected else "Not in"
                 return f"{verb} the segment {self.names.segments.get(segment_id, segment_id)}"
@@ -179,7 +196,7 @@ class Labels:
     def window(self, window: tree.Window | None) -> str:
         """Describe the days whose sales count."""
         if window is None:
-            return ", ever"
+            return ", at any time"
         if window.last_days is not None:
             return f" in the last {self._number(window.last_days)} days"
         if window.from_ is None or window.to is None:
@@ -208,15 +225,15 @@ class Labels:
             case tree.Spend():
                 low, high = condition.at_least_cents, condition.at_most_cents
                 amount = self._limits(self._money(low, condition.currency), self._money(high, condition.currency))
-                amount = f"nothing in {condition.currency}" if condition.none else amount
-                return f"Spent net {amount}{filter_text}{self.window(condition.window)}"
+                spent = f"Spent nothing in {condition.currency}" if condition.none else f"Net spend {amount}"
+                return f"{spent}{filter_text}{self.window(condition.window)}"
             case tree.TicketValue():
                 low, high = condition.at_least_cents, condition.at_most_cents
                 amount = self._limits(self._money(low, condition.currency), self._money(high, condition.currency))
                 return f"A ticket of {amount}{filter_text}{self.window(condition.window)}"
             case tree.Bought(count="articles"):
                 count = "no" if condition.none else self._number_limits(condition.at_least, condition.at_most)
-                return f"Bought {count} articles net{filter_text}{self.window(condition.window)}"
+                return f"Bought {count} articles minus returns{filter_text}{self.window(condition.window)}"
             case _:
                 verb = "Returned" if isinstance(condition, tree.Returned) else "Bought"
                 if condition.none:
@@ -243,9 +260,10 @@ class Labels:
     def _consent(self, condition: tree.Consent) -> str:
         sentence = (STATES if condition.is_ else NOT_STATES)[condition.state]
         if condition.sources:
-            sentence += f" by {self._list_first(condition.sources)}"
+            sources = [SOURCES.get(source, source) for source in condition.sources]
+            sentence += f", source {self._list_first(sources)}"
         if condition.stores:
-            sentence += " in " + ", ".join(self.names.stores.get(store, store) for store in condition.stores)
+            sentence += ", store " + " or ".join(self.names.stores.get(store, store) for store in condition.stores)
         return sentence if condition.since is None else sentence + self._when(condition.since)
 
     def _when(self, when: tree.When) -> str:

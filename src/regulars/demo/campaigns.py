@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
+from babel import Locale
 
 from regulars.campaigns.definition import Definition, Variant
 from regulars.campaigns.manage import create_campaign, list_campaigns, load_campaign, schedule
@@ -171,7 +172,8 @@ async def count_texts(database: Database, organization_id: UUID) -> None:
 
 async def _create(tx: Tx, organization_id: UUID, plan: _CampaignPlan, *, by: str) -> UUID:
     match = All(of=(Consent(state="may_be_texted"), Country(any_of=plan.countries)))
-    name = f"May be texted: {', '.join(plan.countries)}"
+    territories = Locale("en").territories
+    name = f"May be texted: {', '.join(str(territories[code]) for code in plan.countries)}"
     segment = await create_segment(tx, organization_id, SegmentDefinition(name=name, match=match), created_by=by)
     share_percent = 100 // len(plan.texts)
     definition = Definition(

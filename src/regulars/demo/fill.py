@@ -39,7 +39,7 @@ from regulars.webhooks.manage import create_endpoint, list_endpoints
 from regulars.work.queue import Queue
 
 # The user name to whom the pages attribute what the demo creates.
-CREATED_BY: Final = "the demo"
+CREATED_BY: Final = "demo data"
 BRAND: Final = "Maison Corvelle"
 # Journeys start for at most this many tickets of the last days.
 TICKETS_AGE_MAX: Final = timedelta(days=7)

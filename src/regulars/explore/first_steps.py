@@ -42,7 +42,7 @@ def first_steps(server_url: str, *, today: datetime) -> tuple[FirstStep, ...]:
 def store_step(server_url: str) -> FirstStep:
     return FirstStep(
         "Send a store",
-        "Under your own store code. Send it again to update it.",
+        "Use your own store code. Send the store again to update it.",
         curl(f"{server_url}/v1/stores", body='{"external_id": "PARIS-1", "name": "Rue de Rivoli"}'),
     )
 
@@ -58,8 +58,8 @@ def ticket_step(server_url: str, *, today: datetime) -> FirstStep:
 
 def consent_step(server_url: str, *, today: datetime) -> FirstStep:
     return FirstStep(
-        "Record a consent",
-        "Then you may text this customer. Send the terms and the wording that they agreed to: that is your proof.",
+        "Record an opt-in",
+        "Then this customer may be texted. Send the terms and the wording that they agreed to: that is your proof.",
         curl(f"{server_url}/v1/subscriptions/opt-in", body=_CONSENT.replace("MIDNIGHT", _midnight(today))),
     )
 

@@ -7,25 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from regulars.conditions.labels import SOURCES
 from regulars.consent.model import Kind, LedgerEntry
 from regulars.web import mask
 from regulars.web.visit import Visit
 
-SOURCES: Final = {
-    "LOYALTY_PROGRAM": "Loyalty programme",
-    "POINT_OF_SALE": "Point of sale",
-    "WEBSITE": "Website",
-    "CHECKOUT": "Checkout",
-    "MOBILE_APP": "Mobile app",
-    "SMS_KEYWORD": "Reply by text",
-    "QR_CODE": "QR code",
-    "CALL_CENTER": "Call centre",
-    "PAPER_FORM": "Paper form",
-    "EVENT": "Event",
-    "SOCIAL": "Social network",
-    "IMPORT": "Import",
-    "OTHER": "Other",
-}
 TITLES: Final = {
     ("OPT_IN", "created"): "Opted in",
     ("OPT_IN", "resubscribed"): "Opted in again",

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from regulars.conditions.labels import SOURCES
 from regulars.consent.history import ConsentAtTime, find_consent_at, list_last_entries
 from regulars.consent.model import Kind, LedgerEntry
 from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
-from regulars.explore.ledger_labels import SOURCES, EntryView, describe
+from regulars.explore.ledger_labels import EntryView, describe
 from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY

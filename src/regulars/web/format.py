@@ -190,9 +190,9 @@ class Format:
         return self.day(local)
 
     def span(self, newest: datetime, oldest: datetime) -> str:
-        """The days of a list page, newest first: `from 14 Nov back to 5 Nov`, or one day."""
-        first, last = self.day(newest), self.day(oldest)
-        return first if first == last else f"from {first} back to {last}"
+        """The days of a list page: `5 Nov to 14 Nov`, or one day."""
+        first, last = self.day(oldest), self.day(newest)
+        return first if first == last else f"{first} to {last}"
 
     def clock(self, moment: datetime, *, seconds: bool = False) -> str:
         return in_zone(moment, self.zone).strftime("%H:%M:%S" if seconds else "%H:%M")

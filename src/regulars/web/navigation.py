@@ -57,7 +57,11 @@ AREAS: Final = (
     Area(
         "Data",
         "data",
-        (Entry("Imports", "/imports"), Entry("Attributes", "/attributes"), Entry("Products", "/products")),
+        (
+            Entry("Imports", "/imports"),
+            Entry("Customer attributes", "/attributes"),
+            Entry("Product properties", "/products"),
+        ),
     ),
     Area(
         "Integrate",

@@ -107,32 +107,32 @@ def _message(name: str, sentence: str, **changes: Any) -> EventSample:
 SAMPLES: Final = (
     EventSample(
         "profile.created",
-        "A customer is new. Also sent for a customer with only an id, when a sale names one who was unknown.",
+        "A new customer, also one first seen on a sale with only an ID.",
         "2026-03-02T09:30:00.000Z",
         _PROFILE,
     ),
     EventSample(
         "profile.updated",
-        "A name, a number or an attribute of a customer changed.",
+        "The name, the phone number or an attribute of a customer changed.",
         "2026-03-02T09:31:00.000Z",
         {**_PROFILE, "last_name": "Martin", "updated_at": "2026-03-02T09:31:00.000Z"},
     ),
     EventSample(
         "profile.deleted",
-        "The person was erased; erase them too.",
+        "A customer was erased. Erase them in your system too.",
         "2026-03-09T10:00:00.000Z",
         {"id": _PROFILE_ID, "external_id": "CUST-1042"},
     ),
-    _subscription_sample("created", "A number may be texted for the first time.", "2026-03-02T09:32:00.000Z"),
+    _subscription_sample("created", "A number opted in for the first time.", "2026-03-02T09:32:00.000Z"),
     _subscription_sample(
         "updated",
-        "The time, source, proof or profile of an active consent changed.",
+        "The time, source, proof or customer of an opt-in changed.",
         "2026-03-03T09:30:00.000Z",
         consent_source="CHECKOUT",
     ),
     _subscription_sample(
         "unsubscribed",
-        "An opt-out over the API, a STOP by text, or an erasure, which sends the id without the number.",
+        "A number opted out: over the API, with STOP by text, or by an erasure, which sends the ID without the number.",
         "2026-03-04T09:30:00.000Z",
         consent_source="CHECKOUT",
         status="UNSUBSCRIBED",
@@ -140,22 +140,26 @@ SAMPLES: Final = (
     ),
     _subscription_sample(
         "resubscribed",
-        "A number that had withdrawn may be texted again.",
+        "A number that had opted out opted in again.",
         "2026-03-05T09:30:00.000Z",
         consented_at="2026-03-05T09:30:00.000Z",
     ),
     EventSample(
         "sales_event.recorded",
-        "A new sale, as `GET /v1/sales-events/{id}` shows it. Only for endpoints that choose it.",
+        "A new sale, as the API returns it. Off by default: tick it at the endpoint.",
         "2026-03-02T09:33:00.000Z",
         _SALE,
     ),
-    _message("sent", "A text of a person or a campaign was handed to the provider. Only for endpoints that choose it."),
+    _message(
+        "sent", "A text of a person or a campaign was handed to the provider. Off by default: tick it at the endpoint."
+    ),
     _message("delivered", "The provider says that the text arrived."),
-    _message("failed", "The provider refused the text, or it did not arrive; `reason` says why.", reason="refused"),
+    _message(
+        "failed", "The provider refused the text, or it did not arrive. The field reason says why.", reason="refused"
+    ),
     _message(
         "received",
-        "A customer wrote, a keyword such as STOP included.",
+        "A customer wrote a text, also a keyword such as STOP.",
         id="rpl_01jkv5q8z3f7r9t2x4b6d8h0ma",
         direction="inbound",
         text="Are you open on Sunday?",
@@ -163,7 +167,7 @@ SAMPLES: Final = (
     ),
     EventSample(
         "webhook.ping",
-        "Only when a user sends a test; every endpoint receives it.",
+        "A user sent a test event. Every endpoint gets it.",
         "2026-03-02T09:30:00.000Z",
         {"webhook": "wh_01jkv5q8z3f7r9t2x4b6d8h0ma"},
     ),

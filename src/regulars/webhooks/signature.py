@@ -103,7 +103,7 @@ def check_signature(
 def _check_headers(headers: Mapping[str, str]) -> tuple[bool, str]:
     missing = [name for name in (ID, TIMESTAMP, SIGNATURE) if not headers.get(name)]
     if not missing:
-        return True, "They are what every delivery carries."
+        return True, "Every delivery has them."
     return False, f"Missing: {', '.join(missing)}. A proxy or a framework may have dropped or renamed it."
 
 

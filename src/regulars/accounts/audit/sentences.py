@@ -11,11 +11,11 @@ USER: Final = IdKind("user", "user_")
 # `{}` is the subject; a sentence without it does not name the subject.
 SENTENCES: Final = {
     "analyse.export": "exported figures as {}",
-    "attribution.recompute": "had the credits of texts computed anew",
-    "attribution.windows": "changed the windows of attribution",
+    "attribution.recompute": "recomputed which sales are attributed to texts",
+    "attribution.windows": "changed the attribution windows",
     "audit.export": "exported the audit log",
     "campaign.approve": "approved the campaign {}",
-    "campaign.approval": "changed above how many recipients a campaign needs an approval",
+    "campaign.approval": "changed the number of recipients above which a campaign needs approval",
     "campaign.archive": "archived the campaign {}",
     "campaign.cancel": "cancelled the campaign {}",
     "campaign.create": "created the campaign {}",
@@ -29,14 +29,14 @@ SENTENCES: Final = {
     "collision.decide": "decided about the conflicting tickets {}",
     "collisions.export": "exported the list of conflicting tickets",
     "consent.certificate": "downloaded the consent certificate of {}",
-    "consent.export": "exported the list of numbers",
+    "consent.export": "exported the list of phone numbers",
     "customer.erase": "erased the customer {}",
     "customer.export": "exported the data of the customer {}",
     "customers.export": "exported the list of customers",
     "deliveries.export": "exported the list of deliveries",
-    "demo.ask": "requested a demo",
-    "demo.fill": "filled the demo {}",
-    "first_steps.dismiss": "dismissed the first steps",
+    "demo.ask": "started a demo",
+    "demo.fill": "loaded sample data into {}",
+    "first_steps.dismiss": "hid the first steps",
     "import.run": "imported a file of {}",
     "journey.activate": "activated the journey {}",
     "journey.archive": "archived the journey {}",
@@ -60,11 +60,11 @@ SENTENCES: Final = {
     "messages.export": "exported the list of texts",
     "organization.change": "changed the organization {}",
     "organization.create": "created the organization {}",
-    "organization.recount": "started a recount of all totals",
+    "organization.recount": "started to count all totals again",
     "password.by_link": "set a password with a one-time link",
     "password.change": "changed their password",
     "reply.answer": "answered the reply {}",
-    "reply.not_stop": "decided that the reply {} is no opt-out",
+    "reply.not_stop": "decided that the reply {} is not an opt-out",
     "reply.receive": "entered the reply {}",
     "reply.withdraw": "decided that the reply {} is an opt-out",
     "second_factor.disable": "turned off the second factor of {}",
@@ -73,7 +73,7 @@ SENTENCES: Final = {
     "segment.create": "created the segment {}",
     "segment.delete": "deleted the segment {}",
     "segment.export": "exported the customers of the segment {}",
-    "segment.rebuild": "started a rebuild of all segments",
+    "segment.rebuild": "started to count all segments again",
     "segment.update": "saved a version of the segment {}",
     "session.sign_in": "signed in",
     "session.sign_in_failed": "failed to sign in",
@@ -84,13 +84,13 @@ SENTENCES: Final = {
     "text.test": "sent a test text",
     "text.test_code": "requested a code for test texts",
     "text.test_number": "verified a number for test texts",
-    "texts.caps": "changed the limits of texts",
-    "texts.hold": "put all texts on hold",
+    "texts.caps": "changed the frequency caps",
+    "texts.hold": "paused all texts",
     "texts.holdout": "changed the global holdout",
     "texts.hours": "changed the sending hours for {}",
     "texts.notice": "changed the opt-out notice for {}",
     "texts.provider": "changed the SMS provider",
-    "texts.release": "released all texts",
+    "texts.release": "resumed all texts",
     "texts.rules": "changed the sending rules",
     "texts.sender": "changed the sender and price of texts to {}",
     "tickets.export": "exported the list of tickets",
@@ -150,7 +150,8 @@ def describe(act: Act, members: Mapping[str, Member]) -> Sentence:
     values = {**(act.before or {}), **(act.after or {})}
     name = member.name if member else values.get("name") or values.get("url")
     path = f"/settings/team/{USER.encode(member.user_id)}" if member else _find_path(act)
-    subject = act.subject if "@" in act.subject else short_id(act.subject)
+    # Email addresses and names of files stay whole.
+    subject = act.subject if "@" in act.subject or "." in act.subject else short_id(act.subject)
     return Sentence(actor.name if actor else act.actor, before, str(name or subject), after, path)
 
 

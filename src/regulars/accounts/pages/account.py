@@ -61,7 +61,7 @@ class AccountPages:
             return await _render_account(visit, form=form, password_form=FormState(), status=400)
         async with visit.database.transaction() as tx:
             await queries.set_name_and_locale(tx, visit.user.id, name=name, locale=locale or None)
-        return redirect(visit, ACCOUNT_PATH, done="Saved.")
+        return redirect(visit, ACCOUNT_PATH, done="Your account is saved.")
 
     async def change_password(self, visit: Visit) -> Response:
         form = FormState(visit.form)
@@ -186,7 +186,7 @@ async def end_session(visit: Visit) -> Response:
         ended = identifier is not None and await sessions.end_session(tx, visit.user.id, identifier)
     if identifier == visit.user.session_id:
         return _redirect_signed_out(visit)
-    return redirect(visit, SESSIONS_PATH, done="Session signed out." if ended else "That session had ended.")
+    return redirect(visit, SESSIONS_PATH, done="The browser is signed out." if ended else "That session had ended.")
 
 
 async def sign_out_everywhere(visit: Visit) -> Response:

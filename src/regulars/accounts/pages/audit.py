@@ -64,7 +64,7 @@ async def _read_list_view(tx: Tx, visit: Visit) -> ListView:
     filters = (
         Filter("act", "Action", choices=tuple((kind, SENTENCES.get(kind, kind).replace("{}", "…")) for kind in kinds)),
         Filter("actor", "Person", placeholder="name@example.com"),
-        Filter("subject", "Object", placeholder="An ID or an address"),
+        Filter("subject", "About", placeholder="ID or email address"),
         Filter("from", "From", kind="date"),
         Filter("to", "To", kind="date"),
     )

@@ -57,7 +57,7 @@ async def change(visit: Visit) -> Response:
             slug = await organization_settings.change_organization(
                 tx, visit.organization_id, settings, slug=slug, by=actor_of(visit)
             )
-        return redirect(visit, f"/o/{slug}{PATH}", done="Saved.")
+        return redirect(visit, f"/o/{slug}{PATH}", done="The organization is saved.")
     except NameTaken:
         form.refuse("name", "Another organization on this server has this name.")
     except organization_settings.SlugTaken:

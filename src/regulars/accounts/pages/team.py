@@ -26,9 +26,17 @@ LINK_ID: Final = ids.IdKind("link", "inv_")
 ROLE_DESCRIPTIONS: Final = (
     (Role.OWNER.value, "Owner", "Everything; can add and remove owners"),
     (Role.ADMIN.value, "Admin", "Everything; cannot add or remove owners"),
-    (Role.MARKETER.value, "Marketer", "Customers, products and texts; cannot erase customers or manage keys and team"),
-    (Role.ANALYST.value, "Analyst", "Can see everything except personal data"),
-    (Role.DEVELOPER.value, "Developer", "Ingest keys, logs, webhooks and drafts; sees no personal data"),
+    (
+        Role.MARKETER.value,
+        "Marketer",
+        "Customers, segments, journeys, campaigns and texts; cannot erase customers or manage keys and team",
+    ),
+    (Role.ANALYST.value, "Analyst", "Sees sales, figures and segments without personal data; cannot change anything"),
+    (
+        Role.DEVELOPER.value,
+        "Developer",
+        "Send-only API keys, request log and webhooks, which an admin approves; sees no personal data",
+    ),
 )
 
 
@@ -112,7 +120,7 @@ async def withdraw(visit: Visit) -> Response:
         raise PageNotFound
     async with visit.database.transaction() as tx:
         await team.withdraw_link(tx, visit.organization_id, identifier, by=actor_of(visit))
-    return redirect(visit, visit.url(TEAM_PATH), done="Link revoked.")
+    return redirect(visit, visit.url(TEAM_PATH), done="The link is revoked.")
 
 
 async def show_member(visit: Visit) -> Response:

@@ -8,14 +8,14 @@ from typing import Final
 from uuid import UUID
 
 from regulars.catalog.entries import find_types, list_entries
-from regulars.catalog.model import AttributeType, Catalog
+from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog
 from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.check import Fault, Types
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import LISTED_TYPES, IncompleteCondition, condition_of, fit_fields
-from regulars.conditions.labels import COMPARISONS, KINDS, TICKET_KINDS, Names
+from regulars.conditions.labels import COMPARISONS, KINDS, SOURCES, TICKET_KINDS, Names
 from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path, campaigns_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN
@@ -103,6 +103,7 @@ class KeyView:
 
     key: str
     type: str | None
+    type_label: str = ""
     values: tuple[str, ...]
     # Whether the user chooses its values from a list.
     has_list: bool = False
@@ -199,6 +200,7 @@ def _view_key(node: Node, prefix: str, types: Types) -> KeyView:
     return KeyView(
         key=key,
         type=declared.value,
+        type_label=TYPE_LABELS[declared],
         values=("true", "false") if declared is AttributeType.BOOLEAN else tuple(values),
         has_list=declared in LISTED_TYPES,
         comparison=comparison,
@@ -230,7 +232,13 @@ class FormChoices:
             segments=dict(self.segments),
             journeys=dict(self.journeys),
             campaigns=dict(self.campaigns),
+            countries=dict(self.countries),
         )
+
+    @property
+    def sources(self) -> list[tuple[str, str]]:
+        """The sources of a consent, with their labels."""
+        return list(SOURCES.items())
 
     @property
     def kinds(self) -> dict[str, str]:

@@ -11,11 +11,12 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
+from regulars.conditions.labels import SOURCES
 from regulars.consent.certificate import Certificate, certificate_as_json, make_certificate
 from regulars.consent.figures import WEEKS_COUNTED, ConsentFigures, FiguresSnapshot, read_figures
 from regulars.consent.find import DO_NOT_CONTACT, SubscriptionItem, find_subscription, list_newest, search_subscription
 from regulars.consent.model import SubscriptionState
-from regulars.explore.ledger_labels import SOURCES, describe
+from regulars.explore.ledger_labels import describe
 from regulars.explore.number_view import NumberLabels, read_local_time, read_number
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -38,7 +39,7 @@ from regulars.web.visit import Visit
 
 PATH: Final = "/consent"
 NUMBERS: Final = "/consent/numbers"
-STATUSES: Final = (("SUBSCRIBED", "Subscribed"), ("UNSUBSCRIBED", "Opted out"), (DO_NOT_CONTACT, "Do not contact"))
+STATUSES: Final = (("SUBSCRIBED", "May be texted"), ("UNSUBSCRIBED", "Opted out"), (DO_NOT_CONTACT, "Do not contact"))
 CSV_HEADER: Final = (
     "id", "phone_number", "status", "consent_source", "consented_at", "unsubscribed_at", "profile_id",
     "profile_external_id",
@@ -127,12 +128,12 @@ def _sum_weeks(visit: Visit, counted: FiguresSnapshot) -> WeekTotals:
 
 
 def filters(visit: Visit) -> list[Filter]:
-    placeholder = "A full phone number, or sub_…" if visit.sees_personal else "sub_…"
+    placeholder = "Full phone number, or its ID (sub_…)" if visit.sees_personal else "ID of a number (sub_…)"
     return [
         Filter("q", "Find a number", kind="search", placeholder=placeholder),
-        Filter("status", "State", STATUSES),
+        Filter("status", "Consent", STATUSES),
         Filter("source", "Source", tuple(SOURCES.items())),
-        Filter("proof", "Proof", (("weak", "Weak: neither terms nor wording"),)),
+        Filter("proof", "Proof", (("weak", "Weak: no terms and no wording"),)),
     ]
 
 

@@ -33,12 +33,12 @@ LAST_PURCHASE_CHOICES: Final = (
 )
 # The columns that can be hidden: their name in the address, and their title.
 COLUMNS: Final = {
-    "number": "Number",
+    "number": "Phone number",
     "months": "Last 12 months",
     "last": "Last purchase",
     "tickets": "Tickets",
     "spend": "Net spend",
-    "texting": "Texting",
+    "texting": "Consent",
 }
 _AMOUNT: Final = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?\s*([A-Za-z]{3})?")
 
@@ -55,13 +55,15 @@ class CustomerSelection:
 
 async def offer_filters(tx: Tx, visit: Visit) -> list[Filter]:
     """The filters that this user can choose: a filter by store or segment only if there is one."""
-    placeholder = "Name, number, external id or prof_…" if visit.sees_personal else "prof_…"
+    placeholder = "Name, phone number or customer ID" if visit.sees_personal else "Customer ID (prof_…)"
     stores = await list_stores(tx, visit.organization_id, after=None, limit=STORES_OFFERED_MAX)
     segments = await list_segments(tx, visit.organization_id) if visit.may(Action.READ_SEGMENTS) else []
     offered = [
         Filter("q", "Search customers", kind="search", placeholder=placeholder),
-        Filter("texting", "Texting", tuple(STATES.items())),
-        Filter("store", "Bought in", tuple((store.external_id, store.name or store.external_id) for store in stores)),
+        Filter("texting", "Consent", tuple(STATES.items())),
+        Filter(
+            "store", "Bought in store", tuple((store.external_id, store.name or store.external_id) for store in stores)
+        ),
         Filter("last", "Last purchase", LAST_PURCHASE_CHOICES),
         Filter("spend", "Net spend, at least", placeholder="500 or 500 CHF"),
         Filter("segment", "In segment", tuple((SEGMENT.encode(segment.id), segment.name) for segment in segments)),
@@ -84,7 +86,7 @@ async def read_selection(tx: Tx, visit: Visit, view: ListView) -> CustomerSelect
     if spend := view.value("spend"):
         amount = read_amount(spend, currency)
         if amount is None:
-            fault = f"“{spend}” is no amount: write 500, 500.50 or 500 CHF."
+            fault = f"“{spend}” is not an amount. Write it as 500, 500.50 or 500 CHF."
         else:
             cents, currency = amount
             conditions.append(Spend(currency=currency, at_least_cents=cents))

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from regulars.campaigns.manage import name_campaigns
 from regulars.campaigns.recipients import list_recipients_of_person
 from regulars.catalog.entries import find_types
-from regulars.catalog.model import AttributeType, Catalog, interpret
+from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog, interpret
 from regulars.consent.chain import hash_number
 from regulars.consent.find import list_by_profile
 from regulars.consent.history import list_last_entries
@@ -225,7 +225,7 @@ async def _load_attributes(tx: Tx, visit: Visit, profile: Profile) -> list[Attri
         # A valid boolean or enum value does not identify a person.
         is_plain = is_parsable and kind in {AttributeType.BOOLEAN, AttributeType.ENUM}
         shown = value if is_plain else mask.text(visit, value) or ""
-        rows.append(AttributeRow(key, kind.value, shown, is_parsable))
+        rows.append(AttributeRow(key, TYPE_LABELS[kind], shown, is_parsable))
     return rows
 
 

@@ -19,7 +19,7 @@ from regulars.web.format import Format
 PAGE_ENTRIES: Final = 15
 KINDS: Final = {
     "all": "All",
-    "tickets": "Tickets",
+    "tickets": "Purchases",
     "returns": "Returns",
     "consent": "Consent",
     "texts": "Texts",
@@ -27,11 +27,11 @@ KINDS: Final = {
 }
 # Why a campaign sent the customer no text, by the recipient's reason or outcome.
 NO_TEXT: Final = {
-    "held_out": "Held out: they get no text, so that its effect can be measured.",
-    "global_holdout": "In the global holdout: they get no text of a campaign in this quarter.",
-    "waiting": "They wait for their text.",
-    "expired": "The campaign ended before their turn.",
-    "cancelled": "The campaign was cancelled before their turn.",
+    "held_out": "Held out: gets no text, so that the effect of the campaign can be measured.",
+    "global_holdout": "In the global holdout: gets no campaign text in this quarter.",
+    "waiting": "The text waits to be sent.",
+    "expired": "The campaign ended before this text was sent.",
+    "cancelled": "The campaign was cancelled before this text was sent.",
     "same_number": "Another customer with the same number got the text.",
 }
 

@@ -1,6 +1,6 @@
 """The home page of an organization: recent sales, texts and consents, and a list of what needs attention."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
@@ -154,7 +154,7 @@ def list_attention(visit: Visit, overview: HomeOverview, consent: FiguresSnapsho
         title = visit.format.count(overview.api_responses.refusals, "rejected request")
         share = visit.format.share(overview.api_responses.refusals, overview.api_responses.responses)
         url = visit.url("/requests") + "?kind=refused" if visit.may(Action.READ_REQUEST_LOG) else ""
-        items.append(Attention("plug", "warn", title, f"{share} of the API requests in 24 hours.", "24 h", url))
+        items.append(Attention("plug", "warn", title, f"{share} of API requests in the last 24 hours.", "", url))
     if consent.figures is not None and consent.figures.weak_proofs:
         items.append(
             Attention(
@@ -175,29 +175,28 @@ def _webhook_item(visit: Visit, status: EndpointStatus) -> Attention:
     host = status.endpoint.url.partition("://")[2]
     url = visit.url("/webhooks", WEBHOOK.encode(status.endpoint.id)) if visit.may(Action.READ_WEBHOOKS) else ""
     since = status.endpoint.health.failing_since or status.endpoint.disabled_at
-    when = "" if since is None else visit.format.ago(since).removesuffix(" ago")
+    when = _describe_duration(visit, since)
     if status.endpoint.is_draft:
         text = "A developer drafted it. Nothing is sent to it until an admin approves it."
-        when = visit.format.ago(status.endpoint.created_at).removesuffix(" ago")
+        when = _describe_duration(visit, status.endpoint.created_at)
         return Attention("plug", "warn", f"Webhook to {host} waits for approval", text, when, url)
     if not status.is_failing or status.will_be_disabled_at is None:
         return Attention("alert", "no", f"Webhook to {host} is disabled", status.endpoint.note or "", when, url)
     waits = visit.format.count(status.waiting.total, "delivery waits", "deliveries wait", count_max=WAITING_COUNTED_MAX)
-    text = f"{waits}; disabled on {visit.format.moment(status.will_be_disabled_at)}"
-    return Attention("alert", "no", f"Webhook to {host} fails", f"{text} if nothing changes.", when, url)
+    text = f"{waits}. It is disabled on {visit.format.moment(status.will_be_disabled_at)} if it keeps failing."
+    return Attention("alert", "no", f"Webhook to {host} fails", text, when, url)
 
 
 def _held_item(visit: Visit, texting: Texting) -> Attention:
-    since = texting.held_since
-    when = "" if since is None else visit.format.ago(since).removesuffix(" ago")
+    when = _describe_duration(visit, texting.held_since)
     return Attention(
-        "pause", "no", "All texts are on hold", texting.held_reason or "", when, visit.url("/settings/texts")
+        "pause", "no", "All texts are paused", texting.held_reason or "", when, visit.url("/settings/texts")
     )
 
 
 def _replies_item(visit: Visit, undecided: int) -> Attention:
     title = visit.format.count(undecided, "reply to read", "replies to read")
-    text = "No keyword matched. Possible opt-outs apply after 5 business days."
+    text = "They are not STOP, START or HELP. A possible opt-out takes effect after 5 business days."
     return Attention("message", "warn", title, text, "", visit.url("/messages/inbox"))
 
 
@@ -208,9 +207,10 @@ def _silent_store_item(visit: Visit, status: StoreStatus) -> Attention:
     return Attention(
         "store",
         "no",
-        f"{status.name} is silent",
-        f"{since}. It usually sends {visit.format.number(activity.usual_rate)} an hour at this time of the week.",
-        "" if last is None else visit.format.ago(last).removesuffix(" ago"),
+        f"{status.name} sends no tickets",
+        f"{since}. It usually sends {visit.format.number(activity.usual_rate)} tickets an hour at this time of the"
+        " week.",
+        _describe_duration(visit, last),
         visit.url("/stores", status.store.external_id),
     )
 
@@ -220,11 +220,12 @@ def _journey_item(visit: Visit, journey: JourneyNeedingAttention) -> Attention:
     if journey.condition_errors or journey.at_fault:
         return _condition_error_item(visit, journey, url)
     if journey.parked:
-        title = f"{journey.row.name}: {visit.format.count(journey.parked, 'run', 'runs')} failed"
-        return Attention("automate", "no", title, "Their retries failed too.", "", f"{url}/runs?state=parked")
+        title = f"{journey.row.name}: {visit.format.count(journey.parked, 'customer is', 'customers are')} stuck"
+        text = "A step failed, and so did its retries."
+        return Attention("automate", "no", title, text, "", f"{url}/runs?state=parked")
     paused = journey.row.paused_at
     waiting = visit.format.count(journey.inside, "customer waits", "customers wait")
-    since = "" if paused is None else visit.format.ago(paused).removesuffix(" ago")
+    since = _describe_duration(visit, paused)
     return Attention(
         "automate", "warn", f"{journey.row.name} is paused", f"{waiting} in it, and no customer enters.", since, url
     )
@@ -235,7 +236,7 @@ def _condition_error_item(visit: Visit, journey: JourneyNeedingAttention, url: s
     if journey.at_fault:
         sentences.append(f"{visit.format.count(journey.at_fault, 'customer waits', 'customers wait')} at a branch.")
     sentences += list(journey.condition_errors.values())[:1]
-    title = f"{journey.row.name}: a condition cannot be evaluated"
+    title = f"{journey.row.name}: a condition has an error"
     return Attention("automate", "no", title, " ".join(sentences), "", url)
 
 
@@ -245,14 +246,18 @@ def _campaign_item(visit: Visit, campaign: CampaignInNeed) -> Attention:
     waiting = visit.format.count(campaign.unsent, "recipient waits", "recipients wait")
     if campaign.stalled_since is None:
         text = row.reason or (f"{waiting} for the text." if campaign.unsent else "It has not started.")
-        when = visit.format.ago(row.updated_at).removesuffix(" ago")
+        when = _describe_duration(visit, line.row.updated_at)
         return Attention("message", "no" if row.reason else "warn", f"{row.name} is paused", text, when, url)
-    when = visit.format.ago(campaign.stalled_since).removesuffix(" ago")
+    when = _describe_duration(visit, line.stalled_since)
     if row.frozen_at is None:
-        text = row.reason or "The worker has not loaded its audience yet."
+        text = row.reason or "Its audience is not ready yet."
         return Attention("message", "no", f"{row.name} should have started", text, when, url)
     title = f"{row.name} has sent nothing for ten minutes"
     return Attention("message", "no", title, f"{waiting} for the text.", when, url)
+
+
+def _describe_duration(visit: Visit, since: datetime | None) -> str:
+    return "" if since is None else f"for {visit.format.ago(since).removesuffix(' ago')}"
 
 
 def _ingestion_row(visit: Visit, status: StoreStatus) -> IngestionRow:

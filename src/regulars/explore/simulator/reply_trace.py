@@ -88,8 +88,8 @@ def _entry_step(visit: Visit, subscription: Subscription, entry: LedgerEntry, re
     return TraceStep(
         "consent",
         kind,
-        f"{title_of(entry)}: ledger entry {entry.sequence}",
-        f"hash {entry.hash.hex()[:_HASH_CHARACTERS]}",
+        f"{title_of(entry)}: entry {entry.sequence} of this number",
+        f"Recorded with the hash {entry.hash.hex()[:_HASH_CHARACTERS]}.",
         visit.url("/consent/numbers", SUBSCRIPTION.encode(subscription.id)) + f"#ledger-{entry.sequence}",
         _time_after(entry.received_at, reply),
     )
@@ -99,12 +99,12 @@ def _run_step(visit: Visit, run: RunRow, name: str, reply: ReplyRow) -> TraceSte
     url = visit.url("/journeys", JOURNEY.encode(run.journey_id), "runs", RUN.encode(run.id))
     outcome = f"{(run.outcome or 'ended').capitalize()}."
     return TraceStep(
-        "automate", "", f"Ended the run in {name}", outcome, url, _time_after(run.ended_at or reply.received_at, reply)
+        "automate", "", f"Left the journey {name}", outcome, url, _time_after(run.ended_at or reply.received_at, reply)
     )
 
 
 def _response_step(visit: Visit, text: TextRow, reply: ReplyRow) -> TraceStep:
-    kind = {"stop": "Confirmation", "help": "Response to HELP"}.get(text.origin_kind, "Reply from your team")
+    kind = {"stop": "Confirmation", "help": "Answer to HELP"}.get(text.origin_kind, "Answer from your team")
     state = label_reason(text.reason) or label_state(text.state)
     sentence = "The only text that may follow an opt-out." if text.origin_kind == "stop" else state.sentence
     return TraceStep(

@@ -37,7 +37,7 @@ from regulars.web.route import Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/stores"
-FILTERS: Final = (Filter("q", "Find a store", kind="search", placeholder="Name, place or code"),)
+FILTERS: Final = (Filter("q", "Find a store", kind="search", placeholder="Name, town or store code"),)
 SORTS: Final = ("sales", "name")
 # Sorting by sales needs the totals of all stores, so it is not offered for more than `RANKED_MAX`.
 SORTS_OF_MANY: Final = ("name",)

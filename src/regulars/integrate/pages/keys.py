@@ -26,6 +26,7 @@ from regulars.web.visit import Visit
 PATH: Final = "/keys"
 NAME_CHARACTERS_MAX: Final = 80
 RESPONSES_SHOWN: Final = 10
+ACCESS_LABELS: Final = {Permission.INGEST: "Send only", Permission.FULL: "Full access"}
 _NO_COUNTS: Final = Counts()
 
 
@@ -37,6 +38,10 @@ class KeyView:
     identifier: str
     counts: Counts
     may_revoke: bool
+
+    @property
+    def access(self) -> str:
+        return ACCESS_LABELS[self.key.permission]
 
     @property
     def state(self) -> str:
@@ -151,13 +156,19 @@ def _list_permissions(visit: Visit) -> list[tuple[str, str, str]]:
     choices = [
         (
             "ingest",
-            "Ingest only",
+            ACCESS_LABELS[Permission.INGEST],
             (
-                "For tills, where a key may leak. It sends all data, but reads only stores. Responses reveal whether a"
-                " number is subscribed and whether a customer or ticket is known, and nothing else."
+                "For tills, where a key may be stolen. It sends all data, but reads only stores. Its responses show"
+                " whether a number may be texted and whether a customer or ticket is known, and nothing else."
             ),
         )
     ]
     if visit.may(Action.MANAGE_FULL_KEYS):
-        choices.append(("full", "Full", "Reads and writes everything of this organization, and erases customers."))
+        choices.append(
+            (
+                "full",
+                ACCESS_LABELS[Permission.FULL],
+                "Reads and writes all data of this organization, and can erase customers.",
+            )
+        )
     return choices

@@ -58,7 +58,7 @@ async def _list_requests(visit: Visit) -> Response:
                 Filter(
                     "kind",
                     "Response",
-                    ((ResponseFilter.REFUSED, "Refused"), (ResponseFilter.FAILED, "Failed on our side")),
+                    ((ResponseFilter.REFUSED, "Rejected"), (ResponseFilter.FAILED, "Error of this server")),
                 ),
                 Filter("key", "Key", tuple((API_KEY.encode(key.id), key.name) for key in keys.values())),
             ),
@@ -83,7 +83,7 @@ async def _show_request(visit: Visit) -> Response:
         entry = await find_response(tx, visit.organization_id, identifier)
         keys = {key.id: key for key in await manage.list_keys(tx.connection, visit.organization_id)}
     if entry is None:
-        raise PageNotFound("This request is no longer in the log, which has the last requests of seven days.")
+        raise PageNotFound("This request is no longer in the log, which has the requests of the last seven days.")
     return render(
         visit,
         "integrate/request.html",

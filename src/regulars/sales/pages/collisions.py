@@ -123,9 +123,9 @@ async def _decide(visit: Visit, decision: review.Decision, *, is_note_required: 
     if not has_collision:
         raise PageNotFound("This ticket was never sent again with other content.")
     message = (
-        "The first ticket stays; the collision is closed."
+        "The first ticket stays. The conflict is closed."
         if decision is review.Decision.FIRST_IS_RIGHT
-        else "Dismissed."
+        else "The conflict is dismissed."
     )
     return redirect(visit, visit.url(PATH), done=message)
 

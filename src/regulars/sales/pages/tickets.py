@@ -57,8 +57,8 @@ async def list_filters(tx: Tx, visit: Visit) -> list[Filter]:
         Filter("customer", "Customer", (("yes", "Known"), ("no", "Anonymous"))),
         Filter("from", "From", kind="date"),
         Filter("to", "Up to", kind="date"),
-        Filter("profile", "One customer", placeholder="prof_…"),
-        Filter("product", "Product", placeholder="Code of a product"),
+        Filter("profile", "One customer", placeholder="Customer ID"),
+        Filter("product", "Product", placeholder="Product code"),
     ]
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.conditions import customers, tree
-from regulars.conditions.labels import STATES, Labels
+from regulars.conditions.labels import SOURCES, STATES, Labels
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
 from regulars.profiles.search import suggest_profiles
@@ -67,14 +67,14 @@ class ExplanationWriter:
             case customers.ObservedConsent(consent=consent):
                 return self._describe_consent(consent)
             case customers.ObservedTexts(times=times, last=last):
-                got = "" if last is None else f"Got {formats.number(times)}, last on {formats.full_day(last)}"
-                return got or "Got no such text"
+                texts = "1 text" if times == 1 else f"{formats.number(times)} texts"
+                return "Got no such text" if last is None else f"Got {texts}, last on {formats.full_day(last)}"
             case customers.ObservedCampaign(is_received=is_received) if isinstance(condition, tree.ReceivedCampaign):
                 return self.labels.sentence(msgspec.structs.replace(condition, is_=is_received))
             case customers.ObservedName(is_known=is_known):
                 return "Known by name" if is_known else "Not known by name"
             case customers.ObservedCountry(country=country):
-                return "No number with a country" if country is None else f"Number of {country}"
+                return self._describe_country(country)
             case customers.ObservedSegment():
                 is_in = explanation.holds is getattr(condition, "is_", True)
                 verb = "In" if is_in else "Not known whether in" if explanation.holds is None else "Not in"
@@ -85,10 +85,15 @@ class ExplanationWriter:
             case _:
                 return self.labels.sentence(condition)
 
+    def _describe_country(self, country: str | None) -> str:
+        if country is None:
+            return "No phone number with a known country"
+        return f"Phone number from {self.labels.names.countries.get(country, country)}"
+
     def _describe_consent(self, consent: customers.CustomerConsent) -> str:
         since = "" if consent.since is None else f" since {self.labels.format.full_day(consent.since)}"
-        source = "" if consent.source is None else f", by {consent.source}"
-        store = "" if consent.store_id is None else f", in {self.stores.get(consent.store_id, 'a store')}"
+        source = "" if consent.source is None else f", source {SOURCES.get(consent.source, consent.source)}"
+        store = "" if consent.store_id is None else f", store {self.stores.get(consent.store_id, 'not known')}"
         return f"{STATES[consent.state]}{since}{source}{store}"
 
     def _describe_sales(
@@ -114,11 +119,10 @@ class ExplanationWriter:
             case customers.ObservedMoney(cents=cents, currency=currency):
                 if cents is None:
                     return f"No ticket in {currency}{filter_text}{window}", None
-                verb = "Spent" if isinstance(condition, tree.Spend) else "Largest ticket:"
-                net = " net" if not isinstance(condition, tree.TicketValue) else ""
-                return f"{verb} {formats.money(cents, currency)}{net}{filter_text}{window}", None
+                amount = "Net spend" if isinstance(condition, tree.Spend) else "Largest ticket"
+                return f"{amount} {formats.money(cents, currency)}{among}{window}", None
             case customers.ObservedArticles(quantity=quantity):
-                return f"{formats.number(quantity.normalize())} articles net{filter_text}{window}", None
+                return f"{formats.number(quantity.normalize())} articles minus returns{filter_text}{window}", None
             case customers.ObservedDay(day=day, sale=sale):
                 ordinal = "First" if isinstance(condition, tree.FirstPurchase) else "Last"
                 if day is None:

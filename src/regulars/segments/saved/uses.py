@@ -61,7 +61,7 @@ PATH: Final = "/segments"
 
 async def describe_segments(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
     names = await find_names(tx, organization_id, ids)
-    effect = "Its members change with this one, at once."
+    effect = "Its customers change together with this segment."
     return {
         identifier: Use(name, f"{PATH}/{SEGMENT.encode(identifier)}", "segment", effect=effect)
         for identifier, name in names.items()

@@ -31,7 +31,7 @@ from regulars.webhooks.signature import sign
 CSV_HEADER: Final = (
     "id", "webhook_id", "endpoint", "type", "state", "attempts", "answer", "created_at", "attempted_at", "is_replay",
 )  # fmt: skip
-STATES: Final = (("pending", "Waits"), ("delivered", "Delivered"), ("failed", "Failed"), ("cancelled", "Cancelled"))
+STATES: Final = (("pending", "Waiting"), ("delivered", "Delivered"), ("failed", "Failed"), ("cancelled", "Cancelled"))
 # Fields that do not identify a person: our own ids, times, and values of a fixed list. All other fields are masked.
 # Fields are compared with their full path, because an attribute of a customer may be called `id` too.
 UNMASKED_FIELDS: Final = frozenset(
@@ -173,7 +173,7 @@ class DeliveryPages:
         since = form.moment("since", visit.format.zone, required=True)
         until = form.moment("until", visit.format.zone, required=False)
         if since is not None and until is not None and until <= since:
-            form.refuse("until", "The end comes after the beginning.")
+            form.refuse("until", "The end must be after the beginning.")
         if form.is_refused or since is None:
             return refused(visit, "webhooks/replay.html", form, **_replay_values(visit, status, failed))
         only_failed = form.is_checked("failed")
@@ -193,7 +193,7 @@ class DeliveryPages:
         except WebhookError as error:
             form.refuse("since", str(error))
             return refused(visit, "webhooks/replay.html", form, **_replay_values(visit, status, failed))
-        done = f"{visit.format.count(count, 'message')} will be sent again."
+        done = f"{visit.format.count(count, 'delivery is', 'deliveries are')} being sent again."
         target = visit.url(DELIVERIES) + f"?endpoint={WEBHOOK.encode(status.endpoint.id)}"
         return redirect(visit, target, done=done)
 
@@ -202,7 +202,7 @@ def _read_list_view(visit: Visit, endpoints: list[model.Endpoint]) -> ListView:
     endpoint_choices = tuple((WEBHOOK.encode(row.id), WebhookView.short_url(row.url)) for row in endpoints)
     filters = (
         Filter("endpoint", "Endpoint", endpoint_choices),
-        Filter("type", "Type", tuple((name, name) for name in (*model.EVENT_TYPES, model.PING))),
+        Filter("type", "Event", tuple((name, name) for name in (*model.EVENT_TYPES, model.PING))),
         Filter("state", "State", STATES),
     )
     return read_view(visit, "deliveries", DELIVERIES, filters=filters)

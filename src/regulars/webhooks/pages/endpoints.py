@@ -189,14 +189,14 @@ class EndpointPages:
             endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
             await manage.disable_endpoint(tx, visit.organization_id, endpoint.id)
             await _record(tx, visit, "webhook.disable", endpoint)
-        return redirect(visit, _url(visit, endpoint), done="Disabled. Waiting deliveries are on hold.")
+        return redirect(visit, _url(visit, endpoint), done="Disabled. Waiting deliveries are sent when you enable it.")
 
     async def enable(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
             await manage.enable_endpoint(tx, visit.organization_id, endpoint.id)
             await _record(tx, visit, "webhook.approve" if endpoint.is_draft else "webhook.enable", endpoint)
-        done = "Approved. Events are sent now." if endpoint.is_draft else "Enabled. Held deliveries are sent now."
+        done = "Approved. Events are sent now." if endpoint.is_draft else "Enabled. Waiting deliveries are sent now."
         return redirect(visit, _url(visit, endpoint), done=done)
 
     async def withdraw(self, visit: Visit) -> Response:

@@ -56,8 +56,8 @@ class WebhookView:
         if delivery.state == "delivered":
             return str(delivery.answer_status or "Delivered"), "yes"
         if not delivery.attempts:
-            return "Waits", "pending"
-        return str(delivery.answer_status or "No answer"), "failing"
+            return "Waiting", "pending"
+        return str(delivery.answer_status or "No response"), "failing"
 
     def duration(self, milliseconds: int | None) -> str:
         if milliseconds is None:

@@ -243,7 +243,7 @@ class _CatalogPages:
             "uses": uses,
             "types": TYPES,
             "type_labels": TYPE_LABELS,
-            "why": WHY_UNREADABLE,
+            "why_unreadable": WHY_UNREADABLE,
             "values_shown_max": VALUES_SHOWN_MAX,
             "is_running": preview is not None and preview.state is JobState.RUNNING,
             "has_failed": preview is not None and preview.state is JobState.FAILED,

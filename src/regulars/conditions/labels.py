@@ -61,6 +61,7 @@ SOURCES: Final = {
     "IMPORT": "Import",
     "OTHER": "Other",
 }
+# The kinds of conditions on customers and their sales, with their labels in forms.
 KINDS: Final = {
     "attribute": "Attribute",
     "consent": "Consent",

@@ -246,9 +246,9 @@ def _campaign_item(visit: Visit, campaign: CampaignInNeed) -> Attention:
     waiting = visit.format.count(campaign.unsent, "recipient waits", "recipients wait")
     if campaign.stalled_since is None:
         text = row.reason or (f"{waiting} for the text." if campaign.unsent else "It has not started.")
-        when = _describe_duration(visit, line.row.updated_at)
+        when = _describe_duration(visit, campaign.row.updated_at)
         return Attention("message", "no" if row.reason else "warn", f"{row.name} is paused", text, when, url)
-    when = _describe_duration(visit, line.stalled_since)
+    when = _describe_duration(visit, campaign.stalled_since)
     if row.frozen_at is None:
         text = row.reason or "Its audience is not ready yet."
         return Attention("message", "no", f"{row.name} should have started", text, when, url)

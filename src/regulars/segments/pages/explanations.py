@@ -120,7 +120,7 @@ class ExplanationWriter:
                 if cents is None:
                     return f"No ticket in {currency}{filter_text}{window}", None
                 amount = "Net spend" if isinstance(condition, tree.Spend) else "Largest ticket"
-                return f"{amount} {formats.money(cents, currency)}{among}{window}", None
+                return f"{amount} {formats.money(cents, currency)}{filter_text}{window}", None
             case customers.ObservedArticles(quantity=quantity):
                 return f"{formats.number(quantity.normalize())} articles minus returns{filter_text}{window}", None
             case customers.ObservedDay(day=day, sale=sale):

@@ -105,7 +105,7 @@ async def test_a_customer_s_tickets_and_a_ticket_s_neighbours(filled):
         assert await find_adjacent_tickets(tx, filled.organization_id, middle) == ("A", "D")
         assert await list_customer_tickets(tx, new_uuid(), ada) == []
     assert [one.external_id for one in hers] == ["C", "A"]
-    assert hers[0].lines == 1
+    assert hers[0].line_count == 1
 
 
 async def inbox(desk, *, is_reviewed=False):

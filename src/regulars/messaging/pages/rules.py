@@ -229,7 +229,7 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
 
 
 def _currencies(settings: SmsSettings, country: str) -> list[str]:
-    """The currencies offered for a price: the one of the country, those of stored prices, newest first, and all others."""
+    """The currencies offered for a price: the one of the country, those of stored prices, and all others."""
     known = [*(price.currency for price in reversed(settings.prices.values())), *CURRENCIES]
     own = [currency for currency in get_territory_currencies(country) if currency in known]
     return list(dict.fromkeys([*own, *known]))

@@ -204,7 +204,7 @@ async def show_ticket(list_started: ListStarted, attribution_card: TicketCard, v
         credit=credit,
         earlier_url=None if earlier is None else visit.url(PATH, earlier),
         later_url=None if later is None else visit.url(PATH, later),
-        response_json=_show_response(visit, sale),
+        ticket_json=_format_json(visit, sale),
     )
 
 
@@ -213,7 +213,7 @@ def read_receipt(sale: StoredSale) -> Receipt:
     return Receipt(lines, sum(line.total_price_cents for line in lines), sum(line.tax_cents is None for line in lines))
 
 
-def _show_response(visit: Visit, sale: StoredSale) -> str:
+def _format_json(visit: Visit, sale: StoredSale) -> str:
     """Return the ticket as the API's JSON, without the fields that the user may not see."""
     response: dict[str, Any] = msgspec.json.decode(encode_sale(sale))
     if not visit.sees_personal:

@@ -21,7 +21,7 @@ _BADGES: Final = {
     "no_holdout": ("No holdout", "none", "blocked"),
 }
 _RESULT_ON: Final = "result on "
-# The text in the column of the extra net in states without a result.
+# What the column of the extra net shows in states without a result.
 _PLACEHOLDERS: Final = {"open": "not yet", "too_few": "not measured", "no_holdout": "not measured"}
 
 

@@ -84,7 +84,7 @@ class Meanwhile:
     async def is_listening(self):
         return True
 
-    async def figures(self, organization_id, query, *, deadline_s):
+    async def count_segment(self, organization_id, query, *, deadline_s):
         await self._act()
         split = ConsentSplit(may_be_texted=1)
         return SegmentCounts(

@@ -76,7 +76,7 @@ async def _show_with_form(visit: Visit, form: FormState) -> Response:
         "sale": sale,
         "store_name": stores.get(sale.store.id, sale.store.external_id),
         "collision": _mask_personal(visit, collision),
-        "collision_url": visit.url(PATH, SALES_EVENT.encode(sale.id)),
+        "page_url": visit.url(PATH, SALES_EVENT.encode(sale.id)),
         "ticket_url": visit.url("/tickets", sale.ticket.external_id),
     }
     return render_form(visit, "sales/collision.html", form, **values)

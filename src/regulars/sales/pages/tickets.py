@@ -204,7 +204,7 @@ async def show_ticket(list_started: ListStarted, attribution_card: TicketCard, v
         credit=credit,
         earlier_url=None if earlier is None else visit.url(PATH, earlier),
         later_url=None if later is None else visit.url(PATH, later),
-        ticket_json=_format_json(visit, sale),
+        json=_format_json(visit, sale),
     )
 
 

@@ -47,7 +47,6 @@ app = typer.Typer(no_args_is_help=True)
 LIST_MAX: Final = 1_000
 RECIPIENTS_MAX: Final = 100_000
 # Lists of recipients start after this profile id.
-_FIRST_PROFILE_ID: Final = UUID(int=0)
 RECIPIENT_COLUMNS: Final = (("CUSTOMER", "profile_id"), "variant", "outcome", "reason", "open_at", "fed_at")
 ExpectedRecipients = Annotated[
     int, typer.Option("--recipients", min=0, help="How many recipients you expect; more than the margin pauses it.")
@@ -299,9 +298,7 @@ def recipients(
     identifier = read_id(ids.CAMPAIGN, campaign_id)
     rows = run(
         organization,
-        lambda context: list_recipients(
-            context.tx, context.organization_id, identifier, outcome=outcome, after=_FIRST_PROFILE_ID, limit=limit
-        ),
+        lambda context: list_recipients(context.tx, context.organization_id, identifier, outcome=outcome, limit=limit),
     )
     print_rows([_recipient_as_data(row) for row in rows], RECIPIENT_COLUMNS, as_json=as_json)
 

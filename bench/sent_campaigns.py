@@ -15,13 +15,13 @@ STATES = ("draft", "paused", "ended")
 
 # The paused one has recipients who wait; of the others most got their text.
 RECIPIENTS = """
-INSERT INTO campaign_recipients (organization_id, campaign_id, profile_id, open_at, fed_at, created_at, position, arm,
-                                 parts, outcome, reason, country)
+INSERT INTO campaign_recipients (organization_id, campaign_id, profile_id, open_at, fed_at, created_at, position, block,
+                                 arm, parts, outcome, reason, country)
 SELECT %(organization_id)s, %(campaign)s, p.profile_id, now(), CASE WHEN p.outcome = 'waiting' THEN NULL ELSE now() END,
-       now(), p.place, 1, CASE WHEN p.outcome IN ('sent', 'delivered') THEN 1 ELSE 0 END, p.outcome,
+       now(), p.place, p.place / 1000, 1, CASE WHEN p.outcome IN ('sent', 'delivered') THEN 1 ELSE 0 END, p.outcome,
        CASE WHEN p.outcome = 'skipped' THEN 'cap' ELSE '' END, 'FR'
 FROM (
-    SELECT profile_id, row_number() OVER () AS place,
+    SELECT profile_id, row_number() OVER (ORDER BY profile_id) AS place,
            CASE WHEN %(state)s = 'paused' AND get_byte(uuid_send(id), 15) < 100 THEN 'waiting'
                 WHEN get_byte(uuid_send(id), 15) < 200 THEN 'delivered'
                 WHEN get_byte(uuid_send(id), 15) < 230 THEN 'sent' ELSE 'skipped' END AS outcome

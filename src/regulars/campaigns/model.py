@@ -20,6 +20,14 @@ KIND: Final = "campaign"
 HELD_OUT_ARM: Final = 0
 # The arm number of customers in no arm: those in the global holdout, and in totals those who may not be texted.
 NO_ARM: Final = -1
+# How many profile ids a piece of an audience has. One transaction stores the recipients of a piece.
+PIECE_IDS: Final = 5_000
+# About this many recipients of a large campaign share a position, and so an entry of the index of waiting recipients:
+# 11 bytes for each instead of 80.
+POSITION_RECIPIENTS: Final = 32
+# Below this many positions, each recipient has a position of their own.
+_POSITIONS_MIN: Final = 32
+_POSITION_BITS: Final = 31
 # Customers are hashed into this many buckets, of which the first are held out.
 _BUCKETS: Final = 10_000
 # The time zone where each day begins first.
@@ -156,7 +164,7 @@ def assign_arm(campaign_id: UUID, profile_id: bytes, *, holdout_percent: int, va
     hash, so they are independent of each other."""
     digest = hashlib.sha256(campaign_id.bytes + profile_id).digest()
     # 31 bits, because the column is a signed integer.
-    position = int.from_bytes(digest[8:12], "big") >> 1
+    position = int.from_bytes(digest[8:12], "big") >> (32 - _POSITION_BITS)
     if int.from_bytes(digest[:8], "big") % _BUCKETS < holdout_percent * _BUCKETS // 100:
         return Placement(HELD_OUT_ARM, position)
     # The shares of the variants are percentages, which add up to 100.
@@ -166,6 +174,13 @@ def assign_arm(campaign_id: UUID, profile_id: bytes, *, holdout_percent: int, va
         if percentile < shares_so_far:
             return Placement(arm, position)
     return Placement(len(variants), position)
+
+
+def share_position(position: int, *, recipients: int) -> int:
+    """Round a position, so that few recipients share it. These are sent in the order in which they are stored; which
+    recipients share a position remains random."""
+    positions = recipients // POSITION_RECIPIENTS
+    return position if positions < _POSITIONS_MIN else position * positions >> _POSITION_BITS
 
 
 def split_holdout(may_be_texted: int, holdout_percent: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.campaigns.model import GETS_NO_TEXT, RecipientOutcome
-from regulars.campaigns.recipients import list_recipients
+from regulars.campaigns.recipients import RecipientRow, list_recipients
 from regulars.consent.history import find_entries_in_effect
 from regulars.consent.model import LedgerEntry
 from regulars.consent.numbers import find_subscription_ids
@@ -30,7 +30,7 @@ async def write_proof(database: Database, organization_id: UUID, campaign_id: UU
     """The evidence file in pages: one line of JSON for each text, sorted by outcome. A text whose outcome changes
     meanwhile may be missing or occur twice."""
     for outcome in _WITH_TEXT:
-        after = _BEFORE_FIRST_ID
+        after: RecipientRow | None = _BEFORE_FIRST_ID
         while True:
             async with database.reading() as tx:
                 page = await list_recipients(
@@ -49,7 +49,7 @@ async def write_proof(database: Database, organization_id: UUID, campaign_id: UU
                 yield _encoder.encode_lines(entries)
             if len(page) < PAGE_ROWS:
                 break
-            after = page[-1].profile_id
+            after = page[-1]
 
 
 async def _find_consents(

@@ -12,11 +12,12 @@ from psycopg.sql import SQL
 
 from regulars.campaigns.model import RecipientOutcome
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position, read_in_index_order
 
 # With a filter that matches few rows, a list scans at most this many rows; then the page says where the scan stopped.
 ROWS_SCANNED_MAX: Final = 10_000
-_BY_OUTCOME: Final = Keyset({"outcome": str, "profile_id": UUID})
+# The index has the block instead of the profile id; the rows of one block are sorted.
+_BY_OUTCOME: Final = Keyset({"outcome": str, "block": int, "profile_id": UUID})
 
 
 class RecipientFilter(NamedTuple):
@@ -32,7 +33,7 @@ LAST_ID: Final = UUID(int=(1 << 128) - 1)
 
 
 class RecipientRow(NamedTuple):
-    """`open_at` is when the text may be queued, `fed_at` when it was queued."""
+    """`open_at` is when the text may be queued, `fed_at` when it was queued. Blocks are in the order of profile ids."""
 
     profile_id: UUID
     arm: int
@@ -40,6 +41,7 @@ class RecipientRow(NamedTuple):
     reason: str
     open_at: datetime
     fed_at: datetime | None
+    block: int
 
 
 class RecipientOfPerson(NamedTuple):
@@ -52,23 +54,36 @@ class RecipientOfPerson(NamedTuple):
 
 
 async def list_recipients(
-    tx: Tx, organization_id: UUID, campaign_id: UUID, *, outcome: RecipientOutcome, after: UUID, limit: int
+    tx: Tx,
+    organization_id: UUID,
+    campaign_id: UUID,
+    *,
+    outcome: RecipientOutcome,
+    after: RecipientRow | None = None,
+    limit: int,
 ) -> list[RecipientRow]:
-    """Recipients with one outcome, in the order of their profile ids."""
-    page = PageRequest(limit, (outcome.value, str(after)))
+    """Recipients with one outcome, in the order of their profile ids; `after` is the last one of the page before."""
+    page = PageRequest(limit, None if after is None else position_of(after))
     return await list_recipient_page(tx, organization_id, campaign_id, RecipientFilter(outcome=outcome.value), page)
+
+
+def position_of(row: RecipientRow) -> Position:
+    return (row.outcome, str(row.block), str(row.profile_id))
 
 
 async def list_recipient_page(
     tx: Tx, organization_id: UUID, campaign_id: UUID, filters: RecipientFilter, page: PageRequest
 ) -> PageRows[RecipientRow]:
     """A page of recipients, ordered by outcome and then by profile id."""
+    # From a position, the planner judges by the outcome alone how many rows are left. Where it expects few, it would
+    # sort the whole campaign instead of one block.
+    await read_in_index_order(tx)
     return await _BY_OUTCOME.scan(
         tx,
         SQL(
             """
-            SELECT profile_id, arm, outcome, reason, open_at, fed_at FROM (
-                SELECT profile_id, arm, outcome, reason, country, open_at, fed_at FROM campaign_recipients
+            SELECT profile_id, arm, outcome, reason, open_at, fed_at, block FROM (
+                SELECT profile_id, arm, outcome, reason, country, open_at, fed_at, block FROM campaign_recipients
                 WHERE organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
                 ORDER BY {ordered}
                 LIMIT %(scan_limit)s
@@ -103,17 +118,20 @@ async def find_arms(tx: Tx, organization_id: UUID, campaign_id: UUID, profile_id
 async def list_recipients_of_person(
     tx: Tx, organization_id: UUID, profile_id: UUID, *, before: UUID = LAST_ID, limit: int
 ) -> list[RecipientOfPerson]:
-    """The campaigns of which a person is a recipient, the newest first."""
+    """The campaigns of which a person is a recipient, the newest first. The person is looked up in each campaign: an
+    organization has few campaigns, and an index by person would be as large as the primary key."""
     rows = await tx.fetch(
         """
-        SELECT campaign_recipients.campaign_id, campaigns.name, campaign_recipients.arm, campaign_recipients.outcome,
-               campaign_recipients.reason, campaign_recipients.created_at
-        FROM campaign_recipients
-        JOIN campaigns ON campaigns.organization_id = %(organization_id)s
-            AND campaigns.id = campaign_recipients.campaign_id
-        WHERE campaign_recipients.organization_id = %(organization_id)s
-          AND campaign_recipients.profile_id = %(profile_id)s AND campaign_recipients.campaign_id < %(before)s
-        ORDER BY campaign_recipients.campaign_id DESC
+        SELECT campaigns.id, campaigns.name, it.arm, it.outcome, it.reason, it.created_at
+        FROM campaigns
+        CROSS JOIN LATERAL (
+            SELECT arm, outcome, reason, created_at FROM campaign_recipients
+            WHERE organization_id = %(organization_id)s AND campaign_id = campaigns.id
+              AND profile_id = %(profile_id)s
+            LIMIT 1
+        ) AS it
+        WHERE campaigns.organization_id = %(organization_id)s AND campaigns.id < %(before)s
+        ORDER BY campaigns.id DESC
         LIMIT %(limit)s
         """,
         {"organization_id": organization_id, "profile_id": profile_id, "before": before, "limit": limit},

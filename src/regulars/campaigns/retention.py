@@ -79,21 +79,25 @@ async def sweep_recipients(database: Database, organization_id: UUID) -> None:
 
 
 async def _delete_recipients_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[DeletedRecipient]:
+    """The customers are looked up in each campaign of the organization, by the primary key."""
     rows = await tx.fetch(
         """
         WITH locked AS (
-            SELECT profile_id, campaign_id FROM campaign_recipients
-            WHERE organization_id = %(organization_id)s AND profile_id = ANY (%(profile_ids)s::uuid[])
-            ORDER BY campaign_id, profile_id
-            FOR UPDATE
+            SELECT campaigns.id AS campaign_id, campaigns.ended_at, campaign_recipients.profile_id
+            FROM campaigns
+            JOIN campaign_recipients ON campaign_recipients.organization_id = %(organization_id)s
+                AND campaign_recipients.campaign_id = campaigns.id
+                AND campaign_recipients.profile_id = ANY (%(profile_ids)s::uuid[])
+            WHERE campaigns.organization_id = %(organization_id)s
+            ORDER BY campaigns.id, campaign_recipients.profile_id
+            FOR UPDATE OF campaign_recipients
         )
-        DELETE FROM campaign_recipients USING locked, campaigns
+        DELETE FROM campaign_recipients USING locked
         WHERE campaign_recipients.organization_id = %(organization_id)s
-          AND campaign_recipients.profile_id = locked.profile_id
           AND campaign_recipients.campaign_id = locked.campaign_id
-          AND campaigns.organization_id = %(organization_id)s AND campaigns.id = locked.campaign_id
+          AND campaign_recipients.profile_id = locked.profile_id
         RETURNING campaign_recipients.campaign_id, campaign_recipients.arm, campaign_recipients.outcome,
-                  campaign_recipients.reason, campaign_recipients.country, campaigns.ended_at IS NOT NULL
+                  campaign_recipients.reason, campaign_recipients.country, locked.ended_at IS NOT NULL
         """,
         {"organization_id": organization_id, "profile_ids": list(profile_ids)},
     )

@@ -301,9 +301,7 @@ def recipients(
     identifier = read_id(ids.CAMPAIGN, campaign_id)
     rows = run(
         organization,
-        lambda context: list_recipients(
-            context.tx, context.organization_id, identifier, outcome=outcome, after=_FIRST_PROFILE_ID, limit=limit
-        ),
+        lambda context: list_recipients(context.tx, context.organization_id, identifier, outcome=outcome, limit=limit),
     )
     print_rows([_recipient_as_data(row) for row in rows], RECIPIENT_COLUMNS, as_json=as_json)
 

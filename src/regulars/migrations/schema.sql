@@ -176,7 +176,8 @@ CREATE TABLE campaign_recipients (
     parts smallint DEFAULT 0 NOT NULL,
     outcome text NOT NULL,
     reason text DEFAULT ''::text NOT NULL,
-    country text DEFAULT ''::text NOT NULL
+    country text DEFAULT ''::text NOT NULL,
+    block integer DEFAULT 0 NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_threshold='2000');
 
@@ -1230,7 +1231,7 @@ ALTER TABLE ONLY campaign_costs
     ADD CONSTRAINT campaign_costs_pkey PRIMARY KEY (organization_id, campaign_id);
 
 ALTER TABLE ONLY campaign_recipients
-    ADD CONSTRAINT campaign_recipients_pkey PRIMARY KEY (organization_id, profile_id, campaign_id);
+    ADD CONSTRAINT campaign_recipients_pkey PRIMARY KEY (organization_id, campaign_id, profile_id);
 
 ALTER TABLE ONLY campaign_settings
     ADD CONSTRAINT campaign_settings_pkey PRIMARY KEY (organization_id);
@@ -1561,7 +1562,7 @@ CREATE INDEX campaign_costs_due ON campaign_costs USING btree (due_at, organizat
 
 CREATE INDEX campaign_costs_due_here ON campaign_costs USING btree (organization_id, due_at, campaign_id) WHERE (due_at IS NOT NULL);
 
-CREATE INDEX campaign_recipients_by_outcome ON campaign_recipients USING btree (organization_id, campaign_id, outcome, profile_id);
+CREATE INDEX campaign_recipients_in_blocks ON campaign_recipients USING btree (organization_id, campaign_id, outcome, block);
 
 CREATE INDEX campaign_recipients_kept_since ON campaign_recipients USING btree (created_at, organization_id);
 
@@ -1737,8 +1738,6 @@ CREATE INDEX subscriptions_forbidden ON subscriptions USING btree (organization_
 
 CREATE INDEX subscriptions_never_subscribed ON subscriptions USING btree (organization_id, number_hash) WHERE ((status = 'UNSUBSCRIBED'::text) AND ((phone_number IS NULL) OR (consented_at IS NULL)));
 
-CREATE INDEX texts_by_number ON texts USING btree (organization_id, number_hash, created_at);
-
 CREATE INDEX texts_by_profile ON texts USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);
 
 CREATE INDEX texts_by_reason ON texts USING btree (organization_id, "substring"(reason, '^[a-z_]+'::text), id) WHERE (reason IS NOT NULL);
@@ -1750,6 +1749,8 @@ CREATE INDEX texts_due_by_priority ON texts USING btree (organization_id, priori
 CREATE INDEX texts_in_state ON texts USING btree (organization_id, state, id) WHERE (state = ANY (ARRAY['queued'::text, 'failed'::text, 'skipped'::text, 'unknown'::text]));
 
 CREATE INDEX texts_kept_since ON texts USING btree (created_at, organization_id);
+
+CREATE INDEX texts_of_number ON texts USING btree (organization_id, number_hash);
 
 CREATE INDEX texts_on_their_way ON texts USING btree (organization_id, number_hash) WHERE (state = 'sending'::text);
 

@@ -18,12 +18,12 @@ from regulars.campaigns.recipients import (
     RecipientFilter,
     RecipientRow,
     list_recipient_page,
+    position_of,
 )
 from regulars.campaigns.totals import list_totals
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
-from regulars.kit.keyset import Position
 from regulars.messaging.find import find_texts_of_steps
 from regulars.messaging.model import OriginKind, TextRow
 from regulars.profiles.model import Profile
@@ -54,7 +54,7 @@ async def show_recipients(visit: Visit) -> Response:
         campaign = await find_campaign(tx, visit)
         view = await _read_list_view(tx, visit, campaign)
         rows = await list_recipient_page(tx, visit.organization_id, campaign.row.id, _read_filter(view), view.request)
-        page = make_page(view, rows, _position)
+        page = make_page(view, rows, position_of)
         lines = await _load_lines(tx, visit, campaign, page.rows)
     return render(
         visit,
@@ -130,10 +130,6 @@ def _read_filter(view: ListView) -> RecipientFilter:
     )
 
 
-def _position(row: RecipientRow) -> Position:
-    return (row.outcome, str(row.profile_id))
-
-
 async def _load_lines(tx: Tx, visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[RecipientLine]:
     profile_ids = [row.profile_id for row in rows]
     profiles = {profile.id: profile for profile in await find_profiles_by_ids(tx, visit.organization_id, profile_ids)}
@@ -163,7 +159,7 @@ async def _csv_rows(visit: Visit, campaign: Campaign, view: ListView) -> AsyncIt
     rows = read_all_rows(
         visit.database.reading,
         lambda tx, page: list_recipient_page(tx, visit.organization_id, campaign.row.id, _read_filter(view), page),
-        _position,
+        position_of,
         limit=CSV_BATCH_ROWS,
     )
     async for row in rows:

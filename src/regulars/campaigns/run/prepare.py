@@ -4,11 +4,12 @@ Texts are queued only after all recipients are stored."""
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, time
+from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.campaigns.definition import Definition, SendAtLocalTime, read_definition
-from regulars.campaigns.model import HELD_OUT_ARM, NO_ARM, RecipientOutcome, assign_arm
+from regulars.campaigns.model import HELD_OUT_ARM, NO_ARM, PIECE_IDS, RecipientOutcome, assign_arm, share_position
 from regulars.campaigns.retention import split_ids
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.queries import DueCampaign
@@ -21,6 +22,9 @@ from regulars.messaging.holdout.groups import find_held_out
 from regulars.messaging.number_location import locate_number, zones_by_country
 from regulars.sales.home_stores import find_home_stores
 from regulars.segments.saved.resolve import load_context
+
+# Recipients of the same outcome and block share an entry of the index by outcome. Lists read a whole block and sort it.
+BLOCK_RECIPIENTS: Final = 1_000
 
 
 async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
@@ -36,8 +40,15 @@ async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) ->
     # The global holdout of the time when the audience was fixed, even if a new quarter has begun since.
     held_out = await find_held_out(tx, organization_id, profile_ids, at=campaign.frozen_at or tx.now)
     recipients = [
-        _new_recipient(campaign.id, definition, it, open_at.get(it, tx.now), is_held_out=it in held_out)
-        for it in profile_ids
+        _new_recipient(
+            campaign,
+            definition,
+            it,
+            open_at.get(it, tx.now),
+            block=(piece * PIECE_IDS + place) // BLOCK_RECIPIENTS,
+            is_held_out=it in held_out,
+        )
+        for place, it in enumerate(profile_ids)
     ]
     stored = Counter(await recipient_queries.insert_recipients(tx, organization_id, campaign.id, recipients))
     differences = Differences()
@@ -50,16 +61,23 @@ async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) ->
 
 
 def _new_recipient(
-    campaign_id: UUID, definition: Definition, profile_id: UUID, open_at: datetime, *, is_held_out: bool
+    campaign: DueCampaign,
+    definition: Definition,
+    profile_id: UUID,
+    open_at: datetime,
+    *,
+    block: int,
+    is_held_out: bool,
 ) -> NewRecipient:
     """`is_held_out` is true for customers of the global holdout, who are in no arm of this campaign."""
     assigned = assign_arm(
-        campaign_id, profile_id.bytes, holdout_percent=definition.holdout_percent, variants=definition.variants
+        campaign.id, profile_id.bytes, holdout_percent=definition.holdout_percent, variants=definition.variants
     )
+    position = share_position(assigned.position, recipients=campaign.confirmed_recipients or 0)
     if is_held_out:
-        return NewRecipient(profile_id, NO_ARM, assigned.position, RecipientOutcome.GLOBAL_HOLDOUT.value, open_at)
+        return NewRecipient(profile_id, block, NO_ARM, position, RecipientOutcome.GLOBAL_HOLDOUT.value, open_at)
     outcome = RecipientOutcome.HELD_OUT if assigned.arm == HELD_OUT_ARM else RecipientOutcome.WAITING
-    return NewRecipient(profile_id, assigned.arm, assigned.position, outcome.value, open_at)
+    return NewRecipient(profile_id, block, assigned.arm, position, outcome.value, open_at)
 
 
 async def _find_open_times(

@@ -30,20 +30,25 @@ _RECIPIENT_COLUMNS: Final = SQL(names_of(Recipient, "campaign_recipients"))
 
 
 class NewRecipient(NamedTuple):
+    """`block` is shared by some 1,000 recipients whose profile ids follow each other."""
+
     profile_id: UUID
+    block: int
     arm: int
     position: int
     outcome: str
     open_at: datetime
 
 
-_NEW_RECIPIENTS: Final = Columns(profile_id=Ids, arm=Bigints, position=Bigints, outcome=Labels, open_at=Timestamps)
+_NEW_RECIPIENTS: Final = Columns(
+    profile_id=Ids, block=Bigints, arm=Bigints, position=Bigints, outcome=Labels, open_at=Timestamps
+)
 _INSERT: Final = _NEW_RECIPIENTS.write(
     """
     INSERT INTO campaign_recipients (organization_id, campaign_id, created_at, {columns})
     SELECT %(organization_id)s, %(campaign_id)s, %(now)s, it.* FROM {rows}
     WHERE EXISTS (SELECT 1 FROM profiles WHERE organization_id = %(organization_id)s AND id = it.profile_id)
-    ON CONFLICT (organization_id, profile_id, campaign_id) DO NOTHING
+    ON CONFLICT (organization_id, campaign_id, profile_id) DO NOTHING
     RETURNING arm, outcome
     """
 )

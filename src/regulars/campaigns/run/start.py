@@ -13,7 +13,7 @@ import msgspec
 from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.definition import read_definition
 from regulars.campaigns.estimate import estimate_counts
-from regulars.campaigns.model import NO_ARM, WITHOUT_CONSENT, CampaignState, Question, exceeds, read_cost
+from regulars.campaigns.model import NO_ARM, PIECE_IDS, WITHOUT_CONSENT, CampaignState, Question, exceeds, read_cost
 from regulars.campaigns.run import queries
 from regulars.campaigns.run.finish import end_campaign
 from regulars.campaigns.run.queries import DueCampaign
@@ -36,8 +36,6 @@ from regulars.work.outbox import behind_since
 from regulars.work.queue import Due
 
 MAY_BE_TEXTED: Final = "may_be_texted"
-# How many profile ids a piece of an audience has. One transaction stores the recipients of a piece.
-PIECE_IDS: Final = 5_000
 _PIECE_BYTES: Final = 16 * PIECE_IDS
 # How many customers' texts are rendered to estimate the cost; more than on a page, where a user waits for the result.
 COST_SAMPLE: Final = 2_000
@@ -201,7 +199,7 @@ async def start_frozen(tx: Tx, organization_id: UUID, campaign_id: UUID, profile
             spend=(),
             as_of=tx.now,
         )
-        pieces = _split(b"".join(it.bytes for it in profile_ids))
+        pieces = _split(b"".join(it.bytes for it in sorted(profile_ids)))
         await _store(tx, organization_id, campaign, FrozenAudience(counts, pieces))
 
 

@@ -90,8 +90,7 @@ async def find_counted_times(
     """For each number, when the texts that count against its frequency caps were claimed.
 
     OFFSET 0 stops the planner from moving the filter by state into the inner query, which would scan all sent texts of
-    the organization for each number. ORDER BY makes the planner use the index by number, the only index in this order;
-    without ORDER BY and statistics, the planner may choose any index that begins with the organization.
+    the organization for each number.
     """
     rows = await tx.fetch(
         """
@@ -100,7 +99,6 @@ async def find_counted_times(
         CROSS JOIN LATERAL (
             SELECT claimed_at, state, origin_kind FROM texts
             WHERE organization_id = %(organization_id)s AND number_hash = it.number_hash
-            ORDER BY created_at
             OFFSET 0
         ) AS found
         WHERE found.state IN ('sending', 'unknown', 'sent', 'delivered') AND found.claimed_at > %(since)s

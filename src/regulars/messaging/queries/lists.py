@@ -96,7 +96,7 @@ async def list_reply_items(
 
 
 async def list_texts_of_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[TextRow]:
-    """The texts to a number, newest first; the order is that of the index by number."""
+    """The texts to a number, newest first. The index by number has no order; a number has few texts."""
     rows = await tx.fetch(
         SQL(
             """

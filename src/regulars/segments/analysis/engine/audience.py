@@ -68,5 +68,16 @@ def copy_audience(cached: CachedColumns, request: AnalysisRequest, zone: Zone, a
         return AudienceCopy(counts, ())
     return AudienceCopy(
         counts,
-        [(state, cached.profile_ids_of(members & (consent_states == code))) for state, code in CONSENT_CODES.items()],
+        [
+            (state, _sort(cached.profile_ids_of(members & (consent_states == code))))
+            for state, code in CONSENT_CODES.items()
+        ],
     )
+
+
+def _sort(ids: Array) -> Array:
+    """Sort ids by their first 8 bytes, which begin with the time: fast, since customers are nearly in this order.
+
+    Recipients are stored in this order, so that their primary key is written page after page.
+    """
+    return ids[np.argsort(ids[:, 0].astype(np.uint64), kind="stable")]

@@ -18,7 +18,6 @@ from regulars.messaging.find import find_texts_of_steps
 from regulars.messaging.model import OriginKind, TextRow
 
 PAGE_ROWS: Final = 200
-_BEFORE_FIRST_ID: Final = UUID(int=0)
 _encoder: Final = msgspec.json.Encoder()
 _WITHOUT_TEXT: Final = frozenset(
     {*GETS_NO_TEXT, RecipientOutcome.WAITING, RecipientOutcome.EXPIRED, RecipientOutcome.ERASED}
@@ -30,7 +29,7 @@ async def write_proof(database: Database, organization_id: UUID, campaign_id: UU
     """The evidence file in pages: one line of JSON for each text, sorted by outcome. A text whose outcome changes
     meanwhile may be missing or occur twice."""
     for outcome in _WITH_TEXT:
-        after: RecipientRow | None = _BEFORE_FIRST_ID
+        after: RecipientRow | None = None
         while True:
             async with database.reading() as tx:
                 page = await list_recipients(

@@ -46,8 +46,6 @@ app = typer.Typer(no_args_is_help=True)
 
 LIST_MAX: Final = 1_000
 RECIPIENTS_MAX: Final = 100_000
-# Lists of recipients start after this profile id.
-_FIRST_PROFILE_ID: Final = UUID(int=0)
 # `open_at` is when the text may be queued, `fed_at` when it was queued.
 RECIPIENT_COLUMNS: Final = (("CUSTOMER", "profile_id"), "variant", "outcome", "reason", "open_at", "fed_at")
 ExpectedRecipients = Annotated[

@@ -67,7 +67,7 @@ def test_groups_and_cohorts_become_segments_for_those_who_may_build_one(shop, ma
 
 def test_products_are_grouped_by_code_property_or_store_and_opened(shop, marketer):
     prepare(shop, marketer)
-    page = ask_until("Net by Product", lambda: marketer.get("/analyse/products?period=30d"))
+    page = ask_until("Net sales by product code", lambda: marketer.get("/analyse/products?period=30d"))
     words = text_of(page)
     assert "Scarf SCARF" in words
     assert "All" in words

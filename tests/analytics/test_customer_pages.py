@@ -67,7 +67,7 @@ def test_groups_and_cohorts_become_segments_for_those_who_may_build_one(shop, ma
 
 def test_products_are_grouped_by_code_property_or_store_and_opened(shop, marketer):
     prepare(shop, marketer)
-    page = ask_until("Net by Product", lambda: marketer.get("/analyse/products?period=30d"))
+    page = ask_until("Net sales by product code", lambda: marketer.get("/analyse/products?period=30d"))
     words = text_of(page)
     assert "Scarf SCARF" in words
     assert "All" in words
@@ -105,7 +105,7 @@ def test_sales_of_a_segment_are_those_of_its_members(shop, marketer):
         lambda tx: create_segment(tx, shop.api.tenant.organization_id, definition)
     )
     query = f"period=30d&segment={segment.id}"
-    page = text_of(ask_until(">Table</h2>", lambda: marketer.get(f"/analyse/sales?{query}")))
+    page = text_of(ask_until(">Sales by day, EUR</h2>", lambda: marketer.get(f"/analyse/sales?{query}")))
     # Ada bought for 100 yesterday, and 40 days ago.
     assert "Segment: Twice" in page
     assert "Net sales, EUR €100.00" in page

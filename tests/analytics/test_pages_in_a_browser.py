@@ -11,9 +11,9 @@ from tests.support.browser import PHONE, context_of
 from regulars.web.access import Role
 
 READY = {
-    "/analyse/sales": ">Table</h2>",
+    "/analyse/sales": ">Sales by day, EUR</h2>",
     "/analyse/customers": 'id="cohorts"',
-    "/analyse/products": "Net by Product",
+    "/analyse/products": "Net sales by product code",
     "/analyse/stores": "Sales by store",
 }
 

@@ -19,7 +19,7 @@ from regulars.attribution.lift import (
     LiftState,
     LiftSummary,
     SourceKind,
-    add_up_months,
+    merge_months,
     read_lifts,
     refresh_lifts,
     select_measured,
@@ -283,15 +283,15 @@ LOT = compare(*ARMS)
     ],
 )
 def test_a_summary_says_why_nothing_was_measured(lifts, state):
-    assert summarise(add_up_months(lifts, "EUR"), "EUR") == LiftSummary(state)
+    assert summarise(merge_months(lifts, "EUR"), "EUR") == LiftSummary(state)
 
 
 def test_the_extra_of_several_lifts_is_added_by_currency():
     final = Lift(source=SOURCE, state=LiftState.FINAL, currency="EUR", arms=ARMS)
     others = [replace(final, currency="CHF"), Lift(source=SOURCE, state=LiftState.OPEN)]
-    one = summarise(add_up_months([final, *others], "EUR"), "EUR")
+    one = summarise(merge_months([final, *others], "EUR"), "EUR")
     assert one == LiftSummary("final", LOT.extra_cents)
-    two = summarise(add_up_months([final, replace(final, state=LiftState.PROVISIONAL)], "EUR"), "EUR")
+    two = summarise(merge_months([final, replace(final, state=LiftState.PROVISIONAL)], "EUR"), "EUR")
     assert two.state == "provisional"
     assert two.extra_cents.value == 2 * LOT.extra_cents.value
     assert two.extra_cents.variance == 2 * LOT.extra_cents.variance
@@ -316,20 +316,20 @@ SMALL = ArmSums(9_000, 400, 400_000, 6e8), ArmSums(1_000, 40, 30_000, 4e7)
 def test_months_of_a_journey_with_too_few_buyers_are_compared_together():
     months = [month(f"2026-0{number}", *SMALL) for number in (1, 2, 3)]
     assert all(it.has_too_few_buyers for it in months)
-    assert summarise(add_up_months(months[:2], "EUR"), "EUR") == LiftSummary("too_few")
+    assert summarise(merge_months(months[:2], "EUR"), "EUR") == LiftSummary("too_few")
     [whole] = select_measured(months, "EUR")
     expected = compare(*(arm + arm + arm for arm in SMALL))
     assert whole.comparison == expected
     assert whole.periods == ("2026-01", "2026-02", "2026-03")
-    assert summarise(add_up_months(months, "EUR"), "EUR") == LiftSummary("final", expected.extra_cents)
+    assert summarise(merge_months(months, "EUR"), "EUR") == LiftSummary("final", expected.extra_cents)
     provisional = [*months[:2], replace(months[2], state=LiftState.PROVISIONAL)]
-    assert summarise(add_up_months(provisional, "EUR"), "EUR").state == "provisional"
+    assert summarise(merge_months(provisional, "EUR"), "EUR").state == "provisional"
 
 
 def test_only_months_of_one_split_and_share_are_compared_together():
     months = [month(f"2026-0{number}", *SMALL) for number in (1, 2)]
     for other in (month("2026-03", *SMALL, share=0.2), month("2026-03", *SMALL, journey=2)):
-        assert summarise(add_up_months([*months, other], "EUR"), "EUR") == LiftSummary("too_few")
+        assert summarise(merge_months([*months, other], "EUR"), "EUR") == LiftSummary("too_few")
 
 
 def test_months_with_enough_buyers_count_by_themselves():
@@ -339,7 +339,7 @@ def test_months_with_enough_buyers_count_by_themselves():
         ("2026-04",),
         ("2026-01", "2026-02", "2026-03"),
     ]
-    two = summarise(add_up_months([large, *small], "EUR"), "EUR").extra_cents
+    two = summarise(merge_months([large, *small], "EUR"), "EUR").extra_cents
     assert two.value == pytest.approx(2 * large.extra_cents.value)
     assert two.variance == pytest.approx(2 * large.extra_cents.variance)
 

@@ -146,7 +146,7 @@ class LiftSummary(NamedTuple):
     extra_cents: EffectEstimate | None = None
 
 
-def add_up_months(lifts: Sequence[Lift], currency: str) -> list[Lift]:
+def merge_months(lifts: Sequence[Lift], currency: str) -> list[Lift]:
     """Merge the months of a journey's split that have too few buyers alone into one lift; other lifts stay as they are.
 
     The sums of each group are added, as if the customers of these months were one group. That is unbiased only if all
@@ -188,16 +188,16 @@ def _merge(months: Sequence[Lift], held_out_share: float) -> Lift:
 
 def select_measured(lifts: Sequence[Lift], currency: str) -> list[Lift]:
     """The lifts with an interval in this currency, also if the interval includes 0."""
-    return measured_of(add_up_months(lifts, currency), currency)
+    return measured_of(merge_months(lifts, currency), currency)
 
 
 def measured_of(merged: Sequence[Lift], currency: str) -> list[Lift]:
-    """Like `select_measured`, for lifts whose months are already added up."""
+    """Like `select_measured`, for lifts whose months are already merged."""
     return [it for it in merged if it.currency == currency and it.comparison is not None]
 
 
 def summarise(merged: Sequence[Lift], currency: str) -> LiftSummary:
-    """Add up lifts; `add_up_months` has merged their months."""
+    """Add up lifts; `merge_months` has merged their months."""
     measured = measured_of(merged, currency)
     extras = [it.extra_cents for it in measured if it.extra_cents is not None]
     if extras:

@@ -70,7 +70,7 @@ def sums_of(credit: Credit) -> Attributed:
 
 
 async def find_deliveries(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:
-    """The texts that each customer got in the 90 days before the given time. A customer without texts is absent. A
+    """The texts that each customer got from 90 days before the given time on. A customer without texts is absent. A
     worker claims a text when it sends it, so `claimed_at` is the time of sending."""
     rows = await tx.fetch(
         """

@@ -1,4 +1,5 @@
-"""The touches of customers: texts that were sent to them, and their clicks on the links of these texts."""
+"""The touches of customers: texts that were sent to them, and their own clicks (not those of machines) on the links of
+these texts."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -11,7 +12,8 @@ from regulars.messaging.links.counts import find_creditable_clicks
 
 
 async def load_touches(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:
-    """Load the touches by texts of the 90 days before each customer's time. A customer without touches is absent."""
+    """Load the touches by texts sent since 90 days before the time given for each customer, such as the time of
+    a sale. A customer without touches is absent."""
     touches = await find_deliveries(tx, organization_id, customers)
     texts = {touch.text_id: touch for of_customer in touches.values() for touch in of_customer}
     if texts:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import typer
 
-from regulars.attribution.lift import Lift, SourceKind, add_up_months, read_lifts, refresh_lifts, summarise
+from regulars.attribution.lift import Lift, SourceKind, merge_months, read_lifts, refresh_lifts, summarise
 from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import AttributedByCurrency, read_sums_by_month, sum_by
 from regulars.attribution.recompute import count_waiting, find_recompute, request_recompute
@@ -126,7 +126,7 @@ async def _load_lifts(
 
 def _lift_as_data(lifts: list[Lift], currency: str) -> dict[str, Any]:
     """Return the additional net sales with their 95 % interval; empty if no holdout measured them."""
-    summary = summarise(add_up_months(lifts, currency), currency)
+    summary = summarise(merge_months(lifts, currency), currency)
     extra = summary.extra_cents
     values = (None, None, None) if extra is None else tuple(map(round, (extra.value, extra.low, extra.high)))
     return dict(zip(_LIFT_COLUMNS, (summary.state, *values), strict=True))

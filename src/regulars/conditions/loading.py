@@ -40,8 +40,8 @@ async def load_customers(
     with_consent: bool = False,
     sales_max: int | None = None,
 ) -> dict[UUID, Customer]:
-    """Load the customers that exist, with the data that the conditions need today or on a later day. Of each customer,
-    load at most the `sales_max` sales that were recorded last."""
+    """Load the customers that exist, with the data that is enough to evaluate the conditions today or on a later day.
+    Of each customer, load at most the `sales_max` sales that were recorded last."""
     # The conditions and all conditions inside them.
     parts = [part for condition in conditions for _, part in tree.walk(condition)]
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
@@ -106,7 +106,7 @@ def _consent_of(verdict: ConsentVerdict, number_verdict: ConsentVerdict, zone: t
 
 def _is_on_do_not_contact_list(number_verdict: ConsentVerdict) -> bool:
     """Whether the number was withdrawn without ever having a consent that took effect. An opt-in that arrives after a
-    newer opt-out does not take effect."""
+    newer opt-out does not take effect. If the person was erased, no consent is known."""
     if number_verdict.subscription is None:
         return False
     state = number_verdict.subscription.state

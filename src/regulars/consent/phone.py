@@ -62,6 +62,7 @@ def read_opt_in_number(text: str, *, field: str = "phone_number") -> str:
 
     Withdrawals and look-ups accept a number without its area code, because earlier releases stored some.
     """
+    # `is_e164` checks the length, so it is False without the area code.
     if is_e164(text):
         return text
     number = read_consent_number(text, field=field)

@@ -21,8 +21,8 @@ ROWS_PER_TRANSACTION_MAX = 5_000
 # One scan finds the rows that many small transactions delete, because a scan for each transaction would read the
 # deleted rows again.
 ROWS_PER_SCAN_MAX = 200_000
-# The length of the newest range, which is read first: longer than the time from a response's timestamp to its commit.
-FIRST_RANGE = timedelta(minutes=1)
+# Longer than the time from a response's timestamp to its commit; the length of the newest range, which is read first.
+COMMIT_TIME_MAX = timedelta(minutes=1)
 # At 1,000 responses a second, the rate limit of a key, an hour is read in about 16 seconds.
 RANGE_MAX = timedelta(hours=1)
 # Each range is this many times as long as the one before, up to `RANGE_MAX`.
@@ -89,7 +89,7 @@ async def erase_bodies(
     range is read, up to the last committed response.
     """
     oldest = since or await _find_start(tx, organization_id)
-    range_end, length = until, FIRST_RANGE
+    range_end, length = until, COMMIT_TIME_MAX
     started = monotonic()
     while True:
         after = max(oldest, (range_end or tx.now) - length)

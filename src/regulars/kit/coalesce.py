@@ -221,7 +221,7 @@ class Coalescer(Generic[K, T]):
             queue = self._queues[keys[0]]
             items += len(queue.items)
             if batches and (items > SHARED_ITEMS_MAX or kind is None or self._shared_as(keys[0]) != kind):
-                # The queue has another kind, which may also have changed while it waited, or the limit is reached.
+                # This queue has another kind than the first (a kind may change in between), or too many items.
                 break
             size += queue.size
             if batches and size > BATCH_BYTES_MAX:

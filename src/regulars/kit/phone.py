@@ -15,7 +15,8 @@ _PLUS_AND_DIGITS = re.compile(r"\+[1-9][0-9]{6,14}")
 
 
 def is_e164(text: str) -> bool:
-    """Return True only if a full parse would return the same string. After False, the caller must parse the number."""
+    """Return True only if a full parse would return the same string, and the area code is not missing. After False, the
+    caller must parse the number."""
     if _PLUS_AND_DIGITS.fullmatch(text) is None:
         return False
     for end in range(2, COUNTRY_CODE_DIGITS_MAX + 2):

@@ -147,7 +147,7 @@ async def replace_fingerprint(connection: psycopg.AsyncConnection[Any], new: Vau
 
 
 def new_key_file(path: Path) -> Vault:
-    """Return the vault of a key file, which is made if it is missing."""
+    """Return the vault that seals secrets with the key in this file; make the file if it is missing."""
     if not path.exists():
         _make_key_file(path)
     return Vault(_read_key_file(path))

@@ -1,4 +1,4 @@
-"""Read and change the settings of an organization: its name, time zone, locale and default country."""
+"""Read and change the settings of an organization: its name, time zone, locale, default country and second factor."""
 
 from dataclasses import dataclass
 from uuid import UUID

@@ -1,11 +1,11 @@
-"""Functions that the worker calls after an erasure, to finish it."""
+"""Listeners that finish an erasure: the worker calls them with the facts (events in the outbox) that it recorded."""
 
 import math
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from regulars.idempotency.records import FIRST_RANGE, erase_bodies
+from regulars.idempotency.records import COMMIT_TIME_MAX, erase_bodies
 from regulars.kit.db import Tx
 from regulars.privacy.erase import erase_responses, search_keys_of
 from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
@@ -52,4 +52,4 @@ def _search_from(facts: Sequence[ProfileErased]) -> datetime | None:
     """The time of the first erasure minus a minute, which is longer than a transaction; None (search all responses) if
     the time of an erasure is unknown."""
     times = [fact.erased_at for fact in facts if fact.erased_at is not None]
-    return min(times) - FIRST_RANGE if len(times) == len(facts) else None
+    return min(times) - COMMIT_TIME_MAX if len(times) == len(facts) else None

@@ -1,6 +1,6 @@
-"""Lists with filters and keyset pagination; the address of the page holds filters, sort order and cursor.
+"""Lists with filters and keyset pagination; the URL of the page holds filters, sort order and cursor.
 
-A handler reads a `ListView` from the address (`read_view`), fetches the rows of `ListView.request`, and makes the page
+A handler reads a `ListView` from the URL (`read_view`), fetches the rows of `ListView.request`, and makes the page
 with the links to the previous and next page (`make_page`). An export reads all pages (`read_all_rows`).
 """
 
@@ -64,7 +64,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """An active filter, and the address without it."""
+    """An active filter, and the URL without it."""
 
     label: str
     value: str
@@ -73,7 +73,7 @@ class Chip:
 
 @dataclass(frozen=True, kw_only=True)
 class ListView:
-    """The filters, the sort order and the cursor in the address of a list."""
+    """The filters, the sort order and the cursor in the URL of a list."""
 
     path: str
     name: str
@@ -108,7 +108,7 @@ class ListView:
 
     @property
     def hidden(self) -> list[Filter]:
-        """Filters in the address that the form sends as hidden fields."""
+        """Filters in the URL that the form sends as hidden fields."""
         return [each for each in self.filters if each.kind == "hidden" and each.name in self.values]
 
     def value(self, name: str) -> str:
@@ -124,7 +124,7 @@ class ListView:
         return None if day is None else datetime.combine(day + timedelta(days=days_later), time(), zone)
 
     def url(self, *, without: str = "", path: str | None = None, **changed: str) -> str:
-        """The address of the first page of the list, without one filter and with changed ones."""
+        """The URL of the first page of the list, without one filter and with changed ones."""
         query = {name: value for name, value in self.values.items() if name != without}
         if self.sort != self.sorts[0]:
             query[SORT] = self.sort
@@ -132,11 +132,11 @@ class ListView:
         return (path or self.path) + (f"?{urlencode(query)}" if query else "")
 
     def csv_url(self) -> str:
-        """The address of the whole list as a CSV file."""
+        """The URL of the whole list as a CSV file."""
         return self.url(path=f"{self.path}.csv")
 
     def url_from(self, direction: str, position: Position) -> str:
-        """The address of the page after a position, or before it."""
+        """The URL of the page after a position, or before it."""
         return self.url(**{direction: write_cursor(self.secret, self.scope(), position)})
 
     def scope(self) -> str:
@@ -145,12 +145,12 @@ class ListView:
 
 @dataclass(frozen=True, slots=True)
 class ListPage(Generic[T]):
-    """The rows of one page, and the addresses of the previous and next page."""
+    """The rows of one page, and the URLs of the previous and next page."""
 
     rows: Sequence[T]
     previous_url: str | None = None
     next_url: str | None = None
-    # The address that continues a search which reached its limit of scanned rows before the page was full.
+    # The URL that continues a search which reached its limit of scanned rows before the page was full.
     search_more_url: str | None = None
 
 
@@ -170,7 +170,7 @@ class Count:
 def read_view(
     visit: Visit, name: str, path: str, *, filters: Sequence[Filter] = (), sorts: Sequence[str] = ("newest",)
 ) -> ListView:
-    """Read the view from the address. Raises `BadFilter` for an invalid filter: without it the list would show other
+    """Read the view from the URL. Raises `BadFilter` for an invalid filter: without it the list would show other
     rows than the user requested."""
     active = {each.name: (each, value) for each in filters if (value := visit.query.get(each.name, "").strip())}
     faults = [fault for each, value in active.values() if (fault := each.fault(value)) is not None]

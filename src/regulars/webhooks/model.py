@@ -15,6 +15,7 @@ SUBSCRIPTION_EVENTS: Final = (
     "subscription.unsubscribed",
 )
 SALES_EVENTS: Final = ("sales_event.recorded",)
+# Events of texts; elsewhere here, a message is an event as it is sent to an endpoint.
 MESSAGE_EVENTS: Final = ("message.sent", "message.delivered", "message.failed", "message.received")
 PING: Final = "webhook.ping"
 # Names that stand for several events.
@@ -25,7 +26,7 @@ FAMILIES: Final = {
     "message.*": MESSAGE_EVENTS,
 }
 EVENT_TYPES: Final = (*PROFILE_EVENTS, *SUBSCRIPTION_EVENTS, *SALES_EVENTS, *MESSAGE_EVENTS)
-# The events of an endpoint that chooses none, as the specification demands.
+# The events of an endpoint that chooses none, as the API specification demands.
 DEFAULT_EVENT_TYPES: Final = ("profile.*", "subscription.*")
 ENDPOINTS_MAX: Final = 100
 DESCRIPTION_CHARACTERS_MAX: Final = 255

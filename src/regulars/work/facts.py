@@ -26,7 +26,7 @@ class Fact(msgspec.Struct, frozen=True):
     on_interest: ClassVar[bool] = False
 
     def subjects(self) -> Sequence[UUID]:
-        """The ids that the conditions of listeners (`needed_if`) get as `%(subjects)s`."""
+        """The ids of what the fact is about, which SQL conditions of listeners (`needed_if`) get as `%(subjects)s`."""
         return ()
 
 

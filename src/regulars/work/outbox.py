@@ -32,7 +32,7 @@ BATCH_CHARACTERS_MAX: Final = 1 << 18
 RETRY_QUEUE: Final = "outbox.retries"
 # The time limit of a listener's statement while other listeners wait; for deferred facts the usual limit applies.
 STATEMENT_MS_MAX: Final = 5_000
-# How long new facts for a blocked listener go directly into its own queue.
+# After a lock or the time limit blocked a listener: how long its new facts go directly to its rows in `RETRY_QUEUE`.
 DEFER_S: Final = 60.0
 
 _log = log.get(__name__)

@@ -46,7 +46,7 @@ from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/customers"
-# The URL fields of this page: customers or their net in the table, and the values of the cohorts.
+# The URL fields of this page: `measure` (the table has customers or their net) and `read` (what the cohorts show).
 FIELDS: Final = ("measure", "read")
 DEFINITIONS: Final = (
     Definition("Customers who bought", "Known customers with a purchase in the period."),
@@ -76,6 +76,7 @@ class CustomerAnswers(NamedTuple):
 
     @property
     def is_nearly_ready(self) -> bool:
+        """Whether an answer is being counted now, so that the browser should request the page again soon."""
         return any(answer.is_nearly_ready for answer in self)
 
 
@@ -146,8 +147,8 @@ class CustomerPages:
             table=None if buckets is None else _bucket_table(visit.format, view, buckets, currency),
             groups=None if groups is None else rfm.group_table(visit, view, groups),
             cohorts=None if months is None else cohorts.cohort_table(visit, view, months, currency),
-            is_live=answers.is_waiting,
-            is_nearly_ready=answers.is_nearly_ready,
+            reloads=answers.is_waiting,
+            reloads_soon=answers.is_nearly_ready,
         )
 
     async def export(self, visit: Visit) -> Response:

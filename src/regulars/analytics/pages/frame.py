@@ -35,12 +35,12 @@ def render_analysis(
     *,
     views: Sequence[SavedView],
     defined: Sequence[Definition],
-    is_live: bool = False,
-    is_nearly_ready: bool = False,
+    reloads: bool = False,
+    reloads_soon: bool = False,
     **values: Any,
 ) -> Response:
-    """Render a page with the definitions of its measures (`defined`). With `is_live`, numbers are missing, so the
-    browser requests the page again, sooner if they are nearly ready."""
+    """Render a page with the definitions of its measures (`defined`). With `reloads`, numbers are missing, so the
+    browser requests the page again; with `reloads_soon`, the first time in less than a second."""
     return render(
         visit,
         template,
@@ -49,8 +49,8 @@ def render_analysis(
         form=view.form,
         views=views,
         defined=defined,
-        is_live=is_live,
-        again="load delay:400ms, every 2s" if is_nearly_ready else "every 2s",
+        reloads=reloads,
+        again="load delay:400ms, every 2s" if reloads_soon else "every 2s",
         compare_labels=COMPARE_LABELS,
         shown_fields=SHOWN_FIELDS,
         **values,

@@ -87,8 +87,8 @@ class MeasurePages(ABC, Generic[Table]):
             view,
             views=saved_views,
             defined=SALES_DEFINITIONS,
-            is_live=is_counting(answer),
-            is_nearly_ready=answer.is_nearly_ready,
+            reloads=is_counting(answer),
+            reloads_soon=answer.is_nearly_ready,
             answer=answer,
             first_day=first_day,
             table=None if figures is None else await self.table(visit, view, figures),
@@ -110,7 +110,8 @@ class MeasurePages(ABC, Generic[Table]):
 
 
 def is_counting(answer: AnalysisResult[ComparedSales]) -> bool:
-    """Whether tickets are still being counted, so that the browser must request the page again."""
+    """Whether tickets are still being counted: stored tickets for the first time (`backfilled_until`), or new tickets
+    (`counted_until`). The browser must then request the page again."""
     figures = answer.figures
     return figures is None or figures.backfilled_until is not None or figures.counted_until is not None
 
@@ -167,7 +168,7 @@ def _describe_change(
     formats: Format, amount: int, compared: int, of_current_hour: int, show: Callable[[int], str]
 ) -> str:
     """The change against the compared period; empty if that had nothing. If tickets of the current hour are left out,
-    it names the hour and the compared amount, which is not the one above it."""
+    it names the hour and the amount until then, because the amount above it includes the current hour."""
     if compared <= 0:
         return ""
     until_hour = amount - of_current_hour

@@ -65,6 +65,7 @@ def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTab
             _customers_url(visit, view, answer, group) if group.customers else "",
         )
         for group in answer.groups
+        # The page leaves out groups that no customer can be in; the CSV file has all.
         if group.is_possible
     ]
     return GroupTable(

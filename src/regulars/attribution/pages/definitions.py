@@ -11,14 +11,14 @@ DEFINITIONS: Final = (
     ),
     (
         "Extra sales",
-        "Net sales that texted customers made on top of what held-out customers made, over all texted customers.",
+        "Net sales per texted customer on top of those per held-out customer, summed over all texted customers.",
     ),
     ("Range, 95%", "The true extra sales are in it 19 times out of 20."),
     ("No effect shown", "Zero is in the range. This does not prove that the texts do nothing."),
+    ("Window open", "The days in which sales count (the window) are not over. There is no result yet."),
+    ("Being computed", "The window has closed. The result follows shortly."),
     ("Provisional", "Returns can still change the result."),
     ("Final", "30 days after the window closed. The result does not change any more."),
-    ("Window open", "Sales still come in. There is no result yet."),
-    ("Being computed", "The window has closed. The result follows shortly."),
     (
         "Too few",
         f"We expect fewer than {BUYERS_MIN} buyers in the smaller group, so a few baskets would decide the result.",

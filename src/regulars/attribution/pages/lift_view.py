@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from regulars.attribution.lift import Lift, LiftState, add_up_months, measured_of, summarise
+from regulars.attribution.lift import Lift, LiftState, measured_of, merge_months, summarise
 from regulars.segments.effect import BUYERS_MIN, EffectEstimate
 from regulars.web.charts import Whisker, WhiskerAxis
 from regulars.web.format import Format
@@ -83,7 +83,7 @@ class Verdict(NamedTuple):
 
 def judge(lifts: Sequence[Lift], currency: str) -> Verdict:
     """Sum the lifts that were measured in this currency, or find out why none was."""
-    merged = add_up_months(lifts, currency)
+    merged = merge_months(lifts, currency)
     summary = summarise(merged, currency)
     extra, is_provisional = summary.extra_cents, summary.state == "provisional"
     if extra is not None:

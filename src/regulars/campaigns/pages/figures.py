@@ -118,7 +118,7 @@ async def load_previews(
 
 
 def list_audience_parts(estimate: Estimate) -> list[BarPart]:
-    """The customers of the segments, divided into the parts of a bar chart."""
+    """The customers of the segments, divided into the parts of one bar: who gets the text, and why others do not."""
     # The customers of the segments by their consent.
     split = estimate.counts.split
     parts = (

@@ -173,7 +173,8 @@ async def _csv_rows(visit: Visit, campaign: Campaign, view: ListView) -> AsyncIt
 
 
 async def _load_cells(visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[list[str]]:
-    """The cells of CSV rows. A text may be queued at `open_at`, and was queued at `fed_at`."""
+    """The cells of CSV rows. A text may be queued from `open_at` on, and was queued at `fed_at`. Names are not
+    masked, because every role that may export them sees personal data."""
     async with visit.database.reading() as tx:
         lines = await _load_lines(tx, visit, campaign, rows)
     return [

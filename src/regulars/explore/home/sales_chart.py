@@ -23,7 +23,7 @@ class SalesChart(NamedTuple):
     chart: Chart
     # The columns are name, gross, returned and net.
     rows: list[tuple[str, str, str, str]]
-    # The number of stores that are in the table only.
+    # The number of stores that are in the table, but not in the chart.
     left_out: int
 
 

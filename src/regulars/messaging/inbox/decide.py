@@ -38,6 +38,7 @@ async def answer(
     order = TextOrder(
         origin_kind=OriginKind.ANSWER,
         origin_id=row.id,
+        # Tells the answers to one reply apart.
         step=f"{answered_by} {tx.now.isoformat()}",
         rendered=text,
         phone_number=row.phone_number,
@@ -106,4 +107,5 @@ async def _decide(
     else:
         await replies.decide_reply(tx, organization_id, row.id, decided="not_stop", decided_by=decided_by)
     await replies.end_suppression(tx, organization_id, row.number_hash)
+    # Publishes that the suppression has ended.
     await publish_suppression(tx, organization_id, row.number_hash, profile_id=row.profile_id)

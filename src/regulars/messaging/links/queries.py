@@ -77,7 +77,8 @@ _INSERT_LINKS: Final = _LINK_COLUMNS.write(
 
 
 async def insert_links_if_new(tx: Tx, organization_id: UUID, links: Sequence[LinkRow]) -> set[str]:
-    """Insert links, except used codes and existing shared links; return the codes of the inserted links."""
+    """Insert links, except those whose code is taken, and shared links (of all recipients) that exist already; return
+    the codes of the inserted links."""
     rows = await tx.fetch(_INSERT_LINKS, {"organization_id": organization_id, "now": tx.now, **_LINK_COLUMNS.of(links)})
     return {row[0] for row in rows}
 

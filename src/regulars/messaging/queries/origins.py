@@ -26,7 +26,7 @@ async def upsert_stop(tx: Tx, organization_id: UUID, origin_id: UUID, *, reason:
 
 
 async def delete_stop(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
-    """Resume an origin. A cancelled origin remains stopped."""
+    """Let the texts of a paused origin be sent again. A cancelled origin remains stopped."""
     await tx.execute(
         "DELETE FROM stopped_origins WHERE organization_id = %s AND origin_id = %s AND reason IS NULL",
         (organization_id, origin_id),

@@ -2,7 +2,8 @@
 
 A question comes with a segment query. If the query has no conditions, all tickets are counted, including those without
 a customer; otherwise only the tickets of its members. If the question names stores, only their sales are counted, but a
-customer's first and previous purchases are those at all stores. Each answer comes from one snapshot.
+customer's first and previous purchases are those at all stores. Each answer comes from one snapshot. The columnar
+data is a copy of customers and sales, a few moments behind the tables.
 """
 
 from collections.abc import Mapping
@@ -357,8 +358,8 @@ class ArmSums(msgspec.Struct, frozen=True):
 
 
 class LiftSums(msgspec.Struct, frozen=True):
-    """The sums in one currency. `bootstrap` is a 95 % interval of the adjusted difference per customer in cents, from
-    random samples of the customers."""
+    """The sums in one currency. `bootstrap` is a 95 % interval of the difference per customer in cents, adjusted by the
+    spend before the window, from random samples of the customers."""
 
     currency: Currency
     treated: ArmSums

@@ -60,7 +60,8 @@ PURGE_AFTER: Final = timedelta(hours=12)
 
 
 class NewRun(NamedTuple):
-    """A run that replaces old runs, and its parts. The id of the run is 0 until the run is written."""
+    """A run (chunk of rows) that replaces old runs, and its parts (stored arrays) by name. The id of the run is 0 until
+    the run is written."""
 
     run: Run
     parts: Mapping[str, bytes]

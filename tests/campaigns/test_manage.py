@@ -31,7 +31,7 @@ def moment(days):
         ({"variants": [{"text": "Hi {{ profile.nickname }}"}]}, "variants[0].text", "There is no field"),
         ({"variants": [{"text": "Hi {{ profile.attributes.size }}"}]}, "variants[0].text", "No customer has"),
         ({"variants": [{"text": "You paid {{ ticket.total }}"}]}, "variants[0].text", "has no ticket"),
-        ({"variants": [{"text": "x" * 1_600}]}, "variants[0].text", "11 parts"),
+        ({"variants": [{"text": "x" * 1_600}]}, "variants[0].text", "11 SMS parts"),
         ({"schedule": {"start": "at", "at": moment(-1)}}, "schedule", "in the past"),
         ({"schedule": {"start": "local", "day": moment(-3)[:10], "time": "10:00"}}, "schedule", "in the past"),
         ({"not_after": moment(-1)}, "not_after", "in the past"),

@@ -41,7 +41,7 @@ def test_customers_are_narrowed_sorted_saved_and_exported(marketer, crowd):
     assert names(marketer.get("/customers?sort=last").text)[:3] == ["Odile", "Yve", "Zoe"]
     page = marketer.get("/customers?spend=8000&last=30&sort=spend").text
     assert names(page) == ["Zoe", "Yve"]
-    assert "2 found" in page
+    assert "2 customers found" in page
     assert names(marketer.get("/customers?spend=8000&last=-90").text) == ["Old"]
     assert names(marketer.get("/customers?spend=8000+CHF").text) == []
     # What cannot be read is said, and nothing is pretended.

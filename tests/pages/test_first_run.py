@@ -202,7 +202,7 @@ def text_and_stop(walk: Walk) -> None:
     assert sent.status_code == 201
     walk.work()
     tab.goto(walk.url("/tickets/PARIS-1%3A4712"))
-    walk.reads("Started 1", "Thank you after a purchase")
+    walk.reads("1 started", "Thank you after a purchase")
     tab.goto(walk.url("/simulator"))
     expect(tab.get_by_role("log")).to_contain_text("Welcome Odile, it's good to have you.")
     tab.get_by_role("button", name="STOP", exact=True).click()

@@ -185,7 +185,7 @@ async def list_subscriptions(
     if since is not None:
         conditions.append(
             SQL(
-                "(subscriptions.updated_at, subscriptions.id) > (%(moment)s, %(id)s)"
+                "(subscriptions.updated_at, subscriptions.id) > (%(time)s, %(id)s)"
                 " AND subscriptions.updated_at < %(horizon)s"
             )
         )

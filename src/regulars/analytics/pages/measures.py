@@ -107,7 +107,11 @@ class MeasureRow(NamedTuple):
     def change(self, formats: Format) -> str:
         if self.compared is None:
             return ""
-        return formats.delta(self.sums.net_cents - self.current_hour_net_cents, self.compared.net_cents)
+        net_cents = self.sums.net_cents - self.current_hour_net_cents
+        if self.current_hour_net_cents and not net_cents:
+            # All tickets are of the current hour.
+            return NOTHING
+        return formats.delta(net_cents, self.compared.net_cents)
 
 
 def choose_currency(requested: str, *totals: PerCurrency) -> tuple[str, list[str]]:

@@ -38,8 +38,8 @@ def test_customers_are_new_or_returning_and_repeat(shop, marketer):
     prepare(shop, marketer)
     page = text_of(ask_until("New and returning", lambda: marketer.get("/analyse/customers?period=30d")))
     assert "Customers who bought 2" in page
-    assert "New 1 50% of them" in page
-    assert "Returning 1 50% of them" in page
+    assert "New 1 50% of customers" in page
+    assert "Returning 1 50% of customers" in page
     assert "Repeat rate 0%" in page
     assert "Time between purchases Median: 39 days" in page
     year = text_of(marketer.get("/analyse/customers?period=12m").text)

@@ -48,10 +48,10 @@ def test_an_analyst_reads_net_sales_beside_the_same_weekdays_last_year(shop, ana
     assert answer.status_code == 200
     page = text_of(answer.text)
     # 500 EUR less 40 returned, against 250 EUR 364 days before.
-    assert "Net sales, EUR €460.00 +84% on €250.00" in page
+    assert "Net sales, EUR €460.00 +84% against €250.00" in page
     assert "Net sales, CHF CHF 50.00 no comparison" in page
     assert "Compared with the same weekdays last year" in page
-    assert "Tickets, with returns 4" in page
+    assert "Tickets, returns included 4" in page
     assert "As of" in page
 
 
@@ -60,7 +60,7 @@ def test_today_is_compared_up_to_the_last_full_hour(shop, analyst):
     shop.sell(shop.paris, days=364, cents=99_900, at=time(23, 30))
     shop.count()
     page = text_of(analyst.get("/analyse/sales", period="7d").text)
-    assert "Net sales, EUR €460.00 +84% on €250.00" in page
+    assert "Net sales, EUR €460.00 +84% against €250.00" in page
     assert re.search(r"they leave out today’s tickets after \d\d:00", page)
     assert "on €250.00" not in text_of(analyst.get("/analyse/sales", period="7d", compare="none").text)
     stores = text_of(analyst.get("/analyse/stores", period="7d").text)

@@ -58,7 +58,8 @@ def test_a_ticket_says_which_text_and_why_and_a_text_which_tickets(shop, credite
     marketer, analyst = visitor_as(Role.MARKETER), visitor_as(Role.ANALYST)
     words = text_of(marketer.get(f"/tickets/{ticket}").text)
     assert (
-        "Credited to a text The customer bought 2 h after a text. A text without a click counts for 24 hours." in words
+        "Attributed to a text The customer bought 2 h after a text. A text without a click counts for 24 hours."
+        in words
     )
     assert "Returns since then −€30.00 Net €70.00" in words
     words = text_of(marketer.get(f"/messages/{text}").text)
@@ -70,14 +71,14 @@ def test_a_ticket_says_which_text_and_why_and_a_text_which_tickets(shop, credite
     assert (row["ticket"], row["net_cents"], row["touch"], row["text_id"]) == (ticket, "7000", "delivery", text)
     assert analyst.get(f"{PATH}", id="nonsense").status_code == 400
     assert analyst.get(f"{PATH}", text="nonsense").status_code == 400
-    assert "No credited purchase matches" in text_of(analyst.get(f"{PATH}", currency="CHF").text)
+    assert "No attributed purchase matches" in text_of(analyst.get(f"{PATH}", currency="CHF").text)
 
 
 def test_a_ticket_without_credit_says_why(shop, credited, analyst):
     late = shop.sell(None, 1_000, samples.ago(minutes=1))
     assert "No customer is linked to this ticket" in text_of(analyst.get(f"/tickets/{late}").text)
     back = shop.sell(None, 1_000, samples.ago(minutes=1), type="RETURN")
-    assert "A return is credited to no text." in text_of(analyst.get(f"/tickets/{back}").text)
+    assert "A return is attributed to no text." in text_of(analyst.get(f"/tickets/{back}").text)
 
 
 def test_windows_show_before_and_after_and_are_saved_then(shop, visitor_as):

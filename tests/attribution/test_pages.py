@@ -42,7 +42,7 @@ def test_of_what_is_attributed_the_page_says_how_much_was_extra(shop, analyst):
     assert "The other €46 would have been spent without a text." in words
     assert "Extra sales, net, measured with the holdout +€108,000" in words
     assert "€30,000 more is attributed to texts without a result. It is not included." in words
-    assert "attributed net adds up: €230,000.00." in words
+    assert "Attributed sales in total: €230,000.00." in words
     assert "Spring Campaign · 100 sent · 10,000 held out" in words
     assert 'role="img" aria-label="+€108,000, between' in page
     assert 'class="whisker is-tall"' in page
@@ -73,7 +73,7 @@ def test_each_result_has_one_state_in_words(shop, analyst):
     words = text_of(page)
     assert "9 buyers in the smaller group, 100 needed" in words
     assert "result on" in words
-    assert "Being computed the window has closed" in words
+    assert "Being computed result follows shortly" in words
     assert rows["Small"]["extra_net_cents"] == ""
     assert int(rows["Measured"]["extra_low_cents"]) > 0 > int(rows["Unclear"]["extra_low_cents"])
     final = text_of(analyst.get(PATH, state="final").text)

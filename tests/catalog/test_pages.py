@@ -34,8 +34,8 @@ def preview_id(page: str) -> str:
 
 
 def test_an_empty_catalog_says_how_a_key_gets_there(marketer):
-    assert "An attribute appears here when it is first sent" in marketer.get("/attributes").text
-    assert "when a ticket with it is first sent" in marketer.get("/products").text
+    assert "An attribute appears here when it is first received" in marketer.get("/attributes").text
+    assert "when a ticket with it is first received" in marketer.get("/products").text
 
 
 def test_keys_are_listed_found_and_opened_whatever_they_are_called(marketer, customers):

@@ -231,7 +231,7 @@ def test_the_global_holdout_says_what_a_change_does_to_the_running_quarter(
     work_through(api_database_url, tenant.organization_id)
     page = text_of(owner, path)
     assert "The customers who are held out now stay held out until then." in page
-    assert "also held out" in text_of(visitor_as(Role.MARKETER), path)
+    assert "Applies to journeys</dt><dd>yes" in text_of(visitor_as(Role.MARKETER), path)
     assert owner.post(path, percent="0").status_code == 303
     page = text_of(owner, path)
     assert "The holdout of this quarter was ended." in page

@@ -35,7 +35,7 @@ def make_key(tab: Page, visitor: Visitor) -> str:
     tab.goto(visitor.url("/keys"))
     tab.get_by_role("link", name="Create a key").click()
     tab.get_by_label("Name").fill("Annecy tills")
-    tab.get_by_label("Send only").check()
+    tab.get_by_label("Write only").check()
     tab.get_by_role("button", name="Create the key").click()
     expect(tab.get_by_text("Shown only once")).to_be_visible()
     return SECRET.findall(tab.content())[0]

@@ -20,8 +20,8 @@ where it is given, and with growing pauses.
 wherever `GET` is, without the body.
 
 **Keys.** A key has the permission `full` or `ingest`. An `ingest` key may write, and read stores; reading anything \
-else and erasing are refused with 403 `FORBIDDEN`. Its responses contain what it sent, ids, outcomes and states, and \
-nothing that was stored before.
+else and erasing are refused with 403 `FORBIDDEN`. Its responses contain what it sent, ids, outcomes and states. \
+They show whether a number may be texted and whether a customer or ticket is known, and no other stored data.
 
 **Tolerance.** New fields, operations and codes may appear within `/v1`; unknown fields of a body are ignored, and \
 a success names them in `X-Ignored-Fields`.
@@ -71,7 +71,7 @@ HEADERS: Final[dict[str, Any]] = {
         "schema": {"type": "string", "const": "true"},
     },
     "X-Ignored-Fields": {
-        "description": "The fields of the body that were ignored, because there are none of these names: paths such as "
+        "description": "Fields of the body that were ignored because the API does not know them: paths such as "
         "`nmae` or `line_items[].colour`, ten at most and then `...`. Absent when there are none.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 1024},
     },

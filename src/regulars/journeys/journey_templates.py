@@ -21,7 +21,7 @@ JOURNEY_TEMPLATES: Final = (
         "thank-you",
         "Sends a text the day after a customer's first purchase in a year, at ten in the morning.",
         Definition(
-            name="Thank you after a first purchase",
+            name="Thank you after the first purchase in a year",
             trigger="purchase",
             filter=Bought(none=True, window=Window(last_days=365)),
             reentry=Reentry(policy="never"),

@@ -146,13 +146,11 @@ SAMPLES: Final = (
     ),
     EventSample(
         "sales_event.recorded",
-        "A new sale, as the API returns it. Off by default: tick it at the endpoint.",
+        "A new sale, as the API returns it.",
         "2026-03-02T09:33:00.000Z",
         _SALE,
     ),
-    _message(
-        "sent", "A text of a person or a campaign was handed to the provider. Off by default: tick it at the endpoint."
-    ),
+    _message("sent", "A text of your team or of a campaign, not of a journey, was handed to the provider."),
     _message("delivered", "The provider says that the text arrived."),
     _message(
         "failed", "The provider refused the text, or it did not arrive. The field reason says why.", reason="refused"

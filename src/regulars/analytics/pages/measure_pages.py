@@ -161,7 +161,7 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
         )
     tickets, compared = figures.total.tickets, figures.compared_total.tickets
     detail = _describe_change(formats, tickets, compared, current_hour.tickets, formats.number)
-    return [*stats, HeadlineStat("Tickets, with returns", "", formats.number(tickets), detail, "")]
+    return [*stats, HeadlineStat("Tickets, returns included", "", formats.number(tickets), detail, "")]
 
 
 def _describe_change(
@@ -174,5 +174,5 @@ def _describe_change(
     until_hour = amount - of_current_hour
     change = formats.delta(until_hour, compared)
     if not of_current_hour:
-        return f"{change} on {show(compared)}"
-    return f"{change} until {formats.clock(formats.now)[:2]}:00: {show(until_hour)} on {show(compared)}"
+        return f"{change} against {show(compared)}"
+    return f"{change} until {formats.clock(formats.now)[:2]}:00: {show(until_hour)} against {show(compared)}"

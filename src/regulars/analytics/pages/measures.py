@@ -62,7 +62,7 @@ MEASURES: Final = (
     _rate_measure("discount_rate", "Discount rate", "Discounts ÷ amount before discounts, of purchases.", "drop-2"),
     Measure(
         "tickets",
-        "Tickets, with returns",
+        "Tickets, returns included",
         "Purchases and returns.",
         "drop-3",
         lambda formats, sums, _: formats.number(sums.tickets),
@@ -79,7 +79,7 @@ MEASURES: Final = (
         _format_units_per_ticket,
         attrgetter("units_per_ticket"),
     ),
-    _rate_measure("identified_rate", "Known customer", "Tickets with a known customer ÷ tickets.", "drop-3"),
+    _rate_measure("identified_rate", "Tickets with a customer", "Tickets with a known customer ÷ tickets.", "drop-3"),
     _money_measure("net_cents", "Net", "Gross minus returns, with tax.", ""),
 )
 BY_NAME: Final[Mapping[str, Measure]] = {measure.name: measure for measure in MEASURES}

@@ -26,7 +26,7 @@ _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=
 _CLICK_PHRASES: Final = ("a click on the link in a text", "A click")
 _TEXT_PHRASES: Final = ("a text", "A text without a click")
 _NO_CREDIT_SENTENCES: Final = {
-    NoCredit.RETURN: "A return is credited to no text. It is deducted from the purchase that it belongs to.",
+    NoCredit.RETURN: "A return is attributed to no text. It is deducted from the purchase that it belongs to.",
     NoCredit.NO_CUSTOMER: "No customer is linked to this ticket, so no text can have led to it.",
     NoCredit.NO_TEXT: "No text reached the customer in the 90 days before the purchase.",
     NoCredit.TOO_LATE: "The ticket arrived too late: the figures of this text were final, 60 days after it.",
@@ -106,10 +106,10 @@ def _explain_none(formats: Format, explanation: CreditExplanation, occurred_at: 
 
 def _explain_no_tickets(formats: Format, text: TextRow, windows: Windows) -> str:
     if text.origin_kind not in TOUCHING_ORIGINS:
-        return "Purchases are not credited to a confirmation, an answer or a test text."
+        return "Purchases are not attributed to a confirmation, an answer or a test text."
     if text.state not in TOUCHING_STATES:
-        return "No purchase is credited to a text that was not sent."
-    return f"No purchase is credited to this text. A purchase counts within {_describe_windows(formats, windows)}."
+        return "No purchase is attributed to a text that was not sent."
+    return f"No purchase is attributed to this text. A purchase counts within {_describe_windows(formats, windows)}."
 
 
 def _describe_windows(formats: Format, windows: Windows) -> str:

@@ -19,7 +19,7 @@ from regulars.web.render import render
 from regulars.web.visit import Visit
 
 FILTERS: Final = (
-    Filter("origin", "Text from", (("campaign", "Campaigns"), ("journey", "Journeys"), ("person", "Your team"))),
+    Filter("origin", "Sent by", (("campaign", "Campaigns"), ("journey", "Journeys"), ("person", "Your team"))),
     Filter("id", "Campaign or journey", placeholder="cmp_… or jrn_…"),
     Filter("step", "Step of the journey"),
     Filter("text", "Text", placeholder="txt_…"),

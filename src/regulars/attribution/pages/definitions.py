@@ -16,7 +16,7 @@ DEFINITIONS: Final = (
     ("Range, 95%", "The true extra sales are in it 19 times out of 20."),
     ("No effect shown", "Zero is in the range. This does not prove that the texts do nothing."),
     ("Window open", "The days in which sales count (the window) are not over. There is no result yet."),
-    ("Being computed", "The window has closed. The result follows shortly."),
+    ("Being computed", "The days in which sales count (the window) are over. The result follows shortly."),
     ("Provisional", "Returns can still change the result."),
     ("Final", "30 days after the window closed. The result does not change any more."),
     (

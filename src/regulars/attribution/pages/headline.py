@@ -50,10 +50,12 @@ def write_headline(
     cost: str,
     tickets_url: str,
     url: str = "",
+    covers_many: bool = False,
 ) -> Headline:
-    """`attributed_cents` is the net of all texts, `measured_cents` the part of texts whose extra net was measured."""
+    """`attributed_cents` is the net of all texts, `measured_cents` the part of texts whose extra net was measured;
+    `covers_many` says that a table below the headline has a row for each campaign, journey or month."""
     if lift.estimate is None:
-        lead, explanation = _describe_unmeasured(lift)
+        lead, explanation = _describe_unmeasured(lift, covers_many=covers_many)
         attributed = formats.money_rounded(attributed_cents, currency)
         return Headline(currency, scope, lead, explanation, attributed, tickets_url, cost, url=url)
     lead, explanation = _describe_ratio(formats, currency, lift, lift.estimate, measured_cents)
@@ -87,12 +89,15 @@ def write_headline(
     )
 
 
-def _describe_unmeasured(lift: LiftView) -> tuple[str, str]:
+def _describe_unmeasured(lift: LiftView, *, covers_many: bool) -> tuple[str, str]:
     """The headline's sentence, and the explanation why the extra net is not shown."""
     if lift.state == "open":
+        lead = "Extra sales are not known yet"
+        if lift.is_computing and covers_many:
+            return lead, "The first result follows shortly. The table below shows the state of each row."
         if lift.is_computing:
-            return "No result yet", "The window has closed. The result follows shortly."
-        return "No result yet", f"Sales still come in. Extra sales are known when the window closes{lift.result_on}."
+            return lead, "The days in which sales count (the window) are over. The result follows shortly."
+        return lead, f"Sales still come in. Extra sales are known when the window closes{lift.result_on}."
     if lift.state == "too_few":
         return "Too few buyers to tell", f"{lift.note[:1].upper()}{lift.note[1:]}."
     return "Extra sales are not known", "Without a holdout, we cannot know what customers would have bought anyway."

@@ -114,7 +114,7 @@ def _describe_wait(formats: Format, lifts: Sequence[Lift]) -> tuple[str, str]:
     if last_day is None:
         return "open", "sales still come in"
     if last_day < formats.today:
-        return "computing", "the window has closed"
+        return "computing", "result follows shortly"
     return "open", f"{_RESULT_ON}{formats.day(last_day + timedelta(days=1))}"
 
 

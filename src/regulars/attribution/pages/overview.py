@@ -215,7 +215,7 @@ def make_table(
     rows = [_row(formats, it, currency, overview) for it in (raw_rows[:ROWS_SHOWN] if is_truncated else raw_rows)]
     values = [value for row in rows for value in row.lift.values]
     axis = whisker_axis(values) if values else None
-    foot = f"A sale belongs to one text at most, so attributed net adds up: {formats.money(total.net_cents, currency)}."
+    foot = f"Each sale counts for one text only. Attributed sales in total: {formats.money(total.net_cents, currency)}."
     if total.unmatched_cents:
         unmatched = formats.money(total.unmatched_cents, currency)
         foot += f" Returns of {unmatched} match no purchase; they are not subtracted."
@@ -271,6 +271,7 @@ def _headline(
         cost=describe_cost(visit.format, estimate(parts_by_country(combined.sent), overview.prices)),
         tickets_url=tickets_url(visit, view.period, currency=currency),
         url=view.url(currency=currency),
+        covers_many=True,
     )
 
 

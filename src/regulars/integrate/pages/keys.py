@@ -26,7 +26,7 @@ from regulars.web.visit import Visit
 PATH: Final = "/keys"
 NAME_CHARACTERS_MAX: Final = 80
 RESPONSES_SHOWN: Final = 10
-ACCESS_LABELS: Final = {Permission.INGEST: "Send only", Permission.FULL: "Full access"}
+ACCESS_LABELS: Final = {Permission.INGEST: "Write only", Permission.FULL: "Full access"}
 _NO_COUNTS: Final = Counts()
 
 
@@ -158,7 +158,7 @@ def _list_permissions(visit: Visit) -> list[tuple[str, str, str]]:
             "ingest",
             ACCESS_LABELS[Permission.INGEST],
             (
-                "For tills, where a key may be stolen. It sends all data, but reads only stores. Its responses show"
+                "For tills, where a key may be stolen. It writes all data, but reads only stores. Its responses show"
                 " whether a number may be texted and whether a customer or ticket is known, and nothing else."
             ),
         )

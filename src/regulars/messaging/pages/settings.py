@@ -207,7 +207,7 @@ def _read_form(form: FormState, texting: Texting) -> _ProviderForm | None:
         fails = form.integer("fails", minimum=0, maximum=PERCENT_MAX)
         loses = form.integer("loses", minimum=0, maximum=PERCENT_MAX)
         if not form.is_refused and fails + loses > PERCENT_MAX:
-            form.refuse("loses", "Refusals and unknown deliveries must add up to at most 100 percent.")
+            form.refuse("loses", "Refusals and unknown outcomes must add up to at most 100 percent.")
         delay_ms = form.integer("delay_ms", minimum=0, maximum=DELAY_MS_MAX)
         simulation = Simulation(fails / PERCENT_MAX, loses / PERCENT_MAX, delay_ms)
     elif chosen == "twilio":

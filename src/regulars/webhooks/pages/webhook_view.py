@@ -56,7 +56,7 @@ class WebhookView:
         if delivery.state == "delivered":
             return str(delivery.answer_status or "Delivered"), "yes"
         if not delivery.attempts:
-            return "Waiting", "pending"
+            return "Not tried yet", "pending"
         return str(delivery.answer_status or "No response"), "failing"
 
     def duration(self, milliseconds: int | None) -> str:

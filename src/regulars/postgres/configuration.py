@@ -29,8 +29,6 @@ SETTINGS = {
     "checkpoint_timeout": "15min",
     "checkpoint_completion_target": "0.9",
     "wal_compression": "pglz",
-    # A campaign leaves some 1,500 dead rows a second: the sooner they are removed, the less the tables grow meanwhile.
-    "autovacuum_naptime": "15s",
     # A week of logs: one file per weekday, truncated when the weekday returns.
     "logging_collector": "on",
     "log_filename": "postgresql-%a.log",

@@ -97,7 +97,7 @@ class CampaignRow(NamedTuple):
     approved_by: str | None
     # A `Question` as JSON, if the campaign was paused at its start because it exceeds the confirmed numbers.
     question: str | None
-    # When all recipients were stored; then sending begins.
+    # When the audience was fixed; its recipients are stored after that.
     frozen_at: datetime | None
     recipients: int | None
     ended_at: datetime | None

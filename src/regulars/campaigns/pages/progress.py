@@ -281,7 +281,7 @@ def _describe_state(
 def estimate_end(
     row: CampaignRow, definition: Definition, outcomes: Mapping[str, int], *, now: datetime
 ) -> datetime | None:
-    """When the campaign will probably end, by its rate limit or its speed since the recipients were stored
+    """When the campaign will probably end, by its rate limit or its speed since the audience was fixed
     (`frozen_at`); at the latest `not_after`."""
     unsent = outcomes[RecipientOutcome.WAITING] + outcomes[RecipientOutcome.QUEUED]
     if row.frozen_at is None or row.not_after is None or not unsent:

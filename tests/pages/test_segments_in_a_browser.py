@@ -195,6 +195,23 @@ def test_gold_who_slow_down_is_built_saved_and_asked_about(tab: Page, marketer: 
     expect(tab.locator("#why-answer")).to_contain_text("Net spend €300.00 in the last 365 days")
 
 
+# Changes a field in the moment in which it is drawn.
+CHANGE_AT_ONCE = """([id, value]) => new MutationObserver((_, observer) => {
+    const field = document.getElementById(id);
+    if (!field) return;
+    observer.disconnect();
+    field.value = value;
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+}).observe(document.body, { childList: true, subtree: true })"""
+
+
+def test_a_field_that_is_changed_as_soon_as_it_is_drawn_is_sent(tab: Page, marketer: Visitor):
+    tab.goto(marketer.url("/segments/new"))
+    tab.evaluate(CHANGE_AT_ONCE, ["r-1-kind", "none"])
+    tab.locator("#c-r > .group-list > .adder").get_by_role("button", name="Group", exact=True).click()
+    expect(tab.locator("#c-r-1 > legend")).to_have_text("None of these")
+
+
 def test_the_answer_leads_to_the_ticket_that_excludes_the_customer(tab: Page, marketer: Visitor, crowd: Crowd):
     fields = {"r~kind": "none", "r.0~kind": "bought", "r.0~low": "1", "r.0~days": "60"}
     saved = marketer.post("/segments/save", name="Slow", **fields)

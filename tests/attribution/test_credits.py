@@ -173,7 +173,7 @@ def test_texts_from_before_the_first_computation_are_credited_however_old(desk, 
     # As the migration requests it, for an organization that is a year old.
     desk.sql(
         "INSERT INTO attribution_recomputes (organization_id, since, walked_to, until, due_at, requested_at)"
-        " VALUES (%s, now() - interval '365 days', %s, %s, now(), now())",
+        " VALUES (%s, now() - interval '365 days', %s, %s, now() - interval '1 s', now())",
         UUID(int=0),
         UUID(int=2**128 - 1),
     )

@@ -149,7 +149,7 @@ def test_runs_wait_at_a_branch_that_cannot_be_judged_and_go_on_or_end_after_thir
     assert {(run.outcome, run.step) for run in runs if run not in lasting} == {("exited", "yes")}
     assert {run.waits_for for run in lasting} == {"fault"}
     shop.alter(
-        "UPDATE journey_runs SET due_at = now(), waiting_since = now() - interval '30 days'"
+        "UPDATE journey_runs SET due_at = now() - interval '1 s', waiting_since = now() - interval '30 days'"
         " WHERE organization_id = %s AND waits_for = 'fault'"
     )
     shop.work()

@@ -56,7 +56,7 @@ def test_a_segment_is_counted_once_a_day_and_tried_again_when_nothing_counts(
     assert desk.do(lambda tx: list_sizes(tx, desk.organization_id, segment)) == []
     assert RETRY_AFTER <= due() - before < RETRY_AFTER + timedelta(minutes=5)
     desk.build_columns()
-    desk.alter("UPDATE segments SET due_at = now() WHERE organization_id = %s")
+    desk.alter("UPDATE segments SET due_at = now() - interval '1 s' WHERE organization_id = %s")
     desk.runner.run(count())
     [size] = desk.do(lambda tx: list_sizes(tx, desk.organization_id, segment))
     assert (size.total, size.version) == (1, 1)
@@ -67,7 +67,7 @@ def test_the_first_count_waits_for_facts_from_before_the_save(desk):
     """Tickets of the moment before would be missing in it."""
     desk.alter(
         "INSERT INTO outbox (id, topic, payload, created_at, due_at, organization_id)"
-        " VALUES (gen_random_uuid(), 'nowhere', '{}', now(), now(), %s)"
+        " VALUES (gen_random_uuid(), 'nowhere', '{}', now() - interval '1 s', now(), %s)"
     )
     desk.segment({"type": "named"})
     count_while(desk, lambda _tx: pytest.fail("counted too early"))

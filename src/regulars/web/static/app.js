@@ -1,30 +1,30 @@
-// What a page gains from a script: copying, keys, dialogs, toasts that leave. Everything works without it.
+// Copy buttons, keyboard shortcuts, dialogs and toasts. Every page also works without this script.
 "use strict";
 
 const TOAST_MS = 6000;
 
-function wake(root) {
+function enhance(root) {
   for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
   for (const button of root.querySelectorAll("[data-print]")) button.hidden = false;
   for (const toast of root.querySelectorAll("[data-toast]")) setTimeout(() => toast.remove(), TOAST_MS);
-  for (const zones of root.querySelectorAll("select[data-guesses]")) guessPlace(zones);
-  const wanted = root.querySelector("[data-focus]");
-  if (wanted && !isSomewhere(document.activeElement)) wanted.focus();
+  for (const zoneSelect of root.querySelectorAll("select[data-guesses]")) preselectTimeZone(zoneSelect);
+  const focusTarget = root.querySelector("[data-focus]");
+  if (focusTarget && !hasUserFocus(document.activeElement)) focusTarget.focus();
 }
 
-// Whoever went to a field or a link before the script came stays there; one that the page itself chose makes way.
-function isSomewhere(element) {
+// True if the user moved the focus before this script ran; an untouched autofocus field does not count.
+function hasUserFocus(element) {
   if (!element || element === document.body) return false;
   return !element.autofocus || element.value !== element.defaultValue;
 }
 
-// The server guesses by language; the browser knows its time zone, and the choice names the country of each zone.
-function guessPlace(zones) {
-  const zone = [...zones.options].find((one) => one.value === Intl.DateTimeFormat().resolvedOptions().timeZone);
-  if (!zone || zones.dataset.guesses !== "fresh") return;
-  zones.value = zone.value;
-  const countries = document.getElementById(zones.dataset.country);
-  if (zone.dataset.country && countries) countries.value = zone.dataset.country;
+// Selects the browser's time zone and the country of that zone; the server could only guess both from the language.
+function preselectTimeZone(zoneSelect) {
+  const zone = [...zoneSelect.options].find((option) => option.value === Intl.DateTimeFormat().resolvedOptions().timeZone);
+  if (!zone || zoneSelect.dataset.guesses !== "fresh") return;
+  zoneSelect.value = zone.value;
+  const countrySelect = document.getElementById(zoneSelect.dataset.country);
+  if (zone.dataset.country && countrySelect) countrySelect.value = zone.dataset.country;
 }
 
 function showToast(text) {
@@ -45,7 +45,7 @@ document.addEventListener("click", async (event) => {
   const insert = event.target.closest("[data-insert]");
   if (insert) {
     event.preventDefault();
-    insertPlace(document.querySelector(insert.dataset.insert).value, document.querySelector(insert.dataset.into));
+    insertVariable(document.querySelector(insert.dataset.insert).value, document.querySelector(insert.dataset.into));
     return;
   }
   if (event.target.closest("[data-print]")) {
@@ -65,17 +65,17 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-// Where the cursor stands, and counted at once as if it had been typed.
-function insertPlace(place, area) {
-  area.setRangeText(place, area.selectionStart, area.selectionEnd, "end");
-  area.focus();
-  area.dispatchEvent(new Event("input", { bubbles: true }));
+// Inserts a variable at the caret. The input event has the server count the text, as after typing.
+function insertVariable(variable, textarea) {
+  textarea.setRangeText(variable, textarea.selectionStart, textarea.selectionEnd, "end");
+  textarea.focus();
+  textarea.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-// The page behind the link has the same form; if it cannot be had, the link is followed as a link.
+// Loads the linked page and shows its form in a dialog. If the request fails, the browser follows the link.
 async function openDialog(opener) {
-  const answer = await fetch(opener.href, { credentials: "same-origin" }).catch(() => null);
-  const page = answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+  const response = await fetch(opener.href, { credentials: "same-origin" }).catch(() => null);
+  const page = response?.ok ? new DOMParser().parseFromString(await response.text(), "text/html") : null;
   const form = page?.querySelector("#dialog > form");
   if (!form) {
     location.assign(opener.href);
@@ -90,32 +90,32 @@ async function openDialog(opener) {
   dialog.showModal();
 }
 
-const typing = (element) => element.closest("input, textarea, select, [contenteditable]") !== null;
+const isEditable = (element) => element.closest("input, textarea, select, [contenteditable]") !== null;
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || isEditable(event.target)) return;
   if (event.key === "/") {
-    const find = document.querySelector(".side-find input, .filters-find input");
-    if (find && find.offsetParent !== null) {
+    const searchField = document.querySelector(".side-find input, .filters-find input");
+    if (searchField && searchField.offsetParent !== null) {
       event.preventDefault();
-      find.focus();
+      searchField.focus();
     }
   }
   if (event.key === "j" || event.key === "k") moveRow(event.key === "j" ? 1 : -1);
 });
 
-// Rows are their first links: Enter opens what has focus, as everywhere.
+// Moves the focus to the link in the next or previous table row, so that Enter opens that row.
 function moveRow(step) {
   const links = [...document.querySelectorAll(".table tbody a.name")];
   if (!links.length) return;
-  const at = links.indexOf(document.activeElement);
-  links[Math.min(Math.max(at + step, 0), links.length - 1)].focus();
+  const index = links.indexOf(document.activeElement);
+  links[Math.min(Math.max(index + step, 0), links.length - 1)].focus();
 }
 
 document.body.addEventListener("toast", (event) => showToast(event.detail.value ?? event.detail));
-document.addEventListener("htmx:load", (event) => wake(event.target));
-// Live parts rest while nobody looks.
+document.addEventListener("htmx:load", (event) => enhance(event.target));
+// Elements that poll the server pause while the browser tab is hidden.
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (document.hidden && event.detail.elt.matches("[data-live]")) event.preventDefault();
 });
-wake(document);
+enhance(document);

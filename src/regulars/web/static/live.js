@@ -1,124 +1,123 @@
-// Live forms while the server is away: figures are marked as old at once, the page says that the server does not answer,
-// and what could not be sent is sent again until it is back.
+// Marks results as outdated when the user changes a field, and retries requests while the server is unreachable.
 //
-// An element with data-outdates="<selector>" says which figures follow from the fields inside it. Its requests change
-// nothing on the server, so they may be sent again; other posts are never repeated.
+// data-outdates="<selector>" names the results that the server computes from the fields inside the element. Requests of such
+// fields change nothing on the server, so the script may repeat them. It never repeats another POST.
 "use strict";
 
 const RETRY_MS = 2000;
-const NO_ANSWER = [502, 503, 504];
-const AWAY = "The server does not answer. What you wrote stays here; the page goes on when the server is back.";
-const NOT_SENT = "The server does not answer, so nothing was sent. What you wrote stays here; send it again when the server is back.";
-// Requests without an answer, oldest first: their elements with what was requested.
-const unanswered = new Map();
-// Of each request: which figures it brings, and how many changes it knew of.
-const sent = new WeakMap();
-// The last value of each field that was counted as a change; `valueOf` is in swap.js.
-const told = new WeakMap();
-let changes = 0;
-let isAway = false;
+const UNAVAILABLE_STATUSES = [502, 503, 504];
+const UNREACHABLE = "The server does not respond. Your input stays on this page, and the page continues when the server is back.";
+const NOT_SENT = "The server does not respond, so nothing was sent. Your input stays on this page; send it again when the server is back.";
+// The element and configuration of each request that failed, oldest first.
+const failedRequests = new Map();
+// By request: the results that it refreshes, and `changeCount` when it was sent.
+const requestStates = new WeakMap();
+// The last value of each field that raised `changeCount`; `fieldValue` is in swap.js.
+const lastValues = new WeakMap();
+let changeCount = 0;
+let isUnreachable = false;
 
-function mark(figures, isOld) {
-  for (const figure of figures ? document.querySelectorAll(figures) : []) figure.classList.toggle("is-old", isOld);
+function markOutdated(selector, isOutdated) {
+  for (const element of selector ? document.querySelectorAll(selector) : []) element.classList.toggle("is-old", isOutdated);
 }
 
-// Of a field, and of a form around such an element.
-const figuresOf = (part) => (part.closest("[data-outdates]") ?? part.querySelector("[data-outdates]"))?.dataset.outdates;
+// The results of a field inside a data-outdates element, or of a form around one.
+const outdatedSelector = (element) => (element.closest("[data-outdates]") ?? element.querySelector("[data-outdates]"))?.dataset.outdates;
 
-// A field that is left, or drawn anew, tells of its last value again: that is no further change.
+// Leaving or redrawing a field repeats the event with the same value, which is not a change.
 function onChange({ target }) {
-  if (!figuresOf(target) || told.get(target) === valueOf(target)) return;
-  told.set(target, valueOf(target));
-  changes += 1;
-  mark(figuresOf(target), true);
+  if (!outdatedSelector(target) || lastValues.get(target) === fieldValue(target)) return;
+  lastValues.set(target, fieldValue(target));
+  changeCount += 1;
+  markOutdated(outdatedSelector(target), true);
 }
 
-function showAway(text) {
+function showUnreachable(text) {
   const banner = document.getElementById("away") ?? document.createElement("div");
   Object.assign(banner, { id: "away", className: "banner is-warn is-away", role: "status" });
   if (!banner.isConnected) (document.querySelector(".page") ?? document.querySelector("main") ?? document.body).prepend(banner);
-  // That something was not sent stays said while further requests fail.
-  if (!isAway || text === NOT_SENT) banner.textContent = text;
-  if (isAway) return;
-  isAway = true;
+  // NOT_SENT stays visible while further requests fail.
+  if (!isUnreachable || text === NOT_SENT) banner.textContent = text;
+  if (isUnreachable) return;
+  isUnreachable = true;
   setTimeout(retry, RETRY_MS);
 }
 
-function showBack() {
-  isAway = false;
+function hideUnreachable() {
+  isUnreachable = false;
   document.getElementById("away")?.remove();
 }
 
-// The oldest request again; where none waits, a small file that comes if the server is there.
+// Repeats the oldest failed request. If there is none, requests the icon to find out whether the server is back.
 async function retry() {
-  if (!isAway) return;
-  for (const part of unanswered.keys()) if (!part.isConnected) unanswered.delete(part);
-  const [oldest] = unanswered;
+  if (!isUnreachable) return;
+  for (const element of failedRequests.keys()) if (!element.isConnected) failedRequests.delete(element);
+  const [oldest] = failedRequests;
   if (oldest) {
     await send(...oldest);
   } else {
-    const answer = await fetch(document.querySelector("link[rel=icon]").href, { cache: "no-store" }).catch(() => null);
-    if (answer?.ok) showBack();
+    const response = await fetch(document.querySelector("link[rel=icon]").href, { cache: "no-store" }).catch(() => null);
+    if (response?.ok) hideUnreachable();
   }
-  if (isAway) setTimeout(retry, RETRY_MS);
+  if (isUnreachable) setTimeout(retry, RETRY_MS);
 }
 
-async function send(part, { verb, path }) {
-  await htmx.ajax(verb, path, { source: part }).catch(() => null);
+async function send(element, { verb, path }) {
+  await htmx.ajax(verb, path, { source: element }).catch(() => null);
 }
 
-// A part that refreshes itself is old as soon as it cannot; the next answer draws it anew, with what comes beside it.
-function markLive(part) {
-  part.classList.add("is-old");
-  mark(part.getAttribute("hx-select-oob"), true);
+// Marks a polling element and the elements that its response also replaces; the next response removes the marks.
+function markPolling(element) {
+  element.classList.add("is-old");
+  markOutdated(element.getAttribute("hx-select-oob"), true);
 }
 
-function onLost({ detail: { elt, requestConfig } }) {
-  mark(figuresOf(elt), true);
-  if (elt.matches("[data-live]")) markLive(elt);
-  const mayRepeat = requestConfig.verb === "get" || figuresOf(elt);
-  // A part that refreshes itself does so without help.
-  if (mayRepeat && !elt.matches("[data-live]")) unanswered.set(elt, requestConfig);
-  showAway(AWAY);
+function onFailure({ detail: { elt, requestConfig } }) {
+  markOutdated(outdatedSelector(elt), true);
+  if (elt.matches("[data-live]")) markPolling(elt);
+  const isRepeatable = requestConfig.verb === "get" || outdatedSelector(elt);
+  // A polling element sends its next request by itself.
+  if (isRepeatable && !elt.matches("[data-live]")) failedRequests.set(elt, requestConfig);
+  showUnreachable(UNREACHABLE);
 }
 
-async function onAnswer(event) {
+async function onResponse(event) {
   const { elt, xhr } = event.detail;
-  if (NO_ANSWER.includes(xhr.status)) {
-    onLost(event);
+  if (UNAVAILABLE_STATUSES.includes(xhr.status)) {
+    onFailure(event);
     return;
   }
-  unanswered.delete(elt);
-  if (!isAway) return;
-  showBack();
-  // What else waits is sent now, in its order; an answer may have drawn its part anew, with everything in it.
-  const waiting = [...unanswered];
-  unanswered.clear();
-  for (const [part, request] of waiting) if (part.isConnected) await send(part, request);
+  failedRequests.delete(elt);
+  if (!isUnreachable) return;
+  hideUnreachable();
+  // Repeats the other failed requests, oldest first, unless a response replaced their element.
+  const retries = [...failedRequests];
+  failedRequests.clear();
+  for (const [element, request] of retries) if (element.isConnected) await send(element, request);
 }
 
 document.addEventListener("input", onChange);
 document.addEventListener("change", onChange);
 document.addEventListener("htmx:beforeRequest", ({ detail: { elt, xhr } }) => {
-  sent.set(xhr, { figures: figuresOf(elt), changes });
+  requestStates.set(xhr, { selector: outdatedSelector(elt), changeCount });
 });
-document.addEventListener("htmx:beforeOnLoad", onAnswer);
-document.addEventListener("htmx:sendError", onLost);
-document.addEventListener("htmx:timeout", onLost);
-// An answer that did not know the last change brings figures that are old already.
+document.addEventListener("htmx:beforeOnLoad", onResponse);
+document.addEventListener("htmx:sendError", onFailure);
+document.addEventListener("htmx:timeout", onFailure);
+// The results of a request that was sent before the last change are outdated.
 document.addEventListener("htmx:afterSettle", ({ detail: { xhr } }) => {
-  const request = sent.get(xhr);
-  if (request) mark(request.figures, request.changes !== changes);
+  const request = requestStates.get(xhr);
+  if (request) markOutdated(request.selector, request.changeCount !== changeCount);
 });
 document.addEventListener("submit", (event) => {
-  if (!isAway || event.defaultPrevented || event.target.method !== "post") return;
+  if (!isUnreachable || event.defaultPrevented || event.target.method !== "post") return;
   event.preventDefault();
-  // htmx would send its next request of this form where the button in focus leads.
+  // While a button has focus, htmx sends the next request of this form to the address of the button.
   event.submitter?.blur();
-  showAway(NOT_SENT);
+  showUnreachable(NOT_SENT);
 });
 window.addEventListener("offline", () => {
-  for (const part of document.querySelectorAll("[data-live]")) markLive(part);
-  showAway(AWAY);
+  for (const element of document.querySelectorAll("[data-live]")) markPolling(element);
+  showUnreachable(UNREACHABLE);
 });
 window.addEventListener("online", retry);

@@ -1,96 +1,96 @@
-// What somebody does while an answer is on its way outlives it: the answer was made without knowing.
+// Restores what the user typed, chose or focused while a request was running, after its response replaced the fields.
 "use strict";
 
 const FIELDS = "input:not([type=hidden], [type=submit], [type=button], [type=file]), textarea, select";
-const TICKED = ["checkbox", "radio"];
-// Of each answer that is being put in place: what it did not know, and where whoever types is.
-const known = new WeakMap();
+const CHECKABLE_TYPES = ["checkbox", "radio"];
+// By request: the field values that are newer than the request, and the field and caret of the user.
+const pendingSwaps = new WeakMap();
 
-// The same field before and after: a condition keeps its number wherever it moves to, anything else its id.
-function keyOf(field) {
-  const owner = field.closest("[data-key]");
-  return owner ? `${owner.dataset.key}~${field.name.split("~").pop()}` : field.id;
+// The same before and after a swap: the number of the condition with the name of the field, or the id of another field.
+function fieldKey(field) {
+  const condition = field.closest("[data-key]");
+  return condition ? `${condition.dataset.key}~${field.name.split("~").pop()}` : field.id;
 }
 
 function findByKey(key) {
-  return [...document.querySelectorAll(FIELDS)].find((field) => keyOf(field) === key);
+  return [...document.querySelectorAll(FIELDS)].find((field) => fieldKey(field) === key);
 }
 
-function valueOf(field) {
-  if (TICKED.includes(field.type)) return field.checked;
+function fieldValue(field) {
+  if (CHECKABLE_TYPES.includes(field.type)) return field.checked;
   return field.matches("select") ? [...field.selectedOptions].map((option) => option.value).join("\n") : field.value;
 }
 
-function drawnValueOf(field) {
-  if (TICKED.includes(field.type)) return field.defaultChecked;
+function renderedValue(field) {
+  if (CHECKABLE_TYPES.includes(field.type)) return field.defaultChecked;
   if (!field.matches("select")) return field.defaultValue;
-  const drawn = [...field.options].filter((option) => option.defaultSelected);
-  if (!drawn.length && !field.multiple) drawn.push(...[...field.options].slice(0, 1));
-  return drawn.map((option) => option.value).join("\n");
+  const rendered = [...field.options].filter((option) => option.defaultSelected);
+  if (!rendered.length && !field.multiple) rendered.push(...[...field.options].slice(0, 1));
+  return rendered.map((option) => option.value).join("\n");
 }
 
-function put(field, value) {
-  if (TICKED.includes(field.type)) field.checked = value;
+function setFieldValue(field, value) {
+  if (CHECKABLE_TYPES.includes(field.type)) field.checked = value;
   else if (!field.matches("select")) field.value = value;
   else for (const option of field.options) option.selected = value.split("\n").includes(option.value);
 }
 
-function wasSent(field, sent) {
-  const values = sent.getAll(field.name);
-  if (TICKED.includes(field.type)) return values.includes(field.value) === field.checked;
-  return field.matches("select") ? values.join("\n") === valueOf(field) : values.includes(field.value);
+function wasSent(field, formData) {
+  const values = formData.getAll(field.name);
+  if (CHECKABLE_TYPES.includes(field.type)) return values.includes(field.value) === field.checked;
+  return field.matches("select") ? values.join("\n") === fieldValue(field) : values.includes(field.value);
 }
 
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
   const { elt, formData } = detail.requestConfig;
-  const newer = new Map();
+  const newerValues = new Map();
   for (const field of detail.target.querySelectorAll(FIELDS)) {
-    const isNewer = valueOf(field) !== drawnValueOf(field) && !wasSent(field, formData);
-    if (isNewer && keyOf(field)) newer.set(keyOf(field), valueOf(field));
+    const isNewer = fieldValue(field) !== renderedValue(field) && !wasSent(field, formData);
+    if (isNewer && fieldKey(field)) newerValues.set(fieldKey(field), fieldValue(field));
   }
-  const here = document.activeElement;
-  const isInField = here?.matches(FIELDS) && here !== elt;
-  const at = isInField ? { key: keyOf(here), from: here.selectionStart, to: here.selectionEnd } : null;
-  known.set(detail.xhr, { newer, at });
+  const focused = document.activeElement;
+  const isInField = focused?.matches(FIELDS) && focused !== elt;
+  const caret = isInField ? { key: fieldKey(focused), from: focused.selectionStart, to: focused.selectionEnd } : null;
+  pendingSwaps.set(detail.xhr, { newerValues, caret });
 });
 
 document.addEventListener("htmx:afterSwap", ({ target, detail }) => {
-  const { newer, at } = known.get(detail.xhr) ?? {};
-  if (!newer) return;
-  for (const [key, value] of newer) {
+  const { newerValues, caret } = pendingSwaps.get(detail.xhr) ?? {};
+  if (!newerValues) return;
+  for (const [key, value] of newerValues) {
     const field = findByKey(key);
-    if (field) put(field, value);
+    if (field) setFieldValue(field, value);
   }
-  if (!at) return;
-  // Whoever is in a field stays in it, whatever came asks for.
-  for (const part of target.querySelectorAll("[autofocus], [data-focus]")) {
-    part.removeAttribute("autofocus");
-    part.removeAttribute("data-focus");
+  if (!caret) return;
+  // The new content must not move the focus away from the user's field.
+  for (const element of target.querySelectorAll("[autofocus], [data-focus]")) {
+    element.removeAttribute("autofocus");
+    element.removeAttribute("data-focus");
   }
-  const field = at.key && findByKey(at.key);
+  const field = caret.key && findByKey(caret.key);
   if (!field) return;
   if (field !== document.activeElement) field.focus({ preventScroll: true });
-  if (at.from !== null && at.from !== undefined) field.setSelectionRange(at.from, at.to);
+  if (caret.from !== null && caret.from !== undefined) field.setSelectionRange(caret.from, caret.to);
 });
 
-// The new fields can be heard by now: what the answer did not know is sent as if it had just been typed.
+// Once htmx listens to the new fields, sends the newer values as if the user had just typed them.
 document.addEventListener("htmx:afterSettle", ({ detail }) => {
-  const { newer } = known.get(detail.xhr) ?? {};
-  known.delete(detail.xhr);
-  for (const key of newer?.keys() ?? []) {
+  const { newerValues } = pendingSwaps.get(detail.xhr) ?? {};
+  pendingSwaps.delete(detail.xhr);
+  for (const key of newerValues?.keys() ?? []) {
     const field = findByKey(key);
     if (!field) continue;
-    const change = () => field.dispatchEvent(new Event("change", { bubbles: true }));
+    const notifyChange = () => field.dispatchEvent(new Event("change", { bubbles: true }));
     field.dispatchEvent(new Event("input", { bubbles: true }));
-    if (field !== document.activeElement || field.matches("select")) change();
-    else field.addEventListener("blur", change, { once: true });
+    if (field !== document.activeElement || field.matches("select")) notifyChange();
+    else field.addEventListener("blur", notifyChange, { once: true });
   }
 });
 
-// What is picked is in the form at once, so that the next pick does not take its place before the answer comes.
+// Adds a chosen option to the form at once, so that a second choice before the response does not replace the first.
 document.addEventListener("change", ({ target }) => {
   if (!target.dataset.picks || !target.value) return;
-  const picked = document.createElement("input");
-  Object.assign(picked, { type: "hidden", name: target.dataset.picks, value: target.value });
-  target.before(picked);
+  const hiddenField = document.createElement("input");
+  Object.assign(hiddenField, { type: "hidden", name: target.dataset.picks, value: target.value });
+  target.before(hiddenField);
 }, { capture: true });

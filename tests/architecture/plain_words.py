@@ -1,4 +1,4 @@
-"""Names, comments and templates use words of the trade; STYLE.md says which and why.
+"""Names, comments, templates, scripts and styles use words of the trade; STYLE.md says which and why.
 
 Run it to see what is left: `python tests/architecture/plain_words.py [FOLDER ...]`.
 """
@@ -40,9 +40,15 @@ IN_NAMES: Final = {
     "kept": "stored, retained",
 }
 # Code of others.
-LEFT_OUT: Final = ("src/regulars/vendor",)
+LEFT_OUT: Final = ("src/regulars/vendor", "tests/vendor")
 
 JINJA: Final = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", re.DOTALL)
+# Strings come first, so that a URL in one is not taken for a comment.
+SCRIPT_PROSE: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|(?P<comment>/\*.*?\*/|(?<!\S)//[^\n]*)', re.DOTALL)
+# Variables and classes, functions and methods with their parameters, parameters of arrow functions.
+SCRIPT_NAMES: Final = re.compile(
+    r"\b(?:const|let|class)\s+(?:\w+|[\[{][^=]*)|\w+\([^()]*\)\s*\{|(?:\([^()]*\)|\w+)\s*=>"
+)
 
 
 def words_of(name: str) -> list[str]:
@@ -98,6 +104,22 @@ def found_in_template(source: str) -> Iterator[tuple[int, str]]:
                 yield number, word
 
 
+def found_in_style(source: str) -> Iterator[tuple[int, str]]:
+    for comment in SCRIPT_PROSE.finditer(source):
+        for word in re.findall(r"[a-z]+", (comment["comment"] or "").lower()):
+            if word in EVERYWHERE:
+                yield source.count("\n", 0, comment.start()) + 1, word
+
+
+def found_in_script(source: str) -> Iterator[tuple[int, str]]:
+    yield from found_in_style(source)
+    code = SCRIPT_PROSE.sub(lambda prose: re.sub(r"[^\n]", " ", prose[0]), source)
+    for name in SCRIPT_NAMES.finditer(code):
+        for word in words_of(name[0]):
+            if word in EVERYWHERE or word in IN_NAMES:
+                yield code.count("\n", 0, name.start()) + 1, word
+
+
 def findings(folders: list[str]) -> Iterator[tuple[str, int, str]]:
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):
@@ -109,6 +131,10 @@ def findings(folders: list[str]) -> Iterator[tuple[str, int, str]]:
                 yield from ((name, 1, word) for word in words_of(path.stem) if word in EVERYWHERE or word in IN_NAMES)
             elif path.suffix == ".html":
                 found = found_in_template(path.read_text(encoding="utf-8"))
+            elif path.suffix == ".js":
+                found = found_in_script(path.read_text(encoding="utf-8"))
+            elif path.suffix == ".css":
+                found = found_in_style(path.read_text(encoding="utf-8"))
             else:
                 continue
             yield from ((name, line, word) for line, word in found)

@@ -1,7 +1,7 @@
-"""Whether the verdict of a holdout is right: A/A runs, in which texts bring nothing, and runs with a planted lift.
+"""Checks how often the verdict of a holdout is right: in A/A runs, where texts have no effect, and with a known lift.
 
-`python bench/aa.py` simulates 10,000 runs of each cell. Each run draws customers from a population with different rates
-of buying, with log-normal baskets and returns, draws the holdout, and asks `segments/effect.py` for the verdict.
+`python bench/aa.py` simulates 10,000 runs of each cell. Each run draws customers with different purchase rates,
+log-normal baskets and returns, draws the holdout, and computes the verdict with `segments/effect.py`.
 """
 
 import argparse
@@ -20,9 +20,9 @@ from regulars.segments.effect import compare, power_of  # as above
 
 BUYERS_SHARE = 0.1
 WINDOW_DAYS = 8
-# The gamma distribution of the rates of customers has this shape; a smaller one has more customers who rarely buy.
+# Shape of the gamma distribution of purchase rates; a smaller one has more customers who rarely buy.
 RATE_SHAPE = 0.7
-# The standard deviation of the logarithm of a basket is 1: a part of it belongs to the customer.
+# log(basket) has the standard deviation 1; this part of it lies between customers.
 CUSTOMER_SIGMA = 0.5
 BASKET_SIGMA = sqrt(1 - CUSTOMER_SIGMA**2)
 BASKET_CENTS = 5_000
@@ -36,12 +36,12 @@ LIFT = 0.10
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Customers: what each spends in the window and spent before it, without texts and with them. One array for both
-    amounts, so that a sample is read once."""
+    """The amounts that each customer spends in the window and before it, without and with texts. Both amounts share an
+    array, so that a sample is read once."""
 
     usual: np.ndarray
     lifted: np.ndarray
-    # How much more a customer spends with a text.
+    # Additional spending of a customer with a text.
     effect: float
 
     @property
@@ -51,9 +51,9 @@ class Population:
 
 
 def draw_population(chance: np.random.Generator, *, lift: float = 0.0, size: int = POPULATION) -> Population:
-    """A lift is so many more purchases."""
+    """`lift` is the share of additional purchases."""
     rate = chance.gamma(RATE_SHAPE, 1 / RATE_SHAPE, size)
-    # So that a tenth buys in the window.
+    # Scaled so that a tenth buys in the window.
     per_window = RATE_SHAPE * ((1 - BUYERS_SHARE) ** (-1 / RATE_SHAPE) - 1)
     usual = BASKET_CENTS * np.exp(chance.normal(0, CUSTOMER_SIGMA, size))
     spend = _net(chance, chance.poisson(rate * per_window), usual)
@@ -64,7 +64,7 @@ def draw_population(chance: np.random.Generator, *, lift: float = 0.0, size: int
 
 
 def _net(chance: np.random.Generator, purchases: np.ndarray, usual: np.ndarray) -> np.ndarray:
-    """The sum of the purchases of each customer; of a tenth of these a random part comes back."""
+    """Net spending of each customer: a random share of one purchase in ten is returned."""
     customer = np.repeat(np.arange(purchases.size), purchases)
     basket = usual[customer] * np.exp(chance.normal(0, BASKET_SIGMA, customer.size))
     left = np.where(chance.random(customer.size) < RETURNED_SHARE, chance.random(customer.size), 1.0)
@@ -73,8 +73,8 @@ def _net(chance: np.random.Generator, purchases: np.ndarray, usual: np.ndarray) 
 
 @dataclass(slots=True)
 class Cell:
-    """Counts of runs. `covered`: the true difference is inside the interval; `above` and `below`: it shows an extra, or
-    a loss."""
+    """Counts of runs. `covered`: the interval contains the true difference; `above` and `below`: the verdict is a gain
+    or a loss."""
 
     holdout: float
     people: int
@@ -134,7 +134,7 @@ def _sums(customers: np.ndarray) -> ArmSums:
 
 
 def _power(population: Population, holdout: float, people: int) -> float:
-    """How often the verdict should show the lift: computed from the whole population, with groups of the usual size."""
+    """The expected share of runs that show the lift, from the whole population and groups of the usual size."""
     held_out = round(people * holdout)
     groups = [_sums(customers) for customers in (population.lifted, population.usual)]
     scaled = [

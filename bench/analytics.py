@@ -1,7 +1,7 @@
-"""Analytics: the first build of the columns, pages of totals, questions to the analysis process, and the same questions
-in plain PostgreSQL beside them.
+"""Measures analytics: the first build of the columns, pages with totals, queries of the analysis process, and the same
+queries in plain PostgreSQL.
 
-All comes from rows: one organization with 40 stores and sales of two years, a third of them without a customer.
+The data is one organization with 40 stores and two years of sales, a third of them without a customer.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class AnalyticsTimes:
     totals_cpu_ms: dict[str, float] = field(default_factory=dict)
     warm_ms: dict[str, float] = field(default_factory=dict)
     warm_cpu_ms: dict[str, float] = field(default_factory=dict)
-    # The first question after a restart of the analysis process, its start not included.
+    # The first query after a restart of the analysis process, without the restart.
     cold_s: dict[str, float] = field(default_factory=dict)
     plain_s: dict[str, float] = field(default_factory=dict)
     memory_mib: float = 0.0
@@ -85,7 +85,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -
 
 @contextlib.contextmanager
 def prepared(cluster: Cluster, name: str) -> Iterator[Settings]:
-    """An empty database, and the settings for processes that use it."""
+    """Creates an empty database and the settings for processes that use it."""
     cluster.drop(name)
     cluster.execute(f"CREATE DATABASE {name}")
     url = cluster.url_of(name)
@@ -146,7 +146,7 @@ async def _measure(cluster: Cluster, settings: Settings, times: AnalyticsTimes, 
 
 
 async def _measure_build(cluster: Cluster, database: Database, organization_id: UUID, times: AnalyticsTimes) -> None:
-    """The worker's batches and the analysis process's merges take turns in this process."""
+    """Alternates the worker's batches and the analysis process's merges in this process."""
     reduce_garbage_collection()
     started, cpu = time.monotonic(), own_cpu_s() + cpu_s(cluster.postmaster_pid)
     await build_columns(database, organization_id)
@@ -202,7 +202,7 @@ async def _measure_totals(cluster: Cluster, database: Database, organization_id:
 
 
 async def _compare(database: Database, settings: Settings, organization_id: UUID) -> None:
-    """Totals and columns have the same figures, in each store."""
+    """Compares totals and columns for each store."""
     last = datetime.now(UTC).date()
     period = Period(last - timedelta(days=DAYS), last)
     async with database.reading() as tx:
@@ -216,7 +216,7 @@ async def _compare(database: Database, settings: Settings, organization_id: UUID
 
 
 def _questions(last: date) -> dict[str, QuestionOf[Any]]:
-    """Over two years, up to this day."""
+    """The queries cover the two years until today."""
     period = Period(last - timedelta(days=DAYS), last)
     year = Period(last - timedelta(days=364), last)
     product = ProductKey()
@@ -239,7 +239,7 @@ def _questions(last: date) -> dict[str, QuestionOf[Any]]:
 
 
 async def _measure_questions(settings: Settings, organization_id: UUID, times: AnalyticsTimes, say: Say) -> None:
-    """Each once after a restart; then all in one process, each with another last day every time."""
+    """Runs each query once after a restart, then all in one process, each time with another last day."""
     today = datetime.now(UTC).date()
     of_all = SegmentQuery(match=tree.All(of=()), zone=ORGANIZATION_ZONE, today=today)
     spent = tree.Spend(currency="EUR", at_least_cents=30_000, window=tree.Window(last_days=365))

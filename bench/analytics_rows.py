@@ -1,4 +1,4 @@
-"""Rows of a large organization for analytics, and its questions as plain SQL."""
+"""Inserts the rows of a large organization for `analytics.py`, and has its queries as plain SQL."""
 
 from uuid import UUID
 
@@ -20,7 +20,7 @@ INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)
 SELECT %(organization_id)s, md5('customer ' || n)::uuid, 'C' || n, now(), now()
 FROM generate_series(%(first)s::integer, %(last)s) AS n
 """
-# Ids ascend with the time. A third has no customer, one in twenty is a return, some customers buy far more than others.
+# Ids ascend with time. A third has no customer, one in twenty is a return, and a few customers buy most.
 _SALES = """
 INSERT INTO sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at, total_amount_cents,
                           total_discount_cents, total_tax_cents, external_id, type, currency, source, line_items)
@@ -75,7 +75,7 @@ async def vacuum(database: Database) -> None:
         await connection.execute("VACUUM ANALYZE")
 
 
-# By the name of the question.
+# By name of the query.
 PLAIN = {
     "sales by day": """
         SELECT (occurred_at AT TIME ZONE %(zone)s)::date, currency, type, count(*), count(profile_id),

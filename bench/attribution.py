@@ -1,8 +1,7 @@
-"""Attribution: the lift of a campaign with a million recipients at ten million sales, credits of its texts, and
+"""Measures attribution: the lift of a campaign (a million recipients, ten million sales), credits of its texts, and
 redirects of short links.
 
-The rows are those of `analytics.py`: sales of two years, a third of them without a customer. The campaign was fed 50
-days ago, and a tenth of its recipients is held out.
+The rows are those of `analytics.py`. The campaign was sent 50 days ago, and a tenth of its recipients is held out.
 """
 
 import asyncio
@@ -63,11 +62,11 @@ class AttributionTimes:
     recipients: int = 0
     held_out: int = 0
     buyers: int = 0
-    # Of the worker, the analysis process and the database, each time.
+    # Processor time of worker, analysis process and database, for each run.
     lift_cpu_s: list[float] = field(default_factory=list)
     lift_s: list[float] = field(default_factory=list)
     lift_parts_s: dict[str, float] = field(default_factory=dict)
-    # The first after a start of the analysis process.
+    # The first run after a start of the analysis process.
     cold_cpu_s: float = 0.0
     read_ms: float = 0.0
     memory_mib: float = 0.0
@@ -156,7 +155,7 @@ async def _make_campaign(database: Database, organization_id: UUID) -> UUID:
 async def _measure_lift(
     cluster: Cluster, database: Database, queue: LiftQueue, organization_id: UUID, times: AttributionTimes
 ) -> None:
-    """As the worker does it, from the claim of the row to the stored result."""
+    """Computes the lift as the worker does, from claiming the row to storing the result."""
     for number in range(REPEATS + 1):
         async with database.transaction() as tx:
             await tx.execute(

@@ -1,4 +1,4 @@
-"""Credits of purchases: computing customers, the statements of pages, and what listeners cost for each sale."""
+"""Measures credits of purchases: computing them, the statements of pages, and the cost of the listeners per sale."""
 
 import statistics
 import time
@@ -37,7 +37,7 @@ SELECT organization_id,
 FROM campaign_recipients
 WHERE organization_id = %(organization_id)s AND campaign_id = %(campaign_id)s AND fed_at IS NOT NULL
 """
-# Each texted customer has a purchase an hour after the text, and every fifth brings it back two days later.
+# Each customer with a text buys an hour after it, and one in five returns the purchase two days later.
 _SALES = """
 INSERT INTO sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at, total_amount_cents,
                           total_discount_cents, external_id, type, currency, line_items, unit_millionths, line_count)
@@ -62,10 +62,10 @@ _NEW_SALES = "SELECT id FROM sales_events WHERE organization_id = %s AND id > %s
 class CreditTimes:
     customers: int = 0
     credits: int = 0
-    # Of the worker and the database.
+    # Processor time of the worker and the database.
     us_per_customer: float = 0.0
     tickets_ms: float = 0.0
-    # By sales in a batch: the processor time of recording and handling a sale's fact, without attribution and with it.
+    # By sales per batch: processor time to record and handle the fact of a sale, without and with attribution.
     listeners_us: dict[int, tuple[float, float]] = field(default_factory=dict)
 
 
@@ -133,7 +133,7 @@ async def _read_tickets(database: Database, organization_id: UUID, campaign_id: 
 
 
 async def _handle_sales(cluster: Cluster, database: Database, organization_id: UUID, times: CreditTimes) -> None:
-    """The sales that are stored are handed over again; all of their customers got a text."""
+    """Handles the facts of the stored sales again; all of their customers got a text."""
     without: Listeners = {
         kind: {name: it for name, it in by_name.items() if not name.startswith("attribution.")}
         for kind, by_name in LISTENERS.items()

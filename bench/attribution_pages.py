@@ -1,5 +1,5 @@
-"""The pages of attribution for an organization with much of everything: 60 campaigns and 20 journeys in two years, with
-the sums of each day, step, currency and country, and a result by holdout for each campaign and each month."""
+"""Measures the pages of attribution for a large organization: 60 campaigns and 20 journeys in two years, with sums per
+day, step, currency and country, and a holdout result for each campaign and month."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ JOURNEYS: Final = 20
 DAYS: Final = 730
 CURRENCIES: Final = ("EUR", "CHF")
 FILLED: Final = "attribution_totals, attribution_months, sent_texts, sent_text_months, lifts"
-# A campaign is sent on one day, and its texts get credits of that day.
+# All texts of a campaign are sent, and credited, on one day.
 _CAMPAIGN_ROWS = """
 INSERT INTO attribution_totals
     (organization_id, is_in_months, day, origin_kind, origin_id, step, currency, tickets, gross_cents, net_cents,
@@ -116,7 +116,7 @@ def show_pages(times: AttributionPages, say: Callable[[str], None]) -> None:
 
 
 async def _fill(url: str) -> tuple[str, str, dict[str, str]]:
-    """Slug, session and the addresses to read."""
+    """Inserts the rows; returns the slug, the session token and the paths of the pages."""
     database = Database(url, pool_max=2, statement_timeout_ms=600_000)
     await database.open()
     try:
@@ -151,7 +151,7 @@ def _today() -> date:
 
 
 async def _make_origins(tx: Tx, organization_id: UUID) -> tuple[dict[UUID, date], list[UUID]]:
-    """Campaigns with the day on which they were sent, and journeys."""
+    """Creates journeys, and campaigns with the day on which they were sent."""
     campaigns = {}
     for number in range(CAMPAIGNS):
         given: dict[str, Any] = {

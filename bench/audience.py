@@ -1,4 +1,4 @@
-"""Segments of a large organization, over columns that are written as a build and its merges leave them."""
+"""Creates segments of a large organization, on columns in the state after a build and its merges."""
 
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from regulars.segments.suggestions import suggest_segments
 from segment_columns import write_big
 
 BY = "bench"
-# As long a history as pages show.
+# Days of history, as many as pages show.
 SIZES = """
 INSERT INTO segment_sizes (organization_id, segment_id, day, version, total, may_be_texted, counted_at)
 SELECT organization_id, id, current_date - n, 1, 40000 + 97 * n, 21000 + 31 * n, now() - n * interval '1 day'
@@ -20,7 +20,7 @@ FROM segments CROSS JOIN generate_series(0, 89) AS n WHERE organization_id = %s
 
 
 async def fill_segments(database: Database, organization_id: UUID, *, customers: int, sales: int) -> None:
-    """The columns first: a segment that is saved finds them, and nothing is built."""
+    """Writes the columns first, so that saving a segment starts no build."""
     await write_big(database, organization_id, customers=customers, sales=sales)
     lapsed, best, unasked, returned = (start.definition for start in suggest_segments() if start.key != "birthday")
     async with database.transaction() as tx:

@@ -1,4 +1,4 @@
-"""Journeys with runs by the hundred thousand, each with its trace, beside the texts that they asked for."""
+"""Inserts journeys with hundreds of thousands of runs and their traces, for the texts that `messages.py` inserts."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ STEPS: list[dict[str, Any]] = [
     },
 ]
 
-# The last texts are those of the runs. Most have ended; of the others most wait, and some need a person.
+# The runs own the last texts. Most runs have ended, most others wait, and a few need a user.
 RUNS = """
 INSERT INTO journey_runs (organization_id, id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, state,
                           step, waits_for, waiting_since, due_at, outcome, reason, entered_at, ended_at, fact_at)
@@ -81,8 +81,8 @@ WHERE t.organization_id = %(organization_id)s GROUP BY 1, 2, 4, 5
 
 
 async def make_journeys(database: Database, organization_id: UUID) -> list[UUID]:
-    """Live ones in several versions, one of them with an unsaved change, one that is paused, and drafts. The ids of
-    those that customers went into."""
+    """Creates live journeys in several versions, one with an unsaved change, a paused one, and drafts. Returns the ids
+    of those that get runs."""
     async with database.transaction() as tx:
         for template in JOURNEY_TEMPLATES[1:]:
             await create_journey(tx, organization_id, template.definition, created_by=BY)
@@ -90,13 +90,13 @@ async def make_journeys(database: Database, organization_id: UUID) -> list[UUID]
         await pause(tx, organization_id, entered[0])
         draft = await lock_draft(tx, organization_id, entered[-1])
         await write_draft(tx, organization_id, draft, insert_step(draft.definition, "3", Wait(days=1)), by=BY)
-        # A draft is the newest, so that a crawl of the pages opens one.
+        # The newest journey is a draft, so that a crawl of the pages opens one.
         await create_journey(tx, organization_id, JOURNEY_TEMPLATES[0].definition, created_by=BY)
     return entered
 
 
 def fill_runs(connection: Connection, organization_id: UUID, journeys: list[UUID], runs: int) -> None:
-    """Behind the texts, whose origins they are."""
+    """Inserts the runs to which the texts belong."""
     values = {"organization_id": organization_id, "journeys": journeys, "runs": runs}
     with without_indexes(connection, JOURNEYS):
         connection.execute("ANALYZE sales_events, texts")

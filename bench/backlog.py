@@ -1,6 +1,6 @@
-"""A backlog: sales that came while no worker ran, a live journey, a webhook endpoint, and then the first segment.
+"""Measures how a worker handles a backlog of sales, with a live journey, a webhook endpoint, then the first segment.
 
-Nothing was ever analyzed, as in a database that is a minute old: the plans must not depend on it.
+ANALYZE never ran, as in a database that is a minute old: the plans must not depend on statistics.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ QUICK_EVENTS = 200
 DRAIN_S_MAX = 900.0
 SEGMENT = {"name": "Buyers", "match": {"type": "all", "of": [{"type": "bought"}]}}
 NEVER_ANALYZED = ("sales_events", "outbox", "outbox_retries", "segment_fed", "journey_runs")
-# A fact for each, as single requests leave them; the customers take turns.
+# One fact per sale, as single requests record them; the customers rotate.
 FILL = """
 WITH made AS (
     SELECT pg_temp.id_at((extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS id, n,
@@ -64,7 +64,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class BacklogTimes:
-    """`facts_s` is when no fact waited any more, `all_s` when the segment stood and the last event had arrived."""
+    """`facts_s`: all facts were handled. `all_s`: the segment was counted and the last event delivered."""
 
     sales: int
     events: int

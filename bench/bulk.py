@@ -1,4 +1,4 @@
-"""Rows by the million: without indexes while they come, which are built again in one pass each at the end."""
+"""Inserts millions of rows quickly: drops the indexes first and builds each again at the end."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,8 +9,8 @@ from psycopg import sql
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
-# The expression of an id in the order of time, as our own are: milliseconds, the version, and chance. A function of
-# one expression is written into the statement that calls it, which is several times quicker than calling it.
+# A UUIDv7: milliseconds, version, random bits. PostgreSQL inlines an SQL function of one expression, which is several
+# times faster than a call.
 ID_AT = """
 CREATE OR REPLACE FUNCTION pg_temp.id_at(ms bigint) RETURNS uuid LANGUAGE sql VOLATILE AS $$
     SELECT (lpad(to_hex(ms), 12, '0') || '-7' || substr(gen_random_uuid()::text, 16))::uuid
@@ -27,7 +27,7 @@ WHERE indrelid = ANY(%s::regclass[]) AND NOT indisunique
 
 
 def prepare(connection: Connection) -> None:
-    """For this connection only: nothing of what it writes has to survive a crash of the machine."""
+    """Turns durable commits off for this connection only."""
     for statement in (
         "SET statement_timeout = 0",
         "SET synchronous_commit = off",

@@ -1,7 +1,7 @@
-"""Campaigns through the worker, beside a quarter of the API's highest load: prepared, sent, paused, cancelled, shared.
+"""Measures campaigns in the worker (prepare, send, pause, cancel, share) under a quarter of the API's highest load.
 
-Each figure is by the clock and, where it says so, in processor time of all our processes and the database together:
-that holds on a busy machine, too.
+Times are wall-clock times or, where named so, processor times of all our processes and the database, which also
+hold on a busy machine.
 """
 
 import statistics
@@ -37,11 +37,11 @@ QUICK_SHARE = 0.02
 DEADLINE_S = 400.0
 POLL_S = 0.05
 PAGES_READ = 15
-# Enough texts that the free space of small tables is no part of the figure.
+# Enough texts that the free space of small tables does not matter.
 DISK_CUSTOMERS, DISK_CAMPAIGNS = 50_000, 2
 DISK_NAMED = 16
 DISK_BYTES_MAX = 1_229
-# After a pause, how long texts are still looked for.
+# How long after a pause the check for further texts lasts.
 QUIET_S = 4.0
 Say = Callable[[str], None]
 PROFILES = """
@@ -50,7 +50,7 @@ SELECT %(organization_id)s, ('00000000-0000-7000-a000-' || lpad(n::text, 12, '0'
        now()
 FROM generate_series(1, %(customers)s) AS n
 """
-# Stored as a freezing leaves it. Its start is tomorrow, so that no recipient is queued.
+# An audience after freezing. The start is tomorrow, so that no recipient is queued.
 FROZEN = """
 INSERT INTO campaigns (organization_id, id, name, state, revision, definition, starts_at, not_after, frozen_at, due_at,
                        confirmed_recipients, created_at, updated_at)
@@ -71,7 +71,7 @@ SELECT count(*) FILTER (WHERE state = 'sent'), extract(epoch FROM min(claimed_at
 FROM texts WHERE organization_id = %s AND origin_kind = 'campaign' AND origin_id = %s
 """
 
-# All tables that a campaign writes, with their indexes: bytes by text, or by recipient.
+# Bytes per text or recipient in all tables that a campaign writes, with indexes.
 SIZES = """
 SELECT relname, pg_relation_size(oid)::float8 / CASE WHEN starts_with(relname, 'texts') THEN texts ELSE recipients END
 FROM pg_class, (SELECT count(*) FROM texts) AS t (texts), (SELECT count(*) FROM campaign_recipients) AS r (recipients)
@@ -92,15 +92,15 @@ class RunTimes:
     texts_per_s: float = 0.0
     text_cpu_ms: float = 0.0
     sales_rate_share: float = 0.0
-    # The median of the p99 of each half second while texts are sent, and as long without a campaign.
+    # Median of the p99 of each half second, while texts are sent and for as long without a campaign.
     sales_p99_ms: float = 0.0
     sales_alone_p99_ms: float = 0.0
-    # Of all requests, those that a stalled disk delayed included.
+    # p99 of all requests, including those that a stalled disk delayed.
     sales_all_p99_ms: tuple[float, float] = (0.0, 0.0)
     page_ms: float = 0.0
-    # Of all campaigns of this run, with the free space and the dead rows that autovacuum leaves.
+    # All campaigns of this run, with the free space and the dead rows that autovacuum leaves.
     recipient_bytes: float = 0.0
-    # Of the first campaign, before any vacuum; and of all without free space.
+    # The first campaign before any vacuum; and all campaigns without free space.
     recipient_bytes_at_first: float = 0.0
     recipient_bytes_dense: float = 0.0
     stops: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class _Bench:
 
     @contextmanager
     def load(self, seconds: int, name: str) -> Iterator[Callable[[], dict[str, Any]]]:
-        """Sales of another organization at a quarter of the highest rate; the block must end before they do."""
+        """Sends sales of another organization at a quarter of the highest rate; the block must end before the load."""
         with ThreadPoolExecutor(1) as pool:
             loading = pool.submit(
                 open_loop, self.server.port, self.neighbour.key, rate=self.rate, seconds=seconds, name=name
@@ -239,13 +239,13 @@ def _send(bench: _Bench, times: RunTimes, scale: float) -> None:
 
 
 def _median_p99_ms(load: dict[str, Any], first: float, last: float) -> float:
-    """Now and then the host stalls the disk for a tenth of a second, with a campaign and without one, and the p99 of a
-    whole minute is the time of such a stall."""
+    """The host stalls the disk for a tenth of a second now and then, which would decide the p99 of a whole minute, with
+    or without a campaign."""
     return statistics.median(p99_ms for since, p99_ms in load["windows"] if first <= since <= last)
 
 
 def _measure_disk(bench: _Bench, times: RunTimes, scale: float) -> None:
-    """After two more campaigns to the same customers, as autovacuum left it, and without free space."""
+    """Sends two more campaigns to the same customers; measures the tables as autovacuum left them, and compacted."""
     customers = max(1_000, int(DISK_CUSTOMERS * scale))
     shop = open_shop(bench.url, "Disk", customers=customers, first_number=70_000_000)
     wait_until_built(bench.url, [shop[0]])
@@ -312,7 +312,7 @@ def _share(bench: _Bench, times: RunTimes, scale: float) -> None:
 
 
 def _sent_when(bench: _Bench, campaigns: list[UUID], holds: Callable[[list[int]], bool]) -> list[int]:
-    """How many texts of each campaign were sent when this became true."""
+    """Waits for the condition; returns how many texts of each campaign were sent by then."""
     query = "SELECT origin_id, count(*) FROM texts WHERE origin_id = ANY (%s) AND state = 'sent' GROUP BY origin_id"
     until = time.monotonic() + DEADLINE_S
     while time.monotonic() < until:
@@ -342,7 +342,7 @@ PARTS: dict[str, Callable[[_Bench, RunTimes, float], None]] = {
 
 
 class Line(NamedTuple):
-    """A figure, and whether it reaches its bar; without a bar it only explains the line above."""
+    """A measured value and its target; one without a target explains the line above."""
 
     label: str
     figure: str

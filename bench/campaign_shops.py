@@ -1,4 +1,4 @@
-"""Organizations whose customers have consented, and their campaigns: what `campaign_run.py` sends."""
+"""Creates the organizations, consenting customers and campaigns that `campaign_run.py` sends."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ def act(url: str, use_case: Callable[[Tx], Awaitable[T]]) -> T:
 
 
 def open_shop(url: str, name: str, *, customers: int, first_number: int = 0) -> tuple[UUID, str]:
-    """An organization whose texts leave at any hour and without caps; its id and the id of a segment of all."""
+    """Creates an organization without sending hours and caps; returns its id and that of a segment of all customers."""
 
     async def run() -> tuple[UUID, str]:
         async with opened(url) as database:
@@ -95,7 +95,7 @@ async def _join(tx: Tx, organization_id: UUID, numbers: Sequence[int], first_num
 
 
 def wait_until_built(url: str, organization_ids: Sequence[UUID]) -> None:
-    """Until the worker has built the columns of all segments."""
+    """Waits until the worker has built the columns of all segments."""
 
     async def are_ready(tx: Tx) -> bool:
         found = [await lifecycle.find_build_progress(tx, organization_id) for organization_id in organization_ids]
@@ -128,7 +128,7 @@ def send(url: str, organization_id: UUID, campaign_id: UUID, *, recipients: int)
 
 
 def send_all(url: str, campaigns: Sequence[tuple[UUID, UUID]], *, recipients: int) -> None:
-    """By organization and campaign, at once."""
+    """Starts all campaigns, given by organization, at once."""
 
     async def press(database: Database, organization_id: UUID, campaign_id: UUID) -> None:
         async with database.transaction() as tx:
@@ -144,7 +144,7 @@ def send_all(url: str, campaigns: Sequence[tuple[UUID, UUID]], *, recipients: in
 
 
 def enter(url: str, organization_id: UUID, name: str) -> tuple[str, str]:
-    """An owner with a session: the name of the organization in addresses, and the token."""
+    """Creates an owner with a session; returns the slug of the organization and the session token."""
 
     async def work(tx: Tx) -> tuple[str, str]:
         person = await users.create_account(tx, email="owner@campaigns.example", name="Owner")

@@ -1,7 +1,7 @@
-"""Campaigns: how long it takes to count and freeze an audience of a large organization, to find home stores, to say
-what a campaign costs, and to send it (`campaign_run.py`).
+"""Measures campaigns of a large organization: counting and freezing an audience, finding home stores, estimating the
+cost, and sending (`campaign_run.py`).
 
-The columns are written as a build and its merges leave them. Each audience is compared with the same arrays.
+The columns are in the state after a build and its merges. Each audience is compared with a count from plain arrays.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ HOME_CUSTOMERS, HOME_BATCH = 50_000, 256
 REPEATS = 5
 DEADLINE_S = 60.0
 EXCLUDED_DAYS = 2
-# Ten purchases of each customer in the last year, in one of fifty stores; an id begins with its time.
+# Ten purchases per customer in the last year, in one of fifty stores; an id begins with its time.
 HOME_SALES = """
 INSERT INTO sales_events (organization_id, id, external_id, type, occurred_at, store_id, profile_id, currency,
                           total_amount_cents, total_discount_cents, line_items, created_at)
@@ -65,7 +65,7 @@ INSERT INTO stores (organization_id, id, external_id, created_at, updated_at)
 SELECT %(organization_id)s, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'S' || n, now(), now()
 FROM generate_series(0, 49) AS n
 """
-# The customers of the columns, each with a number that consented.
+# The customers in the columns, each with a number that has consented.
 PEOPLE = (
     """
     INSERT INTO profiles (organization_id, id, external_id, first_name, created_at, updated_at)
@@ -195,8 +195,8 @@ async def _measure(url: str, folder: Path, times: CampaignTimes, say: Say) -> No
 
 
 async def _query(database: Database, organization_id: UUID) -> tuple[SegmentQuery, CampaignDefinition]:
-    """Nearly all customers: all who became known in ten years, without those who bought in the last days; and a
-    campaign to them."""
+    """Creates a segment of nearly all customers (known in the last ten years, no purchase in the last days) and a
+    campaign to it."""
     conditions: dict[str, Condition] = {
         "Known": Created(when=When(comparison="in_last_days", days=3_650)),
         "Just bought": Bought(window=Window(last_days=EXCLUDED_DAYS)),
@@ -218,7 +218,7 @@ async def _query(database: Database, organization_id: UUID) -> tuple[SegmentQuer
 async def _measure_exact(
     database: Database, analysis: Analysis, organization_id: UUID, campaign: CampaignDefinition, times: CampaignTimes
 ) -> None:
-    """The queue of the worker, in this process."""
+    """Runs the queue of the worker in this process."""
     async with database.transaction() as tx:
         campaign_id = (await create_campaign(tx, organization_id, campaign, created_by="ann")).row.id
         await request_exact_cost(tx, organization_id, campaign_id)
@@ -237,7 +237,7 @@ async def _measure_exact(
 
 
 async def _freeze(analysis: Analysis, organization_id: UUID, query: SegmentQuery) -> AudienceCounts:
-    """Read all pieces, as a worker does."""
+    """Reads all pages of the audience, as a worker does."""
     found, counts = 0, None
     async for piece in analysis.stream_audience(organization_id, query, deadline_s=DEADLINE_S):
         found += len(piece.profile_ids) // 16

@@ -1,4 +1,4 @@
-"""The benchmark's own PostgreSQL: the wheel's, on disk, with the durable settings of the embedded database."""
+"""Runs PostgreSQL for the benchmark: the embedded one, on disk, with its durable settings."""
 
 import asyncio
 import os
@@ -20,11 +20,11 @@ from regulars.organizations.manage import create_key, create_organization
 from regulars.postgres import configuration, embedded
 from tickets import CUSTOMERS, CUSTOMERS_OF_MANY, STORES
 
-# Conventionally on disk, where /tmp may live in memory.
+# On disk by convention, while /tmp may be in memory.
 DATA_PARENT = Path("/var/tmp")  # noqa: S108  # the folder in it is made by mkdtemp
 TEMPLATE = "bench_template"
 TEMPLATE_OF_MANY = "bench_template_of_many"
-# As the source of another commit migrates it: an older release refuses to work on a newer database.
+# Migrated by the source of another commit, because an older release refuses a newer database.
 TEMPLATE_BESIDE = "bench_template_beside"
 ORGANIZATIONS = 200
 # Autovacuum of these rows would run during another measurement.
@@ -33,7 +33,7 @@ AUTOVACUUM_OFF = "ALTER TABLE sales_events SET (autovacuum_enabled = off)"
 
 @dataclass(frozen=True)
 class Organization:
-    """An organization that already has its stores and customers, and a key for it."""
+    """An organization with stores and customers, and its API key."""
 
     id: str
     key: str
@@ -80,7 +80,7 @@ class Cluster:
         return dict(rows)
 
     def clone(self, database: str, *, template: str = TEMPLATE) -> str:
-        """A database of its own for one measurement, and a checkpoint, so that each starts from the same place."""
+        """Creates a database for one measurement, then a checkpoint, so that all measurements start alike."""
         self.drop(database)
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY")
         self.execute(statement.format(sql.Identifier(database), sql.Identifier(template)))
@@ -97,7 +97,7 @@ def running_cluster() -> Iterator[Cluster]:
     parent.chmod(0o755)
     data_dir = parent / "data"
     try:
-        # Servers that are measured in turns all stay connected.
+        # Servers that are measured alternately all stay connected.
         configuration.SETTINGS["max_connections"] = "500"
         url = embedded.ensure_running(data_dir)
         yield Cluster(data_dir=data_dir, url=url, programs=embedded.binaries(data_dir))
@@ -107,9 +107,9 @@ def running_cluster() -> Iterator[Cluster]:
 
 
 def make_templates(cluster: Cluster) -> list[Organization]:
-    """One organization with its stores and customers; and, for one scenario, many more beside it.
+    """Creates a template with one organization, and one with many for a single scenario.
 
-    They are apart because every organization costs something of its own, such as being asked for jobs each second.
+    There are two because each organization costs time, such as a check for jobs each second.
     """
     cluster.drop(TEMPLATE)
     cluster.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
@@ -131,7 +131,7 @@ def make_templates(cluster: Cluster) -> list[Organization]:
 
 
 def make_template_beside(cluster: Cluster, source: Path) -> None:
-    """The rows of the template in tables that the source of another commit made."""
+    """Copies the rows of the template into tables that the source of another commit created."""
     cluster.drop(TEMPLATE_BESIDE)
     cluster.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE_BESIDE)))
     url = cluster.url_of(TEMPLATE_BESIDE)
@@ -162,7 +162,7 @@ def _columns_of_tables(connection: "psycopg.Connection[Any]") -> dict[str, list[
 def _copy(
     source: "psycopg.Connection[Any]", target: "psycopg.Connection[Any]", table: str, columns: Sequence[str]
 ) -> None:
-    """What the migrations wrote into the table gives way to the rows of the source."""
+    """Replaces the rows that the migrations wrote with the rows of the source."""
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     parts = {"table": sql.Identifier(table), "names": names}
     target.execute(sql.SQL("DELETE FROM {table}").format(**parts))

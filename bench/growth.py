@@ -1,4 +1,4 @@
-"""Databases that already hold many sales, filled by the demo's bulk loader."""
+"""Creates databases with many sales, with the bulk loader of the demo."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ STATEMENT_TIMEOUT_MS = 3_600_000
 
 
 def make_grown(cluster: Cluster, organization: Organization, sales: int, say: Callable[[str], None]) -> str:
-    """A database with so many sales of one organization; measurements run in it, for copies would take too long."""
+    """Creates a database with many sales of one organization. Measurements share it, as copies would take too long."""
     name = f"bench_grown_{sales}"
     url = cluster.clone(name)
     started = datetime.now(UTC)

@@ -1,5 +1,5 @@
-"""Journeys: whether entering keeps up with a stream of sales, what a live journey costs the write path, what an entry
-that sets an attribute costs, and what many runs that wait cost."""
+"""Measures journeys: whether entering keeps up with a stream of sales, and the cost of a live journey on the write
+path, of an entry that sets an attribute, and of many waiting runs."""
 
 import asyncio
 import json
@@ -58,8 +58,8 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class JourneyTimes:
-    """`lag_s` is the largest age of a fact that was not handled; `drained_s` how long after the last sale the last
-    run stood where it waits. The write path is measured without a worker, so that nothing else is in the figures."""
+    """`lag_s`: largest age of an unhandled fact. `drained_s`: time from the last sale until the last run reached its
+    wait. The write path is measured without a worker."""
 
     rate: int
     seconds: int
@@ -141,7 +141,7 @@ def as_json(times: JourneyTimes) -> dict[str, Any]:
 def _measure_write_path(
     cluster: Cluster, organization: Organization, say: Say, *, rate: int, is_quick: bool
 ) -> tuple[float, float]:
-    """Processor time of server and database for one sale, without a journey and with one that is live."""
+    """Measures processor time of server and database per sale, without and with a live journey."""
     seconds = QUICK_SECONDS if is_quick else WRITE_PATH_SECONDS
     found = []
     for is_live in (False, True):
@@ -161,8 +161,8 @@ def _measure_write_path(
 
 
 def measure_entries(cluster: Cluster, organization: Organization, say: Say, *, entries: int) -> float:
-    """Processor time of worker and database for one sale that enters a journey, sets an attribute and completes. The
-    sales and their facts are there before the worker starts, and its start is measured apart and left out."""
+    """Measures processor time of worker and database per sale that enters a journey, sets an attribute and completes.
+    The sales and facts exist before the worker starts; the time of its start is subtracted."""
     used = []
     for count in (0, entries):
         url = cluster.clone(DATABASE)
@@ -191,7 +191,7 @@ def _count_ended(connection: psycopg.Connection[Any], organization: Organization
 
 
 def _add_sales(url: str, organization: Organization, count: int) -> None:
-    """One of each customer, as every path records them, with a fact for every ten."""
+    """Inserts one sale per customer, as every write path records them, with one fact per ten sales."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             """
@@ -239,7 +239,7 @@ def _running(url: str, *, with_worker: bool) -> Iterator[Server]:
 
 
 def _add_customers(url: str, organization: Organization, count: int) -> None:
-    """As many as there will be tickets, so that each starts a run."""
+    """Inserts one customer per ticket, so that each ticket starts a run."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "INSERT INTO profiles (organization_id, id, external_id, first_name, created_at, updated_at)"
@@ -251,7 +251,7 @@ def _add_customers(url: str, organization: Organization, count: int) -> None:
 
 
 async def _gather_statistics(url: str) -> None:
-    """What the worker does where there is one: without it the plans of the first sales stay as they are."""
+    """Analyzes the tables in place of the worker; otherwise the plans of the first sales stay in use."""
     database = Database(url, pool_max=2)
     await database.open()
     try:
@@ -273,7 +273,7 @@ async def _make_live(url: str, organization: Organization, content: dict[str, An
 
 
 class _Watch:
-    """Looks at the database while sales come in: how old the oldest unheard fact is, and how many runs wait."""
+    """Samples the database while sales arrive: age of the oldest unhandled fact, number of waiting runs."""
 
     def __init__(self, url: str, organization: Organization) -> None:
         self._connection = psycopg.connect(url, autocommit=True)
@@ -327,7 +327,7 @@ def _watching(url: str, organization: Organization) -> Iterator[_Watch]:
 
 
 def _fill_waiting(url: str, organization: Organization, waiting: int) -> None:
-    """Runs of the same journey that wait until tomorrow, up to so many in all."""
+    """Inserts runs of the same journey that wait until tomorrow, up to so many in all."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             """

@@ -1,4 +1,4 @@
-"""An organization as large as they come: a small demo, loaded with COPY, and then multiplied inside the database."""
+"""Creates a very large organization: loads a small demo with COPY, then multiplies it inside the database."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from psycopg import sql
 from automation import JOURNEYS, fill_runs, make_journeys
 from bulk import Connection, prepare, without_indexes
 from messages import MESSAGES, fill_messages
-from paperwork import fill_paperwork
 from regulars.demo.load import DemoPlan, load_demo
 from regulars.kit.db import Database
 from regulars.organizations.manage import create_organization, find_secret_and_country
 from regulars.sales.totals.fill import fill_batch, recount
 from regulars.sales.totals.progress import last_id_at, update_fill
+from remaining_rows import fill_remaining_rows
 
 STATEMENT_TIMEOUT_MS = 3_600_000
 GROWING = ("profiles", "sales_events", "subscriptions")
-# Every table with rows by the hundred thousand.
+# The tables with hundreds of thousands of rows.
 TABLES = (*GROWING, *MESSAGES, *JOURNEYS)
 
-# Which copy of a customer stands for which: copies of tickets and consents go to the copies of their customers.
+# Maps customers to their copies, so that copies of tickets and consents refer to the copies of their customers.
 MAP = """
 CREATE TEMP TABLE copies AS
 SELECT p.id AS old_id, k AS copy, pg_temp.id_at(%(ms)s + k * 100000 + row_number() OVER (PARTITION BY k)) AS new_id
@@ -39,11 +39,11 @@ FROM_SUBSCRIPTIONS = """
 FROM subscriptions t JOIN copies c ON c.old_id = t.profile_id
 WHERE t.organization_id = %(organization_id)s AND t.phone_number IS NOT NULL
 """
-# Another number of the same country: its last four digits turn.
+# Another number of the same country: its last four digits change.
 NEXT_NUMBER = """
 left(t.phone_number, -4) || lpad(((right(t.phone_number, 4)::int + c.copy * 97) %% 10000)::text, 4, '0')
 """
-# What differs between a row and its copies; everything else is copied.
+# The columns that differ between a row and its copies.
 CHANGED = {
     "profiles": {
         "id": "c.new_id",
@@ -70,7 +70,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Size:
-    """So many of the demo's customers and sales, so many times; and what stands beside them."""
+    """The size of the demo, how often it is copied, and the numbers of other rows."""
 
     customers: int
     sales: int
@@ -83,7 +83,7 @@ LARGE = Size(customers=5_200, sales=25_000, times=200, messages=1_000_000, runs=
 
 
 async def fill_large(url: str, size: Size, say: Say) -> UUID:
-    """Fill a migrated database with one large organization; give its id."""
+    """Fills a migrated database with one large organization; returns its id."""
     started = datetime.now(UTC)
     database = Database(url, pool_max=2, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
     await database.open()
@@ -98,7 +98,7 @@ async def fill_large(url: str, size: Size, say: Say) -> UUID:
             fill_messages(connection, organization_id, size.messages)
             say(f"{size.messages:,} texts and deliveries after {_seconds(started):.0f} s")
             fill_runs(connection, organization_id, journeys, size.runs)
-            fill_paperwork(connection, organization_id)
+            fill_remaining_rows(connection, organization_id)
             say(f"{size.runs:,} runs of journeys after {_seconds(started):.0f} s")
         await _count_totals(database, organization_id)
         say(f"totals of every hour and day after {_seconds(started):.0f} s")
@@ -123,7 +123,7 @@ async def _load(database: Database, size: Size) -> UUID:
 
 
 def _multiply(connection: Connection, organization_id: UUID, times: int) -> None:
-    # The copies are a day old, so that what walks behind the present has passed them.
+    # The copies are a day old, so that they are before every horizon.
     ms = int(datetime.now(UTC).timestamp() * 1000) - 86_400_000
     values = {"organization_id": organization_id, "times": times, "ms": ms}
     connection.execute(MAP, values)
@@ -150,7 +150,7 @@ def _columns(connection: Connection, table: str) -> list[str]:
 
 
 async def _count_totals(database: Database, organization_id: UUID) -> None:
-    """All sales as the fill counts them, and the note that nothing is left to count."""
+    """Counts all sales as the first fill of the totals does, and marks the fill as complete."""
     async with database.transaction() as tx:
         await recount(tx, organization_id)
         end = last_id_at(tx.now)

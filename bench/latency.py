@@ -1,4 +1,4 @@
-"""Latency at a fixed rate: ours by an open-loop client, and that of `pgbench --rate` at the same rate."""
+"""Measures latency at a fixed rate: of the server with an open-loop client, and of `pgbench --rate`."""
 
 import json
 import statistics
@@ -14,7 +14,7 @@ from load import wrk
 from scenarios import CONNECTIONS, Scenario, start
 
 CLIENT = Path(__file__).parent / "load" / "open_loop.py"
-# Beyond this share of a core the client itself would be what is measured.
+# Above this share of a core the client itself limits the result.
 CLIENT_CPU_SHARE_MAX = 0.6
 
 
@@ -47,7 +47,7 @@ def measure(
 
 
 def open_loop(port: int, key: str, *, rate: float, seconds: int, name: str, distinct: bool = False) -> dict[str, Any]:
-    """Sales at a fixed rate; `distinct`: each of another customer that is known."""
+    """Sends sales at a fixed rate; `distinct`: each of another existing customer."""
     command = [sys.executable, str(CLIENT), "--port", str(port), "--key", key, "--rate", f"{rate:.1f}"]
     command += ["--seconds", str(seconds), "--name", name, *(["--distinct"] if distinct else [])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 120, check=False)

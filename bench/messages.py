@@ -1,4 +1,4 @@
-"""Texts, replies and deliveries by the million, made inside the database."""
+"""Inserts millions of texts, replies and deliveries inside the database."""
 
 from uuid import UUID
 
@@ -8,13 +8,13 @@ MESSAGES = ("texts", "replies", "simulated_texts", "webhook_deliveries", "webhoo
 ENDPOINTS = 4
 REPLIES_EVERY = 20
 
-# An id in the order of time, two seconds after another, back from now.
+# Ids in the order of time, two seconds apart, ending now.
 ID = """
 CREATE OR REPLACE FUNCTION pg_temp.id_of(n bigint, most bigint) RETURNS uuid LANGUAGE sql VOLATILE AS $$
     SELECT pg_temp.id_at((extract(epoch FROM now()) * 1000)::bigint - (most - n) * 2000)
 $$
 """
-# Numbers of the organization in a row, so that each has its texts.
+# Numbers the phone numbers of the organization, so that each gets texts.
 NUMBERS = """
 CREATE TEMP TABLE numbers AS
 SELECT row_number() OVER () - 1 AS place, number_hash, phone_number, profile_id FROM subscriptions

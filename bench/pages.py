@@ -1,5 +1,5 @@
-"""How long the server takes for each page, on an organization of a million customers and five million sales, with a
-million texts, a million deliveries of webhooks, 200,000 runs of journeys, campaigns and segments over all of it."""
+"""Measures the response time of each page for an organization with a million customers, five million sales, a million
+texts, a million webhook deliveries, 200,000 journey runs, campaigns and segments."""
 
 import asyncio
 import http.client
@@ -50,13 +50,13 @@ MEDIAN_MS_MAX = 100.0
 ANALYSED_MS_MAX = 500.0
 ANALYSED = re.compile(r"/customers\?(sort|last|texting)=.*|.*/analyse/(customers|products)(\.csv)?")
 SLOWEST_NAMED = 3
-# A page that needs something to be in a certain state is found by looking at many; the first ones are measured.
+# The crawl visits many addresses per page, to find pages that need a certain state; only the first are measured.
 ADDRESSES_SEEN = 12
 ADDRESSES_MEASURED = 2
 ANALYSIS_S_MAX = 60.0
-# No link leads to these: they are sent to people, or belong to an installation without users.
+# Pages without a link to them: users get their address by mail, or they belong to an installation without users.
 WITHOUT_A_LINK = re.compile(r"/link/.*|/sign-in.*|/first-run.*|.*\{token\}.*")
-# Typed rather than linked to: what people search for.
+# Searches that users type.
 TYPED = (
     "/search?q=dup",
     "/search?q=claire+dup",
@@ -80,17 +80,17 @@ class PageTime:
     path: str
     median_ms: float
     slowest_ms: float
-    # Of the server, the counting process and the database together, whatever else the machine does meanwhile.
+    # Processor time of server, analysis process and database; other load on the machine does not change it.
     processor_ms: float
     bytes: int
-    # What is streamed as a file is timed to its first bytes.
+    # A streamed file is timed to its first bytes.
     is_file: bool = False
 
 
 @dataclass(frozen=True)
 class PageTimes:
     pages: list[PageTime]
-    # Pages that no link led to, so that nothing is known of them.
+    # Pages that the crawl did not reach, so that they were not measured.
     unseen: list[str]
 
     @property
@@ -116,7 +116,7 @@ class _Answer:
 
 
 class Reader:
-    """One person's browser: a connection that stays open, and a session."""
+    """The browser of one user: a keep-alive connection and a session."""
 
     def __init__(self, port: int, slug: str, token: str) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
@@ -131,7 +131,7 @@ class Reader:
         response = self._connection.getresponse()
         headers = {name.lower(): value for name, value in response.getheaders()}
         is_page = headers.get("content-type", "").startswith("text/html")
-        # A file is streamed, and its length is the reader's own wish.
+        # A file is streamed, and the user chooses its length.
         body = response.read() if is_page else response.read(1)
         took_ms = (time.perf_counter() - started) * 1000
         if not is_page:
@@ -140,7 +140,7 @@ class Reader:
 
 
 def measure(cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> PageTimes:
-    """Every page that a link leads to, the slowest first."""
+    """Measures every page that the crawl reaches; returns the slowest first."""
     cluster.drop(DATABASE)
     cluster.execute(f"CREATE DATABASE {DATABASE}")
     url = cluster.url_of(DATABASE)
@@ -160,7 +160,7 @@ def measure(cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> 
 
 @contextmanager
 def serving_pages(url: str) -> Iterator[tuple[Server, int, Path]]:
-    """A server without a worker on this database, its port and its data folder."""
+    """Runs a server without a worker on this database; yields its port and its data folder."""
     with tempfile.TemporaryDirectory(prefix="regulars-bench-run-") as folder:
         port = free_port()
         environment = {
@@ -177,7 +177,7 @@ def serving_pages(url: str) -> Iterator[tuple[Server, int, Path]]:
 
 @contextmanager
 def _room_for_much(cluster: Cluster) -> Iterator[None]:
-    """Fewer checkpoints while millions of rows are written; what is measured afterwards is as it ships."""
+    """Makes checkpoints rare while millions of rows are inserted; the measurement uses the default settings."""
     cluster.execute("ALTER SYSTEM SET max_wal_size = '16GB'")
     cluster.execute("SELECT pg_reload_conf()")
     yield
@@ -199,7 +199,7 @@ def processor_s(*pids: int) -> float:
 
 
 def _read_all(reader: Reader, used: Callable[[], float]) -> PageTimes:
-    """Each page at the addresses that links led to first, and by its slowest of them."""
+    """Measures each page at its first addresses, and keeps the slowest."""
     table = page_table(Settings())
     seen = crawl(reader, table, addresses=ADDRESSES_SEEN)  # type: ignore[arg-type]  # it only asks for get and who
     slowest: dict[str, PageTime] = {}
@@ -235,7 +235,7 @@ def time_page(
 
 
 async def _enter(url: str, organization_id: UUID, size: Size) -> tuple[str, str]:
-    """An owner with a session; segments; and the catalogs counted, as after some use; and campaigns."""
+    """Creates an owner with a session, segments, counted catalogs and campaigns."""
     database = Database(url, pool_max=2, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
     await database.open()
     try:

@@ -1,7 +1,7 @@
-"""Which files a single sale passes through, in their order: the shortest of several traces in a server that is warm.
+"""Prints the files that a single sale passes through, in order: the shortest of several traces in a warm server.
 
-`kit` is left out. A file counts once. A return is a call into a file that was left before; that a function goes on when
-one that it called has ended, or what it waited for has come, is none.
+`kit` is left out. A file counts once. A call into an earlier file is a return; a function that continues after a call
+or an await is not.
 
     .venv/bin/python bench/path_of_a_sale.py
 """
@@ -32,7 +32,7 @@ CREATED = 201
 
 
 class Trace:
-    """The files of the package that are entered, while it is on."""
+    """Records the files of the package that are entered while it is on."""
 
     def __init__(self) -> None:
         self.is_on = False
@@ -54,7 +54,7 @@ class Trace:
         file = frame.f_code.co_filename
         if not self.is_on or event != "call" or not file.startswith(PACKAGE) or frame in self.entered:
             return
-        # Kept, so that a frame that goes on is known again.
+        # Referenced, so that a frame that continues is recognised.
         self.entered.append(frame)
         name = file.removeprefix(PACKAGE)
         if not name.startswith("kit/") and (not self.visits or self.visits[-1] != name):
@@ -90,7 +90,7 @@ async def _serve(settings, listening: socket.socket, caller: threading.Thread, t
 
 
 def _call(address: tuple[str, int], key: str, trace: Trace) -> None:
-    """Sell until everything is known and prepared, and then as often again."""
+    """Sends sales until caches and statements are warm, then as many traced ones."""
     host = f"{address[0]}:{address[1]}"
     with socket.create_connection(address, timeout=30) as connection:
         for number, said in enumerate(tickets.requests(REQUESTS, run="path", key=key, host=host)):
@@ -100,7 +100,7 @@ def _call(address: tuple[str, int], key: str, trace: Trace) -> None:
 
 
 def _without_properties(said: bytes) -> bytes:
-    """There is no worker here that would make the keys of product properties known, and new ones take another way."""
+    """New keys of product properties take the fallback path, and no worker runs here to register them."""
     head, _, body = said.partition(b"\r\n\r\n")
     body = re.sub(rb',?"properties":\{[^}]*\}', b"", body)
     return re.sub(rb"Content-Length: \d+", b"Content-Length: %d" % len(body), head) + b"\r\n\r\n" + body

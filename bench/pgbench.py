@@ -1,4 +1,4 @@
-"""The ceiling: PostgreSQL's own load generator inserting the same row into the same table, one transaction each."""
+"""Measures the upper limit: pgbench inserts the same row into the same table, one transaction each."""
 
 import json
 import re
@@ -14,8 +14,8 @@ from tickets import CUSTOMERS, STORES, stored_lines
 
 CLIENTS = 64
 THREADS = 2
-# Two scripts, so that one ticket in five has three lines. The lines are a variable and not part of the text: in
-# prepared mode they travel and are checked as a parameter each time, as they do for every other client.
+# Two scripts, so that one ticket in five has three lines. The lines are a variable: in prepared mode they are sent and
+# checked as a parameter each time, as for every other client.
 SCRIPT = """\
 \\set ticket random(1, 9000000000000000000)
 \\set store random(1, {stores})
@@ -54,7 +54,7 @@ def run(
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
         output, errors = process.communicate(timeout=seconds + 60)
         elapsed = time.monotonic() - started
-        # Backends that just ended are counted once their parent has collected them.
+        # The processor time of an ended backend counts once its parent has collected it.
         time.sleep(0.3)
         database_s = cpu_s(cluster.postmaster_pid) - database_before
         load_s = ended_children_cpu_s() - load_before

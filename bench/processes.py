@@ -1,4 +1,4 @@
-"""Start and stop the servers under test, and read what their process trees cost."""
+"""Starts and stops the servers under test, and reads the processor time and memory of their process trees."""
 
 import http.client
 import os
@@ -25,7 +25,7 @@ SETTLED_SHARE = 0.1
 
 
 class DidNotStartError(RuntimeError):
-    """The server ended or stayed silent; the message carries the end of what it wrote."""
+    """The server ended or did not respond; the message has the end of its output."""
 
 
 @dataclass(frozen=True)
@@ -63,29 +63,29 @@ def free_port() -> int:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process tree, those of its children that already ended included."""
+    """CPU seconds of a process tree, including children that have ended."""
     return sum(_cpu_s(process) for process in _tree(pid))
 
 
 def jobs_cpu_s(pid: int) -> float:
-    """The part of the tree's CPU seconds that the process of the jobs took, beside those that answer requests."""
+    """CPU seconds of the worker in the tree, without the processes that handle requests."""
     return sum(_cpu_s(process) for process in _tree(pid) if _runs_jobs(process))
 
 
 def machine_cpu_s() -> float:
-    """CPU seconds that the whole machine has worked: what is left after subtracting ours was of other programs."""
+    """CPU seconds of the whole machine; minus ours, they are those of other programs."""
     times = psutil.cpu_times()
     return float(times.user + times.nice + times.system + times.irq + times.softirq + times.steal)
 
 
 def ended_children_cpu_s() -> float:
-    """CPU seconds of our own children that ended: the difference around a load generator is what it took."""
+    """CPU seconds of our ended children; the difference before and after a load generator is its cost."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def memory_mib(pid: int) -> float:
-    """The largest resident memory of one process that answers requests: what one worker needs."""
+    """The largest resident memory of one process that handles requests."""
     sizes = [0]
     for process in _tree(pid):
         try:
@@ -111,7 +111,7 @@ def _runs_jobs(process: psutil.Process) -> bool:
 
 
 def wait_until_settled(pid: int) -> None:
-    """Give the processes that start beside the server time to do so: their start is no part of a measurement."""
+    """Waits until the processes that start with the server have started, so that their start is not measured."""
     deadline = time.monotonic() + SETTLE_S_MAX
     before = cpu_s(pid)
     while time.monotonic() < deadline:

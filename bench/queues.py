@@ -1,4 +1,4 @@
-"""The worker's loop: what ten thousand idle organizations cost, and how soon one is served beside a long backlog."""
+"""Measures the worker's loop: the cost of 10,000 idle organizations, and the wait of one beside a long backlog."""
 
 import asyncio
 import time
@@ -67,7 +67,7 @@ def _cpu_share(cluster: Cluster, pid: int, seconds: int) -> float:
 
 
 async def _probe(url: str, busy: UUID) -> list[float]:
-    """Once the backlog is being worked on, record facts as a server does, wake-up included, and watch for each."""
+    """While the worker handles the backlog, records facts and notifies the worker as a server does, and times each."""
     database = Database(url)
     await database.open()
     waker = Waker(database)
@@ -91,7 +91,7 @@ async def _probe(url: str, busy: UUID) -> list[float]:
 
 
 async def _first_waits(database: Database, organization_id: UUID) -> bool:
-    """Whether the worker, which takes its time to start, has not taken the oldest row yet."""
+    """Whether the worker has not handled the oldest row yet, because it is still starting."""
     async with database.reading() as tx:
         return bool(
             await tx.fetch("SELECT 1 FROM outbox WHERE organization_id = %s AND id = %s", (organization_id, _FIRST))

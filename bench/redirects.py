@@ -1,4 +1,4 @@
-"""Redirects of short links at a fixed rate: each request for another personal link, as after a campaign."""
+"""Measures redirects of short links at a fixed rate: each request has another personal link, as after a campaign."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ class Redirects:
     p99_ms: float
     max_ms: float
     errors: int
-    # Of the server and its children, for one redirect; its click is written within it.
+    # Processor time of the server and its children per redirect, including the insert of its click.
     processor_us: float
     requests: int
     clicks: int

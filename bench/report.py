@@ -1,4 +1,4 @@
-"""The table: medians, spread, and the ratios the project is held to."""
+"""Formats the results: medians, spread, and the ratios that the project promises."""
 
 import statistics
 from pathlib import Path
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 CEILING = "pgbench"
-# The peer is whichever of its set-ups was the fastest in the run: a comparison with a slower one would flatter us.
+# The peer is the fastest of its set-ups in the run; a slower one would flatter us.
 PEERS = ("FastAPI, 1 worker", "FastAPI, 2 workers")
 PEER = "fastest FastAPI"
 SALES = "Regulars sales, 1 worker"
@@ -23,11 +23,11 @@ def in_turns(name: str) -> str:
     return f"{name}, in turns"
 
 
-# What lies near to what is promised of it: measured side by side, a little at a time.
+# Rows near their promised ratio: measured alternately, a few seconds at a time.
 CLOSE = tuple(map(in_turns, (CEILING, SALES, KEYS, BATCH, ORGANIZATIONS, OPT_INS, LONE, *PEERS)))
-# What `--beside` measures of another commit too, in the same turns.
+# Rows that `--beside` also measures for another commit, alternately.
 COMPARED = (SALES, KEYS, OPT_INS, LONE)
-# What the project promises of itself: the row, the row it is compared with, and the least ratio.
+# The promises: a row, the row it is compared with, and the smallest ratio.
 GOALS = (
     (SALES, CEILING, 0.5),
     (in_turns(SALES), in_turns(CEILING), 0.85),
@@ -48,9 +48,9 @@ GOALS = (
     (f"{SALES}, 1 M stored", f"{SALES}, 0 stored", 0.9),
     (f"{SALES}, 10 M stored", f"{SALES}, 0 stored", 0.8),
 )
-# The same of processor time.
+# The same promises for processor time.
 GOALS_BY_CPU = ((in_turns(SALES), in_turns(CEILING), 1.1),)
-# Those that a goal compares are measured one after the other: the machine's own speed changes from minute to minute.
+# Rows that a goal compares are measured one after the other, because the speed of the machine drifts.
 IN_ORDER = (BATCH, CEILING, SALES, KEYS, *(name for name, other, _ in GOALS if other == SALES and name != KEYS), *PEERS)
 MEMORY_MIB_MAX = 200
 OTHERS_CORES_MAX = 0.2
@@ -74,7 +74,7 @@ HEADINGS = (
 
 
 def add_ratios(rows: list[dict[str, Any]]) -> None:
-    """Each row's rate as a share of pgbench's, and as a multiple of the peer's, where those were measured too."""
+    """Adds the rate of each row as a share of pgbench's and as a multiple of the peer's, if those were measured."""
     named = _by_name(rows)
     for row in rows:
         ceiling = named.get(in_turns(CEILING) if row["name"] in CLOSE else CEILING)
@@ -93,9 +93,9 @@ def _by_name(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def _compare(row: dict[str, Any], other: dict[str, Any] | None) -> float | None:
-    """The median of the ratios that the repetitions (or turns) gave, each of which had both in one stretch of time.
+    """The median ratio over the repetitions (or turns), each of which measured both at nearly the same time.
 
-    Where a run failed, or one was measured in turns and the other was not, it is the ratio of the medians.
+    If a run failed, or only one of the two was measured in turns, it is the ratio of the medians.
     """
     if other is None or not row["rate"] or not other["rate"]:
         return None
@@ -105,7 +105,7 @@ def _compare(row: dict[str, Any], other: dict[str, Any] | None) -> float | None:
 
 
 def _compare_cpu(row: dict[str, Any], other: dict[str, Any] | None) -> float | None:
-    """The same of all processor time that one row took, in any process: on full cores it decides the rate."""
+    """The same for the processor time per row in all processes, which decides the rate on busy cores."""
     if other is None or not row["rate"] or not other["rate"]:
         return None
     if _are_paired(row, other):
@@ -136,7 +136,7 @@ def print_table(console: Console, result: dict[str, Any]) -> None:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """The table and what follows it, for a page of the documentation."""
+    """The table and its notes, for a page of the documentation."""
     headings = ["what", *HEADINGS, "errors"]
     lines = [f"| {' | '.join(headings)} |", "|---" + "|---:" * (len(headings) - 1) + "|"]
     lines += [f"| {' | '.join(_cells(row))} |" for row in result["rows"]]
@@ -158,14 +158,14 @@ def markdown(result: dict[str, Any]) -> str:
 
 
 def document(page: Path, text: str) -> None:
-    """Put the results into the page, in the place of those that stand there."""
+    """Replaces the results in the page."""
     before, _, rest = page.read_text("utf-8").partition(RESULTS_BEGIN)
     _, _, after = rest.partition(RESULTS_END)
     page.write_text(f"{before}{RESULTS_BEGIN}\n{text}{RESULTS_END}{after}", "utf-8")
 
 
 def goals(rows: list[dict[str, Any]]) -> list[tuple[str, float, float]]:
-    """Each goal that was measured: what it says, what came out, and what was promised."""
+    """Each measured goal: its text, the result, and the promise."""
     named = _by_name(rows)
     measured = [
         (f"{name} / {other}", ratio, least)

@@ -1,4 +1,4 @@
-"""The benchmark: everything side by side in one run on this machine. `bin/bench --help` says what can be chosen."""
+"""Runs the benchmark: measures all scenarios side by side on this machine. See `bin/bench --help`."""
 
 import argparse
 import io
@@ -56,10 +56,10 @@ WARM_S = 3
 PIPE_CHARACTERS = 200
 GROWTH = (1_000_000,)
 GROWTH_LONG = (1_000_000, 10_000_000)
-# What the worker does has figures of its own and no load generator.
+# Measurements of the worker, without a load generator.
 WORK = ("queues", "webhooks")
 IDLE_S = 60
-# What is measured by itself, with `--only` and its name.
+# Measurements that run alone, with `--only` and their name.
 ALONE: dict[str, ModuleType] = {
     "pages": pages,
     "texts": texts,
@@ -70,9 +70,9 @@ ALONE: dict[str, ModuleType] = {
     "attribution": attribution,
     "backlog": backlog,
 }
-# Which of them have a size that can be chosen.
+# Those whose size can be chosen.
 SCALED = frozenset({"segments", "campaigns", "analytics", "attribution"})
-# Which of them end with an error when a bar was missed.
+# Those that end with an error when a target is missed.
 BARS: dict[str, Callable[[Any], bool]] = {"pages": pages.is_reached, "attribution": attribution.is_reached}
 GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "turns", "latency", "growth", *ALONE, *WORK)
 
@@ -125,7 +125,7 @@ def main() -> None:
 
 
 def _source_of(commit: str, folder: Path) -> Path:
-    """The source as that commit has it."""
+    """Checks out the source of that commit."""
     archive = subprocess.run(
         ["git", "archive", "--format=tar", commit, "src"], cwd=ROOT, check=True, capture_output=True
     )
@@ -135,7 +135,7 @@ def _source_of(commit: str, folder: Path) -> Path:
 
 
 def _measure_alone(console: Console, options: argparse.Namespace, name: str, measured: ModuleType) -> None:
-    """By themselves: they need no load, and what they read takes minutes to make."""
+    """Runs these alone: they need no load, and inserting their rows takes minutes."""
 
     def say(text: str) -> None:
         console.print(text, highlight=False)
@@ -157,7 +157,7 @@ def _measure_alone(console: Console, options: argparse.Namespace, name: str, mea
 
 
 def _measure_work(console: Console, cluster: Cluster, organization: Organization, options: argparse.Namespace) -> None:
-    """What the worker does; nothing of it when other groups were asked for."""
+    """Measures the worker, unless only other groups were requested."""
 
     def say(text: str) -> None:
         console.print(text, highlight=False)
@@ -171,7 +171,7 @@ def _measure_work(console: Console, cluster: Cluster, organization: Organization
 def _choose(
     console: Console, cluster: Cluster, organization: Organization, options: argparse.Namespace
 ) -> list[Scenario]:
-    """The scenarios of the chosen groups; growth brings its own."""
+    """The scenarios of the chosen groups; growth adds its own."""
     groups = set(options.only or [*GROUPS])
     if "latency" in groups:
         groups |= {"sales"}
@@ -239,7 +239,7 @@ def _repeat(
     repetition: int,
     options: argparse.Namespace,
 ) -> None:
-    """Runners take turns inside a repetition, so that a noisy minute of the machine hits all of them alike."""
+    """Alternates the runners inside a repetition, so that a noisy minute of the machine affects all of them."""
     for scenario in chosen:
         name = f"r{repetition}"
         try:
@@ -259,10 +259,10 @@ def _repeat(
 
 
 def _row(scenario: Scenario, runs: Sequence[Measured]) -> dict[str, Any]:
-    """The median of each figure, and how far the rates lay apart.
+    """The median of each metric, and the spread of the rates.
 
-    A run with errors has no rate: refusals are quicker than sales. It is left out and counted as failed; where every
-    run failed, the row has the rate 0 and thereby no ratio.
+    A run with errors counts as failed and has no rate, because refusals are faster than sales. If every run failed,
+    the row has the rate 0 and no ratio.
     """
     valid = [run for run in runs if not run.errors]
     rates = [run.rate for run in valid]
@@ -274,7 +274,7 @@ def _row(scenario: Scenario, runs: Sequence[Measured]) -> dict[str, Any]:
     row["spread"] = (max(rates) - min(rates)) / row["rate"] if rates else 0.0
     row["rates"] = rates
     row["cpu_us"] = [run.app_us + run.jobs_us + run.database_us + run.load_us for run in valid]
-    # Rates of two rows go in pairs if both were measured in the same turns, or in the same repetitions.
+    # Rates of two rows are paired if both were measured in the same turns or repetitions.
     row["in_turns"] = scenario.group if scenario.is_in_turns else ""
     return row
 

@@ -1,4 +1,4 @@
-"""What is measured: one entry per row of the table, and how one repetition of it runs."""
+"""Defines the scenarios, one per row of the table, and runs one repetition of a scenario."""
 
 import re
 import sys
@@ -37,17 +37,17 @@ CONNECTIONS = 64
 BATCH_CONNECTIONS = 8
 BATCH_ITEMS = 100
 BATCH_PROFILES = 500
-# After a checkpoint the first change of each page is logged whole. A large database has many such pages, and here a
-# checkpoint comes with every measurement instead of every quarter of an hour: this is long enough to be over it.
+# After a checkpoint PostgreSQL logs the first change of each page as a full page. Here a checkpoint precedes every
+# measurement instead of every quarter of an hour; this warm-up is long enough for those pages.
 GROWN_WARM_S = 20
 TURN_S = 2
-# Per worker. Pools of 8, 16, 32 and 64 gave the same within their spread; this one had the highest medians.
+# Per process. Pools of 8, 16, 32 and 64 differ less than their spread; this one had the highest medians.
 PEER_CONNECTIONS = 16
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A row of the table. `load` is the maker in load/tickets.lua; a request of the batch endpoint is many rows."""
+    """A row of the table. `load` names the generator in load/tickets.lua; a batch request counts as many rows."""
 
     name: str
     group: str
@@ -58,16 +58,16 @@ class Scenario:
     rows_per_request: int = 1
     keys: int = 1
     counted: str | None = "sales_events"
-    # A database to measure in, as it is; without it each measurement gets a fresh copy of the template.
+    # The database to measure in; otherwise each measurement gets a fresh copy of the template.
     database: str | None = None
     template: str = TEMPLATE
     environment: Mapping[str, str] = field(default_factory=dict)
     with_worker: bool = True
-    # Seconds of load before the measurement; without it, as many as the run was asked for.
+    # Seconds of load before the measurement; otherwise those that the run requested.
     warm_s: int | None = None
-    # A folder with the source of another commit, instead of this one's.
+    # A folder with the source of another commit, instead of this one.
     source: Path | None = None
-    # Whether it is measured side by side with the others of its group, a little at a time.
+    # Whether it is measured alternately with the others of its group, a few seconds at a time.
     is_in_turns: bool = False
 
 
@@ -81,7 +81,7 @@ class Measured:
     database_us: float
     load_us: float
     memory_mib: float
-    # Cores that processes which are none of ours kept busy meanwhile.
+    # Cores that other programs used meanwhile.
     others_cores: float
     errors: int
 
@@ -132,10 +132,10 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 
 def close_scenarios(beside: tuple[str, Path] | None = None) -> list[Scenario]:
-    """Those whose ratios are near to what is promised of them, to be measured in turns.
+    """Scenarios near their promised ratio, to be measured in turns.
 
-    `beside` is another commit and its source: then fewer are measured, and each with that source too. More servers at
-    once would need more connections than the embedded PostgreSQL has.
+    With `beside`, another commit and its source, fewer are measured, each also with that source: more servers at once
+    would need more connections than the embedded PostgreSQL has.
     """
     names = report.CLOSE if beside is None else tuple(map(report.in_turns, (report.CEILING, *report.COMPARED)))
     close = [
@@ -154,7 +154,7 @@ def close_scenarios(beside: tuple[str, Path] | None = None) -> list[Scenario]:
 
 
 def grown_scenario(app: str, database: str | None, label: str) -> Scenario:
-    """The load on a database that holds so many sales already."""
+    """The scenario on a database with so many sales."""
     name = "pgbench" if app == "pgbench" else "Regulars sales, 1 worker"
     warm_s = None if database is None else GROWN_WARM_S
     is_in_turns = app == "regulars"
@@ -164,7 +164,7 @@ def grown_scenario(app: str, database: str | None, label: str) -> Scenario:
 def measure(
     cluster: Cluster, organizations: Sequence[Organization], scenario: Scenario, *, name: str, seconds: int, warm_s: int
 ) -> Measured:
-    """One repetition with a server of its own, on a database of its own unless the scenario names one."""
+    """Runs one repetition with its own server and database, unless the scenario names a database."""
     warm_s = warm_s if scenario.warm_s is None else scenario.warm_s
     database = _database_of(scenario)
     url = cluster.url_of(database) if scenario.database else cluster.clone(database, template=scenario.template)
@@ -207,10 +207,10 @@ def start(scenario: Scenario, url: str) -> Iterator[Server]:
 def measure_in_turns(
     cluster: Cluster, organizations: Sequence[Organization], scenarios: Sequence[Scenario], *, turns: int, warm_s: int
 ) -> dict[str, list[Measured]]:
-    """Several servers of which one is under load, for two seconds each in turn, again and again.
+    """Loads several servers alternately, two seconds each.
 
-    It is for a comparison whose two sides lie closer together than the machine's speed from minute to minute. A turn
-    begins when the jobs of the one before are done.
+    For comparisons whose difference is smaller than the drift of the machine's speed. A turn begins when the jobs of
+    the previous one are done.
     """
     with ExitStack() as stack:
         servers = {}
@@ -219,7 +219,7 @@ def measure_in_turns(
             if not scenario.database:
                 cluster.clone(database, template=scenario.template)
                 stack.callback(cluster.drop, database)
-                # As in those that are filled, for the same reason.
+                # As for filled databases, for the same reason.
                 cluster.execute(AUTOVACUUM_OFF, database)
             if scenario.app == "pgbench":
                 pgbench.run(cluster, organizations[0], database, seconds=warm_s)
@@ -274,7 +274,7 @@ def _load(
 
 
 def _with_lost(measured: Measured, scenario: Scenario, lost: int) -> Measured:
-    """Whatever was answered must be stored: a fast server that loses sales has not been measured."""
+    """Counts acknowledged sales that are not stored, because a fast server that loses sales proves nothing."""
     return replace(measured, errors=measured.errors + max(0, lost)) if scenario.counted else measured
 
 
@@ -302,7 +302,7 @@ def _observe(
     name: str,
     seconds: int,
 ) -> tuple[Measured, int]:
-    """What a load gave and cost, and how many rows were answered well."""
+    """The results and the cost of a load, and the number of rows with a success response."""
     before = _cpu(cluster, server)
     load = _send(organizations, scenario, server, name=name, seconds=seconds)
     spent = [after - start for after, start in zip(_cpu(cluster, server), before, strict=True)]

@@ -1,4 +1,4 @@
-"""Columns of a large organization, written as a build and its merges leave them, and what is in them."""
+"""Writes the columns of a large organization as after a build and its merges, and returns their content as arrays."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -24,7 +24,7 @@ COLLECTIONS = 40
 DAYS = 1_095
 TIERS = ("Bronze", "Silver", "Gold", "Platinum")
 LINES_OF_TICKETS = (1, 1, 1, 2, 2, 2, 2, 3, 3, 2)
-# The organization's own customers where it has any, and others up to the number.
+# The existing customers of the organization, and others up to the number.
 NUMBERS = """
 INSERT INTO segment_customers (organization_id, epoch, profile_id, number)
 SELECT %(organization_id)s, 1, id, row_number() OVER () - 1
@@ -38,7 +38,7 @@ LIMIT %(customers)s
 
 @dataclass
 class Big:
-    """The same data as arrays, for a second opinion on every count."""
+    """The same data as arrays, to check every count."""
 
     organization_id: UUID
     today: date
@@ -61,7 +61,7 @@ def properties_of(product: int) -> dict[str, Any]:
 
 
 def balance_of(customer: int) -> str:
-    """Every customer has another one."""
+    """Each customer has a different balance."""
     return f"{customer // 100}.{customer % 100:02}"
 
 
@@ -114,7 +114,7 @@ def _block_parts(
     seconds = int(now.timestamp())
     cities = chance.integers(0, 3_000, size)
     born = [str(date(1940, 1, 1) + timedelta(days=int(day))) for day in chance.integers(0, 25_000, size)]
-    # Every customer has another one: a moment to the second.
+    # Each customer has a different moment, to the second.
     joined = [
         f"{datetime.fromtimestamp(1_500_000_000 + 97 * (first + place), UTC):%Y-%m-%dT%H:%M:%SZ}"
         for place in range(size)
@@ -168,7 +168,7 @@ async def _write_sales(
     sales_arrays: dict[str, list[np.ndarray]] = {name: [] for name in ("c", "d", "k", "a", "lc", "lp", "lq")}
     for first in range(0, sales, RUN_SALES):
         size = min(RUN_SALES, sales - first)
-        # The later half of the customers buys ten times as often as the first; a tenth never does.
+        # The second half of the customers buys ten times as often as the first; a tenth never buys.
         who = np.where(chance.random(size) < 0.1, chance.random(size) * 0.45, 0.45 + chance.random(size) * 0.45)
         customer = (who * customers).astype(np.int64)
         spread = (first + np.sort(chance.random(size)) * size) / sales

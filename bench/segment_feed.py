@@ -1,4 +1,4 @@
-"""Feeding: sales that go all the way into columns, what each costs, and what they take on disk."""
+"""Measures feeding: the processor time and disk space per sale that goes through the API into the columns."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What organizations cost whose columns are not in use."""
+"""Measures the cost of organizations whose columns are not in use."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ IDLE_ORGANIZATIONS, WITH_SEGMENTS = 10_000, 20
 
 
 def measure_idling(cluster: Cluster, url: str, folder: str, *, seconds: float) -> dict[str, float]:
-    """The share of a core that each process takes while nothing happens."""
+    """Measures the share of a core that each process uses while idle."""
     asyncio.run(_make_idle(url))
     port = free_port()
     environment = {"DATABASE_URL": url, "REGULARS_SECRET_KEY": "k" * 40, "REGULARS_PORT": str(port)}
@@ -30,7 +30,7 @@ def measure_idling(cluster: Cluster, url: str, folder: str, *, seconds: float) -
 
 
 def _by_process(server_pid: int, postmaster_pid: int) -> dict[str, float]:
-    """Processor time so far: of the server, of each of its children by its command, and of the database."""
+    """Processor time so far of the server, of each child process by its command, and of the database."""
     used = {"server": cpu_s(server_pid), "database": cpu_s(postmaster_pid)}
     for child in psutil.Process(server_pid).children():
         name = child.cmdline()[3]

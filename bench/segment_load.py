@@ -1,4 +1,4 @@
-"""Segments beside the API: what they cost a single sale, when a sale counts, and a resync of every customer."""
+"""Measures segments under API load: the cost per sale, the delay until a sale counts, a resync of every customer."""
 
 import asyncio
 import http.client
@@ -34,7 +34,7 @@ from regulars.segments.feed.build import run_batch
 from scenarios import CONNECTIONS
 from tickets import CUSTOMERS, requests
 
-# The order in which they take turns; what a sale costs without any is the measure.
+# The order of the turns; the cost of a sale without segments is the baseline.
 WITHOUT, BESIDE, IN_USE = "without segments", "beside another organization's", "with segments, the feeder paused"
 COST_SALES, COST_TURNS, QUICK_COST_TURNS = 1_500, 8, 2
 SEEN_S, QUICK_SEEN_S = 30, 6
@@ -48,13 +48,13 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class BesideTheApi:
-    # Processor time of server and database for one sale.
+    # Processor time of server and database per sale.
     sale_us: dict[str, float]
     rate: float
     seen_s: float
     seen_s_max: float
     resync_customers: int
-    # By how much the columns grew, and how many runs there were at most.
+    # Growth of the columns, and the largest number of their runs (sorted files).
     resync_grew_kib: float
     resync_count_ms: float
     resync_runs: int
@@ -103,7 +103,7 @@ def _running(url: str, *, with_worker: bool) -> Iterator[tuple[Server, Path]]:
 
 
 def _add_customers(url: str, organization: Organization, customers: int) -> None:
-    """As many as there are to be, all of one tier."""
+    """Inserts customers up to the number, all of one tier."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "INSERT INTO profiles (organization_id, id, external_id, first_name, created_at, updated_at)"
@@ -119,7 +119,7 @@ def _add_customers(url: str, organization: Organization, customers: int) -> None
 
 
 async def _begin(url: str, organization_id: UUID) -> None:
-    """As the first segment does, until the columns are built."""
+    """Creates the first segment and waits until the columns are built."""
     database = Database(url, pool_max=2)
     await database.open()
     try:
@@ -141,10 +141,10 @@ async def _begin(url: str, organization_id: UUID) -> None:
 
 
 def _measure_cost(cluster: Cluster, organization: Organization, *, turns: int) -> dict[str, float]:
-    """Three servers without a worker, of which one gets sales at a time; the median of the turns of each.
+    """Loads three servers without a worker alternately; returns the median of the turns of each.
 
-    They come one after the other on one connection: sales that are written together share what they cost, and how
-    many do depends on the machine.
+    One connection sends the sales one after the other: sales that share a transaction share its cost, and how many do
+    depends on the machine.
     """
     with ExitStack() as stack:
         servers = {}
@@ -171,7 +171,7 @@ def _measure_cost(cluster: Cluster, organization: Organization, *, turns: int) -
 
 
 def _make_known(url: str, organization: Organization) -> None:
-    """A worker hears of the keys of product properties; until then sales go the careful way."""
+    """Lets a worker register the keys of product properties; until then sales take the fallback path."""
     with _running(url, with_worker=True) as (server, _):
         _send_one_by_one(server, organization, name="known")
         _wait_until_fed(url, organization)
@@ -200,7 +200,7 @@ def _another(url: str) -> UUID:
 
 
 def _serving_cpu_s(server: Server) -> float:
-    """Without the process that counts, which waits for questions here."""
+    """Processor time without the analysis process, which is idle here."""
     counting = 0.0
     for process in psutil.Process(server.pid).children(recursive=True):
         if "regulars.cli analysis" in " ".join(process.cmdline()):
@@ -214,7 +214,7 @@ def _serving_cpu_s(server: Server) -> float:
 def _measure_seen(
     server: Server, organization: Organization, analysis: Analysis, *, rate: float, seconds: int
 ) -> list[float]:
-    """Beside a steady load: how long after its answer each of some sales is in a count."""
+    """Measures, under a steady load, the time from the response to a sale until a count includes it."""
     seen: list[float] = []
     over = threading.Event()
 
@@ -304,7 +304,7 @@ def _wait_until_fed(url: str, organization: Organization) -> None:
 
 
 def _wait_until_compacted(url: str, organization: Organization) -> None:
-    """Wait until what was fed is merged and compacted, as far as that is worth it."""
+    """Waits until the fed rows are merged and compacted, as far as that pays."""
     _wait_until_fed(url, organization)
     until = time.monotonic() + 300
     with psycopg.connect(url, autocommit=True) as connection:
@@ -324,8 +324,8 @@ def _wait_until_compacted(url: str, organization: Organization) -> None:
 def _measure_resync(
     url: str, server: Server, organization: Organization, analysis: Analysis, *, customers: int
 ) -> tuple[float, float, int]:
-    """Every customer is sent again, with one in a hundred changed: by how much the columns grew with it, how long
-    counts took meanwhile, and the most runs there were."""
+    """Sends every customer again, one in a hundred changed; measures the growth of the columns, the time of counts
+    meanwhile, and the largest number of runs."""
     before, _ = _columns(url, organization)
     taken: list[float] = []
     runs: list[int] = []

@@ -1,7 +1,7 @@
-"""Segments: how long counting takes on a large organization, what feeding costs, and what idle ones cost.
+"""Measures segments: the time of counting in a large organization, and the cost of feeding and of idle segments.
 
-The large organization's columns are written as a build and its merges leave them; every count is held against the same
-arrays by other means. Feeding and the size on disk are measured on sales that go all the way.
+The columns of the large organization are in the state after a build and its merges; every count is compared with a
+count from plain arrays. Feeding and disk space are measured with sales that go through the API.
 """
 
 import asyncio
@@ -294,7 +294,7 @@ async def _timed(analysis: Analysis, big: Big, match: dict[str, Any]) -> tuple[S
 
 
 async def _warm_ms(analysis: Analysis, big: Big, match: dict[str, Any], *, place: int) -> tuple[float, float]:
-    """With the columns in memory, and every condition new: another constant each time. Also by processor time."""
+    """Time and processor time of counts in memory, with another constant each time, so that no result is cached."""
     taken, worked = [], []
     for number in range(1, REPEATS + 1):
         before = analysis_worked_s()
@@ -304,7 +304,7 @@ async def _warm_ms(analysis: Analysis, big: Big, match: dict[str, Any], *, place
 
 
 def _varied(match: Any, number: int) -> Any:
-    """The same conditions with other constants, so that none was computed before."""
+    """The same conditions with other constants, so that no result is cached."""
     if isinstance(match, list):
         return [_varied(one, number) for one in match]
     if not isinstance(match, dict):
@@ -318,7 +318,7 @@ def _varied(match: Any, number: int) -> Any:
     if changed.get("key") == "collection":
         changed["value"] = f"C{(7 + number) % COLLECTIONS}"
     if changed.get("key") == "tier":
-        # The same again, so that it is another text.
+        # Repeats a condition, so that the text differs.
         changed["values"] = [*changed["values"], *changed["values"][:1] * number]
     return changed
 
@@ -337,7 +337,7 @@ async def _edited_ms(analysis: Analysis, big: Big, match: dict[str, Any]) -> flo
 async def _beside_changes(
     database: Database, analysis: Analysis, big: Big, match: dict[str, Any], times: SegmentTimes
 ) -> None:
-    """While a patch of a hundred customers comes each second, as the feeder writes it, and the process tidies up."""
+    """Counts while the feeder writes a patch of a hundred customers each second and the analysis process compacts."""
     chance = np.random.default_rng(3)
     taken, of_numbers, patches = [], [], []
     for second in range(CHANGES_S):
@@ -378,7 +378,7 @@ def analysis_worked_s() -> float:
 
 
 def analysis_memory_mib() -> float:
-    """The most that the analysis process ever had, as the kernel counts it."""
+    """The peak memory of the analysis process, as the kernel counts it."""
     status = Path(f"/proc/{_analysis_process().pid}/status").read_text("utf-8")
     [line] = [line for line in status.splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1]) / 1024

@@ -1,4 +1,4 @@
-"""Campaigns with recipients by the hundred thousand: one that has ended and one that is paused, beside a draft."""
+"""Inserts a finished and a paused campaign with hundreds of thousands of recipients, and a draft."""
 
 import json
 from uuid import UUID
@@ -13,7 +13,7 @@ from regulars.segments.saved.manage import list_segments
 BY = "bench"
 STATES = ("draft", "paused", "ended")
 
-# The paused one has recipients who wait; of the others most got their text.
+# The paused campaign has waiting recipients; most others got their text.
 RECIPIENTS = """
 INSERT INTO campaign_recipients (organization_id, campaign_id, profile_id, open_at, fed_at, created_at, position, block,
                                  arm, parts, outcome, reason, country)
@@ -45,7 +45,7 @@ CROSS JOIN LATERAL (
 ) AS s
 WHERE r.organization_id = %(organization_id)s AND r.campaign_id = %(campaign)s AND r.fed_at IS NOT NULL
 """
-# The newest text did not reach its provider, so that the page to send it again has a link.
+# The newest text failed, so that a link leads to the page that sends it again.
 FAILED = """
 UPDATE texts SET state = 'failed', reason = 'refused 30003: unreachable'
 WHERE organization_id = %(organization_id)s
@@ -67,7 +67,7 @@ WHERE organization_id = %(organization_id)s AND id = %(campaign)s
 
 
 async def make_campaigns(database: Database, organization_id: UUID) -> dict[str, UUID]:
-    """By state; they are drafts until `fill_campaigns`. The draft is the newest, so that a list begins with it."""
+    """Creates campaigns by state, all drafts until `fill_campaigns`. The newest is the draft, first in lists."""
     made = {}
     async with database.transaction() as tx:
         segment = (await list_segments(tx, organization_id))[0]

@@ -1,6 +1,6 @@
-"""The processor time of a text through the simulator, in worker and database together, for several sources in turns.
+"""Measures the processor time per text of worker and database, with the simulator, for several sources in turns.
 
-Each source fills and serves a database of its own with its own code; this file is run once more for that.
+Each source fills and serves its own database with its own code, in a second process of this file.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ ALWAYS = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 def measure_costs(
     cluster: Cluster, say: Callable[[str], None], sources: Mapping[str, Path], *, texts: int, rounds: int
 ) -> dict[str, float]:
-    """Milliseconds a text, the median of the rounds, by the name of the source."""
+    """Milliseconds per text by source, the median of the rounds."""
     found: dict[str, list[float]] = {name: [] for name in sources}
     for turn in range(rounds):
         for name in sorted(sources, reverse=bool(turn % 2)):

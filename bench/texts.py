@@ -1,5 +1,5 @@
-"""Texts: what one costs, how fast the simulator's queue empties beside a server under load, and what a million that
-wait cost."""
+"""Measures texts: the cost of one, how fast the queue empties (with the simulator) beside a server under load, and the
+cost of a million waiting texts."""
 
 import asyncio
 import sys
@@ -56,7 +56,7 @@ class TextTimes:
     waiting: int
     idle_s: float
     idle_core_share: float
-    # Processor time of a text in worker and database together, by source: this one, and a commit beside it.
+    # Processor time per text of worker and database, by source: this one and another commit.
     cost_ms: dict[str, float]
 
 
@@ -83,7 +83,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool, beside: Mapping[str, 
         running_server(command, {**environment, "REGULARS_DATA_DIR": folder}, port=port) as server,
     ):
         with ThreadPoolExecutor(1) as loader:
-            # The load begins first and outlasts the texts, if they keep their time.
+            # The load begins before the texts and ends after them, if they are on time.
             loading = loader.submit(
                 open_loop, server.port, neighbour.key, rate=highest / 4, seconds=load_s, name="texts"
             )
@@ -111,7 +111,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool, beside: Mapping[str, 
 
 
 def _highest_rate(cluster: Cluster, neighbour: Organization, say: Say) -> float:
-    """What the API takes when nothing else is to do."""
+    """The highest rate of the API without other work."""
     url = cluster.clone(f"{DATABASE}_rate")
     with start(Scenario("sales", "sales", "regulars"), url) as server:
         wrk.run(server.url, "sales", name="tw", keys=[neighbour.key], connections=CONNECTIONS, seconds=2)
@@ -133,7 +133,7 @@ def as_json(times: TextTimes) -> dict[str, Any]:
 
 
 async def _prepare(url: str, say: Say) -> UUID:
-    """An organization whose texts leave at any hour."""
+    """Creates an organization without sending hours."""
     database = Database(url, pool_max=4)
     await database.open()
     try:
@@ -162,7 +162,7 @@ def _numbers(start: int, texts: int) -> list[str]:
 
 
 async def _order_all(url: str, organization_id: UUID, texts: int) -> None:
-    """In one transaction: the clock starts when all of them are there."""
+    """Requests all texts in one transaction, so that the clock starts when all are queued."""
     database = Database(url, pool_max=2)
     await database.open()
     try:

@@ -1,4 +1,4 @@
-"""The ticket of the benchmark for the runners that are not driven by wrk; the same shape as in load/tickets.lua."""
+"""Builds the benchmark's tickets for runners without wrk, with the shape of load/tickets.lua."""
 
 import json
 import random
@@ -8,7 +8,7 @@ from typing import Any
 # The same numbers as in load/tickets.lua.
 STORES = 20
 CUSTOMERS = 10_000
-# Of each organization, where there are many.
+# Per organization, where there are many.
 CUSTOMERS_OF_MANY = 500
 NEW_CUSTOMERS_SHARE = 0.2
 THREE_LINES_SHARE = 0.2
@@ -18,12 +18,12 @@ CATEGORIES = ("shirts", "knitwear", "jackets", "underwear", "accessories", "coat
 
 
 def stored_lines(count: int) -> list[dict[str, Any]]:
-    """As they stand in the table, where fields that were left out are null."""
+    """The lines as the table stores them: omitted fields are null."""
     return [{"unit": None} | _line(random.Random(number), number) for number in range(1, count + 1)]
 
 
 def requests(count: int, *, run: str, key: str, host: str, distinct: bool = False) -> list[bytes]:
-    """Whole HTTP requests, made before the clock starts; `distinct`: each of the next known customer."""
+    """Complete HTTP requests, built before the clock starts; `distinct`: each of the next existing customer."""
     source = random.Random(run)
     return [
         _request(source, f"{run}-{number}", key=key, host=host, customer=f"C{number + 1:06d}" if distinct else None)

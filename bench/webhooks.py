@@ -1,4 +1,4 @@
-"""Webhooks: how many deliveries a second, how soon after the commit, and what a write pays for them."""
+"""Measures webhooks: deliveries per second, their delay after the commit, and their cost for a write."""
 
 import asyncio
 import itertools
@@ -47,7 +47,7 @@ def measure(cluster: Cluster, organization: Organization, *, seconds: int, say: 
 
 
 def _throughput(cluster: Cluster, organization: Organization, endpoints: int) -> tuple[float, float, float]:
-    """Deliveries of facts that wait when the worker starts: a second, and what one costs worker and database."""
+    """Measures deliveries of waiting facts per second, and the cost of one for worker and database."""
     url = cluster.clone("webhooks")
     with receiver() as (address, came):
         asyncio.run(prepare(url, organization, address, endpoints=endpoints, profiles=DELIVERIES // endpoints))
@@ -58,12 +58,12 @@ def _throughput(cluster: Cluster, organization: Organization, endpoints: int) ->
             worker_us = (cpu_s(pid) - started_with) / DELIVERIES * 1e6
         database_us = (cpu_s(cluster.postmaster_pid) - database_before) / DELIVERIES * 1e6
         moments = sorted(moment for _, moment in came())
-    # The first ones find a new endpoint, which gets one at a time.
+    # A new endpoint gets its first deliveries one at a time.
     return (len(moments) - 100) / (moments[-1] - moments[100]), worker_us, database_us
 
 
 def _write_cost(cluster: Cluster, organization: Organization, seconds: int) -> tuple[float, float]:
-    """Single upserts by 32 connections, in turns with and without an endpoint, without a worker."""
+    """Measures upserts by 32 connections, alternately with and without an endpoint, without a worker."""
     rates: dict[int, list[float]] = {0: [], 1: []}
     for _ in range(TURNS):
         for endpoints, measured in rates.items():
@@ -75,7 +75,7 @@ def _write_cost(cluster: Cluster, organization: Organization, seconds: int) -> t
 
 
 def _latency(cluster: Cluster, organization: Organization, *, rate: float, seconds: int) -> list[float]:
-    """From the answer to an upsert, which follows its commit, to the arrival of its event."""
+    """Measures the time from the response to an upsert, after its commit, to the arrival of its event."""
     url = cluster.clone("webhooks")
     with receiver() as (address, came):
         asyncio.run(prepare(url, organization, address, endpoints=1, profiles=0))
@@ -179,14 +179,14 @@ def _server(url: str, *, with_worker: bool) -> Iterator[str]:
     port = free_port()
     environment = {**ENVIRONMENT, "DATABASE_URL": url, "REGULARS_PORT": str(port), "REGULARS_LOG_LEVEL": "warning"}
     with running_server(regulars_command(with_worker=with_worker), environment, port=port) as server:
-        # Its worker is still starting when it answers.
+        # The worker is still starting when the server responds.
         wait_until_settled(server.pid)
         yield server.url
 
 
 @contextmanager
 def worker(url: str) -> Iterator[int]:
-    """The worker alone; its process id."""
+    """Runs only the worker; yields its process id."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
     environment |= {**ENVIRONMENT, "DATABASE_URL": url, "PYTHONPATH": str(ROOT / "src"), "REGULARS_LOG_LEVEL": "error"}
     process = subprocess.Popen([sys.executable, "-m", "regulars.cli", "worker"], env=environment, cwd=ROOT)

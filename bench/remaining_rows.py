@@ -1,4 +1,4 @@
-"""What else lies about in a large organization: keys and their last answers, collisions, catalogs, an audit log."""
+"""Inserts the remaining rows of a large organization: keys, their request log, collisions, catalogs, an audit log."""
 
 from uuid import UUID
 
@@ -10,7 +10,7 @@ SELECT gen_random_uuid(), %(organization_id)s, 'Till ' || n, 'rgl_x', sha256(gen
        now(), CASE WHEN n %% 5 = 0 THEN 'full' ELSE 'ingest' END
 FROM generate_series(1, 20) AS n
 """
-# As many as are kept: the last thousand of each key.
+# The retention: the last thousand requests of each key.
 REQUESTS = """
 INSERT INTO request_log (organization_id, id, api_key_id, answered_at, method, target, status, code, duration_us,
                          request_id, problem)
@@ -50,6 +50,6 @@ FROM generate_series(1, 100000) AS n
 """
 
 
-def fill_paperwork(connection: Connection, organization_id: UUID) -> None:
+def fill_remaining_rows(connection: Connection, organization_id: UUID) -> None:
     for statement in (KEYS, REQUESTS, COUNTS, COLLISIONS, COLLISION_TOTALS, PROPERTIES, AUDIT):
         connection.execute(statement, {"organization_id": organization_id})

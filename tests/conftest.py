@@ -8,11 +8,11 @@ import structlog
 from hypothesis import HealthCheck, settings
 from tests.support import database
 
-# The tests start a hundred processes, each of which would compile the whole program again.
+# The tests start a hundred processes; without bytecode files each would compile the whole program.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# How long an example takes says how busy the machine is.
+# No deadlines for examples: a busy machine would miss them.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
@@ -25,12 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--database-url",
         default=os.environ.get(SERVER_VARIABLE),
-        help="run against this PostgreSQL (a superuser, any database) instead of the one in the wheel",
+        help="run against this PostgreSQL (a superuser, any database) instead of the embedded one",
     )
 
 
 class SharedDatabase(ExitStack):
-    """Lives in the process that starts the workers, which hands the addresses to each of them."""
+    """Runs in the xdist controller, which passes the URLs to its workers."""
 
     server_url: str = ""
     template: str = ""
@@ -55,7 +55,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node) -> None:  # the worker, known to xdist only
+def pytest_configure_node(node) -> None:  # the type exists in xdist only
     shared = node.config.stash[SHARED]
     shared.start(node.config.getoption("--database-url"))
     node.workerinput["server_url"] = shared.server_url
@@ -64,7 +64,7 @@ def pytest_configure_node(node) -> None:  # the worker, known to xdist only
 
 @pytest.fixture(autouse=True)
 def plain_log() -> Iterator[None]:
-    """Failures on purpose are logged in one plain line; the default draws their tracebacks for seconds."""
+    """Logs expected failures on one line; the default renders their tracebacks, which takes seconds."""
     structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()])
     yield
     structlog.reset_defaults()
@@ -72,7 +72,7 @@ def plain_log() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared_database(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """The URL of the server (some database of it) and the name of the migrated template."""
+    """The URL of a database of the server, and the name of the migrated template."""
     config = request.config
     if hasattr(config, "workerinput"):
         return config.workerinput["server_url"], config.workerinput["template"]
@@ -88,7 +88,7 @@ def server_url(shared_database: tuple[str, str]) -> str:
 
 @pytest.fixture
 def database_url(shared_database: tuple[str, str]) -> Iterator[str]:
-    """A database of its own, migrated and empty."""
+    """A new database, migrated and empty."""
     url, template = shared_database
     with database.new_database(url, template=template) as fresh:
         yield fresh
@@ -96,6 +96,6 @@ def database_url(shared_database: tuple[str, str]) -> Iterator[str]:
 
 @pytest.fixture
 def empty_database_url(server_url: str) -> Iterator[str]:
-    """A database of its own without any migration."""
+    """A new database without migrations."""
     with database.new_database(server_url) as fresh:
         yield fresh

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support import samples
 from tests.support.client import Api
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 
 NOON = datetime.combine(samples.now().date(), time(12), UTC)
 SCARF = {"external_id": "SCARF", "name": "Scarf", "properties": {"collection": "Wool"}}
@@ -33,7 +33,7 @@ class Shop:
         assert answer.status == 201, answer.body
 
     def count(self) -> None:
-        work_through(self.database_url, self.api.tenant.organization_id)
+        drain_queues(self.database_url, self.api.tenant.organization_id)
 
 
 def open_shop(api: Api, database_url: str) -> Shop:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 from tests.sales.desk import Desk, ticket
-from tests.support.room import anyio_backend, database
+from tests.support.database_fixtures import anyio_backend, database
 
 from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales
 from regulars.kit.db import Database

@@ -4,7 +4,7 @@ import pytest
 from tests.analytics.test_pages import rows_of, text_of
 from tests.attribution.results_shop import ResultsShop, open_results
 from tests.support import samples
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.texts import open_at_any_hour, send_order
 from tests.support.visitor import visitor_as
 
@@ -47,9 +47,9 @@ def credited(shop):
     shop.write("UPDATE texts SET claimed_at = now() - interval '2 hours 5 minutes' WHERE organization_id = %s")
     bought = shop.sell(person, 10_000, samples.ago(minutes=5))
     shop.sell(person, 3_000, samples.ago(minutes=1), type="RETURN")
-    work_through(shop.database_url, shop.organization_id)
+    drain_queues(shop.database_url, shop.organization_id)
     shop.write("UPDATE attribution_customers SET due_at = now() - interval '1 s' WHERE organization_id = %s")
-    work_through(shop.database_url, shop.organization_id)
+    drain_queues(shop.database_url, shop.organization_id)
     return TEXT.encode(text), bought
 
 

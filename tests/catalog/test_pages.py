@@ -6,7 +6,7 @@ import time
 import pytest
 from tests.support import samples
 from tests.support.client import Api
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.visitor import Visitor
 
 from regulars.web.access import Role
@@ -26,7 +26,7 @@ def customers(api: Api):
 @pytest.fixture
 def work(api_database_url, tenant):
     """Let the worker take its turns now."""
-    return lambda: work_through(api_database_url, tenant.organization_id)
+    return lambda: drain_queues(api_database_url, tenant.organization_id)
 
 
 def preview_id(page: str) -> str:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from tests.support import samples
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 
 from regulars.kit import ids
 from regulars.sales.totals import fill
@@ -33,7 +33,7 @@ def shop(regulars, database_url, tmp_path):
         file = tmp_path / f"{kind}.ndjson"
         file.write_text("".join(json.dumps(row) + "\n" for row in lines))
         assert regulars("import", kind, str(file), "--organization", "Shop").code == 0
-    work_through(database_url, identifier)
+    drain_queues(database_url, identifier)
     return identifier
 
 
@@ -70,7 +70,7 @@ def test_csv_has_the_rows_of_the_table(regulars, shop):
 def test_another_time_zone_counts_the_days_again(regulars, shop, database_url, monkeypatch):
     monkeypatch.setattr(fill, "SALE_AGE_MIN", -fill.SALE_AGE_MIN)
     assert regulars("organization", "set", "Shop", "--time-zone", "Europe/Paris").code == 0
-    work_through(database_url, shop)
+    drain_queues(database_url, shop)
     days = [row["day"] for row in analyse(regulars, "sales", *PERIOD, "--json").data["rows"]]
     assert days == ["2026-03-01", "2026-03-02", "2026-03-09"]
 
@@ -79,7 +79,7 @@ def test_sales_of_a_segment_are_those_of_its_members(regulars, shop, database_ur
     file = tmp_path / "segment.json"
     file.write_text(json.dumps({"name": "Buyers", "match": {"type": "all", "of": [{"type": "bought"}]}}))
     segment = regulars("segment", "create", str(file), "--organization", "Shop").out.strip()
-    work_through(database_url, shop)
+    drain_queues(database_url, shop)
     for by in ("day", "store", "currency"):
         found = analyse(regulars, "sales", *PERIOD, "--by", by, "--segment", segment, "--json").data
         assert [(row["currency"], row["net_cents"], row["units"]) for row in found["rows"]] == [("EUR", 1000, 1)]
@@ -89,7 +89,7 @@ def test_sales_of_a_segment_are_those_of_its_members(regulars, shop, database_ur
 def test_customers_and_products_are_those_of_the_pages(regulars, shop, database_url):
     """The first question has the columns built."""
     assert "being prepared" in analyse(regulars, "customers", *PERIOD).complains(code=1)
-    work_through(database_url, shop)
+    drain_queues(database_url, shop)
     found = analyse(regulars, "customers", *PERIOD, "--json").data
     [month] = found["rows"]
     assert (month["month"], month["new"], month["returning"]) == ("2026-03-01", 1, 0)

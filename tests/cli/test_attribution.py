@@ -7,7 +7,7 @@ import json
 import psycopg
 import pytest
 from tests.support import samples
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 
 from regulars.kit import ids
 
@@ -39,10 +39,10 @@ def test_credits_are_shown_by_origin_and_month_once_they_are_computed(regulars, 
     assert regulars("attribution", "show", "-o", "Shop", "--json").data["rows"] == []
     started = regulars("attribution", "recompute", "-o", "Shop", "--json").data
     assert started == {"was_running": False, "customers_waiting": 0}
-    work_through(database_url, shop)
+    drain_queues(database_url, shop)
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE attribution_customers SET due_at = now()")
-    work_through(database_url, shop)
+    drain_queues(database_url, shop)
     found = regulars("attribution", "show", "-o", "Shop", "--json").data
     [row] = found["rows"]
     assert (row["kind"], row["id"], row["tickets"], row["gross_cents"], row["net_cents"]) == (

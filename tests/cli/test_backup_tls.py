@@ -14,7 +14,7 @@ from unittest import mock
 import psycopg
 import pytest
 from tests.support.database import new_data_folder
-from tests.support.tls import make_certificates, tls_door
+from tests.support.tls import make_certificates, tls_proxy
 
 from regulars.postgres import account, programs, relay, wheel
 from regulars.postgres.errors import ProgramsError
@@ -52,14 +52,14 @@ def test_a_database_behind_tls_is_backed_up_and_restored(
     regulars, database_url, empty_database_url, certificates, tmp_path, *, mode
 ):
     trusted = f"?sslmode={mode}&sslrootcert={certificates / 'root.crt'}"
-    with tls_door(database_url, certificates) as source, tls_door(empty_database_url, certificates) as target:
+    with tls_proxy(database_url, certificates) as source, tls_proxy(empty_database_url, certificates) as target:
         carry_over(regulars, source + trusted, target + trusted, tmp_path / "today.dump")
 
 
 def test_the_relay_refuses_a_server_that_another_root_has_signed(database_url, certificates, tmp_path):
     (tmp_path / "other").mkdir()
     stranger = make_certificates(tmp_path / "other") / "root.crt"
-    with tls_door(database_url, certificates) as url:
+    with tls_proxy(database_url, certificates) as url:
         with psycopg.connect(f"{url}?sslmode=require") as connection:
             options = relay.effective_options(connection)
         options |= {"sslmode": "verify-full", "sslrootcert": str(stranger)}
@@ -77,7 +77,7 @@ def call_through(carried: relay.Relay, path: Path) -> None:
 
 
 def test_an_address_that_demands_what_a_relay_cannot_give_is_refused_in_one_sentence(database_url, certificates):
-    with tls_door(database_url, certificates) as url, psycopg.connect(f"{url}?sslmode=require") as connection:
+    with tls_proxy(database_url, certificates) as url, psycopg.connect(f"{url}?sslmode=require") as connection:
         options = {"channel_binding": "require", "sslmode": "require"}
         demanding = mock.patch.object(relay, "effective_options", return_value=options)
         with demanding, pytest.raises(ProgramsError, match="leave it out"), relay.opened(connection):

@@ -5,7 +5,7 @@ import time
 
 import psycopg
 from tests.cli.conftest import environment
-from tests.support.nursery import nursery
+from tests.support.fork_server import fork_server
 
 from regulars.kit import migrate
 from regulars.postgres import embedded
@@ -38,8 +38,8 @@ def test_sigterm_during_a_migration_ends_the_command_and_its_postgresql(data_dir
     for arguments in (["serve", "--port", "0"], ["migrate"]):
         log = data_dir.parent / f"{arguments[0]}.log"
         given = environment(REGULARS_DATA_DIR=str(data_dir))
-        started = nursery().start(
-            "tests.support.commanded", *arguments, environment=given, log=log, folder=data_dir.parent
+        started = fork_server().start(
+            "tests.support.cli", *arguments, environment=given, log=log, folder=data_dir.parent
         )
         deadline = time.monotonic() + SECONDS_MAX
         while not is_migrating(url):

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import psycopg
 from tests.support import samples
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 
 from regulars.kit import ids
 from regulars.sales.totals import fill
@@ -37,11 +37,11 @@ def test_facts_that_an_older_worker_removed_are_counted_from_the_rows(regulars, 
         connection.execute(
             "INSERT INTO consent_figures (organization_id, time_zone) VALUES (%s, 'UTC')", (organization_id,)
         )
-        work_through(database_url, organization_id)
+        drain_queues(database_url, organization_id)
         assert connection.execute(FIGURES).fetchone() == (None, None, None, False)
         said = regulars("doctor", "--recount")
         assert said.code == 0
         assert "The worker recounts 1 organization: totals of sales" in said.out
-        work_through(database_url, organization_id)
+        drain_queues(database_url, organization_id)
         assert connection.execute(FIGURES).fetchone() == (SALES, ["colour"], SALES, True)
     assert regulars("doctor", "--recount", "--json").data["organizations"] == 1

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from tests.cli.conftest import environment
 from tests.support.client import NO_AUTHORITIES
-from tests.support.nursery import nursery
+from tests.support.fork_server import fork_server
 from tests.support.server import Server, running_server
 
 from regulars.kit import migrate
@@ -73,7 +73,7 @@ def test_an_excluded_server_is_no_longer_ready(database_url, newer_release):
 def test_a_worker_that_is_excluded_while_it_runs_ends(database_url, data_dir, newer_release):
     log = data_dir.parent / "worker.log"
     given = environment(REGULARS_DATA_DIR=str(data_dir), DATABASE_URL=database_url)
-    worker = nursery().start("tests.support.commanded", "worker", environment=given, log=log, folder=data_dir.parent)
+    worker = fork_server().start("tests.support.cli", "worker", environment=given, log=log, folder=data_dir.parent)
     deadline = time.monotonic() + SECONDS_MAX
     while "worker.started" not in log.read_text():
         assert time.monotonic() < deadline, log.read_text()

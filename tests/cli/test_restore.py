@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from tests.cli.conftest import environment
 from tests.privacy.people import OTHER, PERSON, erase, plant, whole_database
-from tests.support.aside import run_aside
-from tests.support.room import SECRET
+from tests.support.database_fixtures import SECRET
+from tests.support.run_async import run_async
 
 from regulars.consent.chain import hash_number
 from regulars.kit import releases
@@ -41,7 +41,7 @@ def on(url, work, *arguments):
         finally:
             await database.close()
 
-    return run_aside(run())
+    return run_async(run())
 
 
 def ask(url, query, *values):

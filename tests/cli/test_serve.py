@@ -14,9 +14,9 @@ import psycopg
 import pytest
 from tests.cli.conftest import Ran, environment
 from tests.support.client import NO_AUTHORITIES
-from tests.support.commands import postmaster_pid
-from tests.support.elsewhere import ELSEWHERE, needs_elsewhere
-from tests.support.nursery import Child, nursery
+from tests.support.embedded_command import postmaster_pid
+from tests.support.fork_server import Child, fork_server
+from tests.support.pid_namespace import NEW_PID_NAMESPACE, needs_pid_namespace
 
 READY_SECONDS_MAX = 150
 END_SECONDS_MAX = 150
@@ -51,8 +51,8 @@ class Serving:
                 interpreted = [sys.executable, "-m", "regulars.cli", *command]
                 self.process = Typed(interpreted, env=given, cwd=data_dir.parent, stdout=log, stderr=log)
         else:
-            self.process = nursery().start(
-                "tests.support.commanded",
+            self.process = fork_server().start(
+                "tests.support.cli",
                 *command,
                 environment=given,
                 log=self._log,
@@ -231,11 +231,11 @@ def test_a_postgresql_that_is_killed_beneath_the_server_comes_back_by_itself(com
         assert server.stop() == 0
 
 
-@needs_elsewhere
+@needs_pid_namespace
 def test_a_second_server_in_another_container_is_refused_before_it_looks_at_the_database(data_dir):
     with serving(data_dir, "--no-worker") as server:
         refused = subprocess.run(
-            [*ELSEWHERE, sys.executable, "-m", "regulars.cli", "serve", "--port", "0"],
+            [*NEW_PID_NAMESPACE, sys.executable, "-m", "regulars.cli", "serve", "--port", "0"],
             env=environment(REGULARS_DATA_DIR=str(data_dir)),
             cwd=data_dir.parent,
             capture_output=True,

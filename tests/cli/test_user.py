@@ -1,5 +1,5 @@
 import pytest
-from tests.support.aside import run_aside
+from tests.support.run_async import run_async
 
 from regulars.accounts import users
 from regulars.kit.db import Database
@@ -77,4 +77,4 @@ def hire(database_url: str, email: str, role: Role) -> None:
         finally:
             await database.close()
 
-    run_aside(work())
+    run_async(work())

@@ -2,8 +2,8 @@
 
 import psycopg
 import pytest
-from tests.support.aside import run_aside
-from tests.support.nodes import until
+from tests.support.migration_nodes import until
+from tests.support.run_async import run_async
 
 from regulars.kit import releases
 from regulars.kit.db import Database
@@ -117,7 +117,7 @@ def test_a_sealed_secret_is_opened_once_whatever_the_number_of_requests(sealed, 
         finally:
             await database.close()
 
-    assert run_aside(ask()) == {sealed}
+    assert run_async(ask()) == {sealed}
     assert counting.opened == 1
 
 
@@ -141,7 +141,7 @@ def test_a_secret_that_cannot_be_opened_fails_only_its_own_organization(sealed, 
         finally:
             await database.close()
 
-    assert run_aside(ask()) == sealed
+    assert run_async(ask()) == sealed
 
 
 def test_doctor_warns_until_the_secrets_are_sealed(regulars):
@@ -170,13 +170,13 @@ def test_a_value_is_sealed_only_with_the_key_that_the_database_knows_then(sealed
         finally:
             await database.close()
 
-    run_aside(lock(KEY))
+    run_async(lock(KEY))
     with pytest.raises(VaultError, match=Vault(KEY).fingerprint):
-        run_aside(lock(NEW_KEY))
+        run_async(lock(NEW_KEY))
     with psycopg.connect(database_url) as rotating:
         rotating.execute("UPDATE vault_key SET created_at = now()")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            run_aside(lock(KEY))
+            run_async(lock(KEY))
 
 
 def test_rotating_seals_everything_with_the_new_key(sealed, regulars, database_url, tmp_path, monkeypatch):

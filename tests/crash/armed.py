@@ -28,14 +28,14 @@ from regulars.processes.accepting import AcceptingServer
 from regulars.processes.server_process import uvicorn_config
 from regulars.server import create_app
 
-# Imported once by the nursery, so that the processes it starts need not do it.
+# Imported once by the fork_server, so that the processes it starts need not do it.
 PRELOADED: Final = (database, worker)
 PREFIX: Final = "REGULARS_TEST_CRASH_"
 TRAPS, CONTROL, SPRUNG, CLOCK, PLANTED = (PREFIX + it for it in ("TRAPS", "CONTROL", "SPRUNG", "CLOCK_S", "PLANTED"))
 
 
 def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
-    """Started by the nursery. A server gets the block that it shares with its siblings, and what it listens on."""
+    """Started by the fork_server. A server gets the block that it shares with its siblings, and what it listens on."""
     os.setsid()
     for trap in json.loads(os.environ.get(TRAPS) or "[]"):
         _arm(trap)

@@ -17,7 +17,7 @@ from tests.crash.places import BY_NAME
 from tests.crash.shops import Shop, open_shops
 from tests.crash.world import Cluster, World, wait_until, world
 from tests.messaging.desk import ORIGIN
-from tests.support.aside import run_aside
+from tests.support.run_async import run_async
 
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database
@@ -184,4 +184,4 @@ def _join(url: str, shop: Shop) -> None:
         finally:
             await database.close()
 
-    run_aside(work())
+    run_async(work())

@@ -15,7 +15,7 @@ from tests.crash.journal import Answered, Journal
 from tests.crash.outside import Arrival
 from tests.crash.shops import Shop
 from tests.crash.world import World
-from tests.support.aside import run_aside
+from tests.support.run_async import run_async
 from tests.webhooks.receiver import Received
 
 from regulars.consent.verify import Audit, verify_organization
@@ -148,7 +148,7 @@ def check_ledger(url: str, shop: Shop, before: Ledger, followed: Followed) -> No
     """I7: the state is the fold of the ledger, the chain verifies, and no row of it ever changes."""
     changed = [place for place, link in before.items() if followed.ledger.get(place) != link]
     assert not changed, f"I7: entries of the ledger changed: {changed}"
-    audit = run_aside(_audit(url, shop.organization_id))
+    audit = run_async(_audit(url, shop.organization_id))
     assert not audit.faults, f"I7: the ledger does not hold: {audit.faults}"
 
 

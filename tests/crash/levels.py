@@ -10,7 +10,7 @@ from typing import Final
 
 import psycopg
 from tests.crash.world import World
-from tests.support.commands import postmaster_pid
+from tests.support.embedded_command import postmaster_pid
 
 # Room for what a process keeps on purpose: caches of keys, stores, statements.
 MEMORY_GROWS_MAX: Final = 1.15

@@ -13,7 +13,7 @@ import psycopg
 from tests.crash.processes import Process, Traps
 from tests.crash.shops import Shop
 from tests.crash.world import World
-from tests.support.aside import run_aside
+from tests.support.run_async import run_async
 
 from regulars.campaigns.definition import read_definition
 from regulars.campaigns.manage import create_campaign
@@ -84,7 +84,7 @@ def draft_campaign(url: str, shop: Shop, *, texts_per_hour: int | None) -> Campa
         finally:
             await database.close()
 
-    return Campaign(run_aside(work()))
+    return Campaign(run_async(work()))
 
 
 class Marketer(threading.Thread):

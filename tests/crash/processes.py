@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tests.crash import armed
 from tests.crash.shops import KEY
-from tests.support.nursery import Child, nursery
+from tests.support.fork_server import Child, fork_server
 from tests.support.server import READY_REQUEST
 
 READY_SECONDS_MAX: Final = 60
@@ -51,8 +51,8 @@ class Process:
 
     def start(self, *, traps: Traps = (), **variables: str) -> None:
         environment = {**self._environment, armed.TRAPS: json.dumps(list(traps)), **variables}
-        self.let_go()
-        self._child = nursery().start(
+        self.close()
+        self._child = fork_server().start(
             "tests.crash.armed",
             *self._arguments,
             environment=environment,
@@ -120,9 +120,9 @@ class Process:
         if self._child is not None:
             self._child.wait(seconds)
 
-    def let_go(self) -> None:
+    def close(self) -> None:
         if self._child is not None:
-            self._child.let_go()
+            self._child.close()
 
     def memory_bytes(self) -> int:
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -9,7 +9,7 @@ from uuid import UUID
 from tests.crash.journal import Call
 from tests.messaging.desk import ALWAYS, ORIGIN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN
-from tests.support.aside import run_aside
+from tests.support.run_async import run_async
 
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.journeys import manage as journeys
@@ -73,7 +73,7 @@ def open_shops(database_url: str, tags: list[str], *, hooks_url: str, public_url
         finally:
             await database.close()
 
-    return run_aside(work())
+    return run_async(work())
 
 
 async def _open(database: Database, tag: str, *, hooks_url: str, public_url: str) -> Shop:

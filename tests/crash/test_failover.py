@@ -12,7 +12,7 @@ from tests.cli.conftest import Command, command
 from tests.crash.conftest import Durable
 from tests.crash.disks import CannotMountError, database_on, fill, small_disk
 from tests.support import samples
-from tests.support.commands import postmaster_pid
+from tests.support.embedded_command import postmaster_pid
 from tests.support.raw import Answer, send
 from tests.support.server import Server, running_server
 from tests.support.tenant import new_tenant

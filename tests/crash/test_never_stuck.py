@@ -16,7 +16,7 @@ import pytest
 from tests.cli.test_serve import Serving, serving
 from tests.crash.conftest import Durable
 from tests.support import samples
-from tests.support.commands import postmaster_pid
+from tests.support.embedded_command import postmaster_pid
 from tests.support.tenant import new_tenant
 
 TILLS = 8

@@ -24,8 +24,8 @@ from tests.crash.clients import Address
 from tests.crash.outside import Outside, outside
 from tests.crash.processes import Process, ServerProcess, Traps, listening
 from tests.support import claims
-from tests.support.commands import postmaster_pid
 from tests.support.database import with_database
+from tests.support.embedded_command import postmaster_pid
 from tests.support.server import ROOT
 
 from regulars.kit import migrate
@@ -113,7 +113,7 @@ class World:
 
     def start_worker(self, traps: Traps = (), **variables: str) -> None:
         """Claims of the last worker are due at once: they need not expire, since it is known to be dead."""
-        self.lapse()
+        self.expire_claims()
         self.worker.start(traps=traps, **variables)
 
     @property
@@ -124,9 +124,9 @@ class World:
         if not self.analysis.is_alive():
             self.analysis.start()
 
-    def lapse(self) -> None:
+    def expire_claims(self) -> None:
         with contextlib.suppress(psycopg.OperationalError):
-            claims.lapse(self.url)
+            claims.expire_claims(self.url)
 
     def heal(self) -> None:
         """Whatever was broken is in order again: what is dead is started, what was blocked is open."""
@@ -330,7 +330,7 @@ def _end(made: World) -> None:
     for process in (*made.servers, made.worker, made.analysis):
         with contextlib.suppress(Exception):
             process.kill()
-            process.let_go()
+            process.close()
 
 
 def wait_until(holds: Any, *, seconds: float, what: str, every_s: float = 0.05) -> float:

@@ -5,8 +5,8 @@ from uuid import uuid4
 import msgspec
 import phonenumbers
 import pytest
-from tests.support.draining import drain
-from tests.support.room import SECRET
+from tests.support.database_fixtures import SECRET
+from tests.support.drain_queues import drain
 
 from regulars.demo import load
 from regulars.demo.load import (

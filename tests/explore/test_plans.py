@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 from tests.explore.crowd import CUSTOMERS, LARGE, STATEMENTS, identifier
-from tests.support.room import anyio_backend, database
+from tests.support.database_fixtures import anyio_backend, database
 from tests.support.visitor import sign_in
 
 from regulars.accounts.sessions import SessionStore

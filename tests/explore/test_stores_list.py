@@ -9,7 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from tests.support import samples
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 
 from regulars.explore.stores.store_sales import RANKED_MAX
 from regulars.kit.ids import SEGMENT
@@ -54,7 +54,7 @@ def names(text: str) -> list[str]:
 def test_a_small_chain_is_ranked_and_paged(visitor_as, api_database_url, tenant, api):
     add_stores(api_database_url, tenant, PAGE_ROWS + 10)
     assert api.post("/v1/sales-events", samples.sale("S00042")).status == 201
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     owner = visitor_as(Role.OWNER)
     first, second = pages(owner, "/stores")
     assert names(first)[0] == "S00042"
@@ -101,7 +101,7 @@ def test_home_draws_one_currency_and_offers_the_others(visitor_as, api_database_
     add_stores(api_database_url, tenant, 2)
     for currency in ("EUR", "GBP"):
         assert api.post("/v1/sales-events", samples.sale("S00001", currency=currency)).status == 201
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     owner = visitor_as(Role.OWNER)
     for chosen, address in (("EUR", "/?currency=EUR"), ("GBP", "/?currency=GBP")):
         text = owner.get(address).text

@@ -6,7 +6,7 @@ from math import inf
 import pytest
 from tests.http.caller import ask
 from tests.http.workshop import Workshop
-from tests.support.room import request
+from tests.support.database_fixtures import request
 
 from regulars.http import json_api
 from regulars.http.json_api import JsonApi

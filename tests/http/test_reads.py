@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
-from tests.support.room import request
+from tests.support.database_fixtures import request
 
 from regulars.http import reads as engine
 from regulars.http.reads import Reads

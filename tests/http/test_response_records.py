@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.http.caller import ask, posted
 from tests.http.workshop import Workshop
-from tests.support.room import request
+from tests.support.database_fixtures import request
 
 from regulars.http.fast_requests import FastRequests
 from regulars.http.json_api import JsonApi

@@ -7,7 +7,7 @@ import msgspec
 import psycopg
 import pytest
 from tests.http.workshop import Workshop, is_replay, status
-from tests.support.room import request
+from tests.support.database_fixtures import request
 
 from regulars.http.fast_requests import FastRequests
 from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from tests.support.room import request
+from tests.support.database_fixtures import request
 
 from regulars.http.route import ApiResponse, Write, WriteRoute
 from regulars.http.writes import Writes

@@ -3,7 +3,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 from psycopg import sql
-from tests.support.room import SECRET
+from tests.support.database_fixtures import SECRET
 
 from regulars.imports import run
 from regulars.imports.model import FileRow, ImportKind

@@ -17,7 +17,7 @@ import aiohttp
 from tests.messaging.desk import ALWAYS, ORIGIN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN, fake_twilio
 from tests.messaging.fire import KEY, Worker
-from tests.support.nursery import nursery
+from tests.support.fork_server import fork_server
 from tests.support.server import Server
 from tests.support.tenant import Tenant
 
@@ -217,8 +217,8 @@ class _Game:
         arguments = ("import", "sales", str(file), "--organization", await self._name(), "--json")
         environment = {"DATABASE_URL": self._database_url, "REGULARS_SECRET_KEY": KEY}
         said, complained = self._folder / "imported.json", self._folder / "imported.log"
-        process = nursery().start(
-            "tests.support.commanded", *arguments, environment=environment, log=complained, output=said
+        process = fork_server().start(
+            "tests.support.cli", *arguments, environment=environment, log=complained, output=said
         )
         code = await asyncio.to_thread(process.wait, DEADLINE_S)
         assert code == 0, complained.read_text()

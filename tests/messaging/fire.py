@@ -14,8 +14,8 @@ from typing import Any
 import aiohttp
 from tests.messaging.desk import ALWAYS, ORIGIN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN, FakeTwilio, fake_twilio
-from tests.support.claims import lapse
-from tests.support.nursery import Child, nursery
+from tests.support.claims import expire_claims
+from tests.support.fork_server import Child, fork_server
 from tests.support.server import Server
 from tests.support.tenant import Tenant
 
@@ -81,16 +81,16 @@ class Worker:
 
     def start(self) -> None:
         """What the last one held is due at once."""
-        lapse(self._environment["DATABASE_URL"])
-        self._process = nursery().start(
-            "tests.support.commanded", "worker", environment=self._environment, log=Path(os.devnull)
+        expire_claims(self._environment["DATABASE_URL"])
+        self._process = fork_server().start(
+            "tests.support.cli", "worker", environment=self._environment, log=Path(os.devnull)
         )
 
     def end(self, how: signal.Signals = signal.SIGKILL) -> None:
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(END_SECONDS_MAX)
-            self._process.let_go()
+            self._process.close()
             self._process = None
 
 

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from tests.support import samples
 from tests.support.client import Api
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.tenant import Tenant, new_tenant
 from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
@@ -37,7 +37,7 @@ class Desk:
         return TEXT.encode(send_text(self.url, self.tenant.organization_id, number or self.number, words))
 
     def work(self) -> None:
-        work_through(self.url, self.tenant.organization_id)
+        drain_queues(self.url, self.tenant.organization_id)
 
     def phone(self, visitor: Visitor | None = None) -> str:
         """The page of the simulator that shows the number."""

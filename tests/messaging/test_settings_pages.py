@@ -7,7 +7,7 @@ import re
 import psycopg
 import pytest
 from tests.support import samples
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.tenant import new_tenant
 from tests.support.texts import open_at_any_hour
 from tests.support.visitor import Visitor, sign_in_now
@@ -93,7 +93,7 @@ def test_a_test_text_goes_through_the_gate_to_the_simulator(owner, api, tenant, 
     api.post("/v1/subscriptions/opt-in", consent)
     sent = owner.post("/settings/texts/test", number=number, words="It works")
     assert sent.status_code == 303, sent.text
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     assert "The provider has accepted it." in text_of(owner, "//" + sent.headers["location"].removeprefix("/"))
     assert "It works" in text_of(owner, f"/simulator/{number}")
     assert owner.post("/settings/texts/test", number="12", words="It works").status_code == 400
@@ -228,7 +228,7 @@ def test_the_global_holdout_says_what_a_change_does_to_the_running_quarter(
     assert owner.post(path, percent="ten").status_code == 400
     assert visitor_as(Role.MARKETER).post(path, percent="10").status_code == 403
     assert owner.post(path, percent="10", with_journeys="on").status_code == 303
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     page = text_of(owner, path)
     assert "The customers who are held out now stay held out until then." in page
     assert "Applies to journeys</dt><dd>yes" in text_of(visitor_as(Role.MARKETER), path)

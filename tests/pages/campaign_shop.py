@@ -9,7 +9,7 @@ from uuid import UUID
 from tests.pages.segment_shop import SegmentShop
 from tests.support import samples
 from tests.support.client import Api
-from tests.support.draining import SETTINGS, work_through
+from tests.support.drain_queues import SETTINGS, drain_queues
 from tests.support.server import Server
 from tests.support.texts import open_at_any_hour
 from tests.support.visitor import Visitor
@@ -60,7 +60,7 @@ class CampaignShop:
         """What the worker does, in as many turns as a campaign needs from its start to its last outcome."""
         settings = replace(SETTINGS, data_dir=self.data_dir)
         for _ in range(times):
-            work_through(self.shop.database_url, self.organization_id, settings)
+            drain_queues(self.shop.database_url, self.organization_id, settings)
 
 
 def open_campaign_shop(

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 from tests.support import samples
-from tests.support.aside import run_aside
 from tests.support.client import Api
-from tests.support.draining import drain, work_through
+from tests.support.drain_queues import drain, drain_queues
 from tests.support.journeys import in_transaction, make_journey, write_on
+from tests.support.run_async import run_async
 from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
 
@@ -79,19 +79,19 @@ def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
     _name_the_organization(database_url, api)
     visitor.post("/keys", name=PLANTED[:80], permission="ingest")
     _wait_for_the_log(visitor)
-    work_through(database_url, api.tenant.organization_id)
+    drain_queues(database_url, api.tenant.organization_id)
     segment = _describe_segments(visitor)
-    work_through(database_url, api.tenant.organization_id)
+    drain_queues(database_url, api.tenant.organization_id)
     visitor.post("/attributes/count")
     visitor.post("/products/count")
     visitor.post("/attributes/size/preview", type="enum", values=f"12\n{PLANTED}")
-    work_through(database_url, api.tenant.organization_id)
+    drain_queues(database_url, api.tenant.organization_id)
     _text(api, visitor, database_url, number)
     _hook(api, visitor, database_url)
     deadline = time.monotonic() + WRITTEN_SECONDS_MAX
     while not _is_counted(visitor, segment):
         assert time.monotonic() < deadline
-        work_through(database_url, api.tenant.organization_id)
+        drain_queues(database_url, api.tenant.organization_id)
     _write_campaigns(database_url, api.tenant.organization_id, segment)
     _plant_by_hand(database_url, api.tenant.organization_id, number)
     return FullHouse(api.tenant.organization_id, number, profile["id"], profile["external_id"])
@@ -138,7 +138,7 @@ def _plant_by_hand(database_url: str, organization_id: UUID, number: str) -> Non
                     {"o": organization_id, "number": number, "private": f"{number} {PRIVATE}", "planted": PLANTED},
                 )
 
-    run_aside(plant())
+    run_async(plant())
 
 
 def _write_journeys(database_url: str, organization_id: UUID) -> None:
@@ -179,7 +179,7 @@ def _text(api: Api, visitor: Visitor, database_url: str, number: str) -> None:
         send_text(database_url, organization_id, number, PRIVATE)
     open_at_any_hour(database_url, organization_id, brand=PLANTED, caps=())
     visitor.post(f"/simulator/{number}/reply", text=f"Leave me alone {PRIVATE}")
-    work_through(database_url, organization_id)
+    drain_queues(database_url, organization_id)
 
 
 def _hook(api: Api, visitor: Visitor, database_url: str) -> None:
@@ -230,7 +230,7 @@ def _hook(api: Api, visitor: Visitor, database_url: str) -> None:
         finally:
             await database.close()
 
-    run_aside(fail())
+    run_async(fail())
 
 
 def _describe_segments(visitor: Visitor) -> str:
@@ -298,7 +298,7 @@ def _name_the_organization(database_url: str, api: Api) -> None:
                 (f"{PLANTED} {api.tenant.organization_id}", api.tenant.organization_id),
             )
 
-    run_aside(rename())
+    run_async(rename())
 
 
 def _is_counted(visitor: Visitor, segment: str) -> bool:

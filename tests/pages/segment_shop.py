@@ -8,9 +8,9 @@ from uuid import UUID
 
 import httpx
 from tests.support import samples
-from tests.support.aside import run_aside
 from tests.support.client import Api
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
+from tests.support.run_async import run_async
 from tests.support.visitor import Visitor
 
 from regulars.catalog.entries import retype
@@ -32,7 +32,7 @@ class SegmentShop:
     store: str
 
     def work(self) -> None:
-        work_through(self.database_url, self.organization_id)
+        drain_queues(self.database_url, self.organization_id)
 
     def prepare(self) -> None:
         """Work until the columns are built, which waits for every transaction that is open anywhere."""
@@ -80,7 +80,7 @@ class SegmentShop:
             finally:
                 await database.close()
 
-        return run_aside(run())
+        return run_async(run())
 
 
 @dataclass(frozen=True)

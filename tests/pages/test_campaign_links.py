@@ -6,7 +6,7 @@ import re
 import psycopg
 from tests.pages.test_journey_builder import Builder, blank, keep, marketer
 from tests.support import samples
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.journeys import make_campaign
 from tests.support.texts import open_at_any_hour, send_order
 
@@ -31,7 +31,7 @@ def test_a_text_of_a_campaign_names_it_wherever_it_is_shown(api, marketer, tenan
     )
     text = send_order(api_database_url, organization_id, order)
     marketer.post(f"/simulator/{number}/reply", text="When does it begin?")
-    work_through(api_database_url, organization_id)
+    drain_queues(api_database_url, organization_id)
     reply = re.search(r"/messages/inbox/(rpl_\w+)", marketer.get("/messages/inbox").text)[1]
     link = f'/campaigns/{campaign}">'
     messages = marketer.get("/messages").text

@@ -4,9 +4,9 @@ year, and every page opens all the same."""
 import pytest
 from psycopg import AsyncConnection
 from tests.support import samples
-from tests.support.aside import run_aside
 from tests.support.crawl import crawl
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
+from tests.support.run_async import run_async
 
 from regulars.kit.settings import Settings
 from regulars.server import page_table
@@ -19,7 +19,7 @@ TABLE = page_table(Settings())
 @pytest.mark.usefixtures("analysis")
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
 def test_every_page_opens(api, visitor_as, api_database_url, zone):
-    run_aside(_set_zone(api_database_url, api.tenant.organization_id, zone))
+    run_async(_set_zone(api_database_url, api.tenant.organization_id, zone))
     visitor = visitor_as(Role.OWNER)
     store = api.post("/v1/stores", samples.store()).json()
     customer = api.post("/v1/profiles", samples.profile(attributes={"birthday": FIRST, "until": LAST})).json()
@@ -30,12 +30,12 @@ def test_every_page_opens(api, visitor_as, api_database_url, zone):
     assert api.post("/v1/subscriptions/opt-in", consent).status == 201
     withdrawal = {"phone_number": consent["phone_number"], "unsubscribed_at": SECOND}
     assert api.post("/v1/subscriptions/opt-out", withdrawal).status == 200
-    work_through(api_database_url, api.tenant.organization_id)
+    drain_queues(api_database_url, api.tenant.organization_id)
     for name, key in (("Born", "birthday"), ("Until", "until")):
         visitor.post(f"/attributes/{key}/preview", type="date")
         near = {"r~kind": "all", "r.0~kind": "attribute", "r.0~key": key, "r.0~cmp": "is_set"}
         assert visitor.post("/segments/save", name=name, **near).status_code == 303
-    work_through(api_database_url, api.tenant.organization_id)
+    drain_queues(api_database_url, api.tenant.organization_id)
     seen = crawl(visitor, TABLE)
     assert [(one.path, one.status) for one in seen if one.status >= 500] == []
     assert len([one for one in seen if one.is_html]) > len(TABLE) / 4

@@ -10,11 +10,11 @@ from playwright.sync_api import Page, expect
 from tests.pages.test_journeys_in_a_browser import write_journey
 from tests.support import database, samples
 from tests.support.analysis import running_analysis
-from tests.support.aside import run_aside
 from tests.support.browser import DESKTOP, WAIT_MS
 from tests.support.client import get_url, post_url
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.journeys import text_at_all_hours
+from tests.support.run_async import run_async
 from tests.support.server import Server, running_server
 
 from regulars.accounts.link_use import make_first_owner_link
@@ -42,7 +42,7 @@ def offer(database_url):
         finally:
             await pool.close()
 
-    return run_aside(ask())
+    return run_async(ask())
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ class Walk:
             found = connection.execute("SELECT organization_id FROM organization_slugs WHERE slug = %s", (slug,))
             [organization_id] = found.fetchone()
         for _ in range(2):
-            work_through(self.database_url, organization_id, WITHOUT_WEBHOOKS)
+            drain_queues(self.database_url, organization_id, WITHOUT_WEBHOOKS)
 
 
 @pytest.mark.timeout(300)

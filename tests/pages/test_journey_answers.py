@@ -5,7 +5,7 @@ import re
 
 import pytest
 from tests.support import samples
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.journeys import make_journey
 from tests.support.visitor import Visitor
 
@@ -42,7 +42,7 @@ def test_who_stays_out_at_only_if_is_counted(api, marketer, tenant, api_database
     for name, cents in (("Odile", 5_000), ("Inès", 7_000), ("Zoé", 200_000)):
         buy(api, name, cents)
     for _ in range(2):
-        work_through(api_database_url, tenant.organization_id)
+        drain_queues(api_database_url, tenant.organization_id)
     shown = words_of(marketer.get(f"/journeys/{journey}"))
     assert "2 did not match" in shown
     assert "1 entered" in shown
@@ -54,7 +54,7 @@ def test_a_backtest_says_what_it_plays_and_opens_the_customers_behind_its_figure
     journey = make_journey(api_database_url, tenant.organization_id, WAIT, is_live=False, filter=COSTLY)
     odile, zoe = buy(api, "Odile"), buy(api, "Zoé", 200_000)
     marketer.post(f"/journeys/{journey}/backtest", days="30")
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     shown = words_of(marketer.get(f"/journeys/{journey}/backtest"))
     assert "Purchases of known customers checked: 2." in shown
     assert "Did not match the conditions 1" in shown

@@ -6,7 +6,7 @@ import re
 import pytest
 from tests.pages.test_journeys import id_of
 from tests.support import samples
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.journeys import make_journey
 from tests.support.visitor import Visitor
 
@@ -224,7 +224,7 @@ def test_a_segment_is_picked_at_the_entry_and_in_a_branch_and_the_trace_names_it
         profile = api.post("/v1/profiles", samples.profile(first_name=name, last_name=None)).json()
         api.post("/v1/sales-events", samples.sale(store, profile_id=profile["id"]))
     for _ in range(2):
-        work_through(api_database_url, tenant.organization_id)
+        drain_queues(api_database_url, tenant.organization_id)
     runs = re.findall(r"runs/(run_\w+)", blank.visitor.get(f"/journeys/{blank.journey}/runs").text)
     trace = blank.visitor.get(f"/journeys/{blank.journey}/runs/{runs[0]}").text
     assert len(set(runs)) == 1
@@ -351,7 +351,7 @@ def test_a_draft_is_played_over_the_last_days_before_it_is_saved(api, blank, ten
     assert blank.visitor.post(path, days="91").status_code == 400
     assert blank.visitor.post(path, days="30").status_code == 303
     assert "events checked so far" in blank.visitor.get(path).text
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     page = blank.visitor.get(path).text
     assert re.search(r"Would enter</dt><dd><strong><a [^>]*>1</a>", page)
     assert "Skipped: no consent" in page

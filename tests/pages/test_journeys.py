@@ -5,7 +5,7 @@ import re
 import psycopg
 import pytest
 from tests.support import samples
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.journeys import make_journey, text_at_all_hours
 from tests.support.visitor import Visitor
 
@@ -69,7 +69,7 @@ def test_the_flow_shows_what_happened_at_each_step(api, buyer, marketer, tenant,
     journey = make_journey(api_database_url, tenant.organization_id, TEXT, WAIT, trigger="opt_in")
     opt_in(api, buyer[1])
     for _ in range(3):
-        work_through(api_database_url, tenant.organization_id)
+        drain_queues(api_database_url, tenant.organization_id)
     page = marketer.get(f"/journeys/{journey}").text
     assert "1<small>entered</small>" in page
     listed = marketer.get("/journeys").text
@@ -90,8 +90,8 @@ def test_the_flow_shows_what_happened_at_each_step(api, buyer, marketer, tenant,
 def test_who_may_not_see_a_person_sees_neither_name_nor_text(api, buyer, visitor_as, tenant, api_database_url):
     journey = make_journey(api_database_url, tenant.organization_id, TEXT, WAIT, trigger="opt_in")
     opt_in(api, buyer[1])
-    work_through(api_database_url, tenant.organization_id)
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     analyst = visitor_as(Role.ANALYST)
     runs = analyst.get(f"/journeys/{journey}/runs").text
     run = re.search(r"runs/(run_\w+)", runs)[1]
@@ -106,8 +106,8 @@ def test_who_may_not_see_a_person_sees_neither_name_nor_text(api, buyer, visitor
 def test_runs_are_found_by_state_and_by_the_step_they_stand_at(api, buyer, marketer, tenant, api_database_url):
     journey = make_journey(api_database_url, tenant.organization_id, WAIT, trigger="opt_in")
     opt_in(api, buyer[1])
-    work_through(api_database_url, tenant.organization_id)
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     for query, is_there in (
         ({"state": "active"}, True),
         ({"state": "ended"}, False),
@@ -135,7 +135,7 @@ def test_after_a_long_pause_it_asks_what_becomes_of_those_who_waited(api, buyer,
     organization_id = api.tenant.organization_id
     journey = make_journey(api_database_url, organization_id, WAIT, trigger="opt_in")
     opt_in(api, buyer[1])
-    work_through(api_database_url, organization_id)
+    drain_queues(api_database_url, organization_id)
     marketer.post(f"/journeys/{journey}/pause")
     with psycopg.connect(api_database_url) as connection:
         late = "UPDATE journeys SET paused_at = now() - interval '3 days' WHERE organization_id = %s"
@@ -166,7 +166,7 @@ def test_the_home_page_and_search_know_journeys(api, buyer, marketer, tenant, ap
     text_at_all_hours(api_database_url, tenant.organization_id)
     opt_in(api, buyer[1])
     for _ in range(3):
-        work_through(api_database_url, tenant.organization_id)
+        drain_queues(api_database_url, tenant.organization_id)
     assert re.search(r'Sent</span><span class="stat-figure">1<', marketer.get("/").text)
     assert "is paused" not in marketer.get("/").text
     marketer.post(f"/journeys/{journey}/pause")
@@ -179,7 +179,7 @@ def test_a_run_that_needs_a_person_is_on_the_home_page_and_tries_again(api, buye
     organization_id = api.tenant.organization_id
     journey = make_journey(api_database_url, organization_id, WAIT, trigger="opt_in", name="Stuck")
     opt_in(api, buyer[1])
-    work_through(api_database_url, organization_id)
+    drain_queues(api_database_url, organization_id)
     with psycopg.connect(api_database_url) as connection:
         park = (
             "UPDATE journey_runs SET state = 'parked', due_at = NULL, reason = 'It failed.' WHERE organization_id = %s"
@@ -210,7 +210,7 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
         retype = "UPDATE profile_attributes SET type = 'number' WHERE organization_id = %s AND key = 'tier'"
         connection.execute(retype, (tenant.organization_id,))
     api.post("/v1/sales-events", samples.sale(store["id"], profile_id=profile["id"]))
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     home = marketer.get("/").text
     why = "&#39;Gold&#39; cannot be read as the type of tier"
     assert f"At the door: a condition has an error</a><p>No customer enters. {why}" in home
@@ -240,7 +240,7 @@ def test_the_page_says_for_each_of_a_customer_s_last_facts_why_no_run_started(
     api.post("/v1/sales-events", samples.sale(store["id"], profile_id=profile["id"], total_amount_cents=100))
     api.post("/v1/sales-events", samples.sale(store["id"], profile_id=profile["id"], occurred_at=samples.ago(days=9)))
     for _ in range(2):
-        work_through(api_database_url, tenant.organization_id)
+        drain_queues(api_database_url, tenant.organization_id)
     page = marketer.get(f"/journeys/{journey}/runs", who=profile["external_id"]).text
     assert "The journey was not live when it was recorded." in page
     assert "It was recorded more than 7 days late." in page

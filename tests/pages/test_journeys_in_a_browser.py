@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.support import samples
 from tests.support.browser import PHONE, context_of
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.journeys import add_endpoint, make_journey, text_at_all_hours
 from tests.support.visitor import Visitor
 
@@ -59,7 +59,7 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
         journey = write_journey(tab, owner.url("/journeys"), name="Welcome after opt-in", trigger="opt_in")
         tab.get_by_role("navigation", name="Journey").get_by_role("link", name="Backtest").click()
         tab.get_by_role("button", name="Run backtest").click()
-        work_through(api_database_url, organization_id, SETTINGS)
+        drain_queues(api_database_url, organization_id, SETTINGS)
         tab.reload()
         expect(tab.get_by_text("Would enter")).to_be_visible()
         tab.get_by_role("link", name="Activate journey…").click()
@@ -70,14 +70,14 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
         consent = {"phone_number": number, "consent_source": "WEBSITE", "consented_at": samples.ago(minutes=1)}
         assert api.post("/v1/subscriptions/opt-in", {**consent, "profile_id": customer["id"]}).status == 201
         for _ in range(3):
-            work_through(api_database_url, organization_id, SETTINGS)
+            drain_queues(api_database_url, organization_id, SETTINGS)
 
         tab.goto(owner.url("/simulator"))
         tab.get_by_role("link", name=re.compile("Odile Fictive")).first.click()
         expect(tab.get_by_role("log")).to_contain_text("Welcome Odile, it's good to have you.")
         tab.get_by_role("button", name="STOP", exact=True).click()
         for _ in range(3):
-            work_through(api_database_url, organization_id, SETTINGS)
+            drain_queues(api_database_url, organization_id, SETTINGS)
         tab.reload()
         did = tab.locator("#followed")
         for part in ("entry 2 of this number", "Left the journey Welcome after opt-in", "subscription.unsubscribed"):

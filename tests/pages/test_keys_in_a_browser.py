@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.support import samples
 from tests.support.browser import context_of
 from tests.support.client import Api, get_url
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.tenant import Tenant
 from tests.support.visitor import Visitor
 
@@ -89,7 +89,7 @@ def test_a_type_is_previewed_and_then_changed(tab: Page, owner: Visitor, api: Ap
     tab.get_by_label("Type", exact=True).select_option("text")
     tab.get_by_role("button", name="Preview the change").click()
     expect(tab.get_by_role("heading", name="Preview: type text")).to_be_visible()
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     # With a script the part refreshes itself; without one there is a link.
     tab.reload()
     expect(tab.get_by_text("of 3 stored values fit the type")).to_be_visible()

@@ -7,9 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.support import database
-from tests.support.aside import run_aside
 from tests.support.client import new_http
 from tests.support.crawl import crawl
+from tests.support.run_async import run_async
 from tests.support.server import running_server
 from tests.support.visitor import Visitor, sign_in_now
 
@@ -44,7 +44,7 @@ def scans(url: str) -> dict[str, int]:
 def test_no_page_scans_a_large_table(shared_database):
     server_url, template = shared_database
     with database.new_database(server_url, template=template) as url:
-        organization_id = run_aside(fill_large(url, SIZE, lambda _text: None))
+        organization_id = run_async(fill_large(url, SIZE, lambda _text: None))
         who = sign_in_now(url, organization_id, Role.OWNER)
         before = scans(url)
         with running_server(url) as server, new_http() as http:

@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from tests.pages.segment_shop import Crowd, open_shop
-from tests.support.aside import run_aside
 from tests.support.browser import WAIT_MS, context_of
+from tests.support.run_async import run_async
 from tests.support.visitor import Visitor
 
 from regulars.journeys.definition import read_definition
@@ -51,7 +51,7 @@ def use_journey(api_database_url):
             finally:
                 await database.close()
 
-        run_aside(create())
+        run_async(create())
 
     return use
 

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from tests.pages.segment_shop import open_shop
 from tests.support.browser import WAIT_MS, context_of
 from tests.support.journeys import make_journey
-from tests.support.slow_line import SlowLine
+from tests.support.paused_requests import PausedRequests
 from tests.support.visitor import Visitor
 
 from regulars.web.access import Role
@@ -31,7 +31,7 @@ def journey(tenant, api_database_url) -> str:
 
 
 def test_a_late_script_does_not_take_the_focus_from_a_field(tab: Page, marketer: Visitor, journey: str):
-    line = SlowLine(tab, "**/assets/*.js")
+    line = PausedRequests(tab, "**/assets/*.js")
     tab.goto(marketer.url(f"/journeys/{journey}/edit?add=1&kind=send_text"), wait_until="commit")
     text = tab.get_by_label("Text", exact=True)
     text.focus()
@@ -54,7 +54,7 @@ def test_a_text_is_counted_while_it_is_written_on(tab: Page, marketer: Visitor, 
     tab.goto(marketer.url(f"/journeys/{journey}/edit?add=1&kind=send_text"))
     text = tab.get_by_label("Text", exact=True)
     text.focus()
-    line = SlowLine(tab, "**/edit/measure")
+    line = PausedRequests(tab, "**/edit/measure")
     tab.keyboard.type("Hel")
     line.wait()
     tab.keyboard.type("lo’")
@@ -72,7 +72,7 @@ def test_what_stands_in_the_panel_of_a_journey_outlives_the_choice_of_a_property
     tab.locator("summary", has_text="More").click()
     tab.get_by_role("button", name="Product", exact=True).click()
     expect(tab.locator("#r-0-pkey")).to_be_visible()
-    line = SlowLine(tab, "**/edit/condition")
+    line = PausedRequests(tab, "**/edit/condition")
     tab.locator("#r-0-pkey").fill("collection")
     products = tab.locator("#r-0-more_products")
     products.focus()
@@ -86,7 +86,7 @@ def test_what_stands_in_the_panel_of_a_journey_outlives_the_choice_of_a_property
 
 def test_what_is_typed_into_a_segment_outlives_an_answer_that_draws_its_fields_anew(tab: Page, marketer: Visitor):
     tab.goto(marketer.url("/segments/new?from=best"))
-    line = SlowLine(tab, "**/segments/draft")
+    line = PausedRequests(tab, "**/segments/draft")
     tab.locator("#r-0-window").select_option("between")
     line.wait()
     tab.locator("#r-0-low").focus()
@@ -103,7 +103,7 @@ def test_what_is_typed_into_a_segment_outlives_an_answer_that_draws_its_fields_a
 
 def test_figures_that_follow_replace_no_field(tab: Page, marketer: Visitor, api, analysis, api_database_url):
     open_shop(api, marketer, api_database_url)
-    line = SlowLine(tab, "**/segments/draft")
+    line = PausedRequests(tab, "**/segments/draft")
     with psycopg.connect(api_database_url) as holding:
         # Nothing can be read for a count while this is held, so the page asks again.
         holding.execute("LOCK TABLE segment_runs IN ACCESS EXCLUSIVE MODE")
@@ -124,7 +124,7 @@ def test_figures_that_follow_replace_no_field(tab: Page, marketer: Visitor, api,
 
 def test_a_late_condition_does_not_take_the_focus_from_a_field(tab: Page, marketer: Visitor):
     tab.goto(marketer.url("/segments/new"))
-    line = SlowLine(tab, "**/segments/draft")
+    line = PausedRequests(tab, "**/segments/draft")
     tab.get_by_role("button", name="Attribute", exact=True).click()
     line.wait()
     tab.locator("#f-name").focus()
@@ -141,7 +141,7 @@ def test_a_condition_whose_place_changes_keeps_what_is_typed_into_it(tab: Page, 
     for place in (1, 2):
         tab.get_by_role("button", name="Bought", exact=True).click()
         expect(tab.locator(f"#r-{place}-days")).to_be_visible()
-    line = SlowLine(tab, "**/segments/draft")
+    line = PausedRequests(tab, "**/segments/draft")
     tab.locator("#c-r-0").get_by_role("button", name="Remove this condition").click()
     line.wait()
     tab.locator("#r-1-days").focus()
@@ -161,7 +161,7 @@ def test_two_values_picked_one_after_the_other_are_both_in(tab: Page, marketer: 
     expect(tab.locator("#r-1-more_countries")).to_be_visible()
     # The new field must be in its place before it is changed: a change of the old one would be lost with it.
     tab.wait_for_load_state("networkidle")
-    line = SlowLine(tab, "**/segments/draft")
+    line = PausedRequests(tab, "**/segments/draft")
     tab.locator("#r-1-more_countries").select_option("FR")
     line.wait()
     tab.locator("#r-1-more_countries").select_option("CH")

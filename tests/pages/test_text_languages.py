@@ -6,7 +6,7 @@ import re
 import psycopg
 from tests.pages.test_journey_builder import blank, marketer
 from tests.support import samples
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 
 from regulars.web.access import Role
 
@@ -16,7 +16,7 @@ __all__ = ["blank", "marketer"]
 def test_a_text_has_several_languages_each_with_its_parts_and_cost(api, visitor_as, blank, tenant, api_database_url):
     customer = samples.profile(first_name="Odile", attributes={"language": "fr"})
     api.post("/v1/profiles", customer)
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     visitor_as(Role.OWNER).post("/settings/texts/countries/CH/sender", price="0.05", currency="CHF")
     fields = {"text": "Hello", "by": "language", "value_0": "fr", "text_0": "Bonjour " + "à tous " * 30}
     form = {"place": "1", "kind": "send_text", "is_new": "1", "was": "x"}
@@ -47,7 +47,7 @@ def test_a_marketer_verifies_a_number_and_sends_a_test_from_the_editor(blank, te
     assert "Verify your own number first" in blank.send("test", **form).text
     assert visitor.post("/settings/texts/number", number="12").status_code == 400
     assert visitor.post("/settings/texts/number", number=number).status_code == 303
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     phone = html.unescape(visitor.get(f"/simulator/{number}").text)
     code = re.search(r"(\d{6}) is your code", phone)[1]
     assert code not in visitor.get("/messages").text
@@ -60,7 +60,7 @@ def test_a_marketer_verifies_a_number_and_sends_a_test_from_the_editor(blank, te
         in blank.send("test", **form, by="tier", value_0="gold", text_0="Dear", test_language="gold").text
     )
     assert "The text is empty" in blank.send("test", **{**form, "text": ""}).text
-    work_through(api_database_url, tenant.organization_id)
+    drain_queues(api_database_url, tenant.organization_id)
     phone = html.unescape(visitor.get(f"/simulator/{number}").text)
     assert "Hello " in phone
     assert "Dear" in phone

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.support import samples
 from tests.support.browser import context_of
 from tests.support.client import new_http
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.server import Server, running_server
 from tests.support.tenant import new_tenant
 from tests.support.visitor import Visitor, sign_in_now
@@ -47,7 +47,7 @@ def test_a_delivery_that_failed_is_seen_and_sent_again_when_the_receiver_is_fixe
     hook.status, hook.answer = 503, b"Down for maintenance"
 
     def work() -> None:
-        work_through(api_database_url, tenant.organization_id)
+        drain_queues(api_database_url, tenant.organization_id)
 
     with new_http() as http:
         owner = Visitor(http, hook_server.url, sign_in_now(api_database_url, tenant.organization_id, Role.OWNER))

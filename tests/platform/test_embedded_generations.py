@@ -13,8 +13,8 @@ from typing import IO
 
 import psycopg
 import pytest
-from tests.support.commands import HOLD, Command, postmaster_pid
-from tests.support.elsewhere import ELSEWHERE, needs_elsewhere
+from tests.support.embedded_command import HOLD, Command, postmaster_pid
+from tests.support.pid_namespace import NEW_PID_NAMESPACE, needs_pid_namespace
 
 from regulars.postgres import cluster, cluster_lock, embedded
 from regulars.postgres.errors import EmbeddedDatabaseError
@@ -33,7 +33,7 @@ def is_free(lock: Path) -> bool:
 
 def run_elsewhere(data_dir: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*ELSEWHERE, sys.executable, "-c", HOLD, str(data_dir)],
+        [*NEW_PID_NAMESPACE, sys.executable, "-c", HOLD, str(data_dir)],
         check=False,
         input="\n",
         capture_output=True,
@@ -54,7 +54,7 @@ def taken(lock: Path) -> Iterator[IO[str]]:
         yield file
 
 
-@needs_elsewhere
+@needs_pid_namespace
 def test_a_command_that_cannot_see_the_postmaster_leaves_its_files_alone(data_dir):
     with Command(data_dir) as server:
         url = server.url()
@@ -69,7 +69,7 @@ def test_a_command_that_cannot_see_the_postmaster_leaves_its_files_alone(data_di
     assert run_elsewhere(data_dir).returncode == 0
 
 
-@needs_elsewhere
+@needs_pid_namespace
 def test_the_next_container_recovers_what_a_killed_one_left(data_dir):
     with Command(data_dir) as killed:
         with psycopg.connect(killed.url(), autocommit=True) as connection:

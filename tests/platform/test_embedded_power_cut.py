@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.support.commands import Command, postmaster_pid
+from tests.support.embedded_command import Command, postmaster_pid
 
 from regulars.kit import disk
 from regulars.postgres import embedded, wheel

@@ -3,7 +3,7 @@ import signal
 
 import psycopg
 import pytest
-from tests.support.commands import Command, postmaster_pid
+from tests.support.embedded_command import Command, postmaster_pid
 
 from regulars.postgres import embedded
 

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from tests.architecture.test_statements import DIRECTORY_TABLES
+from tests.support.database_fixtures import anyio_backend, database
+from tests.support.package_statements import SAMPLES, Statement, all_statements, plan
 from tests.support.plans import nodes
-from tests.support.prepared import SAMPLES, Statement, all_statements, plan
-from tests.support.room import anyio_backend, database
 from tests.support.rows import insert_rows
 
 from regulars.work.statistics import ROWS_MIN, Statistics

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import sql
 from tests.privacy.people import PERSON, TOLERANCE, plant, sale
 from tests.privacy.test_declared import columns_of
-from tests.support.room import SECRET
+from tests.support.database_fixtures import SECRET
 
 from regulars.consent.chain import hash_number
 from regulars.consent.facts import SubscriptionsChanged

@@ -5,8 +5,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from psycopg import sql
-from tests.support.draining import drain
-from tests.support.room import SECRET
+from tests.support.database_fixtures import SECRET
+from tests.support.drain_queues import drain
 
 from regulars.consent.ledger import EventOrigin, OptInResult
 from regulars.consent.model import Proof

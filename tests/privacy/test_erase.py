@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 from tests.privacy.people import OTHER, PERSON, erase, look_for_stragglers, plant, record, sale, whole_database
-from tests.support.room import SECRET, request
+from tests.support.database_fixtures import SECRET, request
 
 from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in

@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 from tests.privacy.people import PERSON, plant
-from tests.support.room import SECRET
+from tests.support.database_fixtures import SECRET
 
 from regulars.consent.chain import hash_number
 from regulars.kit import failpoint

@@ -7,7 +7,7 @@ import pytest
 from tests.privacy.markers import MARKER, find_traces, plant_everywhere
 from tests.privacy.people import PERSON, erase, look_for_stragglers
 from tests.privacy.test_declared import declarations
-from tests.support.room import SECRET
+from tests.support.database_fixtures import SECRET
 
 from regulars.kit.ids import ById
 from regulars.privacy.export import export_person

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.privacy.people import OTHER, PERSON, erase, plant, whole_database
-from tests.support.draining import drain
+from tests.support.drain_queues import drain
 
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.kit.ids import PROFILE, ByExternalId

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.support.room import request
+from tests.support.database_fixtures import request
 
 from regulars.http.route import LookUpRoute, Write
 from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError

@@ -5,7 +5,7 @@ import pytest
 from tests.sales.counter import Counter, open_counter
 from tests.sales.desk import STORE, Desk
 from tests.support import database as databases
-from tests.support.room import anyio_backend, database, organization_id
+from tests.support.database_fixtures import anyio_backend, database, organization_id
 
 from regulars.catalog.entries import register_product_keys
 from regulars.kit.db import Database

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 from tests.sales.desk import TOLERANCE, Desk
 from tests.support import samples
-from tests.support.room import request
+from tests.support.database_fixtures import request
 
 from regulars.http.route import ApiResponse, EncodeBody, RunFast, RunFastShared, WriteRoute
 from regulars.http.writes import Writes

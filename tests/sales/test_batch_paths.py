@@ -11,7 +11,7 @@ import pytest
 from tests.sales.counter import Counter, comparable_body
 from tests.sales.traffic import Traffic
 from tests.support import samples
-from tests.support.room import request
+from tests.support.database_fixtures import request
 
 from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, BATCH_REQUESTS_PER_STATEMENT_MAX, ApiResponse, WriteRoute
 from regulars.kit.ids import NEW_UUIDS_MAX, new_uuid

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from tests.sales.desk import ticket
 from tests.support import samples
-from tests.support.draining import drain
+from tests.support.drain_queues import drain
 
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import register_new_product_keys

@@ -11,7 +11,7 @@ from tests.sales.counter import TARGET, Counter, SaleRequest
 from tests.sales.desk import AN_HOUR_AGO, STORE, database_time
 from tests.sales.traffic import FIRST, Traffic
 from tests.support import samples
-from tests.support.draining import drain
+from tests.support.drain_queues import drain
 
 from regulars.http import fast_path
 from regulars.idempotency.model import fingerprint

@@ -13,7 +13,7 @@ from tests.sales.counter import TARGET, Counter, open_counter
 from tests.sales.desk import AN_HOUR_AGO, STORE, Desk
 from tests.sales.traffic import FIRST, Traffic
 from tests.support import samples
-from tests.support.room import request
+from tests.support.database_fixtures import request
 
 from regulars.http import fast_path, in_flight
 from regulars.http.route import ApiResponse

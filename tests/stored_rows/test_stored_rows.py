@@ -17,9 +17,9 @@ from psycopg import sql
 from tests.pages.full_house import PRIVATE_MARKER
 from tests.stored_rows.rows import insert_rows, read_file
 from tests.support import database as databases
-from tests.support.aside import run_aside
 from tests.support.client import new_http
-from tests.support.draining import SETTINGS, drain
+from tests.support.drain_queues import SETTINGS, drain
+from tests.support.run_async import run_async
 from tests.support.server import Server, running_server
 from tests.support.visitor import Visitor, sign_in_now
 
@@ -142,7 +142,7 @@ def test_both_chains_verify(stored_url):
         finally:
             await opened.close()
 
-    log, ledger = run_aside(verify())
+    log, ledger = run_async(verify())
     assert (log.fault, log.rows) == (None, len(STORED["tables"]["audit_log"]["rows"]))
     assert (ledger.faults, ledger.entries) == ({}, len(STORED["tables"]["consent_ledger"]["rows"]))
 
@@ -168,7 +168,7 @@ def test_sealed_secrets_open(stored_url):
         finally:
             await opened.close()
 
-    assert run_aside(read()) == "a token"
+    assert run_async(read()) == "a token"
 
 
 def call(server: Server, method: str, path: str, **more: Any) -> httpx.Response:
@@ -222,5 +222,5 @@ def test_stored_facts_take_effect(stored_url):
 
     before = fetch(stored_url, "SELECT count(*) FROM webhook_messages")[0][0]
     facts = fetch(stored_url, "SELECT count(*) FROM outbox")[0][0]
-    assert run_aside(work()) == (facts, 0)
+    assert run_async(work()) == (facts, 0)
     assert fetch(stored_url, "SELECT count(*) FROM webhook_messages")[0][0] > before

@@ -23,7 +23,7 @@ from tests.stored_rows.rows import dump_rows, write_file
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.crawl import crawl
-from tests.support.draining import SETTINGS, work_through
+from tests.support.drain_queues import SETTINGS, drain_queues
 from tests.support.journeys import in_transaction, make_journey
 from tests.support.tenant import Tenant, another_key
 from tests.support.visitor import Visitor
@@ -97,7 +97,7 @@ def test_write_rows(full_house, server, contract, http, api_database_url):
     pages += [{"path": f"/o/{visitor.who.slug}/journeys/{journey}{page}", "shows": False} for page in ("", "/backtest")]
     next_pages = sorted({html.unescape(link) for one in seen for link in NEXT_PAGE.findall(one.text)})
     # The pages asked the worker for counts.
-    work_through(api_database_url, organization_id)
+    drain_queues(api_database_url, organization_id)
     _write_settings(api_database_url, organization_id)
     _write_facts(api_database_url, organization_id)
     write_file(
@@ -138,7 +138,7 @@ def _write_references(api: Api, database_url: str) -> None:
     lines = [samples.line(product=product)]
     sales = [samples.sale(name, external_id=f"ticket {name}", line_items=lines) for name in names]
     _post(api, "/v1/sales-events/batch", {"items": sales})
-    work_through(database_url, api.tenant.organization_id)
+    drain_queues(database_url, api.tenant.organization_id)
 
 
 def _write_definitions(database_url: str, organization_id: UUID) -> str:
@@ -175,7 +175,7 @@ def _write_definitions(database_url: str, organization_id: UUID) -> str:
         await finish_run(tx, organization_id, {"tickets": 50})
 
     in_transaction(database_url, backtest)
-    work_through(database_url, organization_id)
+    drain_queues(database_url, organization_id)
     return journey
 
 

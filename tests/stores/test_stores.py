@@ -5,7 +5,7 @@ import json
 from uuid import UUID, uuid4
 
 import pytest
-from tests.support.room import request
+from tests.support.database_fixtures import request
 
 from regulars.http.route import Write
 from regulars.kit.db import Database

@@ -1,1 +1,1 @@
-"""What several test folders share."""
+"""Code that several test folders share."""

@@ -1,4 +1,4 @@
-"""The analysis process beside the test server, as `regulars serve` would have it."""
+"""Runs the analysis process beside the test server, as `regulars serve` does."""
 
 import signal
 import time
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.nursery import nursery
+from tests.support.fork_server import fork_server
 from tests.support.server import Server
 
 from regulars.kit.settings import Settings
@@ -28,7 +28,7 @@ def running_analysis(server: Server) -> Iterator[None]:
     environment = server.environment
     path = socket_path(Settings(data_dir=Path(environment["REGULARS_DATA_DIR"])))
     log = Path(environment["REGULARS_DATA_DIR"]) / "analysis.log"
-    process = nursery().start("tests.support.commanded", "analysis", environment=environment, log=log)
+    process = fork_server().start("tests.support.cli", "analysis", environment=environment, log=log)
     deadline = time.monotonic() + START_SECONDS_MAX
     while not path.exists():
         assert process.is_alive()
@@ -37,4 +37,4 @@ def running_analysis(server: Server) -> Iterator[None]:
     yield
     process.send_signal(signal.SIGTERM)
     process.wait(STOP_SECONDS_MAX)
-    process.let_go()
+    process.close()

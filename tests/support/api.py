@@ -1,4 +1,4 @@
-"""Fixtures for tests that speak to a running server: one server per test process, one organization per test."""
+"""Fixtures for tests that call a running server: one server per test process, one organization per test."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -29,14 +29,14 @@ def server(api_database_url: str) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def second_server(api_database_url: str) -> Iterator[Server]:
-    """Another process on the same database, which writes sales by the plain path: the two must agree in every byte."""
+    """A server on the same database without the fast path for sales: its responses must be byte-equal."""
     with running_server(api_database_url, write_path="plain") as running:
         yield running
 
 
 @pytest.fixture
 def start_server(api_database_url: str) -> Iterator[StartServer]:
-    """Start servers that the test may restart or kill, on the shared database."""
+    """Starts servers on the shared database that the test may restart or kill."""
     with ExitStack() as stack:
         yield lambda **settings: stack.enter_context(running_server(api_database_url, **settings))
 
@@ -54,7 +54,7 @@ def http() -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def new_api(server: Server, contract: Contract, http: httpx.Client, api_database_url: str) -> Callable[[], Api]:
-    """Make callers, each with an organization of its own."""
+    """Creates callers, each in a new organization."""
     return lambda: Api(server, contract, http, new_tenant(api_database_url))
 
 

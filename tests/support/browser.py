@@ -1,4 +1,4 @@
-"""A real browser: Debian's Chromium, driven by Playwright."""
+"""Runs Chromium, driven by Playwright, for browser tests."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ PHONE = {"width": 390, "height": 844}
 
 
 def find_program() -> str:
-    """Chromium, installed if we may; otherwise the test is skipped and says how to have it."""
+    """Finds Chromium, or installs it as root; otherwise skips the test with a hint."""
     program = _installed()
     if program is None and os.geteuid() == 0 and shutil.which("apt-get") is not None:
         command = ["apt-get", "install", "--yes", "--no-install-recommends", "chromium"]
@@ -39,7 +39,7 @@ def _installed() -> str | None:
 def launched() -> Iterator[Browser]:
     program = find_program()
     with sync_playwright() as playwright:
-        # The sandbox needs rights that a container seldom has; the pages are our own.
+        # The sandbox needs privileges that a container rarely has; the pages are our own.
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         browser.close()
@@ -58,7 +58,7 @@ def context_of(
     viewport: dict[str, int] | None = None,
     **options,
 ) -> BrowserContext:
-    """A browser profile in which this person is signed in. Without a theme the system decides: `emulate_media`."""
+    """A browser context in which this user is signed in. Without a theme `emulate_media` decides."""
     context = browser.new_context(viewport=viewport or DESKTOP, **options)
     context.set_default_timeout(WAIT_MS)
     context.add_cookies([{"name": cookies.SESSION_HTTP, "value": visitor.who.token, "url": visitor.base_url}])

@@ -1,4 +1,4 @@
-"""Claims of a dead worker are due at once in a test, without the wait until they expire."""
+"""Expires the claims of a dead worker, so that a test need not wait."""
 
 import psycopg
 from psycopg import sql
@@ -6,8 +6,8 @@ from psycopg import sql
 CLAIMED = ("texts", "webhook_deliveries", "lifts")
 
 
-def lapse(database_url: str) -> None:
-    """Pass over the time that its claims would still have; to be called while no worker runs."""
+def expire_claims(database_url: str) -> None:
+    """Makes claimed rows due now; call it while no worker runs."""
     with psycopg.connect(database_url, autocommit=True, connect_timeout=10) as connection:
         for table in CLAIMED:
             connection.execute(

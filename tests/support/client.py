@@ -1,4 +1,4 @@
-"""A caller of the API: friendly calls over httpx, exact ones over a socket, all held against the document."""
+"""A client of the API: calls over httpx, or byte-exact over a socket. All are checked against the OpenAPI document."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ from tests.support.server import Server
 from tests.support.tenant import Tenant
 
 CALL_SECONDS_MAX = 90
-# Nothing here speaks TLS, and reading the list of authorities takes longer than most calls.
+# No call uses TLS, and loading the certificate authorities takes longer than most calls.
 NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
@@ -35,7 +35,7 @@ class Answer(AnswerLike):
 
     @property
     def code(self) -> str | None:
-        """The stable code of a refusal."""
+        """The error code of a refused request."""
         return self.json()["code"] if self.status >= 400 else None
 
     @property
@@ -79,7 +79,7 @@ class Api:
         headers: dict[str, str] | None = None,
         is_described: bool = True,
     ) -> Answer:
-        """`is_described` is false for a body that is accepted beyond what the document's schema says."""
+        """`is_described` is false for a body that the server accepts but the schema does not describe."""
         sent = {"Content-Type": "application/json", **(headers or {})}
         if idempotency_key is not None:
             sent["Idempotency-Key"] = idempotency_key
@@ -106,7 +106,7 @@ class Api:
         return answer
 
     def raw(self, method: str, target: str, *, headers: Sequence[Header] = (), body: bytes | None = None) -> Answer:
-        """Exactly this request line and these headers (with the key in front, if the caller has one)."""
+        """Sends exactly this request line and these headers, after the API key of the caller, if any."""
         sent = [*self.key_header(), *headers]
         received = raw.send(self.server.address, method, target, headers=sent, body=body)
         is_packed = received.status < 300 and (b"Content-Encoding", b"gzip") in headers
@@ -127,7 +127,7 @@ class Api:
         return [(b"x-api-key", self.tenant.key.encode())] if self.tenant else []
 
     def on(self, server: Server) -> "Api":
-        """The same caller at another server process."""
+        """The same caller on another server process."""
         return replace(self, server=server)
 
     def as_tenant(self, tenant: Tenant | None) -> "Api":
@@ -146,7 +146,7 @@ class Api:
 
 
 def new_http() -> httpx.Client:
-    """Nothing from the environment, no redirects: what the server says is what the test sees."""
+    """A client without environment settings and redirects, so that the test gets the exact response."""
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=100)
     return httpx.Client(
         timeout=CALL_SECONDS_MAX, trust_env=False, follow_redirects=False, limits=limits, verify=NO_AUTHORITIES
@@ -154,7 +154,7 @@ def new_http() -> httpx.Client:
 
 
 def get_url(url: str | httpx.URL, **more: Any) -> httpx.Response:
-    """Ask a server once, with the patience that a busy machine needs."""
+    """Sends one request, with a timeout for a busy machine."""
     return httpx.get(url, timeout=CALL_SECONDS_MAX, trust_env=False, **more)
 
 

@@ -1,4 +1,4 @@
-"""Replace constants of the program in a process that a test starts: waits that a test makes shorter or longer."""
+"""Replaces constants of the program in a process of a test, such as timeouts."""
 
 import sys
 from collections.abc import Mapping
@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import Any
 
 
-def replace_constants(waits: Mapping[str, Any]) -> None:
-    """Replace `regulars.room.module.NAME` there and in every module that has taken it over from there."""
-    for path, value in waits.items():
+def replace_constants(constants: Mapping[str, Any]) -> None:
+    """Replaces `regulars.room.module.NAME` there and in every module that imports it."""
+    for path, value in constants.items():
         module, _, name = path.rpartition(".")
         before = getattr(import_module(module), name)
         for loaded in list(sys.modules.values()):

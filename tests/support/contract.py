@@ -1,4 +1,4 @@
-"""Hold every call of the black-box tests against the OpenAPI document."""
+"""Checks every request and response of the black-box tests against the OpenAPI document."""
 
 import json
 import re
@@ -32,8 +32,8 @@ class Contract:
     def check(
         self, method: str, target: str, *, body: bytes | None, answer: "AnswerLike", is_described: bool = True
     ) -> None:
-        """The answer is a declared one; and if the request was accepted, the document calls it valid, unless the
-        document only tells of it in words."""
+        """Asserts that the response is declared and that the schema allows an accepted request. `is_described` is false
+        if only a description allows it."""
         request_id = answer.header("x-request-id")
         assert request_id, f"{method} {target}: no X-Request-Id"
         problem = _read_problem(answer) if answer.status >= 400 else None
@@ -71,7 +71,7 @@ class Contract:
             try:
                 accepted = _accepted(json.loads(body or b""), answer)
             except RecursionError:
-                # Too deep for this reader; the test that sent it knows what it sent.
+                # Python's decoder has a depth limit; the test checks such a body itself.
                 accepted = None
             if accepted is not None:
                 self._assert_fits(schema, accepted, call)
@@ -82,12 +82,12 @@ class Contract:
         for name, text in query:
             assert name in declared, f"{call}: {name} is not declared"
             kind = declared[name].get("type")
-            # A number in a query may have leading zeros, which JSON does not know.
+            # A number in a query may have leading zeros, which JSON forbids.
             value: object = int(text) if kind == "integer" else json.loads(text) if kind == "boolean" else text
             self._assert_fits(declared[name], value, call)
 
     def _path_items(self, path: str) -> list[dict[str, Any]]:
-        """The same match as the server's: by raw segments, and literal paths before placeholders."""
+        """Matches like the server: by undecoded segments, literal paths before placeholders."""
         segments = tuple(path.split("/"))
         matching = [
             (any(part.startswith("{") for part in template), item)
@@ -116,7 +116,7 @@ class Contract:
 
 
 def _accepted(sent: Any, answer: "AnswerLike") -> Any:
-    """Of a batch only the items that were accepted, None if none was; each other one was refused at its own place."""
+    """The accepted items of a batch, or None if there is none; another body as it is."""
     results = json.loads(answer.body).get("results", ()) if answer.body else ()
     if not results or not isinstance(sent.get("items"), list) or len(results) != len(sent["items"]):
         return sent
@@ -129,7 +129,7 @@ def _accepted(sent: Any, answer: "AnswerLike") -> Any:
 
 
 class AnswerLike:
-    """What the checks read of an answer."""
+    """The attributes of a response that the checks read."""
 
     status: int
     body: bytes

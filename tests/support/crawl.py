@@ -1,4 +1,4 @@
-"""Find every page by following links, as a person would: from the pages without a reference to those with one."""
+"""Visits the pages of the application by following links, from those without parameters in their path."""
 
 import html
 import re
@@ -13,7 +13,7 @@ from regulars.web.route import Audience, Page
 from regulars.web.router import PageRouter
 
 if TYPE_CHECKING:
-    # The benchmark crawls too, without what only tests need.
+    # The benchmark imports this module without the libraries of the tests.
     from tests.support.visitor import Visitor
 
 LINK = re.compile(r'(?:href|hx-get)="(/[^"#]*)')
@@ -21,8 +21,8 @@ ADDRESSES_PER_PAGE = 2
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A page that was opened: its address on the server, and what came."""
+class CrawledPage:
+    """A requested page: its path and its response."""
 
     page: Page
     path: str
@@ -36,12 +36,12 @@ class Seen:
 
     @property
     def is_document(self) -> bool:
-        """A whole page, and not the part of one that is swapped in."""
+        """A full page, not a fragment that htmx swaps in."""
         return self.is_html and "<html" in self.text
 
 
-def crawl(visitor: "Visitor", table: Sequence[Page], *, addresses: int = ADDRESSES_PER_PAGE) -> list[Seen]:
-    """Each page at a few of its addresses."""
+def crawl(visitor: "Visitor", table: Sequence[Page], *, addresses: int = ADDRESSES_PER_PAGE) -> list[CrawledPage]:
+    """Visits each page at a few of its addresses."""
     router = PageRouter(table)
     waiting = deque(_starts(visitor, table))
     known, counts, seen = set(waiting), dict.fromkeys(table, 0), []
@@ -53,7 +53,7 @@ def crawl(visitor: "Visitor", table: Sequence[Page], *, addresses: int = ADDRESS
         counts[page] += 1
         answer = visitor.get(f"/{path}")
         media_type = answer.headers.get("content-type", "")
-        seen.append(Seen(page, path, answer.status_code, media_type, answer.text))
+        seen.append(CrawledPage(page, path, answer.status_code, media_type, answer.text))
         for link in LINK.findall(answer.text):
             target = html.unescape(link)
             if target not in known:
@@ -62,8 +62,8 @@ def crawl(visitor: "Visitor", table: Sequence[Page], *, addresses: int = ADDRESS
     return seen
 
 
-def unseen(seen: Sequence[Seen], table: Sequence[Page]) -> set[str]:
-    """Addresses that no link led to."""
+def unseen(seen: Sequence[CrawledPage], table: Sequence[Page]) -> set[str]:
+    """Paths of pages that the crawl did not reach."""
     found = {one.page for one in seen}
     return {page.address for page in table if page.method == "GET" and page not in found}
 

@@ -1,4 +1,4 @@
-"""Every regular expression of the package, and inputs that make a slow one slow."""
+"""Finds every regular expression of the package, and generates inputs that cause catastrophic backtracking."""
 
 import ast
 import importlib
@@ -15,7 +15,7 @@ from typing import Any
 import regulars
 
 FUNCTIONS = frozenset({"compile", "match", "fullmatch", "search", "sub", "split", "findall", "finditer"})
-# Ends that no pattern expects, so that a match fails at the last character.
+# Last characters that no pattern expects, so that the match fails there.
 ENDS = ("", "\x01")
 SAMPLES_PER_PART = 3
 REPEATS = frozenset({parsed.MAX_REPEAT, parsed.MIN_REPEAT, parsed.POSSESSIVE_REPEAT})
@@ -23,7 +23,7 @@ REPEATS = frozenset({parsed.MAX_REPEAT, parsed.MIN_REPEAT, parsed.POSSESSIVE_REP
 
 @dataclass
 class Expression:
-    """A pattern as it stands in the source, and the methods that are called on it."""
+    """A pattern in the source, and the methods called on it."""
 
     place: str
     pattern: re.Pattern[Any]
@@ -31,7 +31,7 @@ class Expression:
 
 
 def expressions() -> list[Expression]:
-    """Compiled ones, those that are handed to a function of `re`, and those of `msgspec.Meta`."""
+    """Compiled patterns, arguments of functions of `re`, and patterns of `msgspec.Meta`."""
     found: list[Expression] = []
     named: dict[str, list[Expression]] = {}
     calls: dict[str, set[str]] = {}
@@ -49,7 +49,7 @@ def expressions() -> list[Expression]:
         for one in ones:
             one.methods |= calls.get(name, set()) & FUNCTIONS
     for one in found:
-        # Not called by its name: it stands in a list, so every way of asking is tried.
+        # Used through a collection, so the method is unknown and all are tried.
         one.methods = one.methods - {"compile"} or {"search", "fullmatch"}
     return found
 
@@ -76,14 +76,14 @@ def _evaluate(module: ModuleType, arguments: list[ast.expr], methods: set[str], 
     try:
         values = [eval(ast.unparse(one), vars(module)) for one in arguments]  # noqa: S307  # our own source
     except NameError:
-        # Made of a local value: escaped words of ours or of a person, which repeat nothing.
+        # Built from a local value: escaped text without repetitions.
         return
     if isinstance(values[0], str | bytes):
         yield Expression(f"{module.__name__}:{line}", re.compile(*values), set(methods))
 
 
 def hostile(pattern: re.Pattern[Any], *, characters: int) -> Iterator[Any]:
-    """What reaches each repetition of the pattern, then what it repeats for very long, then an end that fits nothing."""
+    """Per repetition of the pattern: a prefix that reaches it, a long repetition, and an end that does not match."""
     tree = parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)
     for before, repeated in dict.fromkeys(_repetitions(list(tree), ("",))):
         for end in ENDS:
@@ -96,7 +96,7 @@ def _repetitions(tree: list[Any], befores: tuple[str, ...]) -> Iterator[tuple[st
         here = _join(befores, _samples(tree[:number]))
         if kind in REPEATS and argument[1] > SAMPLES_PER_PART:
             inside = _samples(list(argument[2]))
-            # Neighbours that share characters are what makes it slow.
+            # Adjacent repetitions of the same characters cause the backtracking.
             beside = _samples(tree[number + 1 : number + 3])
             for before in here:
                 yield from ((before, sample) for sample in (*inside, *beside) if sample)
@@ -115,7 +115,7 @@ def _inside(kind: Any, argument: Any) -> list[list[Any]]:
 
 
 def _samples(tree: list[Any]) -> tuple[str, ...]:
-    """A few texts that these parts match."""
+    """A few texts that these elements match."""
     texts: tuple[str, ...] = ("",)
     for kind, argument in tree:
         texts = _join(texts, tuple(dict.fromkeys(_of_part(kind, argument))))
@@ -140,7 +140,7 @@ def _of_part(kind: Any, argument: Any) -> Iterator[str]:
         for one in argument[1]:
             yield from _samples(list(one))
     else:
-        # Anchors, look-arounds and references to groups match something empty here.
+        # Anchors, lookarounds and group references match the empty text here.
         yield ""
 
 

@@ -1,4 +1,4 @@
-"""Journeys and campaigns for tests of pages, made by the use cases."""
+"""Creates journeys and campaigns for tests of pages, with the use cases of the application."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
-from tests.support.aside import run_aside
+from tests.support.run_async import run_async
 
 from regulars.campaigns.definition import read_definition as read_campaign
 from regulars.campaigns.manage import create_campaign
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def write_on(database_url: str, organization_id: UUID, journey: str, *, by: str) -> None:
-    """Leave an unsaved change in the draft: a step more at the end."""
+    """Adds a step to the draft, as an unsaved change."""
     journey_id = JOURNEY.decode(journey)
     assert journey_id is not None
 
@@ -41,7 +41,7 @@ def write_on(database_url: str, organization_id: UUID, journey: str, *, by: str)
 
 
 def text_at_all_hours(database_url: str, organization_id: UUID) -> None:
-    """A test that texts does so whatever the hour."""
+    """Allows texts at all hours, so that a test does not depend on the time."""
     always = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
     async def act(tx: Tx) -> None:
@@ -63,11 +63,11 @@ def in_transaction(database_url: str, act: Callable[[Tx], Awaitable[T]]) -> T:
         finally:
             await database.close()
 
-    return run_aside(run())
+    return run_async(run())
 
 
 def add_endpoint(database_url: str, organization_id: UUID, settings: Settings) -> None:
-    """A webhook endpoint at an address without a listener."""
+    """Creates a webhook endpoint at an unreachable address."""
 
     async def act(tx: Tx) -> None:
         url = "https://hooks.invalid/regulars"
@@ -77,7 +77,7 @@ def add_endpoint(database_url: str, organization_id: UUID, settings: Settings) -
 
 
 def make_campaign(database_url: str, organization_id: UUID, *, segment: str | None = None, **more: Any) -> str:
-    """A draft; its canonical id."""
+    """Creates a draft; returns its canonical id."""
     include = [segment or SEGMENT.encode(new_uuid())]
     given = {"name": "A campaign", "include": include, "variants": [{"text": "Hello"}], **more}
     definition = read_campaign(json.dumps(given).encode())
@@ -97,7 +97,7 @@ def make_journey(
     created_by: str | None = None,
     **more: Any,
 ) -> str:
-    """Its canonical id."""
+    """Creates a journey; returns its canonical id."""
     given = {"name": "A journey", "trigger": trigger, "steps": list(steps), **more}
     definition = read_definition(json.dumps(given).encode())
 

@@ -1,4 +1,4 @@
-"""What statements really read: each is explained with its own values before it runs."""
+"""Counts the rows that statements read, with EXPLAIN ANALYZE before each statement runs."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def rows_thrown(plan: dict[str, Any]) -> int:
-    """How many rows a statement reads and throws away."""
+    """The number of rows that the filters of a statement discard."""
     return sum(int(node.get("Rows Removed by Filter", 0) * node["Actual Loops"]) for node in nodes(plan))
 
 
@@ -26,7 +26,7 @@ def rows_read(plan: dict[str, Any]) -> int:
 
 
 def watch(monkeypatch: pytest.MonkeyPatch, count: Callable[[dict[str, Any]], int] = rows_thrown) -> dict[str, int]:
-    """The largest count of each statement."""
+    """Counts for every statement that runs from now on; the result has the largest count of each."""
     counted: dict[str, int] = {}
     fetch = Tx.fetch
 

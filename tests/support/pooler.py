@@ -1,4 +1,4 @@
-"""A pooler that lends the connections of a PostgreSQL by transaction, or by session, as pgbouncer does."""
+"""A connection pooler in transaction or session mode, like pgbouncer."""
 
 import contextlib
 import itertools
@@ -26,14 +26,14 @@ CANCEL = 80877102
 
 
 class Pooler:
-    """Speaks for the server until a statement comes, and borrows a connection to it from then on."""
+    """Completes the handshake itself, and borrows a server connection at the first statement."""
 
     def __init__(self, url: str, *, by_transaction: bool) -> None:
         self._url, self._by_transaction = url, by_transaction
         self._free: list[socket.socket] = []
         self._opened: list[psycopg.Connection | socket.socket] = []
         self._lock = threading.Lock()
-        # A pooler makes the numbers of processes up.
+        # A pooler invents process ids.
         self._numbers = itertools.count(1_000_000)
         self._reported = self._dial()
         self.listening = socket.create_server(("127.0.0.1", 0))
@@ -51,7 +51,7 @@ class Pooler:
             connection.close()
 
     def _dial(self) -> dict[str, str]:
-        """The driver signs in; from then on its socket is used as it is."""
+        """The driver authenticates; then the pooler uses its socket directly."""
         connection = psycopg.connect(self._url, autocommit=True)
         spoken_to = socket.socket(fileno=os.dup(connection.fileno()))
         spoken_to.setblocking(True)
@@ -83,7 +83,7 @@ class Pooler:
         # The pooler may be closing.
         with contextlib.suppress(OSError, EOFError):
             if server is not None:
-                # As a pooler does before it lends a session to the next client.
+                # Resets the session before the next client gets it.
                 server.sendall(_message(b"Q", b"DISCARD ALL\0"))
                 while _read(server)[0] != b"Z":
                     pass
@@ -105,7 +105,7 @@ class Pooler:
 
     @staticmethod
     def _answer(client: socket.socket, server: socket.socket) -> bytes:
-        """Pass on what the server says until it is ready; whether it is in a transaction then."""
+        """Forwards the server's messages until it is ready; returns its transaction state."""
         while True:
             kind, message = _read(server)
             client.sendall(message)
@@ -135,7 +135,7 @@ def _exactly(peer: socket.socket, count: int) -> bytes:
 
 @contextlib.contextmanager
 def pooled(url: str, *, by_transaction: bool) -> Iterator[str]:
-    """The address of a pooler before the database."""
+    """Runs a pooler in front of the database; yields its URL."""
     pooler = Pooler(url, by_transaction=by_transaction)
     thread = threading.Thread(target=pooler.run, daemon=True)
     thread.start()

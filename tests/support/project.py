@@ -1,4 +1,4 @@
-"""Where the project lies, and its files as the architecture tests read them."""
+"""The folders and files of the project, for the architecture tests."""
 
 import ast
 import subprocess
@@ -10,7 +10,7 @@ PACKAGE = ROOT / "src" / "regulars"
 
 
 def tracked_files() -> list[Path]:
-    """What is, or is about to be, in the repository; in an unpacked archive that is every file but the environment's."""
+    """Tracked and new files of the repository; without git, every file outside the virtual environment."""
     listed = subprocess.run(
         ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         check=False,

@@ -1,4 +1,4 @@
-"""HTTP by hand: nothing is normalised, decoded, completed or refused before it reaches the server."""
+"""Sends HTTP requests as raw bytes over a socket: no client library changes or refuses them."""
 
 import http.client
 import socket
@@ -35,12 +35,12 @@ def chunked_bytes(method: bytes, target: bytes, headers: Iterable[Header], chunk
 
 
 def keep_alive(request: bytes) -> bytes:
-    """The same request on a connection that stays open."""
+    """The same request without `Connection: close`."""
     return request.replace(b"Connection: close\r\n", b"", 1)
 
 
 def exchange(address: tuple[str, int], *pieces: bytes) -> Answer:
-    """Send the pieces and read one answer. A server that refuses early may close before all was sent."""
+    """Sends the pieces and reads one response. A server may refuse and close before it has read all pieces."""
     with socket.create_connection(address, timeout=ANSWER_SECONDS_MAX) as connection:
         try:
             for piece in pieces:
@@ -57,7 +57,7 @@ def send(
 
 
 def read_one(reader: BufferedIOBase) -> Answer:
-    """The next of several answers on one connection (`connection.makefile("rb")`)."""
+    """Reads the next response of a keep-alive connection (`connection.makefile("rb")`)."""
     status = int(reader.readline().split()[1])
     headers = http.client.parse_headers(reader)
     return Answer(status, headers, reader.read(int(headers.get("content-length", 0))))

@@ -1,4 +1,4 @@
-"""The route table as the server has it, for tests that must cover all of it."""
+"""The route table of the server, for tests that must cover all routes."""
 
 from regulars.kit.settings import Settings
 from regulars.server import api_routes

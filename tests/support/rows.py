@@ -1,4 +1,4 @@
-"""Rows of any table, made by the types of its columns, for tests in which only a few columns matter."""
+"""Inserts rows into any table, with values by column type, for tests in which only a few columns matter."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg import Connection, sql
 
-# By type, a value for the number of a row.
+# SQL expressions by column type; `n` is the number of the row.
 VALUES: Mapping[str, str] = {
     "uuid": "gen_random_uuid()",
     "text": "'x' || md5(n::text)",
@@ -38,8 +38,8 @@ def insert_rows(
     is_full: bool = False,
     **given: Any,
 ) -> None:
-    """Given columns have the given value, or what a function makes of the number; columns that need none have none,
-    unless all are to be full."""
+    """Inserts rows. `given` has values or `Raw` expressions of columns; other optional columns stay empty unless
+    `is_full`."""
     columns: dict[str, sql.Composable] = {}
     for name, kind, is_optional in connection.execute(COLUMNS, (table,)).fetchall():
         if name == "organization_id":
@@ -61,7 +61,7 @@ def insert_rows(
 
 
 class Raw:
-    """An expression, in which `n` is the number of the row."""
+    """An SQL expression; `n` is the number of the row."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,4 +1,4 @@
-"""Valid requests to start from; each call gives fresh identifiers."""
+"""Valid request bodies; each call returns new identifiers."""
 
 import itertools
 import json
@@ -13,7 +13,7 @@ DAY = timedelta(days=1)
 
 
 def next_number() -> int:
-    """One that no other call in this process gets."""
+    """A number that no other call in this process returns."""
     return next(_numbers)
 
 
@@ -26,7 +26,7 @@ def now() -> datetime:
 
 
 def at(moment: datetime) -> str:
-    """As the API writes time."""
+    """Formats a moment like the API."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -81,7 +81,7 @@ def line(**changes: Any) -> dict[str, Any]:
 
 
 def sale(store_id: str, **changes: Any) -> dict[str, Any]:
-    """An anonymous sale of an hour ago."""
+    """An anonymous sale, one hour old."""
     return {
         "external_id": unique("ticket"),
         "type": "PURCHASE",

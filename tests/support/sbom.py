@@ -1,7 +1,7 @@
-"""The software bill of materials of a release, as a CycloneDX document. Run as `bin/sbom`.
+"""Prints the software bill of materials of a release, as a CycloneDX document. Run as `bin/sbom`.
 
-Everything in it comes from files of this repository (the lock list, the list of carried files, pyproject.toml), so the
-same commit gives the same bytes: there is no time of writing and the serial number is derived from the content.
+Its only sources are the lock list, the list of vendored files and pyproject.toml, so the same commit gives the same
+bytes: there is no timestamp, and the serial number is a hash of the content.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from tests.support.third_party import PINNED
 
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 CARRIED = re.compile(r"^\| `(?P<name>[\w.-]+)` \|[^|]*\| (?P<version>[^|]+) \|", re.MULTILINE)
-# CycloneDX allows several hashes to a component; ours are those of the files that an installation accepts.
+# CycloneDX allows several hashes per component: ours are of the files that an installation accepts.
 HASHES_ARE = {"name": "regulars:hashes", "value": "one for each distribution file that the lock list accepts"}
 
 
@@ -44,7 +44,7 @@ def document() -> dict[str, Any]:
 
 
 def installed(lock: str) -> list[dict[str, Any]]:
-    """A component for each pinned package; one that is pinned twice, for different Pythons, is two."""
+    """One component per pin; a package that is pinned twice, for different Pythons, has two."""
     pins = list(PINNED.finditer(lock))
     ends = [pin.start() for pin in pins[1:]] + [len(lock)]
     return [
@@ -62,7 +62,7 @@ def installed(lock: str) -> list[dict[str, Any]]:
 
 
 def carried() -> list[dict[str, Any]]:
-    """Files of others in this repository that a release brings along."""
+    """Vendored files in this repository that a release contains."""
     listed = (PACKAGE / "vendor" / "README.md").read_text()
     return [
         {

@@ -1,4 +1,4 @@
-"""Writes src/regulars/migrations/schema.sql, the readable sum of all migrations, and describes a database's schema.
+"""Writes src/regulars/migrations/schema.sql, the result of all migrations, and describes the schema of a database.
 
 Run as `bin/schema`.
 """
@@ -18,11 +18,11 @@ HEADING = """\
 -- The schema after all migrations, for reading.
 -- Written by bin/schema; a test holds it equal to the migrations.
 """
-# What pg_dump says about the session and about itself, not about the schema.
+# Lines of pg_dump about the session and itself, not about the schema.
 NOISE = re.compile(r"(SET |SELECT pg_catalog\.set_config|\\(un)?restrict |--)")
 
-# Each row is one fact about the schema as the server itself words it, so both sides of a comparison, made by the same
-# server, differ only where the schemas do.
+# Each row is one property of the schema as PostgreSQL prints it, so two databases of one server differ only where
+# their schemas do.
 FACTS = b"""
 SELECT format('column %s.%s %s %s null=%s default=%s generated=%s',
               c.relname, a.attname, row_number() OVER (PARTITION BY c.oid ORDER BY a.attnum),

@@ -1,7 +1,7 @@
-"""Pictures of the web application on the demo data.
+"""Takes screenshots of the web application with the demo data.
 
-`python -m tests.support.screenshots` makes the four of README; `--all FOLDER` makes every page, at 1280 and 390 wide, in
-light and dark, for a review by eye.
+`python -m tests.support.screenshots` takes the four of the README; `--all FOLDER` takes every page, 1280 and 390 wide,
+light and dark.
 """
 
 import argparse
@@ -17,11 +17,11 @@ from uuid import UUID
 from playwright.sync_api import Browser
 from tests.support import database
 from tests.support.analysis import running_analysis
-from tests.support.aside import run_aside
 from tests.support.browser import DESKTOP, PHONE, context_of, launched
 from tests.support.client import get_url, new_http, post_url
 from tests.support.crawl import crawl
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
+from tests.support.run_async import run_async
 from tests.support.server import running_server
 from tests.support.visitor import SignedIn, Visitor
 
@@ -40,9 +40,9 @@ from regulars.web.access import Role
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 NAME = "Maison Corvelle"
 SALES = 20_000
-# The one that the server of tests is started with.
+# The secret key of the test servers.
 SECRET_KEY = "a key for tests, of more than 32 characters"
-# README's pictures: a name, and the page it shows, or the first address of a page that the crawl finds.
+# Screenshots of the README: a name, and a path, or the route of a page whose first crawled address is used.
 SHOWN = {"home": "/", "customer": "/customers/C0000012", "catalog": "/attributes/loyalty_tier", "keys": "/keys"}
 COLOURS: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 TILLS = ("Lyon tills", "Annecy tills", "Nightly resync")
@@ -63,24 +63,24 @@ def main() -> None:
 
 @contextmanager
 def demo_house(sales: int) -> Iterator[Visitor]:
-    """A server with the demo chain, keys that were used, counted catalogs, and its owner."""
+    """Runs a server with the demo data, used API keys and counted catalogs; yields its owner."""
     with ExitStack() as stack:
         server_url = stack.enter_context(database.throwaway_server(database.new_data_folder()))
         template = stack.enter_context(database.migrated_template(server_url))
         url = stack.enter_context(database.new_database(server_url, template=template))
-        organization_id, who, keys = run_aside(fill_demo(url, sales))
+        organization_id, who, keys = run_async(fill_demo(url, sales))
         server = stack.enter_context(running_server(url))
         visitor = Visitor(stack.enter_context(new_http()), server.url, who)
         stack.enter_context(running_analysis(server))
         _call(server.url, keys)
-        # These pages ask for figures that are counted afterwards.
+        # These pages request counts, which the worker makes afterwards.
         visitor.get("/")
         visitor.get("/consent")
         visitor.post("/attributes/count")
         visitor.post("/products/count")
-        work_through(url, organization_id)
+        drain_queues(url, organization_id)
         visitor.post("/attributes/loyalty_tier/preview", type="enum", values="bronze\nsilver\ngold")
-        work_through(url, organization_id)
+        drain_queues(url, organization_id)
         visitor.post("/segments/count")
         yield visitor
 
@@ -118,7 +118,7 @@ async def fill_demo(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
 
 
 def _call(base_url: str, keys: list[str]) -> None:
-    """What tills do all day, a few refusals included."""
+    """Sends requests as tills do, some of them refused."""
     store = {"external_id": "LYON-01", "name": "Lyon Bellecour"}
     for place, key in enumerate(keys[:-1]):
         for body in (store, {"external_id": "prof_mine"}, {}):
@@ -126,7 +126,7 @@ def _call(base_url: str, keys: list[str]) -> None:
         for _ in range(3 + place):
             get_url(f"{base_url}/v1/stores", headers={"x-api-key": key})
     get_url(f"{base_url}/v1/profiles", headers={"x-api-key": keys[0]})
-    # The log is written a moment later.
+    # The server writes the request log with a delay.
     time.sleep(3)
 
 
@@ -141,7 +141,7 @@ def show_in_readme(browser: Browser, visitor: Visitor) -> None:
 
 
 def show_everything(browser: Browser, visitor: Visitor, folder: Path) -> None:
-    """Each page is opened once for each width, and the colours are changed on it."""
+    """Opens each page once per width, and switches the theme on it."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = {one.page: one for one in reversed(crawl(visitor, page_table(Settings()))) if one.is_document}
     for width, viewport in ((1280, DESKTOP), (390, PHONE)):

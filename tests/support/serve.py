@@ -1,4 +1,4 @@
-"""Run the server on a socket that the test process has bound; the settings come from the environment."""
+"""Runs the server on a socket that the test process has bound, with settings from the environment."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The real server as a process of its own, on a free loopback port."""
+"""Runs the server as a process, on a free loopback port."""
 
 import contextlib
 import json
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.support.nursery import Child, nursery
+from tests.support.fork_server import Child, fork_server
 
 ROOT = Path(__file__).parents[2]
 STOP_SECONDS_MAX = 60
-# Of a machine that has other things to do; alone it takes a second or two.
+# For a busy machine; an idle one needs a second or two.
 READY_SECONDS_MAX = 90
-# On a busy machine a request takes longer, and a refusal in time would say nothing about what a test asks.
+# Longer time limits, so that a busy machine does not refuse requests of a test.
 PATIENT = {
     "regulars.http.in_flight.REQUEST_S": 60.0,
     "regulars.server.REQUEST_MS": 60_000,
@@ -28,8 +28,8 @@ READY_REQUEST = b"GET /v1/openapi.json HTTP/1.1\r\nHost: ready\r\nConnection: cl
 class Server:
     """One server process at a time on one port.
 
-    The port belongs to the test process, so it stays the same over a restart, and a connection made before the
-    server is up waits in the backlog instead of failing.
+    The test process owns the port, so a restart does not change it, and a connection before the start waits in the
+    backlog.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process beside it is started with."""
+        """The environment for other processes of the same installation."""
         return dict(self._environment)
 
     def start(self) -> None:
-        self._process = nursery().start(
+        self._process = fork_server().start(
             "tests.support.serve",
             self._body_timeouts,
             environment=self._environment,
@@ -80,11 +80,11 @@ class Server:
         self._wait_until_ready()
 
     def stop(self) -> None:
-        """Let it finish its requests."""
+        """Lets the server finish its requests."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """As a power cut would."""
+        """Ends the process with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
@@ -101,7 +101,7 @@ class Server:
         return self._process.pid
 
     def work_s(self) -> float:
-        """The processor time that the process has used since it started."""
+        """Processor time of the process since its start."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -119,7 +119,7 @@ class Server:
             self._process.wait(STOP_SECONDS_MAX)
             raise
         finally:
-            self._process.let_go()
+            self._process.close()
             self._process = None
 
     def _wait_until_ready(self) -> None:
@@ -141,7 +141,7 @@ def running_server(
     constants: dict[str, Any] | None = None,
     **settings: str,
 ) -> Iterator[Server]:
-    """A server for the time of the block; a traceback in its log is a failure whatever the answers said."""
+    """Runs a server for the block; a traceback in its log fails the test."""
     with tempfile.TemporaryDirectory(prefix="regulars-server-") as folder:
         server = Server(database_url, Path(folder), body_timeouts=body_timeouts, constants=constants, **settings)
         try:

@@ -1,4 +1,4 @@
-"""The SQL of the rooms as the architecture tests read it: which tables a statement reads and writes."""
+"""Finds the SQL in source files, and which tables each statement reads and writes, for the architecture tests."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ NAMED = re.compile(r"\b(?:FROM|JOIN|INTO|(?<!FOR )UPDATE|USING)\s+(\w+)")
 
 @dataclass(frozen=True)
 class Statement:
-    """All SQL of one function, or of one constant of a module: the style asks for one statement each."""
+    """All SQL of one function or constant; the style asks for one statement each."""
 
     file: Path
     name: str
@@ -47,7 +47,7 @@ def statements(file: Path, source: str) -> Iterator[Statement]:
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             own = _texts(function)
             if any(map(STATEMENT.match, own)):
-                # A filter or a list of columns that several statements share stands in a constant of the module.
+                # Statements may share a filter or a list of columns in a constant of the module.
                 shared = [
                     text
                     for node in ast.walk(function)
@@ -58,7 +58,7 @@ def statements(file: Path, source: str) -> Iterator[Statement]:
 
 
 def _texts(node: ast.AST) -> list[str]:
-    """Every text but docstrings, in the order of the source."""
+    """All string literals except docstrings, in source order."""
     docstrings = {
         id(inner.body[0].value)
         for inner in ast.walk(node)

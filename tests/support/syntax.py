@@ -1,4 +1,4 @@
-"""Reading Python, for the tests that read the source."""
+"""Parses Python source, for tests that check the source."""
 
 import ast
 
@@ -7,5 +7,5 @@ def parse(source: str) -> ast.Module:
     try:
         return ast.parse(source)
     except SystemError:
-        # Python before 3.11.5 miscounts its own depth now and then ("AST constructor recursion depth mismatch").
+        # Python before 3.11.5 sometimes fails ("AST constructor recursion depth mismatch"); a second attempt succeeds.
         return ast.parse(source)

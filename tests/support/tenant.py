@@ -1,4 +1,4 @@
-"""Organizations and keys for tests: each test works in an organization of its own, so tests share a database."""
+"""Creates organizations and API keys. Each test has its own organization, so that tests can share a database."""
 
 import uuid
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from psycopg import AsyncConnection
-from tests.support.aside import run_aside
+from tests.support.run_async import run_async
 
 from regulars.organizations import manage
 from regulars.organizations.model import Permission
@@ -40,7 +40,7 @@ def another_key(database_url: str, tenant: Tenant, *, permission: Permission = P
 
 
 def in_country(database_url: str, tenant: Tenant, country: str) -> Tenant:
-    """The organization with this default country, and a key that no server knows yet without it."""
+    """Sets the default country of the organization; returns a new key, because servers cache the country with the key."""
 
     async def change(connection: AsyncConnection[Any]) -> None:
         await connection.execute(
@@ -63,4 +63,4 @@ def _run(database_url: str, act: Callable[[AsyncConnection[Any]], Awaitable[T]])
         async with await AsyncConnection.connect(database_url, autocommit=True) as connection:
             return await act(connection)
 
-    return run_aside(connected())
+    return run_async(connected())

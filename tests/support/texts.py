@@ -1,11 +1,11 @@
-"""Texts in an organization that is open at any hour: what pages about texts need to show something."""
+"""Sends texts in an organization without sending hours, for tests of pages about texts."""
 
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from tests.support.aside import run_aside
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
+from tests.support.run_async import run_async
 
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
@@ -18,7 +18,7 @@ ALWAYS = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
 def open_at_any_hour(database_url: str, organization_id: UUID, **changes: Any) -> None:
-    """Whatever day and hour a test runs at."""
+    """Allows texts at any day and hour, so that a test does not depend on the time."""
 
     async def act(tx: Tx) -> None:
         texting = await lock_texting(tx, organization_id)
@@ -30,7 +30,7 @@ def open_at_any_hour(database_url: str, organization_id: UUID, **changes: Any) -
 
 
 def send_text(database_url: str, organization_id: UUID, number: str, words: str) -> UUID:
-    """A text by a person, through the gate and the simulator."""
+    """Sends a text of a user through the gate and the simulator."""
     order = TextOrder(
         origin_kind=OriginKind.PERSON, origin_id=new_uuid(), step="test", rendered=words, phone_number=number
     )
@@ -46,7 +46,7 @@ def send_order(database_url: str, organization_id: UUID, order: TextOrder) -> UU
         return ordered.id
 
     text_id: UUID = _do(database_url, act)
-    work_through(database_url, organization_id)
+    drain_queues(database_url, organization_id)
     return text_id
 
 
@@ -60,4 +60,4 @@ def _do(database_url, act):
         finally:
             await database.close()
 
-    return run_aside(work())
+    return run_async(work())

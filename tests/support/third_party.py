@@ -1,4 +1,4 @@
-"""Writes THIRD-PARTY.md: whose work is installed or carried along with ours, and under which licence.
+"""Writes THIRD-PARTY.md: the installed packages and vendored files, and their licences.
 
 Run as `bin/third-party`.
 """
@@ -31,7 +31,7 @@ CARRIED = """
 | folder | what | version | licence |
 |---|---|---|---|
 """
-# Older packages say it in a sentence or in a classifier.
+# Older packages have a sentence or a classifier instead of an SPDX id.
 SHORT = {
     "Apache Software License": "Apache-2.0",
     "Apache 2.0": "Apache-2.0",
@@ -42,8 +42,8 @@ SHORT = {
     "MIT License": "MIT",
     "Python Software Foundation License": "PSF-2.0",
 }
-# Pinned for other systems, so not installed where this is written.
-ELSEWHERE = {"colorama": "BSD-3-Clause"}
+# Pinned for other operating systems, so not installed here.
+OTHER_SYSTEMS = {"colorama": "BSD-3-Clause"}
 LICENCE_CHARACTERS_MAX = 60
 
 
@@ -55,8 +55,8 @@ def document() -> str:
 
 
 def licence_of(pin: re.Match[str]) -> str:
-    if pin["name"] in ELSEWHERE:
-        return ELSEWHERE[pin["name"]]
+    if pin["name"] in OTHER_SYSTEMS:
+        return OTHER_SYSTEMS[pin["name"]]
     found = metadata.metadata(pin["name"])
     classifiers = found.get_all("Classifier") or []
     by_classifier = [each.rpartition(" :: ")[2] for each in classifiers if each.startswith("License :: OSI")]
@@ -68,7 +68,7 @@ def licence_of(pin: re.Match[str]) -> str:
 
 
 def carried_in(folder: Path) -> list[str]:
-    """The rows of the folder's own table, with paths from the root of the repository."""
+    """The rows of the table in the folder's README, with paths from the root of the repository."""
     if not folder.is_dir():
         return []
     place = folder.relative_to(ROOT)

@@ -1,4 +1,4 @@
-"""A certificate authority for a test, and a door that speaks TLS in front of a PostgreSQL that does not."""
+"""A certificate authority for tests, and a TLS proxy for a PostgreSQL without TLS."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ SECONDS_MAX = 20
 
 
 def make_certificates(folder: Path) -> Path:
-    """`root.crt`, and `server.crt` with `server.key` for 127.0.0.1 and localhost, signed by it."""
+    """Writes `root.crt`, and `server.crt` with `server.key` for 127.0.0.1 and localhost, signed by it."""
     root_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     root_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Test root")])
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
@@ -46,17 +46,17 @@ def _certificate(name: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublic
 
 
 @contextlib.contextmanager
-def tls_door(url: str, certificates: Path) -> Iterator[str]:
-    """Another address of the same database, at which TLS is spoken; anything else is turned away."""
+def tls_proxy(url: str, certificates: Path) -> Iterator[str]:
+    """Runs a proxy that accepts only TLS; yields the URL of the database through it."""
     upstream = conninfo_to_dict(url)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates / "server.crt", certificates / "server.key")
     loop, stop, ready = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
     ports: list[int] = []
 
-    async def let_in(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked = await reader.read(8)
-        if asked != bytes((0, 0, 0, 8, 4, 210, 22, 47)):
+    async def on_connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ssl_request = await reader.read(8)
+        if ssl_request != bytes((0, 0, 0, 8, 4, 210, 22, 47)):
             writer.close()
             return
         writer.write(b"S")
@@ -73,7 +73,7 @@ def tls_door(url: str, certificates: Path) -> Iterator[str]:
                 await each.wait_closed()
 
     async def serve() -> None:
-        async with await asyncio.start_server(let_in, "127.0.0.1", 0) as server:
+        async with await asyncio.start_server(on_connect, "127.0.0.1", 0) as server:
             ports.append(server.sockets[0].getsockname()[1])
             ready.set()
             await stop.wait()

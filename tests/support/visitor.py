@@ -1,4 +1,4 @@
-"""A person who is signed in: friendly calls of the pages, with the cookie and the token that a browser would send."""
+"""A signed-in user: requests pages with the session cookie and the CSRF token of a browser."""
 
 import contextlib
 import uuid
@@ -8,8 +8,8 @@ from uuid import UUID
 
 import httpx
 import pytest
-from tests.support.aside import run_aside
 from tests.support.client import new_http
+from tests.support.run_async import run_async
 from tests.support.server import Server
 from tests.support.tenant import Tenant
 
@@ -18,12 +18,12 @@ from regulars.kit.db import Database
 from regulars.web import cookies, csrf
 from regulars.web.access import Role
 
-BECOME = Callable[[Role], "Visitor"]
+VisitorFactory = Callable[[Role], "Visitor"]
 
 
 @dataclass(frozen=True)
 class SignedIn:
-    """What a sign-in leaves: who, where, and the secret of the session."""
+    """A user, the slug of their organization and the session token."""
 
     user_id: UUID
     email: str
@@ -33,7 +33,7 @@ class SignedIn:
 
 @dataclass(frozen=True)
 class Visitor:
-    """One browser, signed in, at one organization. Paths are below it: `/customers`; absolute ones begin with `//`."""
+    """A browser with a session in one organization. Paths are relative to it: `/customers`; absolute ones begin with `//`."""
 
     http: httpx.Client
     base_url: str
@@ -47,7 +47,7 @@ class Visitor:
         return self.http.get(self.url(path), params=query or None, headers=self._headers())
 
     def post(self, path: str, **fields: str) -> httpx.Response:
-        """Send a form as its page would; the answer is the redirect or the refusal itself."""
+        """Sends a form; returns the redirect or the error response itself."""
         data = {csrf.FIELD: csrf.token_for(self.who.token), **fields}
         return self.http.post(self.url(path), data=data, headers=self._headers())
 
@@ -56,7 +56,7 @@ class Visitor:
 
 
 async def sign_in(database: Database, organization_id: UUID, role: Role) -> SignedIn:
-    """A new person of this role with a session, made by the use cases."""
+    """Creates a user of this role with a session, with the use cases of the application."""
     async with database.transaction() as tx:
         email = f"{role.value}-{uuid.uuid4().hex[:8]}@shop.example"
         person = await users.create_account(tx, email=email, name=f"Some {role.value}")
@@ -75,12 +75,12 @@ def sign_in_now(database_url: str, organization_id: UUID, role: Role) -> SignedI
         finally:
             await database.close()
 
-    return run_aside(run())
+    return run_async(run())
 
 
 @pytest.fixture
-def visitor_as(server: Server, api_database_url: str, tenant: Tenant) -> Iterator[BECOME]:
-    """Make signed-in visitors of the test's organization: `visitor_as(Role.ANALYST).get("/customers")`."""
+def visitor_as(server: Server, api_database_url: str, tenant: Tenant) -> Iterator[VisitorFactory]:
+    """Creates signed-in users of the test's organization: `visitor_as(Role.ANALYST).get("/customers")`."""
     with contextlib.ExitStack() as stack:
 
         def become(role: Role) -> Visitor:

@@ -1,3 +1,3 @@
-from tests.support.room import anyio_backend, database
+from tests.support.database_fixtures import anyio_backend, database
 
 __all__ = ["anyio_backend", "database"]

@@ -1,4 +1,4 @@
-from tests.support.room import anyio_backend, database, organization_id
+from tests.support.database_fixtures import anyio_backend, database, organization_id
 from tests.webhooks.receiver import receiver
 from tests.webhooks.shop import shop
 

@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.support.draining import drain
-from tests.support.room import SECRET
+from tests.support.database_fixtures import SECRET
+from tests.support.drain_queues import drain
 
 from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in

@@ -12,8 +12,8 @@ from datetime import timedelta
 
 import httpx
 import pytest
+from tests.support.database_fixtures import SECRET
 from tests.support.project import ROOT
-from tests.support.room import SECRET
 from tests.webhooks.shop import CONSENTED_AT, NUMBER
 
 from regulars.consent import chain

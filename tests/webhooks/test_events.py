@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 from tests.sales.desk import Desk, ticket
-from tests.support.room import SECRET
+from tests.support.database_fixtures import SECRET
 from tests.webhooks.shop import NUMBER, Shop
 
 from regulars.consent.inbound import Reply, record_inbound_stop

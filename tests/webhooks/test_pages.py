@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from tests.support import samples
 from tests.support.client import new_http
-from tests.support.draining import work_through
+from tests.support.drain_queues import drain_queues
 from tests.support.server import Server, running_server
 from tests.support.tenant import new_tenant
 from tests.support.visitor import Visitor, sign_in_now
@@ -69,7 +69,7 @@ class Desk:
         assert answer.status_code == 201, answer.text
 
     def work(self) -> None:
-        work_through(self.url, self.tenant.organization_id)
+        drain_queues(self.url, self.tenant.organization_id)
 
     def deliveries(self, **query: str) -> list[str]:
         found = DELIVERY.findall(self.owner.get("/webhooks/deliveries", **query).text)

@@ -2,7 +2,7 @@ import asyncio
 from typing import ClassVar
 from uuid import UUID
 
-from tests.support.draining import drain
+from tests.support.drain_queues import drain
 
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
-from tests.support.draining import SETTINGS
+from tests.support.drain_queues import SETTINGS
 from tests.support.rows import Raw, insert_rows
 
 from regulars.journeys.definition import read_definition as read_journey

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg.errors import LockNotAvailable
 from structlog.testing import capture_logs
-from tests.support.room import anyio_backend, database, organization_id
+from tests.support.database_fixtures import anyio_backend, database, organization_id
 
 from regulars.kit.clock import monotonic
 from regulars.kit.ids import new_uuid

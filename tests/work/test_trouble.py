@@ -6,7 +6,7 @@ from typing import ClassVar
 import psycopg
 import pytest
 from psycopg.errors import DiskFull, ReadOnlySqlTransaction
-from tests.support.draining import drain
+from tests.support.drain_queues import drain
 
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid

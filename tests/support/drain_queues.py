@@ -1,8 +1,8 @@
-"""One organization's turns, as the worker would give them."""
+"""Runs the queues of the worker for one organization until they are empty."""
 
 from uuid import UUID
 
-from tests.support.aside import run_aside
+from tests.support.run_async import run_async
 
 from regulars.kit import vault
 from regulars.kit.db import Database
@@ -14,12 +14,12 @@ from regulars.work.outbox import OutboxQueue
 from regulars.work.queue import Queue
 from regulars.worker import queues
 
-# The key of the test servers, and receivers on this machine.
+# The secret key of the test servers; webhooks may go to this machine.
 SETTINGS = Settings(secret_key="a key for tests, of more than 32 characters", webhook_allow=("127.0.0.0/8",))
 
 
 async def drain(database: Database, organization_id: UUID, listeners: Listeners) -> int:
-    """Hand over what is due; answer how many rows took effect for all their listeners."""
+    """Handles the due facts of the outbox; returns how many all their listeners handled without an error."""
     before = await _ids(database, organization_id, "SELECT id FROM outbox WHERE organization_id = %s")
     queue = OutboxQueue(listeners)
     while await queue.run_pass(database, organization_id):
@@ -35,13 +35,13 @@ async def _ids(database: Database, organization_id: UUID, query: str) -> set[UUI
 
 
 async def _wait_for(queue: Queue) -> None:
-    """Until what a turn left running has ended; the queue itself goes on."""
+    """Waits for the calls that a pass left running."""
     if isinstance(queue, ClaimQueue):
         await ClaimQueue.finish(queue)
 
 
-def work_through(database_url: str, organization_id: UUID, settings: Settings = SETTINGS) -> None:
-    """Give the organization a turn at every queue of the worker until none has more."""
+def drain_queues(database_url: str, organization_id: UUID, settings: Settings = SETTINGS) -> None:
+    """Runs passes of every queue of the worker until no queue has due rows."""
 
     async def work() -> None:
         database = Database(database_url, pool_max=2)
@@ -63,4 +63,4 @@ def work_through(database_url: str, organization_id: UUID, settings: Settings = 
         finally:
             await database.close()
 
-    run_aside(work())
+    run_async(work())

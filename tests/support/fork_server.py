@@ -1,7 +1,6 @@
-"""Starts our processes quickly: it has imported everything, and each of them is a fork of it.
+"""Starts processes quickly, by forking a process that has already imported the program.
 
-A process takes two seconds of computing to import what it needs, and a run of the tests starts a hundred of them; what
-runs in the end is the same.
+The imports take two seconds of processor time, and a test run starts a hundred processes.
 """
 
 import atexit
@@ -29,12 +28,12 @@ ENDS_SECONDS_MAX = 60
 
 
 class Child:
-    """A process that the nursery started: seen through a handle, so that its number is never mistaken for another's."""
+    """A forked process, with a pidfd, so that a reused process id is never mistaken for it."""
 
-    def __init__(self, pid: int, farewell: int) -> None:
+    def __init__(self, pid: int, exit_code_pipe: int) -> None:
         self.pid = pid
-        # It writes here how it ended, unless it was killed.
-        self._farewell = farewell
+        # The process writes its exit code here, unless it is killed.
+        self._exit_code_pipe = exit_code_pipe
         try:
             self._handle = os.pidfd_open(pid)
         except ProcessLookupError:
@@ -48,30 +47,30 @@ class Child:
             os.kill(self.pid, how)
 
     def wait(self, seconds: float) -> int | None:
-        """Until it has ended, at most so long: with which code, or None when it was killed or is long forgotten."""
+        """Waits for the end; returns the exit code, or None if the process was killed or is already closed."""
         if self._handle >= 0 and not select.select([self._handle], [], [], seconds)[0]:
             raise TimeoutError(f"process {self.pid} runs after {seconds} s")
-        said = os.read(self._farewell, 16) if self._farewell >= 0 else b""
-        self.let_go()
-        return int(said) if said else None
+        exit_code = os.read(self._exit_code_pipe, 16) if self._exit_code_pipe >= 0 else b""
+        self.close()
+        return int(exit_code) if exit_code else None
 
-    def let_go(self) -> None:
-        for descriptor in (self._handle, self._farewell):
+    def close(self) -> None:
+        for descriptor in (self._handle, self._exit_code_pipe):
             if descriptor >= 0:
                 os.close(descriptor)
-        self._handle = self._farewell = -1
+        self._handle = self._exit_code_pipe = -1
 
 
-class Nursery:
-    """One for each test process; it ends when that does."""
+class ForkServer:
+    """One per test process; both end together."""
 
     def __init__(self) -> None:
-        # Each message is one, with its files.
+        # SOCK_SEQPACKET preserves message boundaries; a message carries its file descriptors.
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.nursery", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())],
                 cwd=ROOT,
                 env={**environment, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
                 pass_fds=[theirs.fileno()],
@@ -89,12 +88,12 @@ class Nursery:
         folder: Path = ROOT,
         constants: Mapping[str, Any] | None = None,
     ) -> Child:
-        """Run the `main` of a module with these arguments and open files, which it gets in this order.
+        """Runs `main` of a module with these arguments and file descriptors.
 
-        What it writes goes to the log, its output elsewhere if asked. `constants` of the program get other values in
-        this process alone.
+        Standard error goes to the log, standard output to `output` or the log. `constants` are replaced in this
+        process only.
         """
-        asked = {
+        request = {
             "program": program,
             "arguments": arguments,
             "environment": environment,
@@ -103,16 +102,16 @@ class Nursery:
             "folder": str(folder),
             "constants": constants or {},
         }
-        # The file exists from now on, for readers that come before the first line.
+        # Callers may read the log before the first line.
         log.touch()
-        farewell, theirs = os.pipe()
+        exit_code_pipe, theirs = os.pipe()
         try:
-            socket.send_fds(self._socket, [json.dumps(asked).encode()], [theirs, *descriptors])
+            socket.send_fds(self._socket, [json.dumps(request).encode()], [theirs, *descriptors])
         finally:
             os.close(theirs)
         answer = self._socket.recv(64)
-        assert answer, "the nursery has ended"
-        return Child(int(answer), farewell)
+        assert answer, "the fork server has ended"
+        return Child(int(answer), exit_code_pipe)
 
     def close(self) -> None:
         self._socket.close()
@@ -120,47 +119,47 @@ class Nursery:
 
 
 @cache
-def nursery() -> Nursery:
-    opened = Nursery()
+def fork_server() -> ForkServer:
+    opened = ForkServer()
     atexit.register(opened.close)
     return opened
 
 
-def _serve_requests(asking: socket.socket) -> None:
+def _serve_requests(requests: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    # Ctrl-C is for the test process, which ends this one.
+    # Ctrl-C ends the test process, which ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
-        message, descriptors, _flags, _address = socket.recv_fds(asking, MESSAGE_BYTES_MAX, DESCRIPTORS_MAX)
+        message, descriptors, _flags, _address = socket.recv_fds(requests, MESSAGE_BYTES_MAX, DESCRIPTORS_MAX)
         if not message:
             return
-        asked = json.loads(message)
-        # Here, so that the next one need not.
-        program = importlib.import_module(asked["program"])
+        request = json.loads(message)
+        # Imported before the fork, so that later forks have it.
+        program = importlib.import_module(request["program"])
         pid = os.fork()
         if pid == 0:
-            asking.close()
-            _become(program, asked, descriptors)
+            requests.close()
+            _run_forked(program, request, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
-        asking.sendall(str(pid).encode())
+        requests.sendall(str(pid).encode())
 
 
-def _become(program: ModuleType, asked: dict[str, Any], descriptors: list[int]) -> None:
-    """What a process is when it begins: its own environment, output and reaction to signals."""
-    farewell, *given = descriptors
-    os.set_inheritable(farewell, False)
+def _run_forked(program: ModuleType, request: dict[str, Any], descriptors: list[int]) -> None:
+    """Gives the fork its own environment, output and signal handlers, runs the program and exits."""
+    exit_code_pipe, *passed = descriptors
+    os.set_inheritable(exit_code_pipe, False)
     code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        for target, file in ((1, asked["output"]), (2, asked["log"])):
+        for target, file in ((1, request["output"]), (2, request["log"])):
             os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), target)
         os.environ.clear()
-        os.environ.update(asked["environment"])
-        os.chdir(asked["folder"])
-        replace_constants(asked["constants"])
-        program.main(asked["arguments"], given)
+        os.environ.update(request["environment"])
+        os.chdir(request["folder"])
+        replace_constants(request["constants"])
+        program.main(request["arguments"], passed)
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
@@ -169,7 +168,7 @@ def _become(program: ModuleType, asked: dict[str, Any], descriptors: list[int]) 
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        os.write(farewell, str(code).encode())
+        os.write(exit_code_pipe, str(code).encode())
         os._exit(code)
 
 

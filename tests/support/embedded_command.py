@@ -1,4 +1,4 @@
-"""Commands of the embedded database as processes of their own, the way people run them."""
+"""Processes that use the embedded database, as separate commands do."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ embedded.release(folder)
 
 
 class Command:
-    """Uses the database until it is told to finish, or is killed."""
+    """Uses the database until `finish` or `kill`."""
 
     def __init__(self, data_dir: Path) -> None:
         self.process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A command of ours as a process that the nursery starts."""
+"""Runs a `regulars` command in a process of the fork server."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from regulars.cli import serve, worker
 from regulars.cli.main import main as regulars
 
-# Imported once by the nursery, so that the processes it starts need not do it.
+# The fork server imports these once for all its processes.
 PRELOADED = (serve, worker)
 
 

@@ -1,4 +1,4 @@
-"""Every statement of the package as the database gets it, planned for an organization that the planner never heard of."""
+"""Finds every SQL statement of the package, and plans it for an organization that is not in the statistics."""
 
 import ast
 import importlib
@@ -16,10 +16,10 @@ from tests.support.project import PACKAGE
 from regulars.kit import connection as kit_connection
 from regulars.kit.columns import fill, names_of
 
-# The place of the statement among the arguments of a call.
+# The position of the statement in the arguments of a call.
 CALLS = {"fetch": 0, "execute": 0, "change": 0, "fetch_all": 1, "fetch_first": 1}
 STATEMENT = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
-# A value of each type of parameter. Of ids several, so that a list is a list.
+# A value per parameter type; a list of ids has several, so that the planner sees a list.
 SAMPLES = {
     "uuid": f"'{uuid4()}'",
     "uuid[]": f"ARRAY[{', '.join(f'{chr(39)}{uuid4()}{chr(39)}::uuid' for _ in range(20))}]",
@@ -56,7 +56,7 @@ class Statement:
 
 
 def all_statements() -> Iterator[Statement]:
-    """Those whose text is known without running: constants, and what is put together from constants."""
+    """Statements that consist of constants."""
     for file in sorted(PACKAGE.rglob("*.py")):
         tree = syntax.parse(file.read_text())
         if not any(isinstance(node, ast.Call) for node in ast.walk(tree)):
@@ -93,7 +93,7 @@ def _value(expression: ast.expr, module: str) -> Any:
 
 
 def plan(connection: Connection[Any], statement: Statement) -> dict[str, Any]:
-    """The plan for an organization, and values, that are in no statistics."""
+    """The plan with values that are in no statistics."""
     text = kit_connection._parse_query(statement.text).text
     connection.execute("DEALLOCATE ALL")
     connection.execute(cast("LiteralString", f"PREPARE planned AS {text}"))

@@ -9,7 +9,7 @@ from regulars.http.route import Request
 from regulars.kit.db import Database
 from regulars.organizations.model import ApiCaller
 
-# Longer than in production, so that a test of a race decides when the other side gives way.
+# Longer than in production, so that a test of a race decides when a lock is released.
 LOCK_TIMEOUT_MS = 10_000
 SECRET = bytes(range(32))
 
@@ -40,6 +40,6 @@ def request(
     query: dict[str, str] | None = None,
     default_country: str | None = None,
 ) -> Request:
-    """A request as the framework hands it to a route."""
+    """A request as the framework passes it to a route."""
     caller = ApiCaller(organization_id, UUID(int=1), SECRET, default_country)
     return Request(caller=caller, request_id="req_test", references=references, query=query or {}, body=body)

@@ -1,7 +1,7 @@
-"""The guides for marketers, tried step by step as a new user would, and their pictures.
+"""Follows the guides for marketers step by step on the demo data, and takes their screenshots.
 
-`python -m tests.support.guide` goes through `docs/first-journey.md` and the first campaign of `docs/campaigns.md` on the
-demo data and takes a picture where a guide has one.
+`python -m tests.support.guide_screenshots` follows `docs/first-journey.md` and the first campaign of
+`docs/campaigns.md`.
 """
 
 import re
@@ -15,10 +15,10 @@ from uuid import UUID
 from playwright.sync_api import Page, expect
 from tests.support import database, samples
 from tests.support.analysis import running_analysis
-from tests.support.aside import run_aside
 from tests.support.browser import context_of, launched
 from tests.support.client import new_http, post_url
-from tests.support.draining import SETTINGS, work_through
+from tests.support.drain_queues import SETTINGS, drain_queues
+from tests.support.run_async import run_async
 from tests.support.screenshots import IMAGES, fill_demo
 from tests.support.server import running_server
 from tests.support.texts import open_at_any_hour
@@ -33,13 +33,13 @@ def main() -> None:
         server_url = stack.enter_context(database.throwaway_server(database.new_data_folder()))
         template = stack.enter_context(database.migrated_template(server_url))
         url = stack.enter_context(database.new_database(server_url, template=template))
-        organization_id, who, keys = run_aside(fill_demo(url, SALES))
+        organization_id, who, keys = run_async(fill_demo(url, SALES))
         server = stack.enter_context(running_server(url))
         visitor = Visitor(stack.enter_context(new_http()), server.url, who)
         stack.enter_context(running_analysis(server))
         open_at_any_hour(url, organization_id)
         settings = replace(SETTINGS, data_dir=Path(server.environment["REGULARS_DATA_DIR"]))
-        work = partial(work_through, url, organization_id, settings)
+        work = partial(drain_queues, url, organization_id, settings)
         for browser in launched():
             with context_of(browser, visitor, viewport=WINDOW, device_scale_factor=1) as context:
                 follow(context.new_page(), visitor, url, organization_id, keys[0])
@@ -53,7 +53,7 @@ def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID
     journey = tab.url.partition("?")[0]
     tab.get_by_role("navigation", name="Journey").get_by_role("link", name="Backtest").click()
     tab.get_by_role("button", name="Run backtest").click()
-    work_through(database_url, organization_id)
+    drain_queues(database_url, organization_id)
     tab.reload()
     expect(tab.get_by_text("Would enter")).to_be_visible()
     _picture(tab, "journey-backtest")
@@ -62,7 +62,7 @@ def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID
     expect(tab.get_by_text("Version 2, live since")).to_be_visible()
     opt_customer_in(visitor, key)
     for _ in range(3):
-        work_through(database_url, organization_id)
+        drain_queues(database_url, organization_id)
     tab.goto(f"{journey}/runs")
     tab.locator(".table a.name").first.click()
     expect(tab.get_by_role("heading", name="History in this journey")).to_be_visible()
@@ -70,7 +70,7 @@ def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID
 
 
 def send_a_campaign(tab: Page, visitor: Visitor, work: Callable[[], None]) -> None:
-    # The customers are counted by then.
+    # Counts the customers of the segments.
     work()
     tab.goto(visitor.url("/segments"))
     tab.get_by_role("region", name="Segments").get_by_role("link", name="Lapsed 60 to 365 days").click()

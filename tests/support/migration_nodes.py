@@ -1,8 +1,7 @@
-"""Three nodes that migrate one database at the same time, while a reader holds the first concurrent index up.
+"""Migrates one database from three nodes at once, while an open transaction delays the first concurrent index.
 
-Run as `bin/nodes`. Each round has an empty and an upgraded database on every PostgreSQL there is (the embedded one and
-those that the machine has installed), and a data folder on which `serve` starts beside two `migrate`. Every node must
-end with 0. The tests have a short form of it.
+Run as `bin/nodes`. Each round has an empty and an older database on every installed PostgreSQL and the embedded one,
+and a data folder on which `serve` starts beside two `migrate`. Every node must exit with 0. A test runs a short form.
 """
 
 import argparse
@@ -19,13 +18,13 @@ from signal import SIGTERM
 
 import psycopg
 from tests.support.database import new_data_folder, new_database, throwaway_server
-from tests.support.nursery import Child, nursery
+from tests.support.fork_server import Child, fork_server
 
 from regulars.kit import migrate
 from regulars.postgres import account, embedded
 
 NODES = 3
-# The newest migration of the release that is upgraded; seven files with concurrent indexes come after it.
+# The last migration of the older databases; seven files with concurrent indexes come after it.
 UPGRADED_FROM = "0026"
 SECONDS_MAX = 180
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
@@ -33,7 +32,7 @@ PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 
 @contextmanager
 def installed_server(program: Path) -> Iterator[str]:
-    """A PostgreSQL that the machine has, with a cluster of its own in memory."""
+    """Runs an installed PostgreSQL with a new cluster in memory."""
     folder, owner = new_data_folder().parent, account.choose()
     os.chown(folder, owner.uid, owner.gid)
     initdb = [program.with_name("initdb"), f"--pgdata={folder / 'cluster'}", "--username=regulars", "--auth=trust"]
@@ -93,18 +92,18 @@ class Case:
         for number in range(NODES):
             command = ["serve", "--port", "0"] if self._serves and number == 0 else ["migrate"]
             log = self._folder / f"{number}.log"
-            node = nursery().start(
-                "tests.support.commanded", *command, environment=environment, log=log, folder=self._folder
+            node = fork_server().start(
+                "tests.support.cli", *command, environment=environment, log=log, folder=self._folder
             )
             self._nodes.append((node, log))
 
-    def let_go(self) -> None:
+    def end_reader(self) -> None:
         waiting = [node.is_alive() for node, _log in self._nodes]
         assert all(waiting), f"{self.name}: a node ended before the reader did: {self._logs()}"
         self._reader.close()
 
     def finish(self) -> None:
-        """Every node has ended with 0, nothing is missing, and every index is whole."""
+        """Asserts that every node exited with 0, no migration is pending, and every index is valid."""
         if self._serves:
             server, log = self._nodes[0]
             until(lambda: "Regulars serves on" in log.read_text() or not server.is_alive())
@@ -147,7 +146,7 @@ def play(servers: dict[str, str], *, reader_s: float) -> None:
             case.start()
         time.sleep(reader_s)
         for case in cases:
-            case.let_go()
+            case.end_reader()
         for case in cases:
             case.finish()
 
@@ -155,7 +154,7 @@ def play(servers: dict[str, str], *, reader_s: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bin/nodes", description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=10, help="how often (10)")
-    parser.add_argument("--reader-s", type=float, default=20.0, help="how long the reader holds the index up (20)")
+    parser.add_argument("--reader-s", type=float, default=20.0, help="how long the reader delays the index (20)")
     given = parser.parse_args()
     with ExitStack() as stack:
         servers = {"embedded": stack.enter_context(throwaway_server(new_data_folder()))}

@@ -1,6 +1,6 @@
-"""A1: after kills every purchase is credited to the text that a plain join finds, and the totals are their sums.
+"""Checks A1: after kills, each purchase is credited to the text that a plain join finds, and totals are sums of credits.
 
-A2: a global holdout has every customer who may be texted once, in the group that the hash says. A3: a lift counts every
+A2: a global holdout has each customer who may be texted once, in the group of the hash. A3: a lift counts each
 recipient of its campaign once.
 """
 
@@ -13,7 +13,7 @@ from regulars.messaging.holdout.model import draw
 
 
 def check_draw(url: str, shop: Shop) -> int:
-    """A2; gives how many customers are held out."""
+    """Checks A2; returns how many customers are held out."""
     with psycopg.connect(url) as connection:
         rows = connection.execute(
             "SELECT profile_id, quarter, is_held_out FROM holdout_customers WHERE organization_id = %s",
@@ -35,7 +35,7 @@ def check_draw(url: str, shop: Shop) -> int:
 
 
 def check_lift(url: str, shop: Shop) -> None:
-    """A3."""
+    """Checks A3."""
     with psycopg.connect(url) as connection:
         [(result,)] = connection.execute(
             "SELECT result FROM lifts WHERE organization_id = %s AND kind = 'campaign'", (shop.organization_id,)

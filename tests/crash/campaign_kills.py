@@ -1,4 +1,4 @@
-"""A large campaign while worker, servers, analysis process and PostgreSQL are killed again and again until it has ended."""
+"""Runs a large campaign while it kills worker, servers, analysis process and PostgreSQL repeatedly."""
 
 import random
 import time
@@ -9,11 +9,11 @@ from typing import Any, Final
 import psycopg
 from tests.crash.attribution import check_draw, check_lift
 from tests.crash.campaigns import check_campaign
-from tests.crash.faults import POSTGRESQL, RANDOM_KILLS, Fault, Scene, await_sprung, choose
+from tests.crash.external import organization_name
+from tests.crash.failpoints import BY_NAME
+from tests.crash.faults import POSTGRESQL, RANDOM_KILLS, Fault, Scene, choose, wait_until_hit
 from tests.crash.journal import Journal
 from tests.crash.marketers import Marketer, end_marketers
-from tests.crash.outside import organization_name
-from tests.crash.places import BY_NAME
 from tests.crash.shops import Shop, open_shops
 from tests.crash.world import Cluster, World, wait_until, world
 from tests.messaging.desk import ORIGIN
@@ -29,8 +29,8 @@ RECIPIENTS: Final = 20_000
 CHUNK: Final = 500
 ENDS_WITHIN_S: Final = 1_200.0
 BETWEEN_S: Final = (0.5, 4.0)
-PLACES: Final = ("campaign.fed", "campaign.ended", "text.claimed", "text.sent")
-# The columns are built first, and the audience that a killed worker was taking is due again after two minutes.
+FAILPOINTS: Final = ("campaign.fed", "campaign.ended", "text.claimed", "text.sent")
+# Includes the build of the columns, and the two minutes until the claim of a killed worker expires.
 PREPARES_WITHIN_S: Final = 240.0
 COMPUTES_WITHIN_S: Final = 240.0
 QUEUED: Final = "SELECT count(*) FROM outbox WHERE organization_id = %s"
@@ -40,7 +40,7 @@ def campaign_under_kills(place: Cluster, servers: int, say: Callable[[str], None
     chance = random.Random(30)
     with world(place, servers=servers) as running:
         tag = f"{chance.getrandbits(36):09x}"
-        [shop] = open_shops(running.url, [tag], hooks_url=running.outside.hooks_url, public_url=running.public_url)
+        [shop] = open_shops(running.url, [tag], hooks_url=running.external.hooks_url, public_url=running.public_url)
         _join(running.url, shop)
         say(f"{RECIPIENTS:,} customers have consented")
         running.start_analysis()
@@ -56,13 +56,13 @@ def campaign_under_kills(place: Cluster, servers: int, say: Callable[[str], None
             end_marketers([marketer])
             _come_to_rest(running, shop)
             _measure_under_kills(scene, say)
-            arrivals = running.outside.arrivals(organization_name(shop.organization_id))
+            arrivals = running.external.arrivals(organization_name(shop.organization_id))
             outcomes = check_campaign(running.url, shop, marketer.campaign, arrivals)
         except AssertionError as error:
             violations.append(str(error))
             outcomes, arrivals = {}, []
         journal.close()
-        # Those who consented also got the welcome of a journey.
+        # Customers who consented also got the welcome text of a journey.
         ids = running.rows(
             "SELECT id FROM texts WHERE organization_id = %s AND origin_kind = 'campaign'", shop.organization_id
         )
@@ -82,7 +82,7 @@ def campaign_under_kills(place: Cluster, servers: int, say: Callable[[str], None
 
 
 def _draw_under_kills(scene: Scene, say: Callable[[str], None]) -> None:
-    """The global holdout, whose customers the campaign leaves out: the worker is killed at the second of four pages."""
+    """Draws the global holdout, which the campaign excludes, and kills the worker at the second of four pages."""
     organization_id = scene.shops[0].organization_id
     _kill_at(scene, "holdout.drawn", passes=1)
 
@@ -95,7 +95,7 @@ def _draw_under_kills(scene: Scene, say: Callable[[str], None]) -> None:
 
 
 def _measure_under_kills(scene: Scene, say: Callable[[str], None]) -> None:
-    """The lift of the campaign, as if its window had closed."""
+    """Computes the lift of the campaign, as if its window had closed."""
     organization_id = scene.shops[0].organization_id
     _kill_at(scene, "lift.computed")
 
@@ -113,14 +113,14 @@ def _kill_at(scene: Scene, place: str, *, passes: int = 0) -> None:
     worker.arm(place, "kill", passes=passes)
     if BY_NAME[place].provoked_by:
         scene.world.execute(BY_NAME[place].provoked_by, [shop.organization_id for shop in scene.shops])
-    assert await_sprung(scene, worker, place, "kill", seconds=PREPARES_WITHIN_S), f"STUCK: {place} was not reached"
+    assert wait_until_hit(scene, worker, place, "kill", seconds=PREPARES_WITHIN_S), f"STUCK: {place} was not reached"
     scene.world.heal()
 
 
 def _kill_until_ended(scene: Scene, say: Callable[[str], None]) -> None:
-    traps = [fault for name in PLACES for fault in choose(name) if fault.name.endswith(":kill")]
+    traps = [fault for name in FAILPOINTS for fault in choose(name) if fault.name.endswith(":kill")]
     deck: list[Fault] = [*RANDOM_KILLS, *RANDOM_KILLS, *POSTGRESQL, *traps]
-    # Chance may not strike while the audience is taken and prepared, which is soon over.
+    # Random kills may miss the short time in which the audience is frozen and prepared.
     for place in ("campaign.frozen", "campaign.prepared"):
         _kill_at(scene, place)
         say(f"{_look(scene)[0]}: killed at {place}")

@@ -1,4 +1,4 @@
-"""C1 to C4: the invariants of campaigns under kills, evaluated on what left, on the rows, and on what marketers saw."""
+"""Checks C1 to C4, the invariants of campaigns, on the texts that left, the rows, and the observations of marketers."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,15 +6,15 @@ from typing import Any, Final
 
 import psycopg
 from tests.crash.clients import OPT_INS
+from tests.crash.external import Arrival
 from tests.crash.journal import Journal
 from tests.crash.marketers import LAST_DIAL_S, Campaign
-from tests.crash.outside import Arrival
 from tests.crash.shops import CUSTOMERS, Shop
 
 from regulars.kit.ids import TEXT
 
 DONE: Final = {"ended", "cancelled"}
-# Recipients whose row does not say what their text says; a text that was never requested has no row.
+# Recipients whose state differs from that of their text; a text that was never requested has no row.
 UNLIKE: Final = """
 SELECT r.profile_id, r.outcome, t.state FROM campaign_recipients r
 LEFT JOIN texts t ON t.organization_id = r.organization_id AND t.origin_kind = 'campaign'
@@ -33,7 +33,7 @@ WHERE r.organization_id = %s AND p.created_at > c.frozen_at
 
 
 def check_campaign(url: str, shop: Shop, campaign: Campaign, arrivals: list[Arrival]) -> dict[str, int]:
-    """C1, C3 and C4; gives the outcomes."""
+    """Checks C1, C3 and C4; returns the outcomes."""
     assert not campaign.faults, f"{campaign.faults[0]} ({len(campaign.faults)} findings)"
     with psycopg.connect(url) as connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -53,7 +53,7 @@ def check_campaign(url: str, shop: Shop, campaign: Campaign, arrivals: list[Arri
             )
         )
         stored = dict(
-            # Without those of the global holdout, who are in no arm.
+            # Customers of the global holdout are in no arm.
             rows(
                 "SELECT outcome, count(*) FROM campaign_recipients WHERE organization_id = %s AND arm >= 0"
                 " GROUP BY outcome"
@@ -78,7 +78,7 @@ def _check_once(texts: Mapping[str, Any], arrivals: list[Arrival]) -> None:
 
 
 def _check_stopped(campaign: Campaign, arrivals: list[Arrival]) -> None:
-    """C3: the last dial is within two seconds after the answer to a pause."""
+    """C3: the last call to the provider is at most two seconds after the response to a pause."""
     for paused_at, resumed_at in campaign.pauses:
         late = [it.at - paused_at for it in arrivals if paused_at + LAST_DIAL_S < it.at < resumed_at]
         assert not late, f"C3: {len(late)} texts left up to {max(late):.1f} s after the answer to a pause"
@@ -87,7 +87,7 @@ def _check_stopped(campaign: Campaign, arrivals: list[Arrival]) -> None:
 def _check_sum(
     recipients: int | None, outcomes: Mapping[str, int], stored: Mapping[str, int], unlike: list[Any]
 ) -> None:
-    """C4: outcomes add up to the audience and say what the texts say; the rows of erased people are gone."""
+    """C4: outcomes add up to the audience and match the texts; rows of erased customers are deleted."""
     least = min(outcomes.values(), default=0)
     assert least >= 0, f"C4: an outcome counts {least}"
     total = sum(outcomes.values())
@@ -98,7 +98,7 @@ def _check_sum(
 
 
 def check_audience(url: str, shop: Shop, campaign: Campaign, journal: Journal) -> None:
-    """C2: who could be texted all the time from the command to the freezing is in it, and who came later is not."""
+    """C2: the audience has all customers who could be texted from command to freezing, and none who came later."""
     with psycopg.connect(url) as connection:
         [(frozen_at,)] = connection.execute(
             "SELECT frozen_at FROM campaigns WHERE organization_id = %s", (shop.organization_id,)
@@ -113,7 +113,7 @@ def check_audience(url: str, shop: Shop, campaign: Campaign, journal: Journal) -
         }
         [(late,)] = connection.execute(LATE, (shop.organization_id,)).fetchall()
     if frozen_at is None:
-        # Cancelled before that.
+        # The campaign was cancelled before the freezing.
         return
     withdrew = {call.subject for call in journal.calls if call.path != OPT_INS}
     missing = [

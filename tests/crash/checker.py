@@ -1,6 +1,6 @@
-"""The invariants I1 to I5 of the quality rules, evaluated on what the database holds and what the clients saw.
+"""Checks the invariants I1 to I5 of docs/reliability.md on the rows of the database and the history of the clients.
 
-`effects.py` has those about what follows from a write, and `trial.py` asks for all of them.
+`effects.py` has the invariants about the effects of a write; `trial.py` runs all of them.
 """
 
 import json
@@ -17,7 +17,7 @@ from regulars.kit.ids import PROFILE, SALES_EVENT
 
 
 @dataclass(frozen=True)
-class Held:
+class StoredRows:
     """All rows of the organization, read in one transaction."""
 
     sales: dict[str, dict[str, Any]]
@@ -30,8 +30,8 @@ class Held:
     consents: set[str]
 
 
-def read(url: str, organization_id: UUID | None = None) -> Held:
-    """Of one organization, or of all: then of the only one."""
+def read(url: str, organization_id: UUID | None = None) -> StoredRows:
+    """Reads one organization; None reads the only one."""
     with psycopg.connect(url) as connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
@@ -43,7 +43,7 @@ def read(url: str, organization_id: UUID | None = None) -> Held:
 
         sales = rows("SELECT external_id, id, profile_id, store_id, total_amount_cents, line_items FROM sales_events")
         facts = rows("SELECT payload FROM outbox WHERE topic = 'sales.recorded'")
-        return Held(
+        return StoredRows(
             sales={
                 row[0]: dict(zip(("id", "profile_id", "store_id", "amount", "lines"), row[1:], strict=True))
                 for row in sales
@@ -66,7 +66,7 @@ def check(url: str, journal: Journal, organization_id: UUID | None = None) -> No
         holds(held, journal)
 
 
-def check_durable(held: Held, journal: Journal) -> None:
+def check_durable(held: StoredRows, journal: Journal) -> None:
     """I1: every write answered 2xx is in its table."""
     for _, answer, _ in journal.recorded(SALES, BATCHES):
         shown = answer["sales_event"]
@@ -87,7 +87,7 @@ def check_durable(held: Held, journal: Journal) -> None:
         assert answered.call.subject in held.consents, f"I1: the consent of {answered.call.subject} is lost"
 
 
-def check_once(held: Held, journal: Journal) -> None:
+def check_once(held: StoredRows, journal: Journal) -> None:
     """I2: one row per external_id, and at most one 201 that is not a replay."""
     assert held.sales_count == len(held.sales), "I2: two rows of one external_id"
     recorded = journal.recorded(SALES, BATCHES)
@@ -103,8 +103,8 @@ def check_once(held: Held, journal: Journal) -> None:
         assert not twice, f"I2: created more than once: {twice}"
 
 
-def check_whole(held: Held, _journal: Journal) -> None:
-    """I3: a sale has its lines, store, profile and exactly one fact, which waits or was handled; no key without it."""
+def check_whole(held: StoredRows, _journal: Journal) -> None:
+    """I3: a sale has its lines, store, profile and exactly one fact, waiting or handled; no key without its sale."""
     profile_ids = set(held.profiles.values())
     for external_id, sale in held.sales.items():
         assert sale["lines"], f"I3: {external_id} has no lines"
@@ -125,8 +125,8 @@ def check_whole(held: Held, _journal: Journal) -> None:
             assert event["external_id"] in held.sales, f"I3: the key {key} speaks of a sale that is not there"
 
 
-def check_no_ghost(held: Held, journal: Journal) -> None:
-    """I4: a refusal and a duplicate left nothing, and no light profile stands without its sale."""
+def check_no_ghost(held: StoredRows, journal: Journal) -> None:
+    """I4: refusals and duplicates left no rows, and no light profile exists without its sale."""
     refused = {
         answer.call.subject
         for answer in journal.answers
@@ -137,7 +137,7 @@ def check_no_ghost(held: Held, journal: Journal) -> None:
         results = zip(items, answer.json()["results"], strict=True)
         refused |= {item["external_id"] for item, result in results if result["status"] not in {200, 201}}
     assert not refused & held.sales.keys(), "I4: a refused sale is there"
-    # A ticket of a ghost may itself be the first under its id, when the first one was lost; then it is no ghost.
+    # The duplicate counts as the first ticket of its id if the first one was lost.
     haunted = {call.ghost for call in journal.calls if call.ghost is not None} & held.profiles.keys()
     used = {sale["profile_id"] for sale in held.sales.values()}
     ghosts = [name for name in haunted if held.profiles[name] not in used]
@@ -146,24 +146,24 @@ def check_no_ghost(held: Held, journal: Journal) -> None:
     orphans = [
         name
         for name, identifier in held.profiles.items()
-        if name not in pushed and identifier not in used and not is_founding(name) and not is_leaving(name)
+        if name not in pushed and identifier not in used and not is_founding(name) and not is_erased_customer(name)
     ]
     assert not orphans, f"I4: light profiles without a sale: {orphans}"
 
 
 def is_founding(name: str) -> bool:
-    """Whether the customer was there before the trial began (`shops.py`)."""
+    """Whether the customer existed before the trial (`shops.py`)."""
     tag, _, number = name.partition("-customer-")
     return bool(tag) and number.isdigit()
 
 
-def is_leaving(name: str) -> bool:
-    """Whether it is one of those who come to be erased (`leavers.py`), and whose calls are in a history apart."""
+def is_erased_customer(name: str) -> bool:
+    """Whether `erased_customers.py` created the customer; those calls are in a separate history."""
     return "-leaver-" in name
 
 
-def check_replay(held: Held, journal: Journal) -> None:
-    """I5: one execution per key, all its answers byte-equal and stored, and all but one of them marked as replays."""
+def check_replay(held: StoredRows, journal: Journal) -> None:
+    """I5: one execution per key; all its responses are byte-equal and stored, and all but one are marked as replays."""
     for key, answers in journal.by_key().items():
         assert len({(answer.status, answer.body) for answer in answers}) == 1, (
             f"I5: {key} has several answers: {answers}"

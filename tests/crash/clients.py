@@ -1,6 +1,6 @@
-"""Tills that keep sending, whatever happens to the server: tickets alone and in batches, new, repeated and wrong ones,
-customers, consents, withdrawals. Some are not well-behaved: they hang up in the middle of an answer, or send things
-twice, late and in another order.
+"""Tills that send requests during all faults: tickets singly and in batches (new, repeated and invalid ones), customers,
+consents and withdrawals. Some misbehave: they disconnect during a response, or send requests twice, late and
+out of order.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from tests.crash.journal import FORM, Answered, Call, Journal
+from tests.crash.journal import FORM, Call, Journal, RecordedResponse
 from tests.crash.shops import CUSTOMERS, STORE, Shop
 from tests.support import samples
 
@@ -24,20 +24,20 @@ CALL_SECONDS_MAX = 25
 PAUSE_AFTER_LOSS_S = 0.02
 SALES, BATCHES, PROFILES = "/v1/sales-events", "/v1/sales-events/batch", "/v1/profiles"
 OPT_INS, OPT_OUTS = "/v1/subscriptions/opt-in", "/v1/subscriptions/opt-out"
-# Around the seven days after which a ticket starts nothing any more: by hours, and by less than a batch may take.
+# Ages near the seven days after which a ticket is not eligible: hours off, and less than the time of a batch.
 AGES_S = (3600, 3600, 3600, 7 * 86400 - 3600, 7 * 86400 - 1, 7 * 86400 + 1, 9 * 86400)
 Manner = Literal["usual", "cutting", "shuffling"]
 
 
 @dataclass(frozen=True)
 class Address:
-    """What a client needs to know of a server."""
+    """The address of a server, as a client needs it."""
 
     address: tuple[str, int]
 
 
 class Till(threading.Thread):
-    """With a shop it also withdraws and buys for those who may be texted; without one it only has a key."""
+    """With a shop it also sends purchases and withdrawals of customers who may be texted."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Till(threading.Thread):
         self._manner = manner
         self._caller = Caller(server, api_key, journal, cuts=self._chance if manner == "cutting" else None)
         self._journal = journal
-        self._mine: list[Answered] = []
+        self._mine: list[RecordedResponse] = []
         self._late: list[Call] = []
         self._count = 0
         self.stop = threading.Event()
@@ -74,7 +74,7 @@ class Till(threading.Thread):
         self._caller.close()
 
     def _send_disorderly(self, call: Call) -> None:
-        """Twice at once, or much later, or after what came after it."""
+        """Sends a call twice at once, much later, or after its successor."""
         how = self._chance.random()
         if how < 0.5:
             twin = threading.Thread(target=self._caller.again().send_once, args=(call,), daemon=True)
@@ -91,7 +91,7 @@ class Till(threading.Thread):
     def choose(self) -> Call:
         chance = self._chance.random()
         if chance < 0.15 and (known := [call for call in self._journal.undecided if call.tag == self._tag]):
-            # Perhaps in flight at another till at this very moment, perhaps lost in a crash.
+            # Another till may be sending it now, or a crash may have lost it.
             return self._chance.choice(known)
         done = [answer.call for answer in self._journal.last(300) if answer.call.tag == self._tag]
         if chance < 0.25 and done:
@@ -133,7 +133,7 @@ class Till(threading.Thread):
         return self._call(SALES, sale, str(sale["external_id"]))
 
     def _another_ticket(self, subject: str) -> Call:
-        """Other content under an id that is taken, for a customer whom no other call names."""
+        """Other content under an existing id, for a customer whom no other call names."""
         if not subject.startswith(f"{self._name}ticket"):
             return self._ticket()
         ghost = self._new_name("ghost")
@@ -150,7 +150,7 @@ class Till(threading.Thread):
         return self._call(SALES, sale, name, ghost, keyed=0.9)
 
     def _batch(self) -> Call:
-        """New tickets; sometimes with one that was answered already, or with a wrong one."""
+        """New tickets, sometimes with an old or an invalid one."""
         sales = [self._sale() for _ in range(self._chance.randrange(1, 6))]
         done = [it.call for it in self._journal.last(50) if it.call.path == SALES and it.call.tag == self._tag]
         if done and self._chance.random() < 0.2:
@@ -177,7 +177,7 @@ class Till(threading.Thread):
         return self._call(OPT_INS, given, number)
 
     def _withdrawal(self, shop: Shop) -> Call:
-        """Of a customer who has just bought, so that a text may be on its way."""
+        """Of a customer who has just bought, so that a text may be queued."""
         customer = self._chance.randrange(CUSTOMERS)
         number = shop.number(customer)
         if self._chance.random() < 0.5:
@@ -186,7 +186,7 @@ class Till(threading.Thread):
 
 
 class Caller:
-    """One connection that is dialled again when it is lost; every call and answer goes to the journal."""
+    """One connection that reconnects when it is lost; the journal records every call and response."""
 
     def __init__(self, server: Address, api_key: str, journal: Journal, *, cuts: random.Random | None = None) -> None:
         self._server = server
@@ -203,7 +203,7 @@ class Caller:
         self.close()
 
     def send(self, call: Call) -> bool:
-        """Whether there was an answer that decides the call."""
+        """Sends the call; returns whether the response decided it."""
         number = self._journal.sending(call)
         sent_at = time.monotonic()
         try:
@@ -218,7 +218,7 @@ class Caller:
             self._journal.lost(call, repr(error), number)
             self.close()
             return False
-        answer = Answered(
+        answer = RecordedResponse(
             call,
             response.status,
             body,
@@ -237,7 +237,7 @@ class Caller:
         return {**headers, "idempotency-key": call.key} if call.key else headers
 
     def _cut(self, connection: socket.socket) -> str:
-        """Take some bytes of the answer, or none, and hang up."""
+        """Reads some bytes of the response, or none, and disconnects."""
         assert self._cuts is not None
         wanted = self._cuts.choice([0, 1, 20, 200, 700])
         if wanted:
@@ -252,7 +252,7 @@ class Caller:
 
 @contextlib.contextmanager
 def at_work(tills: Sequence[Till]) -> Iterator[None]:
-    """All tills send for the time of the block."""
+    """Runs all tills during the block."""
     for till in tills:
         till.start()
     try:
@@ -266,7 +266,7 @@ def at_work(tills: Sequence[Till]) -> Iterator[None]:
 
 
 def settle(*, server: Address, api_key: str, journal: Journal, calls: Sequence[Call], tries: int = 5) -> None:
-    """Send what was never decided again, as its caller would, until it is."""
+    """Repeats undecided calls, as their caller would, until they are decided."""
     caller = Caller(server, api_key, journal)
     for call in calls:
         assert any(caller.send(call) for _ in range(tries)), f"STUCK: no decision for {call}"

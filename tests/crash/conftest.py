@@ -8,7 +8,7 @@ from tests.crash import world
 
 @dataclass(frozen=True)
 class Durable:
-    """A PostgreSQL on disk that syncs, and a migrated database in it that no other test uses."""
+    """A durable PostgreSQL on disk, and a migrated database of this test in it."""
 
     data_dir: Path
     url: str
@@ -16,7 +16,7 @@ class Durable:
 
 @pytest.fixture(scope="session")
 def place() -> Iterator[world.Cluster]:
-    """One for all tests that run in this process: making it takes longer than most of them."""
+    """One cluster per test process, because its creation takes longer than most tests."""
     with world.cluster() as opened:
         yield opened
 

@@ -1,4 +1,4 @@
-"""A disk that is small enough to be filled, and a database on it. Only root can mount one."""
+"""Mounts a small disk that a test can fill, and creates a database on it. Needs root."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def small_disk(*, size: str = "64m") -> Iterator[Path]:
 
 @contextmanager
 def database_on(disk: Path, url: str) -> Iterator[str]:
-    """A copy of the unused database with its files on the disk; the log of the cluster stays where it is."""
+    """Copies the unused database to the disk; the WAL of the cluster stays where it is."""
     files = disk / "files"
     files.mkdir(mode=0o700)
     name = f"small_{uuid4().hex[:8]}"
@@ -68,7 +68,7 @@ def database_on(disk: Path, url: str) -> Iterator[str]:
 
 
 def fill(disk: Path) -> Path:
-    """The file that fills it; removing it makes room."""
+    """Fills the disk; returns the file whose removal makes room."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file:
         while shutil.disk_usage(disk).free > 0:

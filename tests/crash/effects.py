@@ -1,4 +1,4 @@
-"""The invariants I6 to I10, I12 and I13: what followed from the writes, and how the processes behaved meanwhile."""
+"""Checks the invariants I6 to I10, I12 and I13: the effects of the writes, and the behaviour of the processes."""
 
 import json
 from collections import Counter
@@ -11,8 +11,8 @@ import psycopg
 from standardwebhooks.webhooks import WebhookVerificationError
 from tests.crash.checker import is_founding
 from tests.crash.clients import BATCHES, OPT_INS, OPT_OUTS, SALES
-from tests.crash.journal import Answered, Journal
-from tests.crash.outside import Arrival
+from tests.crash.external import Arrival
+from tests.crash.journal import Journal, RecordedResponse
 from tests.crash.shops import Shop
 from tests.crash.world import World
 from tests.support.run_async import run_async
@@ -31,8 +31,8 @@ PROBLEM = "application/problem+json"
 
 
 @dataclass(frozen=True)
-class Followed:
-    """What the worker made of the shop's facts."""
+class WorkerRows:
+    """The rows that the worker wrote for the facts of a shop."""
 
     sales: list[tuple[str, UUID, UUID | None, datetime, datetime]]
     runs: list[tuple[str, str, UUID]]
@@ -42,13 +42,13 @@ class Followed:
     ledger: Ledger
 
 
-def read_followed(url: str, organization_id: UUID) -> Followed:
+def read_worker_rows(url: str, organization_id: UUID) -> WorkerRows:
     with psycopg.connect(url) as connection:
 
         def rows(query: str) -> list[Any]:
             return connection.execute(query, (organization_id,)).fetchall()  # type: ignore[arg-type]  # a literal below
 
-        return Followed(
+        return WorkerRows(
             rows(
                 "SELECT external_id, id, profile_id, occurred_at, created_at FROM sales_events WHERE organization_id = %s"
             ),
@@ -78,14 +78,14 @@ def read_ledger(connection: "psycopg.Connection[Any]", organization_id: UUID) ->
     return {(row[0], row[1]): bytes(row[2]) for row in found}
 
 
-def check_journeys(followed: Followed, arrivals: list[Arrival], journal: Journal) -> None:
-    """I6: at most one run per journey and fact, one send per run and step; who was eligible and undisturbed entered."""
+def check_journeys(followed: WorkerRows, arrivals: list[Arrival], journal: Journal) -> None:
+    """I6: at most one run per journey and fact, one send per run and step; each eligible customer without a conflict entered."""
     twice = [run for run, times in Counter(followed.runs).items() if times > 1]
     assert not twice, f"I6: entered more than once: {twice}"
     origins = [followed.texts[it.text_id][1] for it in arrivals if it.is_taken and it.text_id in followed.texts]
     again = [origin for origin, times in Counter(origins).items() if times > 1]
     assert not again, f"I6: sent more than once: {again}"
-    # What the provider refused goes back to its campaign while that is paused, and is a new text later.
+    # While a campaign is paused, a refused text returns to it and becomes a new text later.
     unknown = [it.text_id for it in arrivals if it.is_taken and it.text_id not in followed.texts]
     assert not unknown, f"I6: texts left that are in no table: {unknown}"
     entered = {fact for kind, fact, _ in followed.runs if kind == "sale"}
@@ -94,12 +94,12 @@ def check_journeys(followed: Followed, arrivals: list[Arrival], journal: Journal
         is_eligible = profile is not None and created_at - occurred_at <= AUTOMATION_WINDOW
         has_entered = ids.SALES_EVENT.encode(identifier) in entered
         assert is_eligible or not has_entered, f"I13: {name} is too old and started a run"
-        # A customer who bought once was in no run that would have prevented another.
+        # A customer with one purchase had no earlier run that could block the entry.
         assert has_entered or not is_eligible or bought[profile] > 1, f"I6: {name} started no run"
     del journal
 
 
-def check_time(followed: Followed, journal: Journal) -> None:
+def check_time(followed: WorkerRows, journal: Journal) -> None:
     """I13: eligible if and only if the sale was at most seven days old by the database's clock."""
     ages = {name: created_at - occurred_at for name, _, _, occurred_at, created_at in followed.sales}
     for status, answer, _ in journal.recorded(SALES, BATCHES):
@@ -113,8 +113,8 @@ def check_time(followed: Followed, journal: Journal) -> None:
         )
 
 
-def check_consent(shop: Shop, followed: Followed, arrivals: list[Arrival], journal: Journal) -> None:
-    """I7: withdrawn means withdrawn, and nothing but its confirmation leaves after the answer."""
+def check_consent(shop: Shop, followed: WorkerRows, arrivals: list[Arrival], journal: Journal) -> None:
+    """I7: a withdrawal is final, and only its confirmation leaves after the response."""
     answered = _withdrawals(journal)
     for number in answered:
         assert number in followed.withdrawn, f"I7: {number} withdrew, was answered, and is subscribed"
@@ -123,7 +123,7 @@ def check_consent(shop: Shop, followed: Followed, arrivals: list[Arrival], journ
         if kind not in {"stop", "help"} and arrival.at > answered.get(arrival.number, float("inf")):
             late_s = arrival.at - answered[arrival.number]
             raise AssertionError(f"I7: {arrival.number} got a text {late_s:.3f} s after its withdrawal was answered")
-    # What the provider refused was not sent, and comes again.
+    # A refused text was not sent, and is tried again.
     taken = [it for it in arrivals if it.is_taken]
     confirmed = Counter(it.number for it in taken if followed.texts.get(it.text_id, ("",))[0] == "stop")
     often = [number for number, times in confirmed.items() if times > 1]
@@ -131,7 +131,7 @@ def check_consent(shop: Shop, followed: Followed, arrivals: list[Arrival], journ
 
 
 def _withdrawals(journal: Journal) -> dict[str, float]:
-    """Numbers that withdrew, and when the first of their withdrawals was answered with success."""
+    """Numbers that withdrew, with the time of the first successful response."""
     first: dict[str, float] = {}
     for answer in journal.answers:
         is_withdrawal = answer.call.path == OPT_OUTS or answer.call.signature is not None
@@ -140,12 +140,12 @@ def _withdrawals(journal: Journal) -> dict[str, float]:
     return first
 
 
-def _took_effect(answer: Answered) -> bool:
+def _took_effect(answer: RecordedResponse) -> bool:
     return answer.call.signature is not None or answer.json()["outcome"] != "superseded"
 
 
-def check_ledger(url: str, shop: Shop, before: Ledger, followed: Followed) -> None:
-    """I7: the state is the fold of the ledger, the chain verifies, and no row of it ever changes."""
+def check_ledger(url: str, shop: Shop, before: Ledger, followed: WorkerRows) -> None:
+    """I7: the state follows from the ledger, the chain verifies, and no row of it ever changes."""
     changed = [place for place, link in before.items() if followed.ledger.get(place) != link]
     assert not changed, f"I7: entries of the ledger changed: {changed}"
     audit = run_async(_audit(url, shop.organization_id))
@@ -161,10 +161,10 @@ async def _audit(url: str, organization_id: UUID) -> Audit:
         await database.close()
 
 
-def check_webhooks(shop: Shop, followed: Followed, received: list[Received], journal: Journal) -> None:
-    """I8: every event came at least once, whole, under one id, and signed; and every acknowledged one is an event."""
+def check_webhooks(shop: Shop, followed: WorkerRows, received: list[Received], journal: Journal) -> None:
+    """I8: every event arrived at least once, complete, under one id and signed; every acknowledged write has an event."""
     came = Counter(it.id for it in received)
-    # A message about an erased customer is blank, and is not sent any more.
+    # An event about an erased customer is blank, and is no longer sent.
     missing = [name for name, (_, body) in followed.messages.items() if name not in came and body is not None]
     assert not missing, f"I8: {len(missing)} events never came: {missing[:5]}"
     unknown = [name for name in came if name not in followed.messages]
@@ -192,7 +192,7 @@ def _verify(it: Received, secret: str) -> None:
 
 
 def check_tenants(shop: Shop, others: list[Shop], journal: Journal, received: list[Received]) -> None:
-    """I9: nothing of another organization is in an answer or a webhook of this one."""
+    """I9: no response or webhook of an organization has data of another."""
     said = [answer.body for answer in journal.answers] + [it.body.decode() for it in received]
     for other in others:
         leaks = [text[:200] for text in said if f"{other.tag}-" in text]
@@ -216,7 +216,7 @@ LISTENER_LOST = '{"event": "listener error: ConnectorException('
 def check_logs(logs: dict[str, str], shops: list[Shop], *, may_have_tracebacks: bool) -> None:
     """I9 and I10: no process wrote a traceback, a key or a phone number into its log."""
     for name, text in logs.items():
-        # The library that runs long jobs tells of a lost database in its own way.
+        # The job library logs a lost database with a traceback.
         ours = [line for line in text.splitlines() if "Traceback" in line and not line.startswith(LISTENER_LOST)]
         assert may_have_tracebacks or not ours, f"I10: {name}: {ours[0][:3000]}"
         for shop in shops:
@@ -225,7 +225,7 @@ def check_logs(logs: dict[str, str], shops: list[Shop], *, may_have_tracebacks: 
 
 
 def check_bounds(world: World) -> None:
-    """I12: no process keeps more memory or handles than it may, and none more connections than its pools have."""
+    """I12: no process exceeds its limits of memory and handles, nor has more connections than its pools."""
     for process in (*world.servers, world.worker):
         assert process.memory_bytes() < MEMORY_BYTES_MAX, f"I12: {process.name} has {process.memory_bytes()} bytes"
         assert process.handles() < HANDLES_MAX, f"I12: {process.name} has {process.handles()} open files"

@@ -1,4 +1,4 @@
-"""What is done to the running system, one fault a trial, chosen by its seed."""
+"""Injects faults into the running system, one per trial, chosen by its seed."""
 
 import os
 import random
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import psycopg
-from tests.crash import armed, disks, edges
+from tests.crash import disks, failpoint_process, lifecycle_faults
 from tests.crash.clients import OPT_OUTS, Caller, Manner
-from tests.crash.crowds import SLOW_CLIENTS, be_slow
+from tests.crash.external import Behaviour
+from tests.crash.failpoints import BY_NAME, FAILPOINTS, WORKER, Failpoint
 from tests.crash.journal import Call, Journal
+from tests.crash.many_clients import SLOW_CLIENTS, run_slow_clients
 from tests.crash.marketers import Marketer, break_command
-from tests.crash.outside import Mood
-from tests.crash.places import BY_NAME, PLACES, WORKER, Place
 from tests.crash.processes import Process
 from tests.crash.shops import CUSTOMERS, Shop
 from tests.crash.world import World
@@ -26,7 +26,7 @@ PROVOKED_SECONDS_MAX: Final = 20.0
 UNDER_WAY_S: Final = 1.2
 SILENCE_S: Final = 30.0
 VICTIMS: Final = ("client backend", "client backend", "client backend", "checkpointer", "walwriter")
-MOODS: Final[tuple[Mood, ...]] = ("hangs", "resets", "twice", "refuses")
+BEHAVIOURS: Final[tuple[Behaviour, ...]] = ("hangs", "resets", "twice", "refuses")
 CLOCK_OFF_S: Final = 600
 FULL: Final = "disk is full"
 FULL_SECONDS_MAX: Final = 20.0
@@ -38,56 +38,56 @@ SELECT phone_number FROM texts WHERE state = 'queued' AND phone_number = ANY(%s)
 
 @dataclass
 class Scene:
-    """One trial as a fault sees it."""
+    """The parts of a trial that a fault uses."""
 
     world: World
     shops: Sequence[Shop]
     journal: Journal
     chance: random.Random
     marketers: Sequence[Marketer] = ()
-    # What must come true before the trial is over, and what it is called when it does not.
+    # Conditions that must become true before the end of the trial, with their names.
     awaited: list[tuple[str, Callable[[], bool]]] = field(default_factory=list)
     may_have_tracebacks: bool = False
 
 
 @dataclass(frozen=True)
 class Fault:
-    """`act` says whether the fault happened at all: a trap may not spring."""
+    """`act` returns whether the fault happened: a trap may not be hit."""
 
     name: str
     act: Callable[[Scene], bool]
     manner: Manner = "usual"
-    # Whether the database is away for a while: it is used again within five seconds of its return.
+    # Whether the database is unreachable for a while; it must be in use five seconds after its return.
     takes_database: bool = False
-    # Where the database must be for it, if not on the disk that all share.
+    # The disk that the database must be on, if not the shared one.
     needs: Literal["", "small disk"] = ""
 
 
-def trap_fault(place: Place, how: str) -> Fault:
+def trap_fault(place: Failpoint, how: str) -> Fault:
     def act(scene: Scene) -> bool:
         if place.name == "migration":
-            return edges.break_migration(scene, how)
+            return lifecycle_faults.break_migration(scene, how)
         if place.name == "campaign.stopped":
             return break_command(scene, how)
         where = scene.chance.choice(place.where)
         process = scene.world.worker if where == WORKER else scene.chance.choice(scene.world.servers)
-        # A process that stands still answers late, and what it held lapses.
+        # A process that sleeps responds late, and its claims expire.
         seconds = scene.chance.uniform(0.3, 2.5)
         scene.may_have_tracebacks = how in {"raise", "cut"}
-        if place.is_at_the_edge:
-            return edges.break_at_the_edge(scene, process, place.name, how, seconds)
+        if place.is_start_or_end:
+            return lifecycle_faults.break_start_or_end(scene, process, place.name, how, seconds)
         process.before_failing()
         passes = scene.chance.randrange(2 if where == WORKER else 8)
         process.arm(place.name, how, passes=passes, seconds=seconds)
         if place.provoked_by:
             scene.world.execute(place.provoked_by, [shop.organization_id for shop in scene.shops])
-            return await_sprung(scene, process, place.name, how, seconds=PROVOKED_SECONDS_MAX)
-        return await_sprung(scene, process, place.name, how)
+            return wait_until_hit(scene, process, place.name, how, seconds=PROVOKED_SECONDS_MAX)
+        return wait_until_hit(scene, process, place.name, how)
 
     return Fault(f"{place.name}:{how}", act)
 
 
-def await_sprung(scene: Scene, process: Process, place: str, how: str, *, seconds: float = TRAP_SECONDS_MAX) -> bool:
+def wait_until_hit(scene: Scene, process: Process, place: str, how: str, *, seconds: float = TRAP_SECONDS_MAX) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if process.before_failing():
@@ -127,7 +127,7 @@ def _kill_postmaster(scene: Scene) -> bool:
 
 
 def _kill_backend(scene: Scene) -> bool:
-    """PostgreSQL ends all connections and recovers when one of its processes dies this way."""
+    """Kills a process of PostgreSQL, which then ends all connections and recovers."""
     time.sleep(scene.chance.uniform(0.0, 0.6))
     victim = scene.chance.choice(VICTIMS)
     found = scene.world.rows(
@@ -155,35 +155,35 @@ def _terminate(scene: Scene) -> bool:
 
 
 def _cut_commits(scene: Scene) -> bool:
-    scene.world.road.send(f"cut {scene.chance.randrange(2, 9)}")
+    scene.world.proxy.send(f"cut {scene.chance.randrange(2, 9)}")
     time.sleep(UNDER_WAY_S)
     return True
 
 
 def _go_on(_scene: Scene) -> bool:
-    """The clients themselves are the fault."""
+    """Does nothing: the fault is in the clients."""
     time.sleep(UNDER_WAY_S)
     return True
 
 
 def _silence(scene: Scene) -> bool:
-    scene.world.road.send("freeze")
+    scene.world.proxy.send("freeze")
     time.sleep(SILENCE_S)
-    scene.world.road.send("thaw")
+    scene.world.proxy.send("thaw")
     return True
 
 
-def _crowd(scene: Scene) -> bool:
-    """Two thousand who never finish a sentence; the tills go on meanwhile."""
+def _slow_clients(scene: Scene) -> bool:
+    """Runs slow clients; the server must serve the tills meanwhile."""
     served = len(scene.journal.answers)
-    got_in = be_slow(scene.world.address.address)
+    got_in = run_slow_clients(scene.world.address.address)
     scene.journal.note(slow_clients=got_in)
-    assert len(scene.journal.answers) > served, "STUCK: nobody was served beside slow clients"
+    assert len(scene.journal.answers) > served, "STUCK: no till was served beside slow clients"
     return got_in >= SLOW_CLIENTS // 2
 
 
 def _roll(scene: Scene) -> bool:
-    """Each process is asked to end and started again, while the others serve."""
+    """Restarts one process after the other, while the others serve."""
     for server in scene.world.servers:
         server.stop()
         scene.world.start_server(server)
@@ -195,14 +195,14 @@ def _roll(scene: Scene) -> bool:
 def _wrong_clock(scene: Scene) -> bool:
     scene.world.worker.stop()
     seconds = scene.chance.choice([-CLOCK_OFF_S, CLOCK_OFF_S])
-    scene.world.start_worker(**{armed.CLOCK: str(seconds)})
+    scene.world.start_worker(**{failpoint_process.CLOCK: str(seconds)})
     time.sleep(2 * UNDER_WAY_S)
     scene.world.worker.stop()
     return True
 
 
 def _fill_disk(scene: Scene) -> bool:
-    """Nothing more fits on the database's disk, until the fault ends."""
+    """Fills the disk of the database until the fault ends."""
     assert scene.world.disk is not None
     filler = disks.fill(scene.world.disk)
     try:
@@ -217,19 +217,19 @@ def _fill_disk(scene: Scene) -> bool:
     return False
 
 
-def _moody(scene: Scene, *, provider: bool) -> bool:
-    mood = scene.chance.choice(MOODS)
-    scene.journal.note(mood=mood)
+def _misbehave(scene: Scene, *, provider: bool) -> bool:
+    behaviour = scene.chance.choice(BEHAVIOURS)
+    scene.journal.note(behaviour=behaviour)
     if provider:
-        scene.world.outside.set_moods(provider=mood)
+        scene.world.external.set_behaviours(provider=behaviour)
     else:
-        scene.world.outside.set_moods(receiver=mood)
+        scene.world.external.set_behaviours(receiver=behaviour)
     time.sleep(2 * UNDER_WAY_S)
     return True
 
 
 def _withdraw_before_texts(scene: Scene) -> bool:
-    """Customers withdraw while a text to them is queued, as its claim reads their consent."""
+    """Withdraws consents of customers while a text to them is queued and its claim reads their consent."""
     owners = {shop.number(customer): shop for shop in scene.shops for customer in range(CUSTOMERS)}
     callers = {shop.tag: Caller(scene.world.address, shop.key, scene.journal) for shop in scene.shops}
     deadline = time.monotonic() + TRAP_SECONDS_MAX
@@ -263,20 +263,20 @@ OTHERS: Final = (
     Fault("cutting_clients", _go_on, "cutting"),
     Fault("shuffled", _go_on, "shuffling"),
     Fault("withdrawals", _withdraw_before_texts),
-    Fault("slow_clients", _crowd),
+    Fault("slow_clients", _slow_clients),
     Fault("silent", _silence, takes_database=True),
     Fault("rolling", _roll),
     Fault("disk_full", _fill_disk, takes_database=True, needs="small disk"),
     Fault("clock", _wrong_clock),
-    Fault("receiver", lambda scene: _moody(scene, provider=False)),
-    Fault("provider", lambda scene: _moody(scene, provider=True)),
+    Fault("receiver", lambda scene: _misbehave(scene, provider=False)),
+    Fault("provider", lambda scene: _misbehave(scene, provider=True)),
 )
-KILLS: Final = tuple(trap_fault(place, "kill") for place in PLACES)
-TRAPS: Final = tuple(trap_fault(place, act) for place in PLACES for act in place.acts)
+KILLS: Final = tuple(trap_fault(place, "kill") for place in FAILPOINTS)
+TRAPS: Final = tuple(trap_fault(place, act) for place in FAILPOINTS for act in place.acts)
 
 
 def choose(only: str | None) -> tuple[Fault, ...]:
-    """The deck that seeds choose from: all, a group, a place, or one fault."""
+    """The faults that a seed chooses from: all, a group, those of a failpoint, or one."""
     groups: dict[str, tuple[Fault, ...]] = {
         "kill": KILLS + RANDOM_KILLS,
         "place": TRAPS,

@@ -1,7 +1,7 @@
-"""The history: requests of clients and their answers, appended before a request leaves and when its answer is there.
+"""Records the history of requests and responses, before each request and after each response.
 
-One JSON object a line. Each call has a number; it is followed by `ok` (2xx), `refused` (4xx: decided, and not done) or
-`unknown` (no answer, or 5xx: done or not) with the same number.
+Each line is a JSON object. A call has a number; `ok` (2xx), `refused` (4xx: decided, not done) or `unknown` (5xx or no
+response: done or not) follows with the same number.
 """
 
 import json
@@ -17,24 +17,24 @@ FORM = "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True)
 class Call:
-    """One thing to do. It may be sent many times, always with the same bytes and the same key."""
+    """One operation. It may be sent many times, always with the same bytes and key."""
 
     path: str
     body: str
     key: str | None
-    # What it is about: the external_id, or the number of a consent.
+    # The external_id, or the phone number of a consent.
     subject: str
     # A customer whom only this call names, where the call must not create a customer.
     ghost: str | None = None
     method: str = "POST"
-    # Whose it is, where several organizations write into one history.
+    # The tag of the organization, if several write into one history.
     tag: str = ""
-    # Of a call that is no JSON and has no API key: what a provider sends.
+    # The form of a provider's call, which has no JSON and no API key.
     signature: str | None = None
 
 
 @dataclass(frozen=True)
-class Answered:
+class RecordedResponse:
     call: Call
     status: int
     body: str
@@ -50,7 +50,7 @@ class Answered:
 
     @property
     def is_decided(self) -> bool:
-        """The operation itself has answered: anything else may be sent again, as the refusal of a key in flight says."""
+        """The response decides the operation. Others, such as the refusal of a key in flight, allow a retry."""
         is_in_flight = self.status == 409 and self.json()["code"] == "IDEMPOTENCY_IN_PROGRESS"
         return self.is_success or (self.status in {400, 404, 409} and not is_in_flight)
 
@@ -63,14 +63,14 @@ class Answered:
 
 
 class Journal:
-    """Shared by all clients. The file is there to be read when a run has failed."""
+    """The history of all clients; its file helps to analyse a failed run."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._written: TextIO | None = None
         self._lock = threading.Lock()
         self._sent: list[Call] = []
-        self._answers: list[Answered] = []
+        self._answers: list[RecordedResponse] = []
         self._undecided: dict[Call, None] = {}
         self.lost_calls = 0
 
@@ -82,7 +82,7 @@ class Journal:
             self._append("call", number=number, **asdict(call))
             return number
 
-    def answered(self, answer: Answered, number: int = 0) -> None:
+    def answered(self, answer: RecordedResponse, number: int = 0) -> None:
         with self._lock:
             self._answers.append(answer)
             if answer.is_decided:
@@ -105,11 +105,11 @@ class Journal:
             self._written = None
 
     @property
-    def answers(self) -> list[Answered]:
+    def answers(self) -> list[RecordedResponse]:
         with self._lock:
             return list(self._answers)
 
-    def last(self, count: int) -> list[Answered]:
+    def last(self, count: int) -> list[RecordedResponse]:
         with self._lock:
             return self._answers[-count:]
 
@@ -120,22 +120,22 @@ class Journal:
 
     @property
     def undecided(self) -> list[Call]:
-        """Calls that were sent and never answered with a decision."""
+        """Calls without a deciding response."""
         with self._lock:
             return list(self._undecided)
 
-    def by_key(self) -> dict[str, list[Answered]]:
-        grouped: dict[str, list[Answered]] = {}
+    def by_key(self) -> dict[str, list[RecordedResponse]]:
+        grouped: dict[str, list[RecordedResponse]] = {}
         for answer in self.answers:
             if answer.call.key is not None and answer.is_decided:
                 grouped.setdefault(answer.call.key, []).append(answer)
         return grouped
 
-    def successes(self, path: str) -> Iterator[Answered]:
+    def successes(self, path: str) -> Iterator[RecordedResponse]:
         return (answer for answer in self.answers if answer.call.path == path and answer.is_success)
 
     def recorded(self, path: str, batch_path: str) -> Iterator[tuple[int, Any, bool]]:
-        """The status of each sale that was answered with one, alone or in a batch, the answer, and if it was a replay."""
+        """Each sale with a status, single or in a batch: the status, the response, and whether it was a replay."""
         for answer in self.successes(path):
             yield answer.status, answer.json(), answer.is_replay
         for answer in self.successes(batch_path):
@@ -144,7 +144,7 @@ class Journal:
                     yield result["status"], result["body"], answer.is_replay
 
     def of(self, tag: str) -> "Journal":
-        """What one organization did, as a history of its own that is only read."""
+        """The read-only history of one organization."""
         part = Journal(self.file)
         with self._lock:
             part._sent = [call for call in self._sent if call.tag == tag]

@@ -1,4 +1,4 @@
-"""Tickets by the thousand: what is asked of the process that sends them (`sender.py`), and what it reports."""
+"""Starts `load_sender.py`, which sends thousands of tickets: its order and its report."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from tests.support import samples
 from tests.support.server import ROOT
 
 NUMBER: Final = "%012d"
-# Of the customers who may be texted, those whose names are equally long.
+# Customers who may be texted, with names of equal length.
 TEXTED: Final = range(10, CUSTOMERS)
 
 
@@ -26,19 +26,19 @@ class Order:
     tag: str
     name: str
     seconds: float
-    # Requests a second; 0 for callers who wait.
+    # Requests per second; 0: each caller waits for its response.
     rate: float = 0.0
     connections: int = 64
-    # A request that finds none free opens another, up to this.
+    # The largest number of connections.
     connections_max: int = 0
-    # What is answered before is in no window.
+    # Responses before this moment are in no window.
     warm_up_s: float = 0.0
     window_s: float = 0.0
-    # From when it was due, or from when it left: only then a late sender is not counted against the system.
+    # Measures latency from the planned or from the actual send time; only the second ignores a late sender.
     counts_from_due: bool = True
-    # Where the numbers of the accepted tickets go.
+    # File for the numbers of the accepted tickets.
     accepted: str = ""
-    # The processor to stay on.
+    # The processor to run on.
     processor: int | None = None
 
 
@@ -55,12 +55,12 @@ class Window:
 class Report:
     sent: int = 0
     lost: int = 0
-    # Those without an answer at the end of the wait.
+    # Requests without a response at the end of the wait.
     unanswered: int = 0
-    # Those that found no connection free until it was over.
+    # Requests that found no free connection until the end.
     unsent: int = 0
     connections: int = 0
-    # When the last had left, by the clock that all processes share, and how many by then.
+    # The monotonic time of the last request, and the number of requests by then.
     ended_at: float = 0.0
     sent_in_time: int = 0
     sending_s: float = 0.0
@@ -74,13 +74,13 @@ def ticket_name(order: Order, number: int) -> str:
 
 
 class Sender:
-    """Starts the process and hears its report."""
+    """Starts the process and reads its report."""
 
     def __init__(self, shop: Shop, address: tuple[str, int], **options: object) -> None:
         order = Order(address=address, key=shop.key, tag=shop.tag, **options)  # type: ignore[arg-type]  # named by callers
         self.order = order
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.sender"],
+            [sys.executable, "-m", "tests.crash.load_sender"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -117,7 +117,7 @@ def read_accepted(file: Path) -> "array[int]":
 
 
 def maker(order: Order) -> Callable[[int], bytes]:
-    """Requests as bytes, with no more work for each than to write its number into it.
+    """Builds requests from a template, in which only the number changes.
 
     Of ten tickets one is of a new customer and one of a customer who may be texted; five have an Idempotency-Key.
     """

@@ -1,4 +1,4 @@
-"""A campaign in each shop while everything breaks: it is sent, paused and resumed by commands, and watched meanwhile."""
+"""Sends, pauses and resumes a campaign in each shop with commands during a fault, and checks its sums meanwhile."""
 
 import json
 import random
@@ -26,7 +26,7 @@ REACHABLE: Final = {
     "name": "Everybody",
     "match": {"type": "all", "of": [{"type": "consent", "state": "may_be_texted"}]},
 }
-# Slow enough that the recipients of a trial are fed in several transactions; or without a rate.
+# A rate that feeds the recipients of a trial in several transactions; or no rate.
 RATES: Final = (8 * 3_600, 20 * 3_600, None)
 CONFIRMED: Final = 100_000
 HOLDOUT_PERCENT: Final = 10
@@ -48,20 +48,20 @@ FROM campaigns campaign WHERE organization_id = %s
 
 @dataclass
 class Campaign:
-    """What the marketer did, by the clock that all processes share, and what they saw."""
+    """The actions of the marketer in monotonic time, and what they observed."""
 
     id: UUID
     sent_at: float = float("inf")
-    # When the audience was seen to be stored; it was stored before that.
+    # When the audience was first seen as stored.
     frozen_at: float = float("inf")
-    # From the answer to a pause until the command that ended it was given.
+    # From the response to a pause until the command that ended it.
     pauses: list[tuple[float, float]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     looks: int = 0
 
 
 def draft_campaign(url: str, shop: Shop, *, texts_per_hour: int | None) -> Campaign:
-    """To all who may be texted, in two variants, with a part that is held out."""
+    """Creates a campaign to all customers who may be texted, with two variants and a holdout."""
 
     async def work() -> UUID:
         database = Database(url, pool_max=1)
@@ -88,7 +88,7 @@ def draft_campaign(url: str, shop: Shop, *, texts_per_hour: int | None) -> Campa
 
 
 class Marketer(threading.Thread):
-    """Sends the campaign of one shop, looks at it all the time, and pauses it once in a while."""
+    """Sends the campaign of one shop, checks it constantly, and pauses it now and then."""
 
     def __init__(self, world: World, shop: Shop, *, seed: int, rates: Sequence[int | None] = RATES) -> None:
         super().__init__(name=f"marketer-{shop.tag}", daemon=True)
@@ -116,7 +116,7 @@ class Marketer(threading.Thread):
                 self._pause_for_a_while()
 
     def send(self) -> None:
-        """Until it is sent; a command whose answer was lost may have done it."""
+        """Repeats the command until the campaign is sent; a command whose response was lost may have succeeded."""
         while not self.command("send", "--recipients", str(CONFIRMED)):
             if self._state() not in {"draft", None}:
                 break
@@ -134,21 +134,21 @@ class Marketer(threading.Thread):
         self.resume(paused_at)
 
     def resume(self, paused_at: float | None = None) -> None:
-        """Until it is not paused any more."""
+        """Repeats the command until the campaign is no longer paused."""
         if paused_at is not None:
             self.campaign.pauses.append((paused_at, time.monotonic()))
         while self._state() in {"paused", None} and not self.command("resume"):
             time.sleep(WATCHED_EVERY_S)
 
     def command(self, act: str, *options: str, traps: Traps = ()) -> bool:
-        """Whether the command answered with success."""
+        """Runs a command; returns whether it succeeded."""
         name = f"{act}-{self._shop.tag}"
         arguments = ["campaign", act, "-o", f"Shop {self._shop.tag}", CAMPAIGN.encode(self.campaign.id), *options]
         process = Process(name, self._world.folder, arguments, self._world.environment)
         return process.run(traps=traps, seconds=COMMAND_SECONDS_MAX) == 0
 
     def _state(self) -> str | None:
-        """None: the database does not answer."""
+        """The state, or None if the database does not respond."""
         try:
             [(state,)] = self._world.rows("SELECT state FROM campaigns WHERE id = %s", self.campaign.id)
         except psycopg.OperationalError:
@@ -156,7 +156,7 @@ class Marketer(threading.Thread):
         return str(state)
 
     def _watch(self) -> None:
-        """Invariant 4 at this moment. What waits for the columns to be built is due at once."""
+        """Checks C4 now, and makes campaigns due that wait for the build of the columns."""
         try:
             self._world.execute(
                 "UPDATE campaigns SET freeze_at = now() WHERE id = %s AND owner IS NULL AND freeze_at > now()",
@@ -176,7 +176,7 @@ class Marketer(threading.Thread):
 
 
 def end_marketers(marketers: Sequence[Marketer]) -> None:
-    """No campaign is left paused."""
+    """Stops the marketers and resumes paused campaigns."""
     for it in marketers:
         it.stop.set()
     for it in marketers:
@@ -186,7 +186,7 @@ def end_marketers(marketers: Sequence[Marketer]) -> None:
 
 
 def break_command(scene: Any, how: str) -> bool:
-    """A pause or a cancellation that ends in the middle is no pause: another command finds the campaign as it was."""
+    """Interrupts a pause or a cancellation; the next command must find the campaign unchanged."""
     marketer = scene.chance.choice(scene.marketers)
     act = scene.chance.choice(("pause", "pause", "cancel"))
     until = time.monotonic() + COMMAND_SECONDS_MAX

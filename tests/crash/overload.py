@@ -1,7 +1,7 @@
-"""Five times too much for half a minute: what is refused is refused quickly, what is accepted is there, and then it is over.
+"""Sends five times the highest load for half a minute: refusals must be fast, accepted tickets stored, and the recovery quick.
 
-The system gets one processor and the sender gets another, where there are two: what a machine can take is found with
-the sender at work, and five times that can still be sent.
+The system and the sender get one processor each, if there are two: the highest load is measured with the sender at
+work, and it can still send five times that.
 """
 
 import os
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.crash.clients import SALES
-from tests.crash.crowds import may_open_many
-from tests.crash.levels import WAITING
+from tests.crash.growth import WAITING
 from tests.crash.load import Report, Sender, read_accepted, ticket_name
+from tests.crash.many_clients import may_open_many
 from tests.crash.shops import STORE, Shop, open_shops
 from tests.crash.world import Cluster, World, wait_until, world
 from tests.support import samples
@@ -26,7 +26,7 @@ TIMES: Final = 5
 SECONDS: Final = 30.0
 MEASURING_S: Final = 20.0
 CALLERS: Final = 256
-# More than wait in the queues of both processes until these refuse, so that they do.
+# More than fit in the queues of both processes, so that these refuse requests.
 CONNECTIONS: Final = 4_000
 CONNECTIONS_MAX: Final = 6_000
 REFUSED_MS_MAX: Final = 250.0
@@ -34,13 +34,13 @@ NORMAL_AGAIN_S_MAX: Final = 5.0
 NORMAL_S: Final = 0.25
 NORMAL_IN_A_ROW: Final = 10
 REST_S_MAX: Final = 300.0
-# A clock that ticks does not let the last of them leave at the very end.
+# Timer granularity: the last request leaves slightly before the end.
 REACHED_MIN: Final = 0.98
 
 
 @dataclass
-class Over:
-    """What became of too much work."""
+class Overload:
+    """The results of an overload."""
 
     sustainable_per_s: float
     limit_per_s: int = 0
@@ -62,17 +62,17 @@ class Over:
 
 
 def overload(place: Cluster, servers: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """More than the machine can do: the queues fill, and what finds them full is refused with 503."""
+    """Sends more than the machine can do: the queues fill, and further requests get 503."""
     may_open_many()
     own, others = _processors()
     with world(place, servers=servers, is_measured=True, processor=own) as running:
         shop = _shop(running)
         sustainable = _most(running, shop, others)
-        return vars(_flood(running, shop, Over(sustainable), others, say))
+        return vars(_flood(running, shop, Overload(sustainable), others, say))
 
 
 def rate_limit(place: Cluster, servers: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """More than a key may send, which is a fifth of what the machine can do: 429."""
+    """Sends more than the rate limit of a key, a fifth of what the machine can do: 429."""
     may_open_many()
     own, others = _processors()
     with world(place, servers=servers, is_measured=True, processor=own) as running:
@@ -80,7 +80,7 @@ def rate_limit(place: Cluster, servers: int, say: Callable[[str], None]) -> dict
     limit = max(1, int(most / TIMES))
     limits = {"REGULARS_RATE_LIMIT_PER_S": str(limit), "REGULARS_RATE_LIMIT_BURST": str(limit)}
     with world(place, servers=servers, is_measured=True, processor=own, **limits) as running:
-        return vars(_flood(running, _shop(running), Over(limit, limit_per_s=limit), others, say))
+        return vars(_flood(running, _shop(running), Overload(limit, limit_per_s=limit), others, say))
 
 
 def _processors() -> tuple[int | None, int | None]:
@@ -89,12 +89,12 @@ def _processors() -> tuple[int | None, int | None]:
 
 
 def _shop(running: World) -> Shop:
-    [shop] = open_shops(running.url, ["c0de"], hooks_url=running.outside.hooks_url, public_url=running.public_url)
+    [shop] = open_shops(running.url, ["c0de"], hooks_url=running.external.hooks_url, public_url=running.public_url)
     return shop
 
 
 def _most(running: World, shop: Shop, processor: int | None) -> float:
-    """How many a second are accepted from callers who wait for their answers, and done with: the worker has to follow."""
+    """The highest rate of accepted tickets, from callers who wait for responses, with a worker that keeps up."""
     began = time.monotonic()
     sender = Sender(
         shop,
@@ -121,7 +121,7 @@ def _rest(running: World) -> float:
     )
 
 
-def _flood(running: World, shop: Shop, found: Over, processor: int | None, say: Callable[[str], None]) -> Over:
+def _flood(running: World, shop: Shop, found: Overload, processor: int | None, say: Callable[[str], None]) -> Overload:
     found.asked_per_s = round(found.sustainable_per_s * TIMES, 1)
     say(f"{found.sustainable_per_s:.0f} tickets a second can be taken; now {found.asked_per_s:.0f} for {SECONDS:.0f} s")
     accepted = Path(tempfile.mkdtemp(prefix="regulars-over-")) / "accepted"
@@ -154,7 +154,7 @@ def _flood(running: World, shop: Shop, found: Over, processor: int | None, say: 
     return found
 
 
-def _note(found: Over, report: Report, lone: "LoneTill") -> None:
+def _note(found: Overload, report: Report, lone: "LoneTill") -> None:
     found.sent_per_s = round(report.sent_in_time / report.sending_s, 1)
     found.times = round(found.sent_per_s / found.sustainable_per_s, 2)
     found.answers, found.lost = report.all.answers, report.lost + report.unanswered
@@ -164,7 +164,7 @@ def _note(found: Over, report: Report, lone: "LoneTill") -> None:
     found.sender_cpu_s = report.cpu_s
 
 
-def _judge(running: World, found: Over) -> list[str]:
+def _judge(running: World, found: Overload) -> list[str]:
     strange = [it for it in found.answers if it not in {"200", "201", "429", "503"}]
     said = [f"I10: answered {strange}"] if strange else []
     said += [f"I10: {found.lost} got no answer"] if found.lost else []
@@ -183,14 +183,14 @@ def _judge(running: World, found: Over) -> list[str]:
 
 
 class LoneTill(threading.Thread):
-    """A till that sells one ticket after the other, during the flood and after it."""
+    """A till that sends one ticket after the other, during the overload and after it."""
 
     def __init__(self, running: World, shop: Shop) -> None:
         super().__init__(name="lone-till", daemon=True)
         self._address = running.address.address
         self._headers = {"x-api-key": shop.key, "content-type": "application/json"}
         self._name = f"{shop.tag}-lone"
-        # When each began, and whether it was accepted in an acceptable time.
+        # The start of each, and whether it was accepted in time.
         self.tickets: list[tuple[float, bool]] = []
         self.stop = threading.Event()
 
@@ -217,7 +217,7 @@ class LoneTill(threading.Thread):
             time.sleep(0.05)
 
     def normal_since(self, moment: float) -> float:
-        """How long after the moment the first of so many good ones in a row began."""
+        """Seconds from the moment until the start of the first series of accepted tickets."""
         after = [it for it in self.tickets if it[0] >= moment]
         for place, (began, _) in enumerate(after):
             if self._is_normal(after[place : place + NORMAL_IN_A_ROW]):

@@ -1,4 +1,4 @@
-"""The processes of a trial: started, told of traps, killed, waited for and started again."""
+"""Starts, arms, kills and restarts the processes of a trial."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.crash import armed
+from tests.crash import failpoint_process
 from tests.crash.shops import KEY
 from tests.support.fork_server import Child, fork_server
 from tests.support.server import READY_REQUEST
@@ -21,7 +21,7 @@ Traps = Sequence[dict[str, Any]]
 
 
 class Process:
-    """One of our programs through `armed`; it can be started again after it ended."""
+    """A program that `failpoint_process` runs; it can be restarted."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Process:
     ) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
-        self._sprung = folder / f"{name}.before_failing"
+        self._hits = folder / f"{name}.before_failing"
         self._control = folder / f"{name}.control"
         self._arguments = list(arguments)
         self._descriptors = list(descriptors)
@@ -43,17 +43,17 @@ class Process:
             "REGULARS_SECRET_KEY": KEY,
             "REGULARS_LOG_FORMAT": "json",
             "REGULARS_DATA_DIR": str(folder),
-            armed.SPRUNG: str(self._sprung),
-            armed.CONTROL: str(self._control),
+            failpoint_process.HITS: str(self._hits),
+            failpoint_process.CONTROL: str(self._control),
             **environment,
         }
         self._child: Child | None = None
 
     def start(self, *, traps: Traps = (), **variables: str) -> None:
-        environment = {**self._environment, armed.TRAPS: json.dumps(list(traps)), **variables}
+        environment = {**self._environment, failpoint_process.TRAPS: json.dumps(list(traps)), **variables}
         self.close()
         self._child = fork_server().start(
-            "tests.crash.armed",
+            "tests.crash.failpoint_process",
             *self._arguments,
             environment=environment,
             log=self.log,
@@ -61,7 +61,7 @@ class Process:
         )
 
     def run(self, *, seconds: float, traps: Traps = ()) -> int | None:
-        """Start it and wait for its end: its exit code, or None if it was killed."""
+        """Starts the process and waits for its end; returns the exit code, or None if it was killed."""
         self.start(traps=traps)
         assert self._child is not None
         return self._child.wait(seconds)
@@ -88,16 +88,16 @@ class Process:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as control, contextlib.suppress(OSError):
             control.sendto(json.dumps(trap).encode(), str(self._control))
 
-    def has_sprung(self) -> bool:
-        return self._sprung.exists()
+    def was_hit(self) -> bool:
+        return self._hits.exists()
 
     def before_failing(self) -> list[str]:
-        """The traps that sprang since the last time this was asked."""
+        """The traps that were hit since the last call."""
         try:
-            lines = self._sprung.read_text().splitlines()
+            lines = self._hits.read_text().splitlines()
         except FileNotFoundError:
             return []
-        self._sprung.unlink()
+        self._hits.unlink()
         return [line.split(" ", 1)[1] for line in lines]
 
     def kill(self) -> None:
@@ -106,7 +106,7 @@ class Process:
         self.wait()
 
     def stop(self) -> None:
-        """Let it finish; one that does not is a violation."""
+        """Lets the process finish; one that does not is a violation."""
         if not self.is_alive():
             return
         os.kill(self.pid, signal.SIGTERM)
@@ -132,9 +132,9 @@ class Process:
 
 
 class ServerProcess(Process):
-    """It listens on the port that it shares with its siblings, and on one of its own, by which it can be asked for.
+    """Listens on the port that all server processes share, and on its own port.
 
-    Both belong to the harness: a call that is made while no server runs waits, as behind a proxy.
+    The harness owns both sockets: a call while no server runs waits, as behind a proxy.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a run found: a document for programs, a table for people."""
+"""Formats the results of a run: as JSON, and as a table."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

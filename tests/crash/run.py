@@ -1,15 +1,15 @@
-"""Break the running system on purpose and prove from histories that nothing was lost, doubled or stuck.
+"""Injects faults into the running system and proves from histories that nothing was lost, doubled or stuck.
 
     bin/crash --trials 30                     thirty faults of all kinds, two server processes
     bin/crash --trials 300 --only kill        kill -9 at every failpoint and at random
     bin/crash --trials 1 --seed 1234 --only postmaster --servers 1      one trial again
     bin/crash --only same_key                 ten thousand requests with one idempotency key
-    bin/crash --only overload                 half a minute of five times what the machine can do
-    bin/crash --only rate_limit               half a minute of five times what a key may send
+    bin/crash --only overload                 half a minute of five times the highest load
+    bin/crash --only rate_limit               half a minute of five times the rate limit of a key
     bin/crash --only campaign                 a campaign of 20,000 while everything is killed until it has ended
-    bin/crash --soak                          half an hour under a quarter of what the machine can take
+    bin/crash --soak                          half an hour at a quarter of the highest load
 
-Each trial's seed decides the traffic, the moment and the fault; not how the system's processes take turns.
+The seed of a trial decides the traffic, the moment and the fault, but not the scheduling of the processes.
 """
 
 import argparse
@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.crash.campaign_kills import campaign_under_kills
-from tests.crash.crowds import same_key
 from tests.crash.disks import CannotMountError, database_on, small_disk
 from tests.crash.faults import Fault, choose
+from tests.crash.many_clients import same_key
 from tests.crash.overload import overload, rate_limit
 from tests.crash.report import show, summary
 from tests.crash.shops import Shop, open_shops
-from tests.crash.soak import WINDOWS, Soaked, soak
+from tests.crash.soak import WINDOWS, SoakResult, soak
 from tests.crash.soak import show as show_soak
 from tests.crash.trial import Result, run_trial
 from tests.crash.world import Cluster, World, cluster, world
@@ -45,7 +45,7 @@ SMALL_DISK: Final = "160m"
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
-    # A run that is ended early prints what was found so far, and no process is left behind.
+    # A run that is ended early prints the results so far, and leaves no process running.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = options.out or Path(tempfile.mkdtemp(prefix="regulars-crash-out-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     results: list[Result] = []
     kills: Counter[str] = Counter()
     started = time.monotonic()
-    # One process and then two, or as many as were asked for.
+    # One server process and then two, or as many as requested.
     half = options.trials // 2
     shares = {options.servers: options.trials} if options.servers else {1: half, 2: options.trials - half}
     try:
@@ -102,7 +102,7 @@ def _run_trials(
 
 @contextlib.contextmanager
 def _where(place: Cluster, running: World, fault: Fault) -> Iterator[tuple[World, str]]:
-    """The world of all trials, or one of its own on a small disk; and why there is none, where there is none."""
+    """The shared world, or a new one on a small disk; or the reason why that is impossible."""
     if not fault.needs:
         yield running, ""
         return
@@ -117,16 +117,16 @@ def _where(place: Cluster, running: World, fault: Fault) -> Iterator[tuple[World
 
 
 def _measure(options: argparse.Namespace, folder: Path, commit: str) -> int:
-    """What is no trial: many at once, and too much at once."""
+    """Runs a measurement instead of trials."""
     with cluster() as place:
         found = MEASURES[options.only](place, options.servers or 2, say)
     return _conclude(options.only, found, folder, commit)
 
 
 def _soak(options: argparse.Namespace, folder: Path, commit: str) -> int:
-    """A run that is ended early prints what was seen so far, and counts as failed."""
+    """Runs a soak; one that is ended early prints the results so far and counts as failed."""
     window_s = options.soak * 60 / WINDOWS
-    found = Soaked(options.soak, window_s, warm_up_s=window_s, violations=["ended early"])
+    found = SoakResult(options.soak, window_s, warm_up_s=window_s, violations=["ended early"])
     try:
         with cluster() as place, world(place, servers=options.servers or 2, is_measured=True) as running:
             soak(running, found, say=say, rate=options.rate)
@@ -155,7 +155,7 @@ def _same_key(place: Cluster, servers: int, _say: Callable[[str], None]) -> dict
 
 
 def _shop(running: World) -> Shop:
-    [shop] = open_shops(running.url, ["c0de"], hooks_url=running.outside.hooks_url, public_url=running.public_url)
+    [shop] = open_shops(running.url, ["c0de"], hooks_url=running.external.hooks_url, public_url=running.public_url)
     return shop
 
 
@@ -212,7 +212,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, help="folder for histories and results.json")
     parser.add_argument("--keep", action="store_true", help="keep the history of trials that passed, too")
-    parser.add_argument("--planted", default="", help="run with a mistake on purpose; it stops when that is found")
+    parser.add_argument("--planted", default="", help="run with a planted bug; stop when a check finds it")
     return parser.parse_args(arguments)
 
 

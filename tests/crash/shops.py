@@ -1,4 +1,4 @@
-"""Organizations for one trial: each with a store, customers who may be texted, live journeys and a webhook endpoint."""
+"""Creates organizations for a trial, each with a store, customers who may be texted, live journeys and a webhook endpoint."""
 
 import json
 from dataclasses import dataclass, replace
@@ -50,14 +50,14 @@ class Shop:
     public_url: str
 
     def number(self, customer: int) -> str:
-        """The phone of a customer who may be texted from the beginning: the tag is in it, as in everything."""
+        """The phone number of a customer who may be texted from the start; it contains the tag of the shop."""
         return f"+336{int(self.tag, 16) % 10**5:05d}{customer:03d}"
 
     def customer(self, number: int) -> str:
         return f"{self.tag}-customer-{number}"
 
     def stop(self, number: str) -> Call:
-        """What the provider says when a customer answers STOP; sent again it is the same message."""
+        """The provider's call when a customer replies STOP; a repetition has the same message id."""
         url = inbound_url(self.public_url, self.texting)
         form = {"From": number, "Body": "STOP", "MessageSid": f"SM{self.tag}{number[1:]}"}
         path = url.removeprefix(self.public_url)

@@ -1,4 +1,4 @@
-"""Half an hour at a quarter of what the machine can take, with everything on: what grows, and what gets slower."""
+"""Runs everything for half an hour at a quarter of the highest load, and reports what grows or gets slower."""
 
 import statistics
 import tempfile
@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests.crash import levels
+from tests.crash import growth
 from tests.crash.load import Report, Sender, read_accepted
 from tests.crash.shops import Shop, open_shops
 from tests.crash.world import World, wait_until
 
-# The whole is six windows, so five minutes each of half an hour. One more comes before them and is not looked at: a
-# checkpoint falls into it as into every other, caches fill, tables get their first statistics.
+# Six windows, of five minutes each in half an hour. An earlier one does not count: caches fill, and tables get their
+# first statistics.
 WINDOWS: Final = 6
 SAMPLES_PER_WINDOW: Final = 30
 SAMPLE_EVERY_S_MAX: Final = 10.0
@@ -27,7 +27,7 @@ P99_GROWS_MAX: Final = 1.2
 
 
 @dataclass
-class Soaked:
+class SoakResult:
     minutes: float
     window_s: float
     warm_up_s: float
@@ -40,7 +40,7 @@ class Soaked:
     webhooks: int = 0
     rest_s: float = 0.0
     samples: list[dict[str, Any]] = field(default_factory=list)
-    # Until the last line was judged.
+    # Becomes true after the last check.
     is_whole: bool = False
     violations: list[str] = field(default_factory=list)
 
@@ -48,8 +48,8 @@ class Soaked:
         return asdict(self)
 
 
-def soak(world: World, found: Soaked, *, say: Callable[[str], None], rate: float | None = None) -> None:
-    [shop] = open_shops(world.url, ["50a4"], hooks_url=world.outside.hooks_url, public_url=world.public_url)
+def soak(world: World, found: SoakResult, *, say: Callable[[str], None], rate: float | None = None) -> None:
+    [shop] = open_shops(world.url, ["50a4"], hooks_url=world.external.hooks_url, public_url=world.public_url)
     _checkpoint_in_every_window(world, found.window_s)
     found.most_per_s = round(_most(world, shop) if rate is None else rate * 4, 1)
     found.rate_per_s = round(found.most_per_s / 4, 1)
@@ -68,7 +68,7 @@ def soak(world: World, found: Soaked, *, say: Callable[[str], None], rate: float
         window_s=found.window_s,
         accepted=str(accepted),
     )
-    watch = levels.Watch(world, time.monotonic())
+    watch = growth.Watch(world, time.monotonic())
     try:
         _watch(sender, watch, found, say)
         report = sender.report()
@@ -79,7 +79,7 @@ def soak(world: World, found: Soaked, *, say: Callable[[str], None], rate: float
     _put_into_windows(report, watch, found)
     ends_s = found.warm_up_s + found.minutes * 60
     first = watch.between(found.warm_up_s, found.warm_up_s + found.window_s)
-    found.violations += levels.judge(first, watch.between(ends_s - found.window_s, ends_s), rate=found.rate_per_s)
+    found.violations += growth.judge(first, watch.between(ends_s - found.window_s, ends_s), rate=found.rate_per_s)
     early, late = found.windows[0]["p99_ms"], found.windows[-1]["p99_ms"]
     if late > P99_GROWS_MAX * early:
         found.violations.append(f"I12: the 99th percentile went from {early} to {late} ms, by {late / early:.2f}")
@@ -87,13 +87,13 @@ def soak(world: World, found: Soaked, *, say: Callable[[str], None], rate: float
 
 
 def _checkpoint_in_every_window(world: World, window_s: float) -> None:
-    """Ours come every quarter of an hour: some windows would have none, and be quicker for it."""
+    """By default a checkpoint comes every quarter of an hour, so that windows without one would be faster."""
     world.execute(f"ALTER SYSTEM SET checkpoint_timeout = '{max(CHECKPOINT_S_MIN, int(window_s))}s'")
     world.execute("SELECT pg_reload_conf()")
 
 
 def _most(world: World, shop: Shop) -> float:
-    """The first half of the time is for statements to be prepared and for the worker to get into step."""
+    """The highest rate. Only the second half counts, after statements are prepared and the worker keeps up."""
     sender = Sender(
         shop,
         world.address.address,
@@ -110,20 +110,20 @@ def _most(world: World, shop: Shop) -> float:
 
 def _rest(world: World) -> float:
     return wait_until(
-        lambda: not any(world.rows(levels.WAITING)[0]),
+        lambda: not any(world.rows(growth.WAITING)[0]),
         seconds=REST_S_MAX,
         what="the worker does not come to rest",
         every_s=0.5,
     )
 
 
-def _watch(sender: Sender, watch: levels.Watch, found: Soaked, say: Callable[[str], None]) -> None:
+def _watch(sender: Sender, watch: growth.Watch, found: SoakResult, say: Callable[[str], None]) -> None:
     every_s = min(SAMPLE_EVERY_S_MAX, found.window_s / SAMPLES_PER_WINDOW)
     next_line_s = 0.0
     while sender.is_sending():
         sample = watch.look()
-        # What came is counted in the tables.
-        watch.world.outside.forget()
+        # The tables have the counts of what arrived.
+        watch.world.external.forget()
         if sample.at_s >= next_line_s:
             next_line_s = sample.at_s + 60
             say(
@@ -133,7 +133,7 @@ def _watch(sender: Sender, watch: levels.Watch, found: Soaked, say: Callable[[st
         time.sleep(every_s)
 
 
-def _judge_answers(world: World, shop: Shop, report: Report, accepted: Path, found: Soaked) -> list[str]:
+def _judge_answers(world: World, shop: Shop, report: Report, accepted: Path, found: SoakResult) -> list[str]:
     violations = []
     strange = {status: times for status, times in report.all.answers.items() if status != "201"}
     if strange or report.lost or report.unanswered:
@@ -161,7 +161,7 @@ def _judge_answers(world: World, shop: Shop, report: Report, accepted: Path, fou
     return violations
 
 
-def _put_into_windows(report: Report, watch: levels.Watch, found: Soaked) -> None:
+def _put_into_windows(report: Report, watch: growth.Watch, found: SoakResult) -> None:
     for number, window in enumerate(report.windows[:WINDOWS]):
         since_s = found.warm_up_s + number * found.window_s
         samples = watch.between(since_s, since_s + found.window_s)
@@ -182,8 +182,8 @@ def _put_into_windows(report: Report, watch: levels.Watch, found: Soaked) -> Non
         )
 
 
-def show(found: Soaked, say: Callable[[str], None]) -> None:
-    """A column for each window, a line for each thing that must not grow."""
+def show(found: SoakResult, say: Callable[[str], None]) -> None:
+    """A column per window, a line per metric that must not grow."""
     if not found.windows:
         return
     lines: dict[str, list[str]] = {

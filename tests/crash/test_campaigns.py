@@ -1,12 +1,12 @@
-"""The checker of campaigns finds what it is there to find: each kind of damage, planted after a campaign has ended."""
+"""Tests that the checks of campaigns find each kind of damage, planted after a campaign has ended."""
 
 from types import SimpleNamespace
 
 import pytest
 from tests.campaigns.conftest import columns_database_url, desk, opened  # noqa: F401  # fixtures
 from tests.crash.campaigns import check_campaign
+from tests.crash.external import Arrival
 from tests.crash.marketers import Campaign
-from tests.crash.outside import Arrival
 
 from regulars.kit.ids import TEXT
 

@@ -1,4 +1,4 @@
-"""The checker finds what it is there to find: each kind of damage, planted in a copy of a sound database."""
+"""Tests that the checker finds each kind of damage, planted in a copy of an undamaged database."""
 
 import random
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from tests.crash import checker
 from tests.crash.clients import SALES, STORE, Caller, Till
-from tests.crash.journal import Answered, Call, Journal
+from tests.crash.journal import Call, Journal, RecordedResponse
 from tests.support import samples
 from tests.support.database import new_database
 from tests.support.server import running_server
@@ -35,7 +35,7 @@ DAMAGE = {
 
 @pytest.fixture(scope="module")
 def sound(shared_database: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Journal]]:
-    """A database after some traffic, without connections to it, and the journal of that traffic."""
+    """A database after some traffic, without open connections, and the journal of the traffic."""
     server_url, template = shared_database
     journal = Journal(Path(tmp_path_factory.mktemp("journal")) / "journal.jsonl")
     with new_database(server_url, template=template) as url:
@@ -74,7 +74,7 @@ def test_a_refused_sale_that_is_there_is_found(sound, tmp_path):
     url, journal = sound
     altered = Journal(tmp_path / "journal.jsonl")
     created = next(journal.successes(SALES))
-    altered.answered(Answered(created.call, 404, "{}", is_replay=False))
+    altered.answered(RecordedResponse(created.call, 404, "{}", is_replay=False))
     altered.close()
     with pytest.raises(AssertionError, match=r"^I4"):
         checker.check(url, altered)
@@ -87,8 +87,8 @@ def test_answers_that_contradict_each_other_are_found(sound, tmp_path):
     other_key = replace(created.call, key=None)
     lies = {
         "I5.*more than once": replace(refused, is_replay=False),
-        "I5.*several": Answered(created.call, 200, created.body, is_replay=True),
-        "I2": Answered(other_key, 201, created.body, is_replay=False),
+        "I5.*several": RecordedResponse(created.call, 200, created.body, is_replay=True),
+        "I2": RecordedResponse(other_key, 201, created.body, is_replay=False),
     }
     for number, (invariant, lie) in enumerate(lies.items()):
         altered = Journal(tmp_path / f"{number}.jsonl")

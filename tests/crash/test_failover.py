@@ -1,4 +1,4 @@
-"""A database that becomes read-only, or whose disk fills up, is told of as that, and writing resumes by itself."""
+"""Tests that the server reports a read-only database or a full disk, and resumes writing by itself."""
 
 import os
 import signal
@@ -90,7 +90,7 @@ def test_a_full_disk_is_reported_and_writing_resumes_when_there_is_room(durable:
         assert till.readiness().status == 503
         assert b"The database's disk is full" in till.readiness().body
         filler.unlink()
-        # No client writes: the server finds out by itself.
+        # No client writes, so the server must find out by itself.
         _until(lambda: till.readiness().status == 200)
         assert till.sell(metadata=notes).status == 201
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL that dies in the middle of a message leaves no caller without an answer, and no process that cannot stop."""
+"""Tests that every caller gets a response, and every process can stop, when PostgreSQL dies in the middle of a message."""
 
 import os
 import signal
@@ -20,16 +20,16 @@ from tests.support.embedded_command import postmaster_pid
 from tests.support.tenant import new_tenant
 
 TILLS = 8
-# A caller that is left waiting would wait for ever.
+# A stuck caller would wait forever.
 ANSWER_SECONDS_MAX = 60
-# Less than half of what the server waits otherwise; it says that it stands after the last of these.
+# Less than half of the server's default timeouts; it reports that it is stuck after the last of these.
 SOONER = {
     "regulars.http.in_flight.REQUEST_S": 4.0,
     "regulars.server.REQUEST_MS": 4000,
     "regulars.http.in_flight.WAIT_FOR_SAME_KEY_S": 3.5,
     "regulars.http.probes.STUCK_AFTER_S": 2.0,
 }
-# What was asked last on a connection that records sales: the sale, or the fact that follows from it.
+# The last statement of a connection that records sales: the sale, or its fact.
 RECORDING = """
 SELECT pid FROM pg_stat_activity
 WHERE query ~ 'INSERT INTO (sales_events|outbox)' AND datname = current_database() AND pid <> pg_backend_pid()
@@ -37,20 +37,20 @@ WHERE query ~ 'INSERT INTO (sales_events|outbox)' AND datname = current_database
 
 
 class Tills:
-    """Callers that dial for each sale, so that all server processes get some of them."""
+    """Callers that open a connection per sale, so that all server processes get some."""
 
     def __init__(self, server: Serving, url: str) -> None:
         self._call = partial(_post, server.url, {"x-api-key": new_tenant(url).key})
         assert self._call("/v1/stores", samples.store(external_id="S1")) == 201
 
     def sell(self) -> list[int | None]:
-        """One sale at each till, all at once; the statuses, or None where no answer came in time."""
+        """Sends one sale per till at once; returns the statuses, or None without a response in time."""
         with ThreadPoolExecutor(TILLS) as tills:
             return list(tills.map(lambda _: self._call("/v1/sales-events", _ticket()), range(TILLS)))
 
     @contextmanager
     def selling(self) -> Iterator[list[int | None]]:
-        """The same while something else goes on in the block."""
+        """Sends the sales while the block runs."""
         answers: list[int | None] = []
         thread = threading.Thread(target=lambda: answers.extend(self.sell()), daemon=True)
         thread.start()
@@ -77,7 +77,7 @@ def test_a_backend_that_dies_with_our_statement_unread_leaves_no_caller_waiting(
             os.kill(backend, signal.SIGSTOP)
         with tills.selling() as answers:
             time.sleep(1)
-            # The goodbye of a backend and the end of its connection come in one go for a server that is looking away.
+            # A stopped server gets the last message of a backend and the end of its connection together.
             with _stopped(*_server_processes(server)):
                 _kill_another_backend(durable.url)
                 time.sleep(0.2)
@@ -103,7 +103,7 @@ def test_a_backend_that_never_answers_leaves_no_caller_waiting_and_the_server_re
             assert tills.sell() == [201] * TILLS
             with _stopped(*_recording_backends(tills, durable.url, at_least=1)), tills.selling():
                 time.sleep(0.5)
-                # They stay stopped until it has.
+                # The backends stay stopped until then.
                 assert server.stop() == 0
 
 
@@ -165,7 +165,7 @@ def _kill_another_backend(url: str) -> None:
 
 
 def _assert_that_all_were_answered(answers: Sequence[int | None]) -> None:
-    """Whose statement was lost is refused. Who stood behind may be served, if the database is back by then."""
+    """Asserts that callers of a lost statement were refused; those queued behind it may succeed if the database is back."""
     assert len(answers) == TILLS
     assert 503 in answers
     assert set(answers) <= {201, 503}
@@ -179,7 +179,7 @@ def _until(holds: Callable[[], bool]) -> None:
 
 
 def _ticket() -> dict[str, object]:
-    """A sale that the one statement takes: without a property key that only the worker would make known."""
+    """A sale for the fast path: without a new property key, which only the worker registers."""
     line = samples.line()
     line["product"] = samples.without(line["product"], "properties")
     return samples.sale("S1", line_items=[line])

@@ -1,4 +1,4 @@
-"""A sample of what `bin/crash` does, and the seeds that once found something. `bin/crash --help` has the rest."""
+"""Runs a sample of the trials of `bin/crash`, and the seeds that once found a bug."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ SAMPLE = (
     "cut_commits",
     "shuffled",
 )
-# What was found once: webhooks were dated by the worker's own clock, and receivers refused them.
+# Found once: webhooks had the time of the worker's clock, and receivers refused them.
 FOUND = {("clock", 5)}
 PLANTED = {
     "answer_before_commit": ("write.before_commit:kill", "I1"),
@@ -27,7 +27,7 @@ PLANTED = {
 }
 
 
-# The machine has other things to do: who is stuck is stuck for longer than this.
+# For a busy machine: a stuck process stays stuck for longer than this.
 PATIENCE = 4.0
 
 
@@ -45,7 +45,7 @@ def test_nothing_is_lost_doubled_or_stuck(stage, tmp_path):
             run_trial(running, choose(name)[0], seed=seed, folder=tmp_path, patience=PATIENCE) for name, seed in trials
         ]
     assert [(it.fault, it.seed, it.violations) for it in results if it.violations] == []
-    # A trap may wait for something that a loaded machine does not come to in time.
+    # A loaded machine may not reach the failpoint in time.
     assert sum(it.happened for it in results) >= len(results) - 2
     assert all(it.calls > 10 for it in results)
 
@@ -56,7 +56,7 @@ def test_a_planted_mistake_is_found(stage, tmp_path, mistake):
     fault, invariant = PLANTED[mistake]
     with world.world_on(stage, planted_bug=mistake) as running:
         for seed in range(20):
-            # A mistake may keep the work from ever coming to rest, so the trial does not wait long for that.
+            # A bug may keep the queues from ever becoming empty, so the trial waits only briefly.
             result = run_trial(running, choose(fault)[0], seed=seed, folder=tmp_path, patience=1.0)
             if any(it.startswith(invariant) for it in result.violations):
                 first = json.loads(Path(result.history).read_text().splitlines()[0])

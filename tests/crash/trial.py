@@ -1,9 +1,9 @@
-"""One trial: shops open, tills sell, something breaks, it is healed, everything comes to rest, and the history is judged."""
+"""Runs one trial: creates shops, runs tills, injects a fault, repairs it, waits until no work is left, and checks the history."""
 
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -15,27 +15,27 @@ from tests.crash import checker, effects
 from tests.crash.attribution import check_credits
 from tests.crash.campaigns import check_audience, check_campaign
 from tests.crash.clients import SALES, STORE, Address, Caller, Till, at_work, settle
+from tests.crash.erased_customers import ErasedCustomers, check_gone, check_logged, is_of_erased_customer
+from tests.crash.external import organization_name
 from tests.crash.faults import Fault, Scene
 from tests.crash.journal import Call, Journal
-from tests.crash.leavers import Leavers, check_gone, check_logged, of_leavers
+from tests.crash.list_reader import ListReader
 from tests.crash.marketers import Marketer, end_marketers
-from tests.crash.outside import organization_name
 from tests.crash.processes import ServerProcess
 from tests.crash.shops import Shop, open_shops
-from tests.crash.walker import Walker
 from tests.crash.world import World, wait_until
 from tests.support import samples
 
 TILLS: Final = (3, 2)
 BEFORE_S: Final = 0.5
 AFTER_S: Final = 0.5
-# On a machine that is there for this; `patience` is how much longer others may take.
+# For an idle machine; `patience` is the factor for others.
 ANSWERS_WITHIN_S: Final = 10.0
 RECOVERS_WITHIN_S: Final = 10.0
 DATABASE_BACK_WITHIN_S: Final = 5.0
 QUIET_WITHIN_S: Final = 60.0
 ALLOWED: Final = {200, 201, 204, 400, 404, 409, 503}
-# What waits for the worker, or is with it. A run that waits for its text is woken by that.
+# Rows that wait for the worker or are claimed by it. The end of a text makes its waiting run due.
 WAITING: Final = """
 SELECT (SELECT count(*) FROM outbox WHERE organization_id = ANY(%(all)s)),
     (SELECT count(*) FROM outbox_retries WHERE organization_id = ANY(%(all)s)),
@@ -54,7 +54,7 @@ class Result:
     seed: int
     fault: str
     servers: int
-    # Why it could not be tried at all.
+    # The reason why the trial could not run.
     skipped: str = ""
     happened: bool = False
     seconds: float = 0.0
@@ -84,7 +84,7 @@ def run_trial(
     skipped: str = "",
     patience: float = 1.0,
 ) -> Result:
-    """Nothing happens where it is skipped, but that it is told of."""
+    """Runs a trial; a skipped one only returns its result."""
     result = Result(seed, fault.name, len(world.servers), skipped=skipped)
     if skipped:
         return result
@@ -118,12 +118,12 @@ def _judged(result: Result, journal: Journal) -> Iterator[None]:
 
 def _play(world: World, fault: Fault, result: Result, journal: Journal, patience: float) -> None:
     chance = random.Random(f"{result.seed}/{fault.name}")
-    world.outside.forget()
+    world.external.forget()
     shops = _open_shops(world, chance)
     world.start_analysis()
     marketers = [Marketer(world, shop, seed=result.seed) for shop in shops]
     scene = Scene(world, shops, journal, chance, marketers)
-    # Some go to the port that all processes share, and some to each process's own, so that none is without work.
+    # Some use the shared port, others the port of one process, so that every process gets work.
     ways = [world.address, *(Address(server.address) for server in world.servers)]
     tills = [
         Till(
@@ -138,13 +138,13 @@ def _play(world: World, fault: Fault, result: Result, journal: Journal, patience
         for shop, count in zip(shops, TILLS, strict=True)
         for number in range(count)
     ]
-    walker = Walker(world.address, shops[0], journal)
-    leavers = [Leavers(world.address, shop, journal) for shop in shops]
+    list_reader = ListReader(world.address, shops[0], journal)
+    erasing = [ErasedCustomers(world.address, shop, journal) for shop in shops]
     ledgers: dict[str, effects.Ledger] = {}
     journal.note(phase="selling")
     with at_work(tills):
-        for crowd in (walker, *leavers, *marketers):
-            crowd.start()
+        for client in (list_reader, *erasing, *marketers):
+            client.start()
         time.sleep(BEFORE_S)
         ledgers = _ledgers(world, shops)
         with _judged(result, journal):
@@ -157,13 +157,13 @@ def _play(world: World, fault: Fault, result: Result, journal: Journal, patience
             result.recovery_s = _recover(world, shops, journal, within_s=within_s * patience)
         time.sleep(AFTER_S)
         journal.note(phase="closing")
-    for crowd in (walker, *leavers):
-        crowd.stop.set()
-    for crowd in (walker, *leavers):
-        crowd.join(60)
+    for client in (list_reader, *erasing):
+        client.stop.set()
+    for client in (list_reader, *erasing):
+        client.join(60)
     end_marketers(marketers)
-    result.walks, result.erased = walker.walks, sum(len(it.gone) for it in leavers)
-    result.violations += walker.faults
+    result.walks, result.erased = list_reader.walks, sum(len(it.gone) for it in erasing)
+    result.violations += list_reader.faults
     for shop in shops:
         mine = journal.of(shop.tag)
         settle(server=world.address, api_key=shop.key, journal=journal, calls=mine.undecided)
@@ -171,7 +171,7 @@ def _play(world: World, fault: Fault, result: Result, journal: Journal, patience
     _probe(world, shops, journal, within_s=ANSWERS_WITHIN_S * patience)
     result.quiet_s = _come_to_rest(scene, within_s=QUIET_WITHIN_S * patience)
     journal.note(phase="at rest")
-    _check(scene, result, ledgers, leavers)
+    _check(scene, result, ledgers, erasing)
     journal.note(phase="judged")
 
 
@@ -181,7 +181,7 @@ def _open_shops(world: World, chance: random.Random) -> list[Shop]:
 
     def is_open() -> bool:
         try:
-            opened.extend(open_shops(world.url, tags, hooks_url=world.outside.hooks_url, public_url=world.public_url))
+            opened.extend(open_shops(world.url, tags, hooks_url=world.external.hooks_url, public_url=world.public_url))
         except psycopg.OperationalError:
             return False
         return True
@@ -209,14 +209,14 @@ def _sell(server: ServerProcess, shop: Shop, journal: Journal) -> bool:
 
 
 def _each(world: World, shops: list[Shop], act: Callable[[ServerProcess, Shop], Any]) -> list[Any]:
-    """For each shop at each process, all at once."""
+    """Calls the function for each shop and process, all at once."""
     pairs = [(server, shop) for server in world.servers for shop in shops]
     with ThreadPoolExecutor(len(pairs)) as pool:
         return list(pool.map(lambda pair: act(*pair), pairs))
 
 
 def _recover(world: World, shops: list[Shop], journal: Journal, *, within_s: float) -> float:
-    """How long after healing it took until every process had taken a write of every organization."""
+    """Seconds from the repair until every process accepted a write of every organization."""
 
     def recovered(server: ServerProcess, shop: Shop) -> float:
         return wait_until(
@@ -229,7 +229,7 @@ def _recover(world: World, shops: list[Shop], journal: Journal, *, within_s: flo
 
 
 def _probe(world: World, shops: list[Shop], journal: Journal, *, within_s: float) -> None:
-    """After all is healed the next write of every organization at every process is answered with success, in time."""
+    """Asserts that, after the repair, every process accepts a write of every organization in time."""
 
     def probe(server: ServerProcess, shop: Shop) -> tuple[bool, float]:
         started = time.monotonic()
@@ -241,7 +241,7 @@ def _probe(world: World, shops: list[Shop], journal: Journal, *, within_s: float
 
 
 def _come_to_rest(scene: Scene, *, within_s: float) -> float:
-    """Until nothing waits for the worker any more; waits of the schedules are passed over."""
+    """Waits until no row waits for the worker; scheduled waits are skipped."""
     organization_ids = [shop.organization_id for shop in scene.shops]
     seen: list[Any] = []
 
@@ -261,16 +261,16 @@ def _come_to_rest(scene: Scene, *, within_s: float) -> float:
     return round(took_s, 2)
 
 
-def _check(scene: Scene, result: Result, ledgers: dict[str, effects.Ledger], leavers: Sequence[Leavers]) -> None:
+def _check(scene: Scene, result: Result, ledgers: dict[str, effects.Ledger], erasing: list[ErasedCustomers]) -> None:
     world, shops = scene.world, list(scene.shops)
-    for shop, leaving, marketer in zip(shops, leavers, scene.marketers, strict=True):
+    for shop, leaving, marketer in zip(shops, erasing, scene.marketers, strict=True):
         campaign = marketer.campaign
         mine = scene.journal.of(shop.tag)
         held = checker.read(world.url, shop.organization_id)
-        followed = effects.read_followed(world.url, shop.organization_id)
-        all_arrivals = world.outside.arrivals(organization_name(shop.organization_id))
-        arrivals = [it for it in all_arrivals if not of_leavers(shop, it.number)]
-        received = world.outside.received(shop.tag)
+        followed = effects.read_worker_rows(world.url, shop.organization_id)
+        all_arrivals = world.external.arrivals(organization_name(shop.organization_id))
+        arrivals = [it for it in all_arrivals if not is_of_erased_customer(shop, it.number)]
+        received = world.external.received(shop.tag)
         result.texts += len(all_arrivals)
         result.events += len(received)
         others = [it for it in shops if it is not shop]

@@ -1,4 +1,4 @@
-"""Everything a trial runs in: PostgreSQL on disk that syncs, a road to it, servers, a worker, and the world outside."""
+"""The environment of a trial: a durable PostgreSQL on disk, a proxy to it, servers, a worker, and external services."""
 
 import contextlib
 import os
@@ -19,9 +19,9 @@ from uuid import UUID, uuid4
 
 import psycopg
 from psycopg import sql
-from tests.crash import planted
+from tests.crash import planted_bugs
 from tests.crash.clients import Address
-from tests.crash.outside import Outside, outside
+from tests.crash.external import ExternalServices, external_services
 from tests.crash.processes import Process, ServerProcess, Traps, listening
 from tests.support import claims
 from tests.support.database import with_database
@@ -35,7 +35,7 @@ from regulars.postgres import embedded
 ON_DISK: Final = Path("/var/tmp")  # noqa: S108  # a folder with a random name is made in it
 DURABLE: Final = ("fsync", "synchronous_commit", "full_page_writes")
 ENDS_WITHIN_S: Final = 20.0
-# What waits for its scheduled time, unclaimed.
+# Unclaimed rows with a due time, by table.
 WAITS: Final = {
     "texts": "state = 'queued'",
     "webhook_deliveries": "owner IS NULL",
@@ -46,8 +46,8 @@ WAITS: Final = {
 }
 
 
-class Road:
-    """The proxy's handle."""
+class ProxyProcess:
+    """Starts `proxy.py` and sends it commands."""
 
     def __init__(self, socket_path: str) -> None:
         self._process = subprocess.Popen(
@@ -75,18 +75,18 @@ class Road:
 class World:
     folder: Path
     data_dir: Path
-    # Straight to the database, for the harness itself.
+    # Direct URL of the database, without the proxy, for the harness.
     url: str
-    road: Road
-    outside: Outside
+    proxy: ProxyProcess
+    external: ExternalServices
     servers: list[ServerProcess]
     worker: Process
-    # Started by the first that needs it.
+    # Started on demand.
     analysis: Process
     address: Address
     public_url: str
     environment: dict[str, str]
-    # The small one that its database is on, if it is.
+    # The small disk that has the database, if any.
     disk: Path | None = None
     kills: dict[str, int] = field(default_factory=dict)
 
@@ -112,7 +112,7 @@ class World:
         server.wait_until_ready()
 
     def start_worker(self, traps: Traps = (), **variables: str) -> None:
-        """Claims of the last worker are due at once: they need not expire, since it is known to be dead."""
+        """Starts the worker, and expires the claims of the previous one, which has ended."""
         self.expire_claims()
         self.worker.start(traps=traps, **variables)
 
@@ -129,9 +129,9 @@ class World:
             claims.expire_claims(self.url)
 
     def heal(self) -> None:
-        """Whatever was broken is in order again: what is dead is started, what was blocked is open."""
-        self.road.send("thaw")
-        self.outside.set_moods()
+        """Repairs all faults: starts ended processes, and unblocks the proxy and the external services."""
+        self.proxy.send("thaw")
+        self.external.set_behaviours()
         self.start_postgresql()
         for server in self.servers:
             server.disarm()
@@ -144,12 +144,12 @@ class World:
             self.start_analysis()
 
     def pass_time(self, organization_ids: Sequence[UUID]) -> None:
-        """Waits of the schedules are over: what would be tried again later is due now."""
+        """Makes rows that wait for their due time due now."""
         self.execute(
             "UPDATE outbox SET not_before = NULL WHERE organization_id = ANY(%s) AND not_before > now()",
             list(organization_ids),
         )
-        # Half a day after an erasure the columns of segments are written anew without the erased.
+        # The columns are compacted half a day after an erasure, without the erased customers.
         self.execute(
             "UPDATE segment_columns SET erased_since = now() - interval '1 day', tidy_at = now()"
             " WHERE organization_id = ANY(%s) AND erased_since > now() - interval '12 hours'",
@@ -162,7 +162,7 @@ class World:
             )
 
     def logs(self) -> dict[str, str]:
-        """What each process wrote since the last time this was asked."""
+        """The log of each process since the last call."""
         found = {}
         for process in (*self.servers, self.worker, self.analysis):
             with contextlib.suppress(FileNotFoundError):
@@ -173,7 +173,7 @@ class World:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A PostgreSQL on disk that syncs, with a migrated database that is not in use."""
+    """A durable PostgreSQL on disk, with a migrated database as a template."""
 
     data_dir: Path
     url: str
@@ -207,7 +207,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def _end_at_once(data_dir: Path) -> None:
-    """A cluster that goes with its folder need not write anything to it any more."""
+    """Stops a cluster without a final checkpoint, since its folder is deleted."""
     with contextlib.suppress(OSError):
         pid = postmaster_pid(data_dir)
         handle = os.pidfd_open(pid)
@@ -218,14 +218,14 @@ def _end_at_once(data_dir: Path) -> None:
 
 @dataclass(frozen=True)
 class Stage:
-    """What worlds can have one after the other: the road, the world outside and the sockets."""
+    """The resources that several worlds use one after the other: proxy, external services, sockets."""
 
     place: Cluster
-    road: Road
-    outside: Outside
+    proxy: ProxyProcess
+    external: ExternalServices
     shared: socket.socket
     own: Sequence[socket.socket]
-    # What server processes of one node share: the count of the rate limit.
+    # Shared memory of the server processes: the counters of the rate limit.
     block: int
     folder: Path
 
@@ -235,13 +235,13 @@ def stage(place: Cluster, *, servers: int) -> Iterator[Stage]:
     folder = Path(tempfile.mkdtemp(prefix="regulars-crash-stage-"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        road = Road(f"{parse_qs(urlsplit(place.url).query)['host'][0]}/.s.PGSQL.5432")
-        stack.callback(road.close)
-        beyond = stack.enter_context(outside())
+        proxy = ProxyProcess(f"{parse_qs(urlsplit(place.url).query)['host'][0]}/.s.PGSQL.5432")
+        stack.callback(proxy.close)
+        external = stack.enter_context(external_services())
         shared, *own = (stack.enter_context(listening(2048)) for _ in range(servers + 1))
         block = new_block()
         stack.callback(os.close, block)
-        yield Stage(place, road, beyond, shared, own, block, folder)
+        yield Stage(place, proxy, external, shared, own, block, folder)
 
 
 @contextlib.contextmanager
@@ -261,20 +261,20 @@ def world_on(
     disk: Path | None = None,
     **variables: str,
 ) -> Iterator[World]:
-    """Where something is measured, the processes reach PostgreSQL as they usually do, and not by the road.
+    """Runs a world. In a measurement the processes connect to PostgreSQL directly, not through the proxy.
 
-    With a processor, all of the system that is started from here on stays on it: its connections to PostgreSQL, too.
+    With `processor`, all processes that start from now on, and their backends, run on it.
     """
     folder = Path(tempfile.mkdtemp(prefix="world-", dir=on.folder))
     url = url or on.place.new_database()
     if planted_bug == "unique_key_dropped":
-        planted.drop_key(url)
+        planted_bugs.drop_key(url)
     if processor is not None:
         os.sched_setaffinity(postmaster_pid(on.place.data_dir), {processor})
     address = on.shared.getsockname()
     public_url = f"http://127.0.0.1:{address[1]}"
     environment = {
-        **_environment(url, on.road, on.outside, public_url, planted_bug),
+        **_environment(url, on, public_url, planted_bug),
         **({"DATABASE_URL": url} if is_measured else {}),
         **variables,
     }
@@ -282,8 +282,8 @@ def world_on(
         folder,
         on.place.data_dir,
         url,
-        on.road,
-        on.outside,
+        on.proxy,
+        on.external,
         [
             ServerProcess(f"server-{number}", folder, environment, block=on.block, shared=on.shared, own=mine)
             for number, mine in enumerate(on.own)
@@ -309,19 +309,19 @@ def world_on(
         _end(made)
 
 
-def _environment(url: str, road: Road, beyond: Outside, public_url: str, bug: str) -> dict[str, str]:
+def _environment(url: str, on: Stage, public_url: str, bug: str) -> dict[str, str]:
     parts = urlsplit(url)
     environment = {
-        "DATABASE_URL": f"postgresql://{parts.username}@127.0.0.1:{road.port}{parts.path}",
+        "DATABASE_URL": f"postgresql://{parts.username}@127.0.0.1:{on.proxy.port}{parts.path}",
         "REGULARS_PUBLIC_URL": public_url,
-        "REGULARS_TWILIO_URL": beyond.provider_url,
+        "REGULARS_TWILIO_URL": on.external.provider_url,
         "REGULARS_WEBHOOK_ALLOW": "127.0.0.0/8",
         "REGULARS_RATE_LIMIT_PER_S": "0",
         "REGULARS_LOG_LEVEL": "warning",
     }
     if bug:
         environment["REGULARS_WRITE_PATH"] = "plain"
-    if bug in planted.MISTAKES:
+    if bug in planted_bugs.BUGS:
         environment["REGULARS_TEST_CRASH_PLANTED"] = bug
     return environment
 
@@ -334,7 +334,7 @@ def _end(made: World) -> None:
 
 
 def wait_until(holds: Any, *, seconds: float, what: str, every_s: float = 0.05) -> float:
-    """How long it took; that it takes longer than it may is a violation."""
+    """Waits for the condition; returns the seconds. A timeout is a violation."""
     started = time.monotonic()
     while not holds():
         assert time.monotonic() - started < seconds, f"STUCK: {what} within {seconds:.0f} s"

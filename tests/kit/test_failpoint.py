@@ -9,7 +9,7 @@ import time
 
 import psycopg
 import pytest
-from tests.crash.places import PLACES
+from tests.crash.failpoints import FAILPOINTS
 from tests.support import syntax
 from tests.support.project import PACKAGE
 
@@ -39,7 +39,7 @@ def calls_of(name: str) -> list[tuple[str, ast.Call]]:
 
 def test_the_harness_knows_every_place_and_no_other():
     named = {node.args[0].value for _, node in calls_of("hit") if isinstance(node.args[0], ast.Constant)}
-    assert named == {place.name for place in PLACES}
+    assert named == {place.name for place in FAILPOINTS}
     assert len(calls_of("hit")) == len([node for _, node in calls_of("hit") if isinstance(node.args[0], ast.Constant)])
 
 

@@ -1,4 +1,4 @@
-"""What must not grow while the system runs for long: looked at every few seconds, and judged by its first and last window."""
+"""Samples what must not grow during a soak every few seconds, and compares its first and last window."""
 
 import os
 import statistics
@@ -12,17 +12,17 @@ import psycopg
 from tests.crash.world import World
 from tests.support.embedded_command import postmaster_pid
 
-# Room for what a process keeps on purpose: caches of keys, stores, statements.
+# Allows for caches of keys, stores and statements.
 MEMORY_GROWS_MAX: Final = 1.15
 MEMORY_SLACK_MIB: Final = 24.0
 COUNT_SLACK: Final = 24.0
-# What waits for the worker may be more at one moment than at another, by some seconds' worth.
+# The backlog of the worker varies by some seconds of load.
 WAITING_SLACK_S: Final = 10.0
-# PostgreSQL tidies a table when a fifth of it is dead, and comes by once a minute: so much may lie there meanwhile.
+# Autovacuum runs once a minute on tables with a fifth of dead rows, so that many may be there.
 DEAD_SHARE_MAX: Final = 0.3
 DEAD_GROWS_MAX: Final = 1.5
 DEAD_SLACK_S: Final = 60.0
-# Tables whose rows leave again: their files reach a size and keep it.
+# Tables whose rows are deleted again: their files reach a size and keep it.
 QUEUES: Final = ("outbox", "outbox_retries")
 QUEUE_SLACK_BYTES: Final = 16 << 20
 TABLES: Final = "SELECT relname, n_dead_tup, n_live_tup, pg_table_size(relid) FROM pg_stat_user_tables"
@@ -43,7 +43,7 @@ class Sample:
     waiting: float
     dead: dict[str, tuple[int, int]]
     table_bytes: dict[str, int]
-    # Share of the whole machine's time used by processes that are not ours since the sample before.
+    # Share of the machine's time that other programs used since the previous sample.
     others_share: float
 
 
@@ -85,7 +85,7 @@ class Watch:
 
 
 def _used_s(*roots: int) -> tuple[float, float, float]:
-    """Now, the processor time that was used on the machine, and that of these processes with all below them."""
+    """The current time, and the processor times of the machine and of these process trees."""
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     user, nice, system, _idle, _wait, irq, soft, *_ = map(
         int, Path("/proc/stat").read_text().splitlines()[0].split()[1:]
@@ -93,7 +93,7 @@ def _used_s(*roots: int) -> tuple[float, float, float]:
     parents, used = {}, {}
     for pid, fields in _processes():
         parents[pid] = int(fields[1])
-        # Its own, and that of children that have ended.
+        # Its own time, and that of ended children.
         used[pid] = sum(map(int, fields[11:15]))
     ours = set(roots)
     while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
@@ -111,7 +111,7 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
 
 
 def judge(first: Sequence[Sample], last: Sequence[Sample], *, rate: float) -> list[str]:
-    """What is higher in the last window than it may be by the first."""
+    """Returns what grew more from the first to the last window than allowed."""
     found = []
     for name in first[0].memory_mib:
         early, late = _level(first, last, lambda it, name=name: it.memory_mib[name])  # type: ignore[misc]  # bound now

@@ -1,4 +1,4 @@
-"""I11: a client walks through the list of sales, page by page, while others keep adding to it."""
+"""Checks I11: reads the list of sales page by page, while other clients add sales."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ PAGE_SECONDS_MAX = 25
 PAGE = 17
 
 
-class Walker(threading.Thread):
+class ListReader(threading.Thread):
     def __init__(self, server: Address, shop: Shop, journal: Journal) -> None:
         super().__init__(name="walker", daemon=True)
         self._server = server
@@ -42,7 +42,7 @@ class Walker(threading.Thread):
                 self.faults.append(f"I11: a walk missed {missing[:5]} and met {twice[:5]} twice")
 
     def _walk(self, is_over: Callable[[], bool]) -> list[str] | None:
-        """The names of all, in the order they came; None if there was no time to finish."""
+        """The ids of all sales in list order; None if there was no time to finish."""
         seen: list[str] = []
         cursor = ""
         while not is_over():
@@ -57,7 +57,7 @@ class Walker(threading.Thread):
         return None
 
     def _page(self, target: str) -> dict[str, list[dict[str, str]]] | None:
-        """The page, or None where the same one has to be asked for again."""
+        """The page, or None if the request must be repeated."""
         connection = HTTPConnection(*self._server.address, timeout=PAGE_SECONDS_MAX)
         try:
             connection.request("GET", target, headers={"x-api-key": self._shop.key})

@@ -1,4 +1,4 @@
-"""Many at once: one key from ten thousand callers, and two thousand who never finish a sentence."""
+"""Many clients at once: ten thousand with one idempotency key, and two thousand that never finish a request."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ Response = tuple[int, dict[str, str], bytes, float]
 
 
 class Line(asyncio.Protocol):
-    """One connection with one request at a time, without more than that costs."""
+    """A minimal client: one connection with one request at a time."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -76,7 +76,7 @@ def may_open_many() -> None:
 
 
 @dataclass
-class Same:
+class SameKeyResult:
     requests: int
     seconds: float = 0.0
     statuses: dict[str, int] = field(default_factory=dict)
@@ -88,15 +88,15 @@ class Same:
     violations: list[str] = field(default_factory=list)
 
 
-def same_key(world: World, shop: Shop, *, count: int) -> Same:
-    """So many callers at once with one key and one ticket: one row, one first answer, and the same bytes for all."""
+def same_key(world: World, shop: Shop, *, count: int) -> SameKeyResult:
+    """Sends one ticket with one key from many callers at once; expects one row, one first response, and equal bytes for all."""
     may_open_many()
     sale = samples.sale(STORE, external_id=samples.unique(f"{shop.tag}-same"))
     request = request_bytes(shop, sale, key=samples.unique("one-key"))
     watch = Watch(world)
     started = time.monotonic()
     outcomes = asyncio.run(_all_at_once(world.address.address, request, count))
-    found = Same(count, round(time.monotonic() - started, 1))
+    found = SameKeyResult(count, round(time.monotonic() - started, 1))
     found.memory_mib = round(watch.end() / (1 << 20), 1)
     answers = [it for it in outcomes if not isinstance(it, str)]
     found.lost = dict(Counter(it for it in outcomes if isinstance(it, str)))
@@ -119,9 +119,9 @@ def same_key(world: World, shop: Shop, *, count: int) -> Same:
 
 
 async def _all_at_once(address: tuple[str, int], request: bytes, count: int) -> list[Response | str]:
-    """No call waits for the answer to another. Connections are opened some hundreds at a time; each sends at once.
+    """Sends all requests without waiting for a response; opens some hundreds of connections at a time.
 
-    Gives the answer, or why there was none.
+    Returns each response, or the error.
     """
     loop = asyncio.get_running_loop()
     dialling = asyncio.Semaphore(DIALLING)
@@ -144,7 +144,7 @@ async def _all_at_once(address: tuple[str, int], request: bytes, count: int) -> 
 
 
 class Watch:
-    """How much memory the processes that answer have at most, together, while something goes on."""
+    """Samples the peak memory of all server processes together."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -164,13 +164,13 @@ class Watch:
         return self._most
 
 
-def be_slow(address: tuple[str, int], *, count: int = SLOW_CLIENTS, seconds: float = SLOW_FOR_S) -> int:
-    """Clients that send a byte now and then and never finish; answers how many got in."""
+def run_slow_clients(address: tuple[str, int], *, count: int = SLOW_CLIENTS, seconds: float = SLOW_FOR_S) -> int:
+    """Runs clients that send a byte now and then and never finish; returns how many connected."""
     may_open_many()
-    return asyncio.run(_be_slow(address, count, seconds))
+    return asyncio.run(_run_slow_clients(address, count, seconds))
 
 
-async def _be_slow(address: tuple[str, int], count: int, seconds: float) -> int:
+async def _run_slow_clients(address: tuple[str, int], count: int, seconds: float) -> int:
     head = f"POST {SALES} HTTP/1.1\r\nHost: slow\r\nx-slow: ".encode()
     lines: list[Line] = []
     loop = asyncio.get_running_loop()

@@ -1,11 +1,11 @@
-"""What a soak says of figures that grow, and that it says nothing of those that do not."""
+"""Tests that a soak reports metrics that grow, and no others."""
 
 import json
 from dataclasses import replace
 
 import pytest
-from tests.crash import levels
-from tests.crash.levels import Sample
+from tests.crash import growth
+from tests.crash.growth import Sample
 from tests.crash.load import Order, maker
 
 CALM = Sample(
@@ -37,18 +37,18 @@ def test_what_moves_a_little_is_level():
         waiting=700,
         dead={"outbox": (9_000, 0), "texts": (30_000, 400_000)},
     )
-    assert levels.judge([CALM] * 3, [moved] * 3, rate=RATE) == []
+    assert growth.judge([CALM] * 3, [moved] * 3, rate=RATE) == []
 
 
 @pytest.mark.parametrize("said", GROWN)
 def test_what_grows_is_named(said):
-    found = levels.judge([CALM] * 3, [replace(CALM, **GROWN[said])] * 3, rate=RATE)
+    found = growth.judge([CALM] * 3, [replace(CALM, **GROWN[said])] * 3, rate=RATE)
     assert len(found) == 1
     assert said in found[0]
 
 
 def test_one_strange_moment_is_no_growth():
-    assert levels.judge([CALM] * 3, [CALM, replace(CALM, connections=90), CALM], rate=RATE) == []
+    assert growth.judge([CALM] * 3, [CALM, replace(CALM, connections=90), CALM], rate=RATE) == []
 
 
 @pytest.mark.parametrize("number", [*range(10), 123_456_789])

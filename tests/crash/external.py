@@ -1,4 +1,4 @@
-"""The world outside, on a thread of its own: the provider of texts and the receiver of webhooks, and what each got."""
+"""Runs the external services on a thread: a provider of texts and a receiver of webhooks, which record what they get."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from tests.webhooks.receiver import Received, Receiver
 
 from regulars.kit import ids
 
-Mood = Literal["well", "hangs", "resets", "twice", "refuses"]
+Behaviour = Literal["well", "hangs", "resets", "twice", "refuses"]
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 TWICE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 REFUSAL = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n"
@@ -24,7 +24,7 @@ HANGS_S = 5.0
 
 @dataclass(frozen=True)
 class Arrival:
-    """A text that reached the provider: when, which one it was (by its receipt's address), and whether it was taken."""
+    """A text that reached the provider: when, its id (from the callback URL), and whether the provider accepted it."""
 
     at: float
     organization: str
@@ -34,12 +34,12 @@ class Arrival:
     is_taken: bool
 
 
-class Outside:
+class ExternalServices:
     def __init__(self, provider: FakeTwilio, receiver: Receiver, loop: asyncio.AbstractEventLoop) -> None:
         self._provider = provider
         self._receiver = receiver
         self._loop = loop
-        self._provider_mood: Mood = "well"
+        self._provider_behaviour: Behaviour = "well"
         self._arrivals: list[Arrival] = []
         provider.respond = self._take
 
@@ -62,11 +62,11 @@ class Outside:
         self._loop.call_soon_threadsafe(self._provider.posts.clear)
         self._loop.call_soon_threadsafe(self._arrivals.clear)
 
-    def set_moods(self, *, provider: Mood = "well", receiver: Mood = "well") -> None:
-        self._loop.call_soon_threadsafe(self._set_moods, provider, receiver)
+    def set_behaviours(self, *, provider: Behaviour = "well", receiver: Behaviour = "well") -> None:
+        self._loop.call_soon_threadsafe(self._set_behaviours, provider, receiver)
 
-    def _set_moods(self, provider: Mood, receiver: Mood) -> None:
-        self._provider_mood = provider
+    def _set_behaviours(self, provider: Behaviour, receiver: Behaviour) -> None:
+        self._provider_behaviour = provider
         self._provider.stalls_s = HANGS_S if provider == "hangs" else 0.0
         self._provider.hangs_up = provider == "resets"
         self._receiver.delay_s = HANGS_S if receiver == "hangs" else 0.0
@@ -76,7 +76,7 @@ class Outside:
     def _take(self, form: dict[str, str]) -> web.Response | None:
         _, _, address = form.get("StatusCallback", "").partition("/sms/twilio/")
         organization, _, text = address.partition("/")
-        is_taken = self._provider_mood != "refuses"
+        is_taken = self._provider_behaviour != "refuses"
         self._arrivals.append(
             Arrival(
                 time.monotonic(),
@@ -87,15 +87,15 @@ class Outside:
                 is_taken,
             )
         )
-        if self._provider_mood == "refuses":
+        if self._provider_behaviour == "refuses":
             return web.json_response({"message": "later"}, status=429)
-        if self._provider_mood == "twice":
+        if self._provider_behaviour == "twice":
             return _Twice()
         return None
 
 
 class _Twice(web.Response):
-    """The answer, followed by a second one without a request."""
+    """The response, followed by a second one without a request."""
 
     def __init__(self) -> None:
         super().__init__(body=SENT[SENT.index(b"{") :] + SENT, status=201, content_type="application/json")
@@ -117,15 +117,15 @@ def organization_name(organization_id: Any) -> str:
 
 
 @contextlib.contextmanager
-def outside() -> Iterator[Outside]:
-    ready: list[Outside] = []
+def external_services() -> Iterator[ExternalServices]:
+    ready: list[ExternalServices] = []
     opened, closing = threading.Event(), threading.Event()
 
     async def live() -> None:
         receiver = Receiver()
         await receiver.open()
         async with fake_twilio() as provider:
-            ready.append(Outside(provider, receiver, asyncio.get_running_loop()))
+            ready.append(ExternalServices(provider, receiver, asyncio.get_running_loop()))
             opened.set()
             while not closing.is_set():  # noqa: ASYNC110  # it is set by another thread
                 await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The check finds an erased customer wherever something of them was left."""
+"""Tests that the check finds data of an erased customer in every table."""
 
 import json
 import time
@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from tests.crash.leavers import Person, check_gone, check_logged
-from tests.crash.outside import Arrival
+from tests.crash.erased_customers import Person, check_gone, check_logged
+from tests.crash.external import Arrival
 from tests.crash.shops import open_shops
 
 LEFT = {

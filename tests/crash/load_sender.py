@@ -1,7 +1,7 @@
-"""Sends tickets by the thousand, as a process of its own: what is measured is the system, and not the harness beside it.
+"""Sends thousands of tickets from its own process, so that the harness does not slow the measurement.
 
-With a rate they leave at fixed moments, whether or not earlier ones were answered; without one, each of so many callers
-waits for its answer before it asks again. One order comes as JSON on the input, one report leaves as JSON.
+With a rate they leave at fixed moments (open loop); without one, each caller waits for its response before the next
+request. It reads one order as JSON from its input, and prints one report as JSON.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from tests.crash.load import Order, Report, Window, maker
 TICK_S: Final = 0.001
 LAST_ANSWERS_S: Final = 20.0
 DIALS_AGAIN_AFTER_S: Final = 0.05
-# More at once, and those that find no room in the backlog wait for whole seconds.
+# More connects at once would overflow the backlog and wait for seconds.
 DIALLING_MAX: Final = 256
 END_OF_HEAD: Final = b"\r\n\r\n"
 LENGTH: Final = b"content-length: "
@@ -30,7 +30,7 @@ REFUSALS: Final = (429, 503)
 
 
 class Line(asyncio.Protocol):
-    """One connection with at most one request under way."""
+    """One connection with at most one request in flight."""
 
     def __init__(self, load: "Load") -> None:
         self._load = load
@@ -98,7 +98,7 @@ class Load:
         self.report.connections = len(self.lines)
         self.report.ended_at, self.report.sent_in_time = time.monotonic(), self.report.sent
         self.report.sending_s = round(time.perf_counter() - self._started, 2)
-        # What found no connection in time never leaves: the flood is over.
+        # Requests that found no connection in time are dropped.
         self.report.unsent = len(self._waiting)
         self._waiting.clear()
         await self._wait_for_last_answers()

@@ -1,4 +1,4 @@
-"""Mistakes that were made on purpose, to see that they are found. Only a process of the harness ever runs them."""
+"""Bugs that a process of the harness can run with, to prove that the checks find them."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -16,17 +16,17 @@ from regulars.messaging import send
 from regulars.work import outbox
 from regulars.work.facts import Fact
 
-# Wide enough for a kill to fall into.
+# Long enough for a kill to happen in it.
 GAP_S: Final = 0.15
-# For a withdrawal, of which there are few.
+# Longer, because withdrawals are rare.
 WIDE_GAP_S: Final = 4.0
-# A withdrawal that was committed has been answered by then.
+# The time in which a committed withdrawal gets its response.
 ANSWERED_WITHIN_S: Final = 0.5
 KEY_DROPPED: Final = "ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_keys_pkey"
 
 
 def answer_before_commit() -> None:
-    """The callers are told when everything is written, and the commit comes after that."""
+    """Responds before the commit."""
     run_once, store_new = fallback_path.FallbackPath._run_once, fallback_path.store_new
     current: ContextVar[Any] = ContextVar("batch")
 
@@ -45,14 +45,14 @@ def answer_before_commit() -> None:
 
 
 def gate_after_claim() -> None:
-    """Consent is looked at without holding it until the text is claimed."""
+    """Reads consent without a lock, so that it may change before the text is claimed."""
 
     async def look(
         tx: Tx, organization_id: UUID, hashes: Collection[bytes]
     ) -> tuple[dict[bytes, NumberConsent], set[bytes]]:
         found = await read_without_lock(tx, organization_id, hashes)
-        # The mistake shows only when a withdrawal is answered between the check and the claim: wait for one, as long as
-        # any consents are recorded. Without that end, the last texts of a trial would take minutes.
+        # The bug shows only if a withdrawal gets its response between check and claim: wait for one while consents are
+        # recorded. Without that limit the last texts of a trial would take minutes.
         until = monotonic() + WIDE_GAP_S
         while monotonic() < until and await has_new_consents(tx, organization_id):
             if await read_without_lock(tx, organization_id, hashes) != found:
@@ -81,7 +81,7 @@ def gate_after_claim() -> None:
 
 
 def fact_after_commit() -> None:
-    """The fact is recorded in a transaction of its own, a moment after the one that made it true."""
+    """Records the fact in a separate transaction, shortly after the one of its cause."""
     record, opened = outbox.record, Database.open
     databases: list[Database] = []
     late: set[asyncio.Task[None]] = set()
@@ -104,7 +104,7 @@ def fact_after_commit() -> None:
     outbox.record = record_soon
 
 
-MISTAKES: Final = {
+BUGS: Final = {
     "answer_before_commit": answer_before_commit,
     "gate_after_claim": gate_after_claim,
     "fact_after_commit": fact_after_commit,
@@ -112,10 +112,10 @@ MISTAKES: Final = {
 
 
 def plant(name: str) -> None:
-    MISTAKES[name]()
+    BUGS[name]()
 
 
 def drop_key(url: str) -> None:
-    """The one mistake that is in the database: two processes may both believe to be the first with a key."""
+    """Drops the unique key, so that two processes may both execute a request with one idempotency key."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(KEY_DROPPED)

@@ -1,7 +1,7 @@
-"""A server, a worker or a migration in which traps can be set: the program as it is, started by another door.
+"""Runs a server, a worker or a command in which the harness can arm failpoints.
 
-What to set at once is in the environment, as JSON: a list of traps. More come over a socket, one datagram each, while
-the process runs. A trap that springs writes a line before it does anything.
+A trap is an armed failpoint. The environment has the first traps as a JSON list; more arrive over a socket, one
+datagram each. A trap that is hit appends a line to a file before it acts.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 
 import uvloop
-from tests.crash import planted
+from tests.crash import planted_bugs
 
 from regulars.cli import database, worker
 from regulars.cli import main as commands
@@ -28,14 +28,14 @@ from regulars.processes.accepting import AcceptingServer
 from regulars.processes.server_process import uvicorn_config
 from regulars.server import create_app
 
-# Imported once by the fork_server, so that the processes it starts need not do it.
+# The fork server imports these once for all its processes.
 PRELOADED: Final = (database, worker)
 PREFIX: Final = "REGULARS_TEST_CRASH_"
-TRAPS, CONTROL, SPRUNG, CLOCK, PLANTED = (PREFIX + it for it in ("TRAPS", "CONTROL", "SPRUNG", "CLOCK_S", "PLANTED"))
+TRAPS, CONTROL, HITS, CLOCK, PLANTED = (PREFIX + it for it in ("TRAPS", "CONTROL", "HITS", "CLOCK_S", "PLANTED"))
 
 
 def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
-    """Started by the fork_server. A server gets the block that it shares with its siblings, and what it listens on."""
+    """Entry point for the fork server. A server gets its shared memory and its listening sockets as descriptors."""
     os.setsid()
     for trap in json.loads(os.environ.get(TRAPS) or "[]"):
         _arm(trap)
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
     if os.environ.get(CLOCK):
         _shift_clock(float(os.environ[CLOCK]))
     if os.environ.get(PLANTED):
-        planted.plant(os.environ[PLANTED])
+        planted_bugs.plant(os.environ[PLANTED])
     if arguments[0] == "server":
         _serve(descriptors[0], [socket.socket(fileno=it) for it in descriptors[1:]])
     else:
@@ -61,12 +61,12 @@ def _arm(trap: dict[str, Any]) -> None:
             trap["act"],
             passes=trap.get("passes", 0),
             seconds=trap.get("seconds", 0.0),
-            before_failing=_say_sprung,
+            before_failing=_log_hit,
         )
 
 
-def _say_sprung(place: str, act: str) -> None:
-    with open(os.environ[SPRUNG], "ab", buffering=0) as file:  # noqa: PTH123  # unbuffered, in one write
+def _log_hit(place: str, act: str) -> None:
+    with open(os.environ[HITS], "ab", buffering=0) as file:  # noqa: PTH123  # unbuffered, in one write
         file.write(f"{time.monotonic()} {place} {act}\n".encode())
 
 
@@ -89,7 +89,7 @@ def _serve(block: int, listening: list[socket.socket]) -> None:
 
 
 def _shift_clock(seconds: float) -> None:
-    """This machine's clock is wrong, for every module of ours that looks at it; what it makes are plain times."""
+    """Shifts `datetime.now` in every module of the program; other calls return an unshifted `datetime`."""
 
     class Kind(type):
         def __instancecheck__(cls, it: object) -> bool:

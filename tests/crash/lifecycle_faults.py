@@ -1,4 +1,4 @@
-"""Traps at the edges of a process's life: while it starts, while it ends, in a sweep, in a migration."""
+"""Hits failpoints while a process starts or ends, in a sweep, and in a migration."""
 
 import time
 from typing import TYPE_CHECKING, Final
@@ -12,19 +12,19 @@ from tests.support.database import with_database
 from regulars.kit import migrate
 
 if TYPE_CHECKING:
-    # It imports this module.
+    # `faults` imports this module.
     from tests.crash.faults import Scene
 
 ENDS_WITHIN_S: Final = 30.0
 EXPIRED: Final = 40
 
 
-def break_at_the_edge(scene: "Scene", process: Process, place: str, how: str, seconds: float) -> bool:
+def break_start_or_end(scene: "Scene", process: Process, place: str, how: str, seconds: float) -> bool:
     trap = {"place": place, "act": how, "seconds": seconds}
     process.before_failing()
     if place == "drain":
         process.arm(place, how, seconds=seconds)
-        # The datagram arrives before the signal does.
+        # The datagram must arrive before the signal.
         time.sleep(0.1)
         process.stop()
     else:
@@ -36,26 +36,26 @@ def break_at_the_edge(scene: "Scene", process: Process, place: str, how: str, se
         else:
             scene.world.start_worker(traps=[trap])
         _wait_for(process)
-    has_sprung = bool(process.before_failing())
-    if has_sprung and (how == "kill" or (how == "raise" and place != "sweep")):
-        # Also of a mistake at its beginning or end, a process dies.
+    was_hit = bool(process.before_failing())
+    if was_hit and (how == "kill" or (how == "raise" and place != "sweep")):
+        # An error during start or end also ends the process.
         process.wait()
-    if has_sprung and how == "kill":
+    if was_hit and how == "kill":
         scene.world.count(f"kill at {place}")
-    return has_sprung
+    return was_hit
 
 
 def _wait_for(process: Process) -> None:
     deadline = time.monotonic() + ENDS_WITHIN_S
     while time.monotonic() < deadline and process.is_alive():
-        if process.has_sprung():
+        if process.was_hit():
             time.sleep(0.2)
             return
         time.sleep(0.05)
 
 
 def _leave_expired_keys(scene: "Scene") -> None:
-    """Answers that were kept a day ago: the first look of a worker finds them, and in the end they are gone."""
+    """Inserts expired responses; the first sweep of a worker must find them, and they must be deleted in the end."""
     organization_id = scene.shops[0].organization_id
     scene.world.execute(
         "INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, created_at)"
@@ -75,7 +75,7 @@ def _leave_expired_keys(scene: "Scene") -> None:
 
 
 def break_migration(scene: "Scene", how: str) -> bool:
-    """An empty database, a migration that ends in the middle, and another that finishes it."""
+    """Interrupts the migration of an empty database; a second one must complete it."""
     world = scene.world
     name = f"migrated_{uuid4().hex[:8]}"
     with psycopg.connect(world.url, autocommit=True) as connection:
@@ -90,8 +90,8 @@ def break_migration(scene: "Scene", how: str) -> bool:
         }
         command.start(traps=[trap])
         command.wait(60)
-        has_sprung = bool(command.before_failing())
-        if has_sprung and how == "kill":
+        was_hit = bool(command.before_failing())
+        if was_hit and how == "kill":
             world.count("kill at migration")
         command.start()
         command.wait(60)
@@ -99,4 +99,4 @@ def break_migration(scene: "Scene", how: str) -> bool:
     finally:
         with psycopg.connect(world.url, autocommit=True) as connection:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-    return has_sprung
+    return was_hit

@@ -1,4 +1,4 @@
-"""People who come, agree to be texted, buy, and ask to be forgotten: what is left of those who were told that they are."""
+"""Customers who consent, buy and request erasure; checks that no personal data is left after the response."""
 
 import threading
 import time
@@ -11,8 +11,8 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg import sql
 from tests.crash.clients import OPT_INS, PROFILES, SALES, Address, Caller
+from tests.crash.external import Arrival
 from tests.crash.journal import Call, Journal
-from tests.crash.outside import Arrival
 from tests.crash.shops import STORE, Shop
 from tests.support import samples
 
@@ -20,7 +20,7 @@ from regulars.privacy.erasure_log import read_log
 
 PEOPLE_MAX: Final = 400
 FIRST_NUMBER: Final = 500
-# Older than anything that a ticket starts: their tickets start no journey, erased or not.
+# Too old to be eligible: their tickets start no journey.
 AGE_DAYS: Final = 9
 TRIES_AFTER_THE_END: Final = 20
 PAUSE_S: Final = 0.05
@@ -46,7 +46,7 @@ class Person:
 
     @property
     def word(self) -> str:
-        """Stands in everything that is personal, and nowhere else."""
+        """Marks all personal data of this person."""
         return f"Persephone{self.shop.tag}x{self.number}x"
 
     def calls(self) -> list[Call]:
@@ -68,11 +68,11 @@ class Person:
             self._call(SALES, ticket),
         ]
 
-    def ticket_meanwhile(self) -> Call:
-        """Nothing personal but whose it is: it may come before the erasure or after it."""
+    def concurrent_sale(self) -> Call:
+        """A sale without personal data; it may arrive before or after the erasure."""
         return self._call(SALES, self._ticket("left"))
 
-    def farewell(self) -> Call:
+    def erasure(self) -> Call:
         return self._call(f"{PROFILES}/{self.external_id}", None, method="DELETE")
 
     def _ticket(self, what: str) -> dict[str, object]:
@@ -86,8 +86,8 @@ class Person:
         return Call(path, content, str(uuid4()), self.external_id, method=method, tag=f"{self.shop.tag}/leavers")
 
 
-class Leavers(threading.Thread):
-    """One after the other; `gone` has those whose erasure was answered, and when."""
+class ErasedCustomers(threading.Thread):
+    """Creates and erases customers one after the other; `gone` has the time of each response to an erasure."""
 
     def __init__(self, server: Address, shop: Shop, journal: Journal) -> None:
         super().__init__(name="leavers", daemon=True)
@@ -102,19 +102,19 @@ class Leavers(threading.Thread):
                 break
             person = Person(self._shop, number)
             if all(self._send(call) for call in person.calls()):
-                self._leave(person)
+                self._erase(person)
         self._caller.close()
 
-    def _leave(self, person: Person) -> None:
-        beside = self._caller.again()
-        meanwhile = threading.Thread(target=beside.send_once, args=(person.ticket_meanwhile(),), daemon=True)
+    def _erase(self, person: Person) -> None:
+        second_caller = self._caller.again()
+        meanwhile = threading.Thread(target=second_caller.send_once, args=(person.concurrent_sale(),), daemon=True)
         meanwhile.start()
-        if self._send(person.farewell(), tries_after_the_end=TRIES_AFTER_THE_END):
+        if self._send(person.erasure(), tries_after_the_end=TRIES_AFTER_THE_END):
             self.gone[person] = time.monotonic()
         meanwhile.join(60)
 
     def _send(self, call: Call, *, tries_after_the_end: int = 0) -> bool:
-        """Whether it was decided; what is not is sent again, as long as the trial goes on or a little longer."""
+        """Sends the call until it is decided, or until a little after the trial; returns whether it was decided."""
         while not self._caller.send(call):
             if self.stop.wait(PAUSE_S):
                 tries_after_the_end -= 1
@@ -125,17 +125,17 @@ class Leavers(threading.Thread):
 
 
 def check_gone(url: str, shop: Shop, gone: dict[Person, float], arrivals: Sequence[Arrival]) -> None:
-    """Nothing personal is left in any table, and no text left after the answer."""
+    """Asserts that no table has personal data, and that no text left after the response."""
     words = [word for person in gone for word in (person.word, person.phone_number[1:])]
     left = _find(url, shop.organization_id, words) if words else []
     assert not left, f"GONE: {len(left)} rows still hold an erased customer: {left[:5]}"
     erased_at = {person.phone_number: moment for person, moment in gone.items()}
     late = [it.text_id for it in arrivals if it.at > erased_at.get(it.number, float("inf"))]
-    assert not late, f"GONE: texts left for somebody who was erased: {late}"
+    assert not late, f"GONE: texts left for an erased customer: {late}"
 
 
 def check_logged(url: str, shop: Shop, folder: Path) -> None:
-    """Every erasure that was committed is in the log outside the database, and not as a void one."""
+    """Asserts that the erasure log has every committed erasure, and not as void."""
     logged = {one.profile_id for path in folder.rglob("erasures.log") for one in read_log(path).erasures}
     with psycopg.connect(url) as connection:
         query = "SELECT profile_id FROM erasures WHERE organization_id = %s"
@@ -143,12 +143,12 @@ def check_logged(url: str, shop: Shop, folder: Path) -> None:
     assert committed <= logged, f"LOG: {len(committed - logged)} erasures are missing from the log"
 
 
-def of_leavers(shop: Shop, number: str) -> bool:
+def is_of_erased_customer(shop: Shop, number: str) -> bool:
     return number[:-3] == shop.number(0)[:-3] and int(number[-3:]) >= FIRST_NUMBER
 
 
 def _find(url: str, organization_id: UUID, words: Sequence[str]) -> list[str]:
-    """Rows with one of the words, as text or as the bytes of it."""
+    """Rows with one of the words, as text or in hex."""
     patterns = [f"%{form}%" for word in words for form in (word, word.encode().hex())]
     found = []
     with psycopg.connect(url) as connection:

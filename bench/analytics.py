@@ -46,7 +46,7 @@ from regulars.segments.analysis.questions import (
 )
 from regulars.segments.columns import lifecycle
 from regulars.segments.feed.build import run_batch
-from segments import analysis_memory_mib, analysis_worked_s
+from segments import analysis_cpu_s, analysis_memory_mib
 
 DATABASE = "bench_analytics"
 CUSTOMERS, SALES = 1_000_000, 10_000_000
@@ -78,13 +78,13 @@ class AnalyticsTimes:
 def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -> AnalyticsTimes:
     scale = QUICK_SCALE if is_quick else scale
     times = AnalyticsTimes(int(CUSTOMERS * scale), int(SALES * scale))
-    with prepared(cluster, DATABASE) as settings:
+    with new_database(cluster, DATABASE) as settings:
         asyncio.run(_measure(cluster, settings, times, say))
     return times
 
 
 @contextlib.contextmanager
-def prepared(cluster: Cluster, name: str) -> Iterator[Settings]:
+def new_database(cluster: Cluster, name: str) -> Iterator[Settings]:
     """Creates an empty database and the settings for processes that use it."""
     cluster.drop(name)
     cluster.execute(f"CREATE DATABASE {name}")
@@ -139,7 +139,7 @@ async def _measure(cluster: Cluster, settings: Settings, times: AnalyticsTimes, 
         for name, taken in times.totals_ms.items():
             say(f"totals, {name}: {taken:.0f} ms")
         await _compare(database, settings, organization.id)
-        await _measure_questions(settings, organization.id, times, say)
+        await _measure_queries(settings, organization.id, times, say)
         await _measure_plain(database, organization.id, times, say)
     finally:
         await database.close()
@@ -215,7 +215,7 @@ async def _compare(database: Database, settings: Settings, organization_id: UUID
         raise AssertionError("The totals and the columns differ.")
 
 
-def _questions(last: date) -> dict[str, QuestionOf[Any]]:
+def _queries(last: date) -> dict[str, QuestionOf[Any]]:
     """The queries cover the two years until today."""
     period = Period(last - timedelta(days=DAYS), last)
     year = Period(last - timedelta(days=364), last)
@@ -238,7 +238,7 @@ def _questions(last: date) -> dict[str, QuestionOf[Any]]:
     }
 
 
-async def _measure_questions(settings: Settings, organization_id: UUID, times: AnalyticsTimes, say: Say) -> None:
+async def _measure_queries(settings: Settings, organization_id: UUID, times: AnalyticsTimes, say: Say) -> None:
     """Runs each query once after a restart, then all in one process, each time with another last day."""
     today = datetime.now(UTC).date()
     of_all = SegmentQuery(match=tree.All(of=()), zone=ORGANIZATION_ZONE, today=today)
@@ -247,10 +247,10 @@ async def _measure_questions(settings: Settings, organization_id: UUID, times: A
 
     def ask(analysis: Analysis, name: str, number: int) -> Awaitable[Any]:
         query = of_segment if name.endswith("of a segment") else of_all
-        question = _questions(today - timedelta(days=number))[name.removesuffix(" of a segment")]
+        question = _queries(today - timedelta(days=number))[name.removesuffix(" of a segment")]
         return analysis.answer(organization_id, query, question, deadline_s=DEADLINE_S)
 
-    names = [*_questions(today), "sales by day of a segment", "products of a segment"]
+    names = [*_queries(today), "sales by day of a segment", "products of a segment"]
     for name in names:
         async with running(settings) as analysis:
             started = time.perf_counter()
@@ -259,9 +259,9 @@ async def _measure_questions(settings: Settings, organization_id: UUID, times: A
     async with running(settings) as analysis:
         for name in names:
             await ask(analysis, name, 0)
-            before = analysis_worked_s()
+            before = analysis_cpu_s()
             times.warm_ms[name] = await _median_ms(partial(ask, analysis, name))
-            times.warm_cpu_ms[name] = 1000 * (analysis_worked_s() - before) / REPEATS
+            times.warm_cpu_ms[name] = 1000 * (analysis_cpu_s() - before) / REPEATS
             say(f"{name}: {times.warm_ms[name]:.0f} ms warm, {times.cold_s[name]:.2f} s first")
         times.memory_mib = analysis_memory_mib()
 

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import redirects
-from analytics import CUSTOMERS, DAYS, QUICK_SCALE, REPEATS, SALES, build_columns, own_cpu_s, prepared
+from analytics import CUSTOMERS, DAYS, QUICK_SCALE, REPEATS, SALES, build_columns, new_database, own_cpu_s
 from analytics_rows import vacuum, write_rows
 from attribution_credits import CreditTimes, measure_credits, show_credits
 from attribution_pages import AttributionPages, measure_pages, show_pages
@@ -30,7 +30,7 @@ from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.kit.settings import Settings
 from regulars.organizations.manage import create_organization
 from regulars.segments.analysis.client import running
-from segments import analysis_memory_mib, analysis_worked_s
+from segments import analysis_cpu_s, analysis_memory_mib
 
 DATABASE = "bench_attribution"
 HOLDOUT_PERCENT = 10
@@ -78,7 +78,7 @@ class AttributionTimes:
 def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -> AttributionTimes:
     scale = QUICK_SCALE if is_quick else scale
     times = AttributionTimes(int(CUSTOMERS * scale), int(SALES * scale))
-    with prepared(cluster, DATABASE) as settings:
+    with new_database(cluster, DATABASE) as settings:
         asyncio.run(_measure(cluster, settings, times, say))
     times.redirects = redirects.measure(cluster, is_quick=is_quick)
     times.pages = measure_pages(cluster)
@@ -188,6 +188,6 @@ async def _read_result(database: Database, organization_id: UUID, campaign_id: U
 def _cpu_parts_s(cluster: Cluster) -> dict[str, float]:
     return {
         "worker": own_cpu_s(),
-        "analysis process": analysis_worked_s(),
+        "analysis process": analysis_cpu_s(),
         "database": cpu_s(cluster.postmaster_pid),
     }

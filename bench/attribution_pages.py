@@ -14,7 +14,7 @@ import msgspec
 
 from database import Cluster
 from pages import MEDIAN_MS_MAX, PageTime, Reader, processor_s, serving_pages, time_page
-from processes import wait_until_settled
+from processes import wait_until_started
 from regulars.accounts import sessions, users
 from regulars.attribution.pages.links import PATH
 from regulars.campaigns.definition import read_definition
@@ -97,7 +97,7 @@ def measure_pages(cluster: Cluster) -> AttributionPages:
     slug, token, addresses = asyncio.run(_fill(url))
     rows = cluster.count("attribution_totals", DATABASE) + cluster.count("sent_texts", DATABASE)
     with serving_pages(url) as (server, port, _folder):
-        wait_until_settled(server.pid)
+        wait_until_started(server.pid)
         used = partial(processor_s, server.pid, cluster.postmaster_pid)
         reader = Reader(port, slug, token)
         pages = [

@@ -8,7 +8,7 @@ from regulars.kit.ids import SEGMENT
 from regulars.segments.definition import Definition
 from regulars.segments.saved.manage import create_segment
 from regulars.segments.suggestions import suggest_segments
-from segment_columns import write_big
+from segment_columns import write_columns
 
 BY = "bench"
 # Days of history, as many as pages show.
@@ -21,7 +21,7 @@ FROM segments CROSS JOIN generate_series(0, 89) AS n WHERE organization_id = %s
 
 async def fill_segments(database: Database, organization_id: UUID, *, customers: int, sales: int) -> None:
     """Writes the columns first, so that saving a segment starts no build."""
-    await write_big(database, organization_id, customers=customers, sales=sales)
+    await write_columns(database, organization_id, customers=customers, sales=sales)
     lapsed, best, unasked, returned = (start.definition for start in suggest_segments() if start.key != "birthday")
     async with database.transaction() as tx:
         for definition in (lapsed, best, unasked, returned):

@@ -17,12 +17,12 @@ from uuid import UUID
 
 import psycopg
 
-from campaign_shops import act, draft, enter, open_shop, send, send_all, wait_until_built
+from campaign_shops import act, create_owner, draft, open_shop, send, send_all, wait_until_built
 from database import Cluster, Organization, make_templates
 from latency import open_loop
 from load import wrk
 from pages import Reader
-from processes import Server, cpu_s, free_port, regulars_command, running_server, wait_until_settled
+from processes import Server, cpu_s, free_port, regulars_command, running_server, wait_until_started
 from regulars.campaigns import manage
 from regulars.campaigns.model import PIECE_IDS
 from regulars.kit.ids import CAMPAIGN, new_uuid
@@ -173,7 +173,7 @@ def _prepare(bench: _Bench, times: RunTimes, scale: float) -> None:
         for statement in (PROFILES, FROZEN, PIECES, "VACUUM ANALYZE profiles"):
             connection.execute(statement, None if statement.startswith("VACUUM") else given)
     wait_until_built(bench.url, [organization_id])
-    wait_until_settled(bench.server.pid)
+    wait_until_started(bench.server.pid)
     behind: list[float] = []
     ended = threading.Event()
 
@@ -200,10 +200,10 @@ def _prepare(bench: _Bench, times: RunTimes, scale: float) -> None:
 def _send(bench: _Bench, times: RunTimes, scale: float) -> None:
     times.sent = max(500, int(SENT * scale))
     organization_id, segment = open_shop(bench.url, "Sent", customers=times.sent, first_number=10_000_000)
-    slug, token = enter(bench.url, organization_id, "Sent")
+    slug, token = create_owner(bench.url, organization_id, "Sent")
     campaign_id = draft(bench.url, organization_id, segment)
     wait_until_built(bench.url, [organization_id])
-    wait_until_settled(bench.server.pid)
+    wait_until_started(bench.server.pid)
     with bench.load(30, "alone") as result:
         alone_before, alone_since = bench.cpu_s(), time.monotonic()
         alone = result()
@@ -270,7 +270,7 @@ def _stop(bench: _Bench, times: RunTimes, scale: float) -> None:
     wait_until_built(bench.url, [organization_id])
     for name, stop in (("pause", manage.pause), ("cancel", manage.cancel)):
         campaign_id = draft(bench.url, organization_id, segment)
-        wait_until_settled(bench.server.pid)
+        wait_until_started(bench.server.pid)
         with bench.load(25, name) as result:
             send(bench.url, organization_id, campaign_id, recipients=recipients)
             _wait(
@@ -299,7 +299,7 @@ def _share(bench: _Bench, times: RunTimes, scale: float) -> None:
     ]
     campaigns = [draft(bench.url, *shop) for shop in shops]
     wait_until_built(bench.url, [organization_id for organization_id, _ in shops])
-    wait_until_settled(bench.server.pid)
+    wait_until_started(bench.server.pid)
     send_all(
         bench.url,
         [(organization_id, it) for (organization_id, _), it in zip(shops, campaigns, strict=True)],

@@ -143,7 +143,7 @@ def send_all(url: str, campaigns: Sequence[tuple[UUID, UUID]], *, recipients: in
     asyncio.run(run())
 
 
-def enter(url: str, organization_id: UUID, name: str) -> tuple[str, str]:
+def create_owner(url: str, organization_id: UUID, name: str) -> tuple[str, str]:
     """Creates an owner with a session; returns the slug of the organization and the session token."""
 
     async def work(tx: Tx) -> tuple[str, str]:

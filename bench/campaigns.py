@@ -39,8 +39,8 @@ from regulars.segments.audience import resolve_audience
 from regulars.segments.columns.model import MAY_BE_TEXTED
 from regulars.segments.definition import Definition
 from regulars.segments.saved.manage import create_segment
-from segment_columns import Big, write_big
-from segments import analysis_memory_mib, analysis_worked_s
+from segment_columns import ColumnArrays, write_columns
+from segments import analysis_cpu_s, analysis_memory_mib
 
 DATABASE = "bench_campaigns"
 CUSTOMERS, SALES = 1_000_000, 10_000_000
@@ -170,17 +170,17 @@ async def _measure(url: str, folder: Path, times: CampaignTimes, say: Say) -> No
                 await tx.execute(statement, {"organization_id": organization_id, "customers": times.customers})
         async with database.connection() as connection:
             await connection.execute("VACUUM ANALYZE profiles, subscriptions")
-        big = await write_big(database, organization_id, customers=times.customers, sales=times.sales)
+        big = await write_columns(database, organization_id, customers=times.customers, sales=times.sales)
         query, campaign = await _query(database, organization_id)
         settings = Settings(data_dir=folder, database_url=url)
         async with running(settings) as analysis:
-            times.start_cpu_s = analysis_worked_s()
+            times.start_cpu_s = analysis_cpu_s()
             times.after_restart_s, counts = await _timed(_freeze(analysis, organization_id, query))
-            times.after_restart_cpu_s = analysis_worked_s() - times.start_cpu_s
+            times.after_restart_cpu_s = analysis_cpu_s() - times.start_cpu_s
             _check(big, counts)
-            before = analysis_worked_s()
+            before = analysis_cpu_s()
             times.freeze_ms = await _median_ms(lambda: _freeze(analysis, organization_id, query))
-            times.freeze_cpu_ms = 1000 * (analysis_worked_s() - before) / REPEATS
+            times.freeze_cpu_ms = 1000 * (analysis_cpu_s() - before) / REPEATS
             times.count_ms = await _median_ms(
                 lambda: analysis.count_audience(organization_id, query, deadline_s=DEADLINE_S)
             )
@@ -223,7 +223,7 @@ async def _measure_exact(
         campaign_id = (await create_campaign(tx, organization_id, campaign, created_by="ann")).row.id
         await request_exact_cost(tx, organization_id, campaign_id)
     queue = CostQueue(analysis, database)
-    started, before = time.perf_counter(), time.process_time() + analysis_worked_s()
+    started, before = time.perf_counter(), time.process_time() + analysis_cpu_s()
     found = None
     while found is None or (found.completed_at is None and found.reason is None):
         await queue.run_pass(database, organization_id)
@@ -233,7 +233,7 @@ async def _measure_exact(
     if found.size is None:
         raise AssertionError(f"not counted: {found.reason}")
     times.exact_customers, times.exact_s = found.rendered, time.perf_counter() - started
-    times.exact_cpu_s = time.process_time() + analysis_worked_s() - before
+    times.exact_cpu_s = time.process_time() + analysis_cpu_s() - before
 
 
 async def _freeze(analysis: Analysis, organization_id: UUID, query: SegmentQuery) -> AudienceCounts:
@@ -247,7 +247,7 @@ async def _freeze(analysis: Analysis, organization_id: UUID, query: SegmentQuery
     return counts
 
 
-def _check(big: Big, counts: AudienceCounts) -> None:
+def _check(big: ColumnArrays, counts: AudienceCounts) -> None:
     """The same counts from the arrays, without any of the code that is measured."""
     recent = (big.day > (big.today.toordinal() - 719_163) - EXCLUDED_DAYS) & ~big.kind
     members = np.bincount(big.customer[recent], minlength=big.customers) == 0

@@ -130,7 +130,7 @@ def make_templates(cluster: Cluster) -> list[Organization]:
     return [*organizations, *others]
 
 
-def make_template_beside(cluster: Cluster, source: Path) -> None:
+def make_template_of_commit(cluster: Cluster, source: Path) -> None:
     """Copies the rows of the template into tables that the source of another commit created."""
     cluster.drop(TEMPLATE_BESIDE)
     cluster.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE_BESIDE)))

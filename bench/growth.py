@@ -16,7 +16,7 @@ CUSTOMERS = 20_000
 STATEMENT_TIMEOUT_MS = 3_600_000
 
 
-def make_grown(cluster: Cluster, organization: Organization, sales: int, say: Callable[[str], None]) -> str:
+def make_filled(cluster: Cluster, organization: Organization, sales: int, say: Callable[[str], None]) -> str:
     """Creates a database with many sales of one organization. Measurements share it, as copies would take too long."""
     name = f"bench_grown_{sales}"
     url = cluster.clone(name)

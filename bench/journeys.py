@@ -16,7 +16,7 @@ import psycopg
 
 from database import Cluster, Organization, make_templates
 from latency import open_loop
-from processes import Server, cpu_s, free_port, jobs_cpu_s, regulars_command, running_server, wait_until_settled
+from processes import Server, cpu_s, free_port, jobs_cpu_s, regulars_command, running_server, wait_until_started
 from regulars.journeys.definition import read_definition
 from regulars.journeys.manage import activate, create_journey
 from regulars.kit.db import Database
@@ -85,7 +85,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> JourneyTimes:
     _add_customers(url, organization, rate * seconds)
     asyncio.run(_make_live(url, organization))
     with _running(url, with_worker=True) as server:
-        wait_until_settled(server.pid)
+        wait_until_started(server.pid)
         before = cpu_s(server.pid) + cpu_s(cluster.postmaster_pid)
         with _watching(url, organization) as watch:
             load = open_loop(server.port, organization.key, rate=rate, seconds=seconds, name="j", distinct=True)
@@ -102,7 +102,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> JourneyTimes:
         )
         waiting = QUICK_WAITING if is_quick else WAITING
         _fill_waiting(url, organization, waiting)
-        wait_until_settled(server.pid)
+        wait_until_started(server.pid)
         idle_s = QUICK_IDLE_S if is_quick else IDLE_S
         before = cpu_s(server.pid) + cpu_s(cluster.postmaster_pid)
         time.sleep(idle_s)
@@ -176,7 +176,7 @@ def measure_entries(cluster: Cluster, organization: Organization, say: Say, *, e
                 if time.monotonic() > until:
                     raise TimeoutError(f"Not all of {count} have completed within {DRAIN_S_MAX:.0f} s.")
                 time.sleep(0.2)
-            wait_until_settled(server.pid)
+            wait_until_started(server.pid)
             used.append(jobs_cpu_s(server.pid) + cpu_s(cluster.postmaster_pid) - before)
     microseconds = (used[1] - used[0]) / entries * 1e6
     say(f"an entry that sets an attribute costs {microseconds:.0f} µs of worker and database")

@@ -20,12 +20,12 @@ from uuid import UUID
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import psycopg
-from tests.support.crawl import crawl, unseen
+from tests.support.crawl import crawl, unreached_pages
 
 from audience import fill_segments
 from database import Cluster
 from large import LARGE, STATEMENT_TIMEOUT_MS, Size, fill_large
-from processes import Server, cpu_s, free_port, regulars_command, running_server, wait_until_settled
+from processes import Server, cpu_s, free_port, regulars_command, running_server, wait_until_started
 from regulars.accounts import sessions, users
 from regulars.catalog.counts import counting
 from regulars.catalog.counts.counting import CountQueue
@@ -147,13 +147,13 @@ def measure(cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> 
     migrate(url)
     size = QUICK if is_quick else LARGE
     started = time.monotonic()
-    with _room_for_much(cluster):
+    with _make_checkpoints_rare(cluster):
         organization_id = asyncio.run(fill_large(url, size, say))
-        slug, token = asyncio.run(_enter(url, organization_id, size))
+        slug, token = asyncio.run(_create_owner(url, organization_id, size))
     say(f"everything is there after {time.monotonic() - started:.0f} s")
     with serving_pages(url) as (server, port, folder):
         _wait_for_analysis(folder)
-        wait_until_settled(server.pid)
+        wait_until_started(server.pid)
         used = partial(processor_s, server.pid, cluster.postmaster_pid)
         return _read_all(Reader(port, slug, token), used)
 
@@ -176,7 +176,7 @@ def serving_pages(url: str) -> Iterator[tuple[Server, int, Path]]:
 
 
 @contextmanager
-def _room_for_much(cluster: Cluster) -> Iterator[None]:
+def _make_checkpoints_rare(cluster: Cluster) -> Iterator[None]:
     """Makes checkpoints rare while millions of rows are inserted; the measurement uses the default settings."""
     cluster.execute("ALTER SYSTEM SET max_wal_size = '16GB'")
     cluster.execute("SELECT pg_reload_conf()")
@@ -216,7 +216,7 @@ def _read_all(reader: Reader, used: Callable[[], float]) -> PageTimes:
         time_page(reader, used, path, f"/o/{reader.who.slug}{path}", status=200, is_file=False)
         for path in (*TYPED, *FILTERED)
     ]
-    left_out = [path for path in sorted(unseen(seen, table)) if not WITHOUT_A_LINK.fullmatch(path)]
+    left_out = [path for path in sorted(unreached_pages(seen, table)) if not WITHOUT_A_LINK.fullmatch(path)]
     return PageTimes(sorted([*slowest.values(), *typed], key=lambda one: -one.median_ms), left_out)
 
 
@@ -234,7 +234,7 @@ def time_page(
     return PageTime(name, statistics.median(took), max(took), processor_ms, len(answers[0].text), is_file)
 
 
-async def _enter(url: str, organization_id: UUID, size: Size) -> tuple[str, str]:
+async def _create_owner(url: str, organization_id: UUID, size: Size) -> tuple[str, str]:
     """Creates an owner with a session, segments, counted catalogs and campaigns."""
     database = Database(url, pool_max=2, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
     await database.open()

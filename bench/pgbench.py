@@ -32,7 +32,7 @@ SCRIPTS = (("lines2", 2, 4), ("lines3", 3, 1))
 
 
 @dataclass(frozen=True)
-class Inserted:
+class InsertResult:
     rate: float
     transactions: int
     p50_ms: float
@@ -44,7 +44,7 @@ class Inserted:
 
 def run(
     cluster: Cluster, organization: Organization, database: str, *, seconds: int, rate: float | None = None
-) -> Inserted:
+) -> InsertResult:
     with tempfile.TemporaryDirectory(prefix="regulars-pgbench-") as folder:
         command = _command(cluster, organization, database, Path(folder), seconds)
         if rate is not None:
@@ -63,7 +63,7 @@ def run(
             raise RuntimeError(f"pgbench failed after {elapsed:.0f} s: {errors[-1000:]}")
         latencies = sorted(_latencies_us(Path(folder)))
     transactions = int(_found(r"number of transactions actually processed: (\d+)", output))
-    return Inserted(
+    return InsertResult(
         rate=float(_found(r"tps = ([\d.]+)", output)),
         transactions=transactions,
         p50_ms=latencies[len(latencies) // 2] / 1000,

@@ -110,7 +110,7 @@ def _runs_jobs(process: psutil.Process) -> bool:
         return False
 
 
-def wait_until_settled(pid: int) -> None:
+def wait_until_started(pid: int) -> None:
     """Waits until the processes that start with the server have started, so that their start is not measured."""
     deadline = time.monotonic() + SETTLE_S_MAX
     before = cpu_s(pid)

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from database import Cluster
-from processes import cpu_s, wait_until_settled
+from processes import cpu_s, wait_until_started
 from regulars.kit.db import Database
 from regulars.sales.facts import SalesRecorded
 from regulars.work import outbox
@@ -40,7 +40,7 @@ def measure(cluster: Cluster, *, seconds: int, say: Say) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_ORGANIZATIONS, (IDLE_ORGANIZATIONS,))
     with worker(url) as pid:
-        wait_until_settled(pid)
+        wait_until_started(pid)
         share = _cpu_share(cluster, pid, seconds)
     say(f"queues: {IDLE_ORGANIZATIONS:,} idle organizations cost {share:.1%} of a core over {seconds} s (bar: 2 %)")
     busy = uuid4()
@@ -74,7 +74,7 @@ async def _probe(url: str, busy: UUID) -> list[float]:
     await waker.open()
     database.after_commit = waker.wake
     waits = []
-    while await _first_waits(database, busy):  # noqa: ASYNC110  # what is waited for is in the database
+    while await _is_first_waiting(database, busy):  # noqa: ASYNC110  # what is waited for is in the database
         await asyncio.sleep(0.2)
     for _ in range(PROBES):
         organization_id = uuid4()
@@ -90,7 +90,7 @@ async def _probe(url: str, busy: UUID) -> list[float]:
     return waits
 
 
-async def _first_waits(database: Database, organization_id: UUID) -> bool:
+async def _is_first_waiting(database: Database, organization_id: UUID) -> bool:
     """Whether the worker has not handled the oldest row yet, because it is still starting."""
     async with database.reading() as tx:
         return bool(

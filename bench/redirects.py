@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from database import Cluster
-from processes import cpu_s, free_port, regulars_command, running_server, wait_until_settled
+from processes import cpu_s, free_port, regulars_command, running_server, wait_until_started
 from regulars.kit.migrate import migrate
 
 DATABASE = "bench_redirects"
@@ -71,7 +71,7 @@ def measure(cluster: Cluster, *, is_quick: bool) -> Redirects:
             regulars_command(with_worker=False), {**environment, "REGULARS_DATA_DIR": folder}, port=port
         ) as server,
     ):
-        wait_until_settled(server.pid)
+        wait_until_started(server.pid)
         first = int(RATE * WARM_S)
         _run(port, folder, range(1, first), seconds=WARM_S)
         _wait_for_clicks(cluster, first)

@@ -33,14 +33,14 @@ import report  # the path above must be set first
 import segments  # as above
 import texts
 import webhooks  # as above
-from database import Cluster, Organization, make_template_beside, make_templates, running_cluster  # as above
-from growth import make_grown
+from database import Cluster, Organization, make_template_of_commit, make_templates, running_cluster  # as above
+from growth import make_filled
 from load import wrk  # as above
 from processes import DidNotStartError  # as above
 from scenarios import (
     SCENARIOS,
     TURN_S,
-    Measured,
+    Measurement,
     Scenario,
     as_json,
     close_scenarios,
@@ -93,9 +93,9 @@ def main() -> None:
         options.beside = options.beside and (options.beside, _source_of(options.beside, Path(folder)))
         organizations = make_templates(cluster)
         if options.beside:
-            make_template_beside(cluster, options.beside[1])
+            make_template_of_commit(cluster, options.beside[1])
         chosen = _choose(console, cluster, organizations[0], options)
-        runs: dict[str, list[Measured]] = {scenario.name: [] for scenario in chosen}
+        runs: dict[str, list[Measurement]] = {scenario.name: [] for scenario in chosen}
         others = [scenario for scenario in _in_order(chosen) if not scenario.is_in_turns]
         for repetition in range(options.repeats):
             _repeat(console, cluster, organizations, others, runs, repetition=repetition, options=options)
@@ -180,7 +180,7 @@ def _choose(
         chosen.append(grown_scenario("regulars", None, "0"))
         for sales in GROWTH_LONG if options.long else GROWTH:
             size = sales // 100 if options.quick else sales
-            database = make_grown(cluster, organization, size, lambda text: console.print(text, highlight=False))
+            database = make_filled(cluster, organization, size, lambda text: console.print(text, highlight=False))
             label = f"{sales // 1_000_000} M" if not options.quick else f"{size:,}"
             chosen += [grown_scenario(app, database, label) for app in ("pgbench", "regulars")]
     return chosen
@@ -197,7 +197,7 @@ def _compare_in_turns(
     organizations: Sequence[Organization],
     chosen: Sequence[Scenario],
     options: argparse.Namespace,
-) -> dict[str, list[Measured]]:
+) -> dict[str, list[Measurement]]:
     turns = max(2, options.repeats * options.seconds // TURN_S)
     console.print(f"{'; '.join(scenario.name for scenario in chosen)}: {turns} turns of {TURN_S} s", highlight=False)
     measured = measure_in_turns(cluster, organizations, chosen, turns=turns, warm_s=options.warm_up)
@@ -234,7 +234,7 @@ def _repeat(
     cluster: Cluster,
     organizations: Sequence[Organization],
     chosen: Sequence[Scenario],
-    runs: dict[str, list[Measured]],
+    runs: dict[str, list[Measurement]],
     *,
     repetition: int,
     options: argparse.Namespace,
@@ -258,7 +258,7 @@ def _repeat(
         )
 
 
-def _row(scenario: Scenario, runs: Sequence[Measured]) -> dict[str, Any]:
+def _row(scenario: Scenario, runs: Sequence[Measurement]) -> dict[str, Any]:
     """The median of each metric, and the spread of the rates.
 
     A run with errors counts as failed and has no rate, because refusals are faster than sales. If every run failed,

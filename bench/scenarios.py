@@ -30,7 +30,7 @@ from processes import (
     memory_mib,
     regulars_command,
     running_server,
-    wait_until_settled,
+    wait_until_started,
 )
 
 CONNECTIONS = 64
@@ -72,7 +72,7 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     rate: float
     p50_ms: float
     p99_ms: float
@@ -163,7 +163,7 @@ def grown_scenario(app: str, database: str | None, label: str) -> Scenario:
 
 def measure(
     cluster: Cluster, organizations: Sequence[Organization], scenario: Scenario, *, name: str, seconds: int, warm_s: int
-) -> Measured:
+) -> Measurement:
     """Runs one repetition with its own server and database, unless the scenario names a database."""
     warm_s = warm_s if scenario.warm_s is None else scenario.warm_s
     database = _database_of(scenario)
@@ -173,7 +173,7 @@ def measure(
             pgbench.run(cluster, organizations[0], database, seconds=warm_s)
             return _insert(cluster, organizations[0], scenario, seconds=seconds)
         with start(scenario, url) as server:
-            wait_until_settled(server.pid)
+            wait_until_started(server.pid)
             return _load(cluster, organizations, scenario, server, name=name, seconds=seconds, warm_s=warm_s)
     finally:
         if not scenario.database:
@@ -206,7 +206,7 @@ def start(scenario: Scenario, url: str) -> Iterator[Server]:
 
 def measure_in_turns(
     cluster: Cluster, organizations: Sequence[Organization], scenarios: Sequence[Scenario], *, turns: int, warm_s: int
-) -> dict[str, list[Measured]]:
+) -> dict[str, list[Measurement]]:
     """Loads several servers alternately, two seconds each.
 
     For comparisons whose difference is smaller than the drift of the machine's speed. A turn begins when the jobs of
@@ -225,12 +225,12 @@ def measure_in_turns(
                 pgbench.run(cluster, organizations[0], database, seconds=warm_s)
                 continue
             server = stack.enter_context(start(scenario, cluster.url_of(database)))
-            wait_until_settled(server.pid)
+            wait_until_started(server.pid)
             _send(organizations, scenario, server, name="tw", seconds=scenario.warm_s or warm_s)
-            wait_until_settled(server.pid)
+            wait_until_started(server.pid)
             servers[scenario.name] = server
         before = {scenario.name: _stored(cluster, scenario) for scenario in scenarios}
-        measured: dict[str, list[Measured]] = {scenario.name: [] for scenario in scenarios}
+        measured: dict[str, list[Measurement]] = {scenario.name: [] for scenario in scenarios}
         answered = dict.fromkeys(measured, 0)
         for turn in range(turns):
             for scenario in scenarios if turn % 2 == 0 else reversed(scenarios):
@@ -241,7 +241,7 @@ def measure_in_turns(
                 done, rows = _observe(cluster, organizations, scenario, server, name=f"t{turn}", seconds=TURN_S)
                 measured[scenario.name].append(done)
                 answered[scenario.name] += rows
-                wait_until_settled(server.pid)
+                wait_until_started(server.pid)
         for scenario in scenarios:
             if scenario.app == "pgbench":
                 continue
@@ -250,9 +250,9 @@ def measure_in_turns(
     return measured
 
 
-def _insert(cluster: Cluster, organization: Organization, scenario: Scenario, *, seconds: int) -> Measured:
+def _insert(cluster: Cluster, organization: Organization, scenario: Scenario, *, seconds: int) -> Measurement:
     done = pgbench.run(cluster, organization, _database_of(scenario), seconds=seconds)
-    return Measured(
+    return Measurement(
         done.rate, done.p50_ms, done.p99_ms, 0.0, 0.0, done.database_us, done.load_us, 0.0, done.others_cores, 0
     )
 
@@ -266,14 +266,14 @@ def _load(
     name: str,
     seconds: int,
     warm_s: int,
-) -> Measured:
+) -> Measurement:
     _send(organizations, scenario, server, name=f"{name}w", seconds=warm_s)
     before = _stored(cluster, scenario)
     measured, answered = _observe(cluster, organizations, scenario, server, name=name, seconds=seconds)
     return _with_lost(measured, scenario, answered - (_stored(cluster, scenario) - before))
 
 
-def _with_lost(measured: Measured, scenario: Scenario, lost: int) -> Measured:
+def _with_lost(measured: Measurement, scenario: Scenario, lost: int) -> Measurement:
     """Counts acknowledged sales that are not stored, because a fast server that loses sales proves nothing."""
     return replace(measured, errors=measured.errors + max(0, lost)) if scenario.counted else measured
 
@@ -301,7 +301,7 @@ def _observe(
     *,
     name: str,
     seconds: int,
-) -> tuple[Measured, int]:
+) -> tuple[Measurement, int]:
     """The results and the cost of a load, and the number of rows with a success response."""
     before = _cpu(cluster, server)
     load = _send(organizations, scenario, server, name=name, seconds=seconds)
@@ -310,7 +310,7 @@ def _observe(
     rows = load.requests * scenario.rows_per_request
     if not rows:
         raise RuntimeError(f"{scenario.name} answered nothing in {seconds} s (turn {name}, {load.errors} errors)")
-    measured = Measured(
+    measured = Measurement(
         rate=load.rate * scenario.rows_per_request,
         p50_ms=load.p50_ms,
         p99_ms=load.p99_ms,
@@ -329,7 +329,7 @@ def _cpu(cluster: Cluster, server: Server) -> tuple[float, float, float, float]:
     return cpu_s(server.pid), jobs_cpu_s(server.pid), cpu_s(cluster.postmaster_pid), machine_cpu_s()
 
 
-def as_json(measured: Measured) -> dict[str, float]:
+def as_json(measured: Measurement) -> dict[str, float]:
     return asdict(measured)
 
 

@@ -37,7 +37,7 @@ LIMIT %(customers)s
 
 
 @dataclass
-class Big:
+class ColumnArrays:
     """The same data as arrays, to check every count."""
 
     organization_id: UUID
@@ -65,7 +65,7 @@ def balance_of(customer: int) -> str:
     return f"{customer // 100}.{customer % 100:02}"
 
 
-async def write_big(database: Database, organization_id: UUID, *, customers: int, sales: int) -> Big:
+async def write_columns(database: Database, organization_id: UUID, *, customers: int, sales: int) -> ColumnArrays:
     chance = np.random.default_rng(17)
     now = datetime.now(UTC)
     today = now.date()
@@ -153,7 +153,7 @@ async def _write_sales(
     run_id: int,
     chance: np.random.Generator,
     now: datetime,
-) -> tuple[Big, int]:
+) -> tuple[ColumnArrays, int]:
     dictionaries = Dictionaries()
     stores = [new_uuid() for _ in range(STORES)]
     dictionaries.stores.map([store.bytes for store in stores])
@@ -208,7 +208,7 @@ async def _write_sales(
             sales_arrays[name].append(array)
     joined = {name: np.concatenate(arrays) for name, arrays in sales_arrays.items()}
     nothing = np.zeros(0)
-    big = Big(
+    big = ColumnArrays(
         organization_id, now.date(), stores, customers, nothing, nothing, nothing, joined["c"], joined["d"],
         joined["k"], joined["a"], joined["lc"], joined["lp"], joined["lq"],
     )  # fmt: skip

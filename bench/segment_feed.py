@@ -30,13 +30,13 @@ LISTENER = {
 Say = Callable[[str], None]
 
 
-class Fed(NamedTuple):
+class FeedTimes(NamedTuple):
     per_s: float
     us: float
     disk_ratio: float
 
 
-async def measure_feeding(cluster: Cluster, url: str, say: Say, *, sales: int) -> Fed:
+async def measure_feeding(cluster: Cluster, url: str, say: Say, *, sales: int) -> FeedTimes:
     database = Database(url, pool_max=4, statement_timeout_ms=600_000)
     await database.open()
     try:
@@ -67,7 +67,7 @@ async def measure_feeding(cluster: Cluster, url: str, say: Say, *, sales: int) -
             )
         while await compact(database, organization.id):
             pass
-        return Fed(per_s, us, await _disk_ratio(database))
+        return FeedTimes(per_s, us, await _disk_ratio(database))
     finally:
         await database.close()
 

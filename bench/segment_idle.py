@@ -6,7 +6,7 @@ import time
 import psutil
 
 from database import Cluster
-from processes import cpu_s, free_port, regulars_command, running_server, wait_until_settled
+from processes import cpu_s, free_port, regulars_command, running_server, wait_until_started
 from regulars.kit.db import Database
 from regulars.segments.columns import lifecycle
 
@@ -22,7 +22,7 @@ def measure_idling(cluster: Cluster, url: str, folder: str, *, seconds: float) -
         regulars_command(with_worker=True), {**environment, "REGULARS_DATA_DIR": folder}, port=port
     ) as server:
         time.sleep(5)
-        wait_until_settled(server.pid)
+        wait_until_started(server.pid)
         before = _by_process(server.pid, cluster.postmaster_pid)
         time.sleep(seconds)
         after = _by_process(server.pid, cluster.postmaster_pid)

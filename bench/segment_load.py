@@ -22,7 +22,7 @@ import psycopg
 from database import Cluster, Organization, make_templates
 from latency import open_loop
 from load import wrk
-from processes import Server, cpu_s, free_port, regulars_command, running_server, wait_until_settled
+from processes import Server, cpu_s, free_port, regulars_command, running_server, wait_until_started
 from regulars.catalog.model import AttributeType
 from regulars.kit.db import Database
 from regulars.kit.settings import Settings
@@ -47,7 +47,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class BesideTheApi:
+class LoadTimes:
     # Processor time of server and database per sale.
     sale_us: dict[str, float]
     rate: float
@@ -60,7 +60,7 @@ class BesideTheApi:
     resync_runs: int
 
 
-def measure_beside_the_api(cluster: Cluster, say: Say, *, is_quick: bool, customers: int) -> BesideTheApi:
+def measure_under_load(cluster: Cluster, say: Say, *, is_quick: bool, customers: int) -> LoadTimes:
     wrk.ensure_installed()
     organization = make_templates(cluster)[0]
     sale_us = _measure_cost(cluster, organization, turns=QUICK_COST_TURNS if is_quick else COST_TURNS)
@@ -74,7 +74,7 @@ def measure_beside_the_api(cluster: Cluster, say: Say, *, is_quick: bool, custom
             server.url, "sales", name="full", keys=[organization.key], connections=CONNECTIONS, seconds=FULL_LOAD_S
         ).rate
         _wait_until_fed(url, organization)
-        seen = _measure_seen(
+        seen = _measure_count_delay(
             server, organization, analysis, rate=rate / 2, seconds=QUICK_SEEN_S if is_quick else SEEN_S
         )
         say(f"at {rate / 2:,.0f} sales/s one counts after {statistics.median(seen):.2f} s, {max(seen):.2f} s at most")
@@ -82,7 +82,7 @@ def measure_beside_the_api(cluster: Cluster, say: Say, *, is_quick: bool, custom
         grew, count_ms, runs = _measure_resync(url, server, organization, analysis, customers=customers)
         say(f"a resync of {customers:,}: columns grew by {grew:.0f} KiB; counts took {count_ms:.0f} ms; {runs} runs")
     cluster.drop("bench_seen")
-    return BesideTheApi(sale_us, rate / 2, statistics.median(seen), max(seen), customers, grew, count_ms, runs)
+    return LoadTimes(sale_us, rate / 2, statistics.median(seen), max(seen), customers, grew, count_ms, runs)
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def _running(url: str, *, with_worker: bool) -> Iterator[tuple[Server, Path]]:
     with tempfile.TemporaryDirectory(prefix="regulars-bench-run-") as folder:
         command = regulars_command(with_worker=with_worker)
         with running_server(command, {**environment, "REGULARS_DATA_DIR": folder}, port=port) as server:
-            wait_until_settled(server.pid)
+            wait_until_started(server.pid)
             yield server, Path(folder)
 
 
@@ -151,7 +151,7 @@ def _measure_cost(cluster: Cluster, organization: Organization, *, turns: int) -
         for number, name in enumerate((WITHOUT, BESIDE, IN_USE)):
             url = cluster.clone(f"bench_cost_{number}")
             stack.callback(cluster.drop, f"bench_cost_{number}")
-            _make_known(url, organization)
+            _register_properties(url, organization)
             if name == BESIDE:
                 asyncio.run(_begin(url, _another(url)))
             elif name == IN_USE:
@@ -170,7 +170,7 @@ def _measure_cost(cluster: Cluster, organization: Organization, *, turns: int) -
     return {name: statistics.median(each) for name, each in spent.items()}
 
 
-def _make_known(url: str, organization: Organization) -> None:
+def _register_properties(url: str, organization: Organization) -> None:
     """Lets a worker register the keys of product properties; until then sales take the fallback path."""
     with _running(url, with_worker=True) as (server, _):
         _send_one_by_one(server, organization, name="known")
@@ -211,7 +211,7 @@ def _serving_cpu_s(server: Server) -> float:
 # When a sale counts.
 
 
-def _measure_seen(
+def _measure_count_delay(
     server: Server, organization: Organization, analysis: Analysis, *, rate: float, seconds: int
 ) -> list[float]:
     """Measures, under a steady load, the time from the response to a sale until a count includes it."""

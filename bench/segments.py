@@ -33,10 +33,10 @@ from regulars.segments.analysis.protocol import SegmentCounts, SegmentQuery
 from regulars.segments.columns.model import MAY_BE_TEXTED, CustomerState, Run, pack_customers
 from regulars.segments.definition import read_definition
 from regulars.segments.queries import insert_blob, insert_run, list_runs, lock_state, update_state
-from segment_columns import COLLECTIONS, TIERS, Big, balance_of, write_big
+from segment_columns import COLLECTIONS, TIERS, ColumnArrays, balance_of, write_columns
 from segment_feed import measure_feeding
 from segment_idle import IDLE_ORGANIZATIONS, WITH_SEGMENTS, measure_idling
-from segment_load import WITHOUT, BesideTheApi, measure_beside_the_api
+from segment_load import WITHOUT, LoadTimes, measure_under_load
 
 DATABASE = "bench_segments"
 CUSTOMERS, SALES = 1_000_000, 10_000_000
@@ -74,7 +74,7 @@ class SegmentTimes:
     idle_share: float = 0.0
     idle_by_process: dict[str, float] = field(default_factory=dict)
     patches_max: int = 0
-    beside_the_api: BesideTheApi | None = None
+    beside_the_api: LoadTimes | None = None
 
 
 def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -> SegmentTimes:
@@ -85,7 +85,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -
     times = SegmentTimes(QUICK_CUSTOMERS, QUICK_SALES)
     if not is_quick:
         times = SegmentTimes(int(CUSTOMERS * scale), int(SALES * scale))
-    times.beside_the_api = measure_beside_the_api(cluster, say, is_quick=is_quick, customers=times.customers)
+    times.beside_the_api = measure_under_load(cluster, say, is_quick=is_quick, customers=times.customers)
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"DATABASE_URL": url, "REGULARS_DATA_DIR": folder, "REGULARS_SECRET_KEY": "k" * 40}
         sales = QUICK_FED_SALES if is_quick else int(FED_SALES * scale)
@@ -125,10 +125,10 @@ def show(times: SegmentTimes, say: Say) -> None:
     for name, share in times.idle_by_process.items():
         say(f"    {name}: {share:.2%}")
     if times.beside_the_api is not None:
-        _show_beside_the_api(times.beside_the_api, say)
+        _show_load(times.beside_the_api, say)
 
 
-def _show_beside_the_api(beside: BesideTheApi, say: Say) -> None:
+def _show_load(beside: LoadTimes, say: Say) -> None:
     without = beside.sale_us[WITHOUT]
     for name, taken in beside.sale_us.items():
         say(f"  a sale {name}: {taken:.0f} µs of processor time, {taken / without - 1:+.1%}")
@@ -188,7 +188,7 @@ def _all(*conditions: dict[str, Any]) -> dict[str, Any]:
     return {"type": "all", "of": list(conditions)}
 
 
-def query_of(big: Big, match: dict[str, Any]) -> SegmentQuery:
+def query_of(big: ColumnArrays, match: dict[str, Any]) -> SegmentQuery:
     return SegmentQuery(
         match=read_definition(json.dumps({"name": "x", "match": match}).encode()).match,
         attributes={
@@ -203,7 +203,7 @@ def query_of(big: Big, match: dict[str, Any]) -> SegmentQuery:
     )
 
 
-def expected(big: Big) -> dict[str, int]:
+def expected(big: ColumnArrays) -> dict[str, int]:
     """The same counts from the arrays, without any of the code that is measured."""
     today = (datetime(big.today.year, big.today.month, big.today.day, tzinfo=UTC)).timestamp() // 86_400
     gold, points = big.tier >= 2, big.points >= 2500
@@ -236,7 +236,7 @@ async def _measure_counting(url: str, folder: Path, times: SegmentTimes, say: Sa
         async with database.connection() as connection:
             organization = await create_organization(connection, "Large")
         started = time.monotonic()
-        big = await write_big(database, organization.id, customers=times.customers, sales=times.sales)
+        big = await write_columns(database, organization.id, customers=times.customers, sales=times.sales)
         took_s = time.monotonic() - started
         say(f"{times.sales:,} sales of {times.customers:,} customers are in columns ({took_s:.0f} s)")
         settings = Settings(data_dir=folder, database_url=url)
@@ -249,19 +249,19 @@ async def _measure_counting(url: str, folder: Path, times: SegmentTimes, say: Sa
                     raise AssertionError(f"{name}: {figures.total}, and not {wanted[name]}")
                 times.warm_ms[name], times.warm_cpu_ms[name] = await _warm_ms(analysis, big, match, place=place)
                 say(f"{name}: {figures.total:,}, {times.warm_ms[name]:.0f} ms")
-            before = analysis_worked_s()
+            before = analysis_cpu_s()
             times.edited_ms = await _edited_ms(analysis, big, definitions["three levels"])
-            times.edited_cpu_ms = 1000 * (analysis_worked_s() - before) / REPEATS
-            before = analysis_worked_s()
+            times.edited_cpu_ms = 1000 * (analysis_cpu_s() - before) / REPEATS
+            before = analysis_cpu_s()
             times.distinct_first_s = (await _timed(analysis, big, _joined("2019-01-01")))[1]
-            times.distinct_first_cpu_s = analysis_worked_s() - before
+            times.distinct_first_cpu_s = analysis_cpu_s() - before
             times.distinct_again_ms = 1000 * (await _timed(analysis, big, _joined("2018-06-01")))[1]
             await _measure_numbers(analysis, big, times)
-            await _beside_changes(database, analysis, big, definitions["three levels"], times)
+            await _during_changes(database, analysis, big, definitions["three levels"], times)
             times.memory_mib = analysis_memory_mib()
         async with running(settings) as analysis:
             times.after_restart_s = (await _timed(analysis, big, definitions["three levels"]))[1]
-            times.after_restart_cpu_s = analysis_worked_s()
+            times.after_restart_cpu_s = analysis_cpu_s()
     finally:
         await database.close()
 
@@ -274,32 +274,32 @@ def _above(balance: str) -> dict[str, Any]:
     return _all({"type": "attribute", "key": "balance", "comparison": "more", "value": balance})
 
 
-async def _measure_numbers(analysis: Analysis, big: Big, times: SegmentTimes) -> None:
-    before = analysis_worked_s()
+async def _measure_numbers(analysis: Analysis, big: ColumnArrays, times: SegmentTimes) -> None:
+    before = analysis_cpu_s()
     figures, times.numbers_first_s = await _timed(analysis, big, _above(balance_of(100)))
-    times.numbers_first_cpu_s = analysis_worked_s() - before
+    times.numbers_first_cpu_s = analysis_cpu_s() - before
     if figures.total != big.customers - 101:
         raise AssertionError(f"a balance above {balance_of(100)}: {figures.total}")
     times.numbers_again_ms = 1000 * (await _timed(analysis, big, _above(balance_of(101))))[1]
 
 
-async def _ask(analysis: Analysis, big: Big, match: dict[str, Any]) -> SegmentCounts:
+async def _ask(analysis: Analysis, big: ColumnArrays, match: dict[str, Any]) -> SegmentCounts:
     return await analysis.count_segment(big.organization_id, query_of(big, match), deadline_s=DEADLINE_S)
 
 
-async def _timed(analysis: Analysis, big: Big, match: dict[str, Any]) -> tuple[SegmentCounts, float]:
+async def _timed(analysis: Analysis, big: ColumnArrays, match: dict[str, Any]) -> tuple[SegmentCounts, float]:
     started = time.perf_counter()
     figures = await _ask(analysis, big, match)
     return figures, time.perf_counter() - started
 
 
-async def _warm_ms(analysis: Analysis, big: Big, match: dict[str, Any], *, place: int) -> tuple[float, float]:
+async def _warm_ms(analysis: Analysis, big: ColumnArrays, match: dict[str, Any], *, place: int) -> tuple[float, float]:
     """Time and processor time of counts in memory, with another constant each time, so that no result is cached."""
     taken, worked = [], []
     for number in range(1, REPEATS + 1):
-        before = analysis_worked_s()
+        before = analysis_cpu_s()
         taken.append((await _timed(analysis, big, _varied(match, place * REPEATS + number)))[1])
-        worked.append(analysis_worked_s() - before)
+        worked.append(analysis_cpu_s() - before)
     return 1000 * statistics.median(taken), 1000 * statistics.mean(worked)
 
 
@@ -323,7 +323,7 @@ def _varied(match: Any, number: int) -> Any:
     return changed
 
 
-async def _edited_ms(analysis: Analysis, big: Big, match: dict[str, Any]) -> float:
+async def _edited_ms(analysis: Analysis, big: ColumnArrays, match: dict[str, Any]) -> float:
     taken = []
     for number in range(REPEATS):
         edited = {**match, "of": [*match["of"]]}
@@ -334,8 +334,8 @@ async def _edited_ms(analysis: Analysis, big: Big, match: dict[str, Any]) -> flo
     return 1000 * statistics.median(taken)
 
 
-async def _beside_changes(
-    database: Database, analysis: Analysis, big: Big, match: dict[str, Any], times: SegmentTimes
+async def _during_changes(
+    database: Database, analysis: Analysis, big: ColumnArrays, match: dict[str, Any], times: SegmentTimes
 ) -> None:
     """Counts while the feeder writes a patch of a hundred customers each second and the analysis process compacts."""
     chance = np.random.default_rng(3)
@@ -371,7 +371,7 @@ async def _beside_changes(
     times.numbers_beside_changes_ms = 1000 * statistics.median(of_numbers)
 
 
-def analysis_worked_s() -> float:
+def analysis_cpu_s() -> float:
     """Processor time of the analysis process so far."""
     used = _analysis_process().cpu_times()
     return used.user + used.system

@@ -17,7 +17,7 @@ from pathlib import Path
 import psycopg
 
 from database import Cluster
-from processes import cpu_s, wait_until_settled
+from processes import cpu_s, wait_until_started
 from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database
@@ -70,7 +70,7 @@ def _measure(cluster: Cluster, source: Path, texts: int) -> tuple[float, float]:
             stderr=subprocess.DEVNULL,
         )
         try:
-            wait_until_settled(worker.pid)
+            wait_until_started(worker.pid)
             subprocess.run([*fill, "order"], env=environment, check=True)
             before = cpu_s(worker.pid), cpu_s(cluster.postmaster_pid)
             _wait_until_sent(url, texts)

@@ -100,7 +100,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool, beside: Mapping[str, 
             + ("" if is_loaded else "; the load ended before the texts did")
         )
         waiting = QUICK_WAITING if is_quick else WAITING
-        asyncio.run(_fill_tomorrow(url, organization_id, waiting))
+        asyncio.run(_insert_waiting(url, organization_id, waiting))
         time.sleep(2)
         idle_s = QUICK_IDLE_S if is_quick else IDLE_S
         before = cpu_s(server.pid) + cpu_s(cluster.postmaster_pid)
@@ -201,7 +201,7 @@ async def _wait_until_sent(url: str, organization_id: UUID, texts: int) -> None:
         await database.close()
 
 
-async def _fill_tomorrow(url: str, organization_id: UUID, waiting: int) -> None:
+async def _insert_waiting(url: str, organization_id: UUID, waiting: int) -> None:
     database = Database(url, pool_max=2, statement_timeout_ms=600_000)
     await database.open()
     try:

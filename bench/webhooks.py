@@ -15,7 +15,7 @@ import httpx
 import psycopg
 
 from database import Cluster, Organization
-from processes import ROOT, cpu_s, free_port, regulars_command, running_server, wait_until_settled
+from processes import ROOT, cpu_s, free_port, regulars_command, running_server, wait_until_started
 from regulars.kit.db import Database
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import Vault
@@ -180,7 +180,7 @@ def _server(url: str, *, with_worker: bool) -> Iterator[str]:
     environment = {**ENVIRONMENT, "DATABASE_URL": url, "REGULARS_PORT": str(port), "REGULARS_LOG_LEVEL": "warning"}
     with running_server(regulars_command(with_worker=with_worker), environment, port=port) as server:
         # The worker is still starting when the server responds.
-        wait_until_settled(server.pid)
+        wait_until_started(server.pid)
         yield server.url
 
 

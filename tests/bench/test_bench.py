@@ -17,7 +17,7 @@ sys.path.insert(0, str(BENCH))
 import report  # noqa: E402  # the folder of the benchmark has just been made importable
 import run  # noqa: E402  # as above
 import tickets  # noqa: E402  # as above
-from scenarios import SCENARIOS, Measured, close_scenarios, grown_scenario  # noqa: E402  # as above
+from scenarios import SCENARIOS, Measurement, close_scenarios, grown_scenario  # noqa: E402  # as above
 
 TICKET_BYTES = range(650, 1050)
 
@@ -75,7 +75,7 @@ def test_ratios_compare_rates_and_processor_time():
 
 
 def test_a_run_with_errors_has_no_rate_and_is_left_out_of_the_median():
-    measured = [Measured(rate, *[1.0] * 8, errors=errors) for rate, errors in ((9000.0, 5), (400.0, 0), (500.0, 0))]
+    measured = [Measurement(rate, *[1.0] * 8, errors=errors) for rate, errors in ((9000.0, 5), (400.0, 0), (500.0, 0))]
     found = run._row(SCENARIOS[0], measured)
     assert (found["rate"], found["rates"], found["failed_runs"], found["errors"]) == (450.0, [400.0, 500.0], 1, 5)
     assert run._row(SCENARIOS[0], measured[:1])["rate"] == 0.0

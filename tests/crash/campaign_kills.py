@@ -54,7 +54,7 @@ def campaign_under_kills(place: Cluster, servers: int, say: Callable[[str], None
             marketer.start()
             _kill_until_ended(scene, say)
             end_marketers([marketer])
-            _come_to_rest(running, shop)
+            _wait_until_idle(running, shop)
             _measure_under_kills(scene, say)
             arrivals = running.external.arrivals(organization_name(shop.organization_id))
             outcomes = check_campaign(running.url, shop, marketer.campaign, arrivals)
@@ -114,7 +114,7 @@ def _kill_at(scene: Scene, place: str, *, passes: int = 0) -> None:
     if BY_NAME[place].provoked_by:
         scene.world.execute(BY_NAME[place].provoked_by, [shop.organization_id for shop in scene.shops])
     assert wait_until_hit(scene, worker, place, "kill", seconds=PREPARES_WITHIN_S), f"STUCK: {place} was not reached"
-    scene.world.heal()
+    scene.world.repair()
 
 
 def _kill_until_ended(scene: Scene, say: Callable[[str], None]) -> None:
@@ -131,7 +131,7 @@ def _kill_until_ended(scene: Scene, say: Callable[[str], None]) -> None:
             return
         fault = scene.chance.choice(deck)
         fault.act(scene)
-        scene.world.heal()
+        scene.world.repair()
         say(f"{state}, {outcomes}: {fault.name}")
         time.sleep(scene.chance.uniform(*BETWEEN_S))
     raise AssertionError(f"STUCK: the campaign has not ended within {ENDS_WITHIN_S:.0f} s")
@@ -148,7 +148,7 @@ def _look(scene: Scene) -> tuple[str, dict[str, int]]:
     return state, dict(rows)
 
 
-def _come_to_rest(running: World, shop: Shop) -> None:
+def _wait_until_idle(running: World, shop: Shop) -> None:
     def is_quiet() -> bool:
         running.pass_time([shop.organization_id])
         try:

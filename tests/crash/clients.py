@@ -251,7 +251,7 @@ class Caller:
 
 
 @contextlib.contextmanager
-def at_work(tills: Sequence[Till]) -> Iterator[None]:
+def running_tills(tills: Sequence[Till]) -> Iterator[None]:
     """Runs all tills during the block."""
     for till in tills:
         till.start()
@@ -265,7 +265,7 @@ def at_work(tills: Sequence[Till]) -> Iterator[None]:
             assert not till.is_alive(), f"STUCK: {till.name} got no answer"
 
 
-def settle(*, server: Address, api_key: str, journal: Journal, calls: Sequence[Call], tries: int = 5) -> None:
+def repeat_undecided(*, server: Address, api_key: str, journal: Journal, calls: Sequence[Call], tries: int = 5) -> None:
     """Repeats undecided calls, as their caller would, until they are decided."""
     caller = Caller(server, api_key, journal)
     for call in calls:

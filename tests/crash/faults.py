@@ -76,7 +76,7 @@ def trap_fault(place: Failpoint, how: str) -> Fault:
         scene.may_have_tracebacks = how in {"raise", "cut"}
         if place.is_start_or_end:
             return lifecycle_faults.break_start_or_end(scene, process, place.name, how, seconds)
-        process.before_failing()
+        process.new_hits()
         passes = scene.chance.randrange(2 if where == WORKER else 8)
         process.arm(place.name, how, passes=passes, seconds=seconds)
         if place.provoked_by:
@@ -90,14 +90,14 @@ def trap_fault(place: Failpoint, how: str) -> Fault:
 def wait_until_hit(scene: Scene, process: Process, place: str, how: str, *, seconds: float = TRAP_SECONDS_MAX) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if process.before_failing():
+        if process.new_hits():
             if how == "kill":
                 process.wait()
                 scene.world.count(f"kill at {place}")
             return True
         time.sleep(0.02)
     process.disarm()
-    return bool(process.before_failing())
+    return bool(process.new_hits())
 
 
 def _kill(scene: Scene, *, server: bool, worker: bool) -> bool:
@@ -160,7 +160,7 @@ def _cut_commits(scene: Scene) -> bool:
     return True
 
 
-def _go_on(_scene: Scene) -> bool:
+def _wait(_scene: Scene) -> bool:
     """Does nothing: the fault is in the clients."""
     time.sleep(UNDER_WAY_S)
     return True
@@ -182,7 +182,7 @@ def _slow_clients(scene: Scene) -> bool:
     return got_in >= SLOW_CLIENTS // 2
 
 
-def _roll(scene: Scene) -> bool:
+def _restart_all(scene: Scene) -> bool:
     """Restarts one process after the other, while the others serve."""
     for server in scene.world.servers:
         server.stop()
@@ -257,15 +257,15 @@ POSTGRESQL: Final = (
     Fault("backend", _kill_backend, takes_database=True),
 )
 OTHERS: Final = (
-    Fault("calm", _go_on),
+    Fault("calm", _wait),
     Fault("terminate", _terminate, takes_database=True),
     Fault("cut_commits", _cut_commits),
-    Fault("cutting_clients", _go_on, "cutting"),
-    Fault("shuffled", _go_on, "shuffling"),
+    Fault("cutting_clients", _wait, "cutting"),
+    Fault("shuffled", _wait, "shuffling"),
     Fault("withdrawals", _withdraw_before_texts),
     Fault("slow_clients", _slow_clients),
     Fault("silent", _silence, takes_database=True),
-    Fault("rolling", _roll),
+    Fault("rolling", _restart_all),
     Fault("disk_full", _fill_disk, takes_database=True, needs="small disk"),
     Fault("clock", _wrong_clock),
     Fault("receiver", lambda scene: _misbehave(scene, provider=False)),

@@ -21,7 +21,7 @@ EXPIRED: Final = 40
 
 def break_start_or_end(scene: "Scene", process: Process, place: str, how: str, seconds: float) -> bool:
     trap = {"place": place, "act": how, "seconds": seconds}
-    process.before_failing()
+    process.new_hits()
     if place == "drain":
         process.arm(place, how, seconds=seconds)
         # The datagram must arrive before the signal.
@@ -36,7 +36,7 @@ def break_start_or_end(scene: "Scene", process: Process, place: str, how: str, s
         else:
             scene.world.start_worker(traps=[trap])
         _wait_for(process)
-    was_hit = bool(process.before_failing())
+    was_hit = bool(process.new_hits())
     if was_hit and (how == "kill" or (how == "raise" and place != "sweep")):
         # An error during start or end also ends the process.
         process.wait()
@@ -90,7 +90,7 @@ def break_migration(scene: "Scene", how: str) -> bool:
         }
         command.start(traps=[trap])
         command.wait(60)
-        was_hit = bool(command.before_failing())
+        was_hit = bool(command.new_hits())
         if was_hit and how == "kill":
             world.count("kill at migration")
         command.start()

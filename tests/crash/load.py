@@ -116,7 +116,7 @@ def read_accepted(file: Path) -> "array[int]":
     return numbers
 
 
-def maker(order: Order) -> Callable[[int], bytes]:
+def request_maker(order: Order) -> Callable[[int], bytes]:
     """Builds requests from a template, in which only the number changes.
 
     Of ten tickets one is of a new customer and one of a customer who may be texted; five have an Idempotency-Key.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 import uvloop
-from tests.crash.load import Order, Report, Window, maker
+from tests.crash.load import Order, Report, Window, request_maker
 
 TICK_S: Final = 0.001
 LAST_ANSWERS_S: Final = 20.0
@@ -40,7 +40,7 @@ class Line(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]  # a stream protocol gets a stream transport
-        self._load.welcome(self)
+        self._load.on_connected(self)
 
     def send(self, request: bytes, number: int, since: float) -> None:
         assert self.transport is not None
@@ -60,7 +60,7 @@ class Line(asyncio.Protocol):
         self._load.answered(self, status, self._number, self._since)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self._load.lose(self, int(self._is_asking))
+        self._load.on_lost(self, int(self._is_asking))
         self._is_asking = False
 
 
@@ -77,7 +77,7 @@ class Load:
         self._accepted = array("I")
         self._open = 0
         self._dialled = order.connections
-        self._make = maker(order)
+        self._make = request_maker(order)
         self._started = self._until = 0.0
         self._done = asyncio.Event()
 
@@ -133,7 +133,7 @@ class Load:
         self._open += 1
         line.send(self._make(number), number, due if self.order.counts_from_due else time.perf_counter())
 
-    def welcome(self, line: Line) -> None:
+    def on_connected(self, line: Line) -> None:
         self.lines.add(line)
         if self._waiting:
             self._send(line, *self._waiting.popleft())
@@ -169,7 +169,7 @@ class Load:
             counts[status] += 1
             took.append(took_s)
 
-    def lose(self, line: Line, under_way: int) -> None:
+    def on_lost(self, line: Line, under_way: int) -> None:
         self.report.lost += under_way
         self._open -= under_way
         self._dialled -= 1

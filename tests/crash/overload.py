@@ -67,7 +67,7 @@ def overload(place: Cluster, servers: int, say: Callable[[str], None]) -> dict[s
     own, others = _processors()
     with world(place, servers=servers, is_measured=True, processor=own) as running:
         shop = _shop(running)
-        sustainable = _most(running, shop, others)
+        sustainable = _highest_rate(running, shop, others)
         return vars(_flood(running, shop, Overload(sustainable), others, say))
 
 
@@ -76,7 +76,7 @@ def rate_limit(place: Cluster, servers: int, say: Callable[[str], None]) -> dict
     may_open_many()
     own, others = _processors()
     with world(place, servers=servers, is_measured=True, processor=own) as running:
-        most = _most(running, _shop(running), others)
+        most = _highest_rate(running, _shop(running), others)
     limit = max(1, int(most / TIMES))
     limits = {"REGULARS_RATE_LIMIT_PER_S": str(limit), "REGULARS_RATE_LIMIT_BURST": str(limit)}
     with world(place, servers=servers, is_measured=True, processor=own, **limits) as running:
@@ -93,7 +93,7 @@ def _shop(running: World) -> Shop:
     return shop
 
 
-def _most(running: World, shop: Shop, processor: int | None) -> float:
+def _highest_rate(running: World, shop: Shop, processor: int | None) -> float:
     """The highest rate of accepted tickets, from callers who wait for responses, with a worker that keeps up."""
     began = time.monotonic()
     sender = Sender(
@@ -106,13 +106,13 @@ def _most(running: World, shop: Shop, processor: int | None) -> float:
     )
     try:
         accepted = sender.report().all.answers.get("201", 0)
-        _rest(running)
+        _wait_until_idle(running)
         return round(accepted / (time.monotonic() - began), 1)
     finally:
         sender.end()
 
 
-def _rest(running: World) -> float:
+def _wait_until_idle(running: World) -> float:
     return wait_until(
         lambda: not any(running.rows(WAITING)[0]),
         seconds=REST_S_MAX,
@@ -160,7 +160,7 @@ def _note(found: Overload, report: Report, lone: "LoneTill") -> None:
     found.answers, found.lost = report.all.answers, report.lost + report.unanswered
     found.refused_p50_ms, found.accepted_p50_ms = report.all.refused_p50_ms, report.all.accepted_p50_ms
     found.connections, found.unsent = report.connections, report.unsent
-    found.normal_again_s = lone.normal_since(report.ended_at)
+    found.normal_again_s = lone.seconds_until_normal(report.ended_at)
     found.sender_cpu_s = report.cpu_s
 
 
@@ -174,7 +174,7 @@ def _judge(running: World, found: Overload) -> list[str]:
     if found.times < TIMES * REACHED_MIN:
         said.append(f"not shown: only {found.times} times as much could be sent")
     try:
-        found.rest_s = round(_rest(running), 1)
+        found.rest_s = round(_wait_until_idle(running), 1)
     except AssertionError as error:
         said.append(str(error))
     [(counted,)] = running.rows("SELECT coalesce(sum(purchases + returns), 0) FROM sales_totals WHERE NOT is_hour")
@@ -216,7 +216,7 @@ class LoneTill(threading.Thread):
         while time.monotonic() < until and not self._is_normal(self.tickets[-NORMAL_IN_A_ROW:]):
             time.sleep(0.05)
 
-    def normal_since(self, moment: float) -> float:
+    def seconds_until_normal(self, moment: float) -> float:
         """Seconds from the moment until the start of the first series of accepted tickets."""
         after = [it for it in self.tickets if it[0] >= moment]
         for place, (began, _) in enumerate(after):

@@ -91,7 +91,7 @@ class Process:
     def was_hit(self) -> bool:
         return self._hits.exists()
 
-    def before_failing(self) -> list[str]:
+    def new_hits(self) -> list[str]:
         """The traps that were hit since the last call."""
         try:
             lines = self._hits.read_text().splitlines()

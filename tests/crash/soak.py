@@ -51,11 +51,11 @@ class SoakResult:
 def soak(world: World, found: SoakResult, *, say: Callable[[str], None], rate: float | None = None) -> None:
     [shop] = open_shops(world.url, ["50a4"], hooks_url=world.external.hooks_url, public_url=world.public_url)
     _checkpoint_in_every_window(world, found.window_s)
-    found.most_per_s = round(_most(world, shop) if rate is None else rate * 4, 1)
+    found.most_per_s = round(_highest_rate(world, shop) if rate is None else rate * 4, 1)
     found.rate_per_s = round(found.most_per_s / 4, 1)
     say(f"{found.most_per_s:.0f} tickets a second at most, from {CALLERS} callers who wait, with everything on.")
     say(f"{found.rate_per_s:.0f} a second for {found.minutes:g} minutes, after {found.warm_up_s:.0f} s of warming up")
-    _rest(world)
+    _wait_until_idle(world)
     accepted = Path(tempfile.mkdtemp(prefix="regulars-soak-")) / "accepted"
     sender = Sender(
         shop,
@@ -92,7 +92,7 @@ def _checkpoint_in_every_window(world: World, window_s: float) -> None:
     world.execute("SELECT pg_reload_conf()")
 
 
-def _most(world: World, shop: Shop) -> float:
+def _highest_rate(world: World, shop: Shop) -> float:
     """The highest rate. Only the second half counts, after statements are prepared and the worker keeps up."""
     sender = Sender(
         shop,
@@ -108,7 +108,7 @@ def _most(world: World, shop: Shop) -> float:
         sender.end()
 
 
-def _rest(world: World) -> float:
+def _wait_until_idle(world: World) -> float:
     return wait_until(
         lambda: not any(world.rows(growth.WAITING)[0]),
         seconds=REST_S_MAX,
@@ -149,7 +149,7 @@ def _judge_answers(world: World, shop: Shop, report: Report, accepted: Path, fou
     if missing:
         violations.append(f"I1: {missing} of {len(numbers)} acknowledged tickets are missing")
     try:
-        found.rest_s = round(_rest(world), 1)
+        found.rest_s = round(_wait_until_idle(world), 1)
     except AssertionError as error:
         violations.append(str(error))
     [(counted,)] = world.rows("SELECT coalesce(sum(purchases + returns), 0) FROM sales_totals WHERE NOT is_hour")

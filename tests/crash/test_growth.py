@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.crash import growth
 from tests.crash.growth import Sample
-from tests.crash.load import Order, maker
+from tests.crash.load import Order, request_maker
 
 CALM = Sample(
     at_s=0.0,
@@ -53,7 +53,7 @@ def test_one_strange_moment_is_no_growth():
 
 @pytest.mark.parametrize("number", [*range(10), 123_456_789])
 def test_a_ticket_of_the_thousands_is_a_request_like_any_other(number):
-    request = maker(Order(("127.0.0.1", 1), "key", "50a4", "soak", 1.0))(number)
+    request = request_maker(Order(("127.0.0.1", 1), "key", "50a4", "soak", 1.0))(number)
     head, _, body = request.partition(b"\r\n\r\n")
     sale = json.loads(body)
     assert f"Content-Length: {len(body)}".encode() in head

@@ -14,7 +14,7 @@ import psycopg
 from tests.crash import checker, effects
 from tests.crash.attribution import check_credits
 from tests.crash.campaigns import check_audience, check_campaign
-from tests.crash.clients import SALES, STORE, Address, Caller, Till, at_work, settle
+from tests.crash.clients import SALES, STORE, Address, Caller, Till, repeat_undecided, running_tills
 from tests.crash.erased_customers import ErasedCustomers, check_gone, check_logged, is_of_erased_customer
 from tests.crash.external import organization_name
 from tests.crash.faults import Fault, Scene
@@ -92,8 +92,8 @@ def run_trial(
     journal = Journal(folder / f"history-{seed}-{fault.name.replace(':', '-')}.jsonl")
     journal.note(seed=seed, fault=fault.name, servers=result.servers)
     try:
-        with _judged(result, journal):
-            _play(world, fault, result, journal, patience)
+        with _recording_violations(result, journal):
+            _run(world, fault, result, journal, patience)
     finally:
         journal.close()
     statuses = Counter(str(answer.status) for answer in journal.answers)
@@ -108,7 +108,7 @@ def run_trial(
 
 
 @contextmanager
-def _judged(result: Result, journal: Journal) -> Iterator[None]:
+def _recording_violations(result: Result, journal: Journal) -> Iterator[None]:
     try:
         yield
     except AssertionError as error:
@@ -116,7 +116,7 @@ def _judged(result: Result, journal: Journal) -> Iterator[None]:
         journal.note(violation=str(error))
 
 
-def _play(world: World, fault: Fault, result: Result, journal: Journal, patience: float) -> None:
+def _run(world: World, fault: Fault, result: Result, journal: Journal, patience: float) -> None:
     chance = random.Random(f"{result.seed}/{fault.name}")
     world.external.forget()
     shops = _open_shops(world, chance)
@@ -142,16 +142,16 @@ def _play(world: World, fault: Fault, result: Result, journal: Journal, patience
     erasing = [ErasedCustomers(world.address, shop, journal) for shop in shops]
     ledgers: dict[str, effects.Ledger] = {}
     journal.note(phase="selling")
-    with at_work(tills):
+    with running_tills(tills):
         for client in (list_reader, *erasing, *marketers):
             client.start()
         time.sleep(BEFORE_S)
         ledgers = _ledgers(world, shops)
-        with _judged(result, journal):
+        with _recording_violations(result, journal):
             result.happened = fault.act(scene)
         journal.note(phase="healing", happened=result.happened)
-        with _judged(result, journal):
-            world.heal()
+        with _recording_violations(result, journal):
+            world.repair()
             journal.note(phase="healed")
             within_s = DATABASE_BACK_WITHIN_S if fault.takes_database else RECOVERS_WITHIN_S
             result.recovery_s = _recover(world, shops, journal, within_s=within_s * patience)
@@ -166,10 +166,10 @@ def _play(world: World, fault: Fault, result: Result, journal: Journal, patience
     result.violations += list_reader.faults
     for shop in shops:
         mine = journal.of(shop.tag)
-        settle(server=world.address, api_key=shop.key, journal=journal, calls=mine.undecided)
+        repeat_undecided(server=world.address, api_key=shop.key, journal=journal, calls=mine.undecided)
     journal.note(phase="settled")
     _probe(world, shops, journal, within_s=ANSWERS_WITHIN_S * patience)
-    result.quiet_s = _come_to_rest(scene, within_s=QUIET_WITHIN_S * patience)
+    result.quiet_s = _wait_until_idle(scene, within_s=QUIET_WITHIN_S * patience)
     journal.note(phase="at rest")
     _check(scene, result, ledgers, erasing)
     journal.note(phase="judged")
@@ -240,7 +240,7 @@ def _probe(world: World, shops: list[Shop], journal: Journal, *, within_s: float
         assert seconds < within_s, f"STUCK: a write took {seconds:.1f} s after everything was healed"
 
 
-def _come_to_rest(scene: Scene, *, within_s: float) -> float:
+def _wait_until_idle(scene: Scene, *, within_s: float) -> float:
     """Waits until no row waits for the worker; scheduled waits are skipped."""
     organization_ids = [shop.organization_id for shop in scene.shops]
     seen: list[Any] = []
@@ -289,11 +289,11 @@ def _check(scene: Scene, result: Result, ledgers: dict[str, effects.Ledger], era
             lambda s=shop, o=others, m=mine, r=received: effects.check_tenants(s, o, m, r),  # type: ignore[misc]  # bound now
         ]
         for check in checks:
-            with _judged(result, scene.journal):
+            with _recording_violations(result, scene.journal):
                 check()
-    with _judged(result, scene.journal):
+    with _recording_violations(result, scene.journal):
         effects.check_answers(scene.journal, allowed=ALLOWED)
-    with _judged(result, scene.journal):
+    with _recording_violations(result, scene.journal):
         effects.check_logs(world.logs(), shops, may_have_tracebacks=scene.may_have_tracebacks)
-    with _judged(result, scene.journal):
+    with _recording_violations(result, scene.journal):
         effects.check_bounds(world)

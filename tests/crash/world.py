@@ -128,7 +128,7 @@ class World:
         with contextlib.suppress(psycopg.OperationalError):
             claims.expire_claims(self.url)
 
-    def heal(self) -> None:
+    def repair(self) -> None:
         """Repairs all faults: starts ended processes, and unblocks the proxy and the external services."""
         self.proxy.send("thaw")
         self.external.set_behaviours()

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from tests.journeys.desk import Desk
-from tests.support.plans import rows_thrown, watch
+from tests.support.plans import rows_discarded, watch
 
 from regulars.conditions.tree import Bought, Window
 from regulars.journeys.context import evaluate
@@ -29,7 +29,7 @@ def test_the_sales_since_a_moment_are_read_from_that_moment_on(desk: Desk, monke
     profile_id = new_uuid()
     given = {"organization_id": desk.organization_id, "profile_id": profile_id, "tickets": TICKETS}
     desk.do(lambda tx: tx.execute(OLD_TICKETS, given))
-    thrown = watch(monkeypatch, rows_thrown)
+    thrown = watch(monkeypatch, rows_discarded)
 
     async def read(tx: Tx) -> None:
         since = [tx.now - timedelta(minutes=20), tx.now]
@@ -47,7 +47,7 @@ def test_conditions_of_a_journey_look_at_the_sales_that_were_recorded_last(desk:
     desk.do(lambda tx: tx.execute(OLD_TICKETS, given))
     asked = Bought(at_least=1_000, window=Window(last_days=365))
     definition = Definition(name="J", trigger="purchase", filter=asked, steps=(Exit(),))
-    thrown = watch(monkeypatch, rows_thrown)
+    thrown = watch(monkeypatch, rows_discarded)
 
     async def see(tx: Tx) -> None:
         subject = DecisionSubject(profile_id, None, definition)

@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.drain_queues import drain, drain_queues
-from tests.support.journeys import in_transaction, make_journey, write_on
+from tests.support.journeys import change_draft, in_transaction, make_journey
 from tests.support.run_async import run_async
 from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
@@ -152,7 +152,7 @@ def _write_journeys(database_url: str, organization_id: UUID) -> None:
     make_journey(database_url, organization_id, text, is_live=False, name=f"Draft {PLANTED}", filter=store)
     # The newest is the one that a person who looks around opens first.
     made = make_journey(database_url, organization_id, branch, trigger="opt_in", name=PLANTED, created_by=PLANTED)
-    write_on(database_url, organization_id, made, by=PLANTED)
+    change_draft(database_url, organization_id, made, by=PLANTED)
 
 
 def _write_campaigns(database_url: str, organization_id: UUID, segment: str) -> None:

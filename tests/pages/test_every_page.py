@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page
 from tests.pages.full_house import MARKER
 from tests.support.browser import AXE, DESKTOP, PHONE, context_of
-from tests.support.crawl import crawl, unseen
+from tests.support.crawl import crawl, unreached_pages
 from tests.support.visitor import Visitor
 
 from regulars.kit.settings import Settings
@@ -72,7 +72,7 @@ def seen(full_house):
 
 def test_every_page_opens_and_a_link_leads_to_it(seen):
     assert [(one.path, one.status) for one in seen if one.status >= 400 and one.page.path not in SOMETIMES] == []
-    assert {address for address in unseen(seen, TABLE) if not WITHOUT_A_LINK.fullmatch(address)} == set()
+    assert {address for address in unreached_pages(seen, TABLE) if not WITHOUT_A_LINK.fullmatch(address)} == set()
 
 
 def test_what_is_stored_never_becomes_markup(seen):

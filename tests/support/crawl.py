@@ -62,7 +62,7 @@ def crawl(visitor: "Visitor", table: Sequence[Page], *, addresses: int = ADDRESS
     return seen
 
 
-def unseen(seen: Sequence[CrawledPage], table: Sequence[Page]) -> set[str]:
+def unreached_pages(seen: Sequence[CrawledPage], table: Sequence[Page]) -> set[str]:
     """Paths of pages that the crawl did not reach."""
     found = {one.page for one in seen}
     return {page.address for page in table if page.method == "GET" and page not in found}

@@ -27,7 +27,7 @@ from regulars.webhooks.manage import create_endpoint
 T = TypeVar("T")
 
 
-def write_on(database_url: str, organization_id: UUID, journey: str, *, by: str) -> None:
+def change_draft(database_url: str, organization_id: UUID, journey: str, *, by: str) -> None:
     """Adds a step to the draft, as an unsaved change."""
     journey_id = JOURNEY.decode(journey)
     assert journey_id is not None

@@ -48,7 +48,7 @@ def installed_server(program: Path) -> Iterator[str]:
     )
     url = f"postgresql://regulars@/postgres?host={folder}"
     try:
-        until(lambda: answers(url))
+        until(lambda: is_reachable(url))
         yield url
     finally:
         running.terminate()
@@ -56,7 +56,7 @@ def installed_server(program: Path) -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def answers(url: str) -> bool:
+def is_reachable(url: str) -> bool:
     try:
         psycopg.connect(url).close()
     except psycopg.OperationalError:
@@ -119,7 +119,7 @@ class Case:
         return " | ".join(log.read_text().strip() for _node, log in self._nodes)
 
 
-def upgraded(url: str) -> None:
+def migrate_partly(url: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for file in migrate.MIGRATIONS.glob("[0-9]*.sql"):
             if file.name[:4] <= UPGRADED_FROM:
@@ -127,7 +127,7 @@ def upgraded(url: str) -> None:
         migrate.migrate(url, folder=Path(folder))
 
 
-def play(servers: dict[str, str], *, reader_s: float) -> None:
+def run_round(servers: dict[str, str], *, reader_s: float) -> None:
     with ExitStack() as stack:
         cases = []
         for server, url in servers.items():
@@ -135,7 +135,7 @@ def play(servers: dict[str, str], *, reader_s: float) -> None:
                 name = f"{server} {state}"
                 database = stack.enter_context(new_database(url))
                 if state == "upgraded":
-                    upgraded(database)
+                    migrate_partly(database)
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
                 cases.append(Case(name, database, folder))
         data_dir = new_data_folder()
@@ -162,7 +162,7 @@ def main() -> None:
             servers[f"PostgreSQL {program.parts[-3]}"] = stack.enter_context(installed_server(program))
         for number in range(1, given.rounds + 1):
             started = time.monotonic()
-            play(servers, reader_s=given.reader_s)
+            run_round(servers, reader_s=given.reader_s)
             took = time.monotonic() - started
             sys.stdout.write(
                 f"round {number}: {2 * len(servers) + 1} databases, all nodes ended with 0, {took:.0f} s\n"

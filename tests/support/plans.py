@@ -16,7 +16,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(part)
 
 
-def rows_thrown(plan: dict[str, Any]) -> int:
+def rows_discarded(plan: dict[str, Any]) -> int:
     """The number of rows that the filters of a statement discard."""
     return sum(int(node.get("Rows Removed by Filter", 0) * node["Actual Loops"]) for node in nodes(plan))
 
@@ -25,7 +25,7 @@ def rows_read(plan: dict[str, Any]) -> int:
     return sum(int(node["Actual Rows"] * node["Actual Loops"]) for node in nodes(plan))
 
 
-def watch(monkeypatch: pytest.MonkeyPatch, count: Callable[[dict[str, Any]], int] = rows_thrown) -> dict[str, int]:
+def watch(monkeypatch: pytest.MonkeyPatch, count: Callable[[dict[str, Any]], int] = rows_discarded) -> dict[str, int]:
     """Counts for every statement that runs from now on; the result has the largest count of each."""
     counted: dict[str, int] = {}
     fetch = Tx.fetch

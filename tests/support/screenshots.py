@@ -53,7 +53,7 @@ def main() -> None:
     arguments.add_argument("--all", type=Path, metavar="FOLDER", help="every page instead of README's four")
     arguments.add_argument("--sales", type=int, default=SALES, help="tickets of the demo (default: %(default)s)")
     given = arguments.parse_args()
-    with demo_house(given.sales) as visitor:
+    with demo_server(given.sales) as visitor:
         for browser in launched():
             if given.all is not None:
                 show_everything(browser, visitor, given.all)
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 @contextmanager
-def demo_house(sales: int) -> Iterator[Visitor]:
+def demo_server(sales: int) -> Iterator[Visitor]:
     """Runs a server with the demo data, used API keys and counted catalogs; yields its owner."""
     with ExitStack() as stack:
         server_url = stack.enter_context(database.throwaway_server(database.new_data_folder()))

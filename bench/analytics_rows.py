@@ -72,6 +72,8 @@ async def vacuum(database: Database) -> None:
     connection = await database.dial()
     async with connection:
         await connection.set_autocommit(True)
+        # Autovacuum may be at work on a table, for longer than a request waits for a lock.
+        await connection.execute("SET lock_timeout = '10min'")
         await connection.execute("VACUUM ANALYZE")
 
 

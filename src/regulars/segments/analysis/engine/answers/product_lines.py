@@ -4,6 +4,7 @@ Sales are read run by run; a run is an immutable stored chunk of sales.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from regulars.segments.analysis.engine.encoding import NONE, Array, Dictionary
 from regulars.segments.analysis.engine.numbers import SUM_MAX, Summands
 from regulars.segments.analysis.engine.purchase_days import begins_of
 from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PROPERTY_PREFIX, SalesRun, SalesSelection
+from regulars.segments.analysis.engine.threads import map_in_threads
 from regulars.segments.analysis.questions import ProductGroup, ProductKey
 
 # Group numbers: lines without a product, products without the property, then one group per value.
@@ -92,17 +94,21 @@ class LineReader:
 
     def read(self, window: Window, key: ProductKey) -> Iterator[Lines]:
         """The lines of a window with their groups."""
-        for selection in self._tickets.mask(window):
-            run = selection.run
-            sales = self._classify_sales(selection)
-            products = self.match_products(run)
-            if products.any():
-                by_product = None if products.all() else products
-                group = None if key.kind == "store" else run.parts[part_of(key)] + np.int32(FIRST_VALUE)
-                yield from _lines_of(selection, sales, PRODUCT_LINES, by_product, group)
-            if all(group.kind == "no_product" for group in self._product_filters):
-                group = None if key.kind == "store" else np.full(1, NO_PRODUCT, np.int32)
-                yield from _lines_of(selection, sales, OTHER_LINES, None, group)
+        return chain.from_iterable(
+            map_in_threads(lambda selection: list(self._read_run(selection, key)), self._tickets.mask(window))
+        )
+
+    def _read_run(self, selection: SalesSelection, key: ProductKey) -> Iterator[Lines]:
+        run = selection.run
+        sales = self._classify_sales(selection)
+        products = self.match_products(run)
+        if products.any():
+            by_product = None if products.all() else products
+            group = None if key.kind == "store" else run.parts[part_of(key)] + np.int32(FIRST_VALUE)
+            yield from _lines_of(selection, sales, PRODUCT_LINES, by_product, group)
+        if all(group.kind == "no_product" for group in self._product_filters):
+            group = None if key.kind == "store" else np.full(1, NO_PRODUCT, np.int32)
+            yield from _lines_of(selection, sales, OTHER_LINES, None, group)
 
     def match_products(self, run: SalesRun) -> Array:
         """A mask of the products of a run that belong to all groups of `filters`."""

@@ -4,7 +4,7 @@ and of all smaller groups together.
 Sales are read run by run; a run is an immutable stored chunk of sales.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -16,6 +16,7 @@ from regulars.segments.analysis.engine.answers.product_lines import (
     FIRST_VALUE,
     NO_PRODUCT,
     UNSET,
+    DistinctPairs,
     LineReader,
     Lines,
     distinct_pairs,
@@ -25,6 +26,7 @@ from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.numbers import Summands, sum_groups
 from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PRODUCT_NAMES, SalesRun
+from regulars.segments.analysis.engine.threads import map_in_threads
 from regulars.segments.analysis.questions import (
     PRODUCT_ROWS_MAX,
     TREND_WEEKS,
@@ -57,7 +59,7 @@ def answer_products(tickets: Tickets, question: ProductsQuestion, as_of: datetim
     sums = _sums(lines, FIRST_VALUE + len(values_of(tickets, question.by)))
     compared_sums = None
     if question.comparison is not None:
-        compared_sums = _sums(reader.read(window_of(question.comparison), question.by), sums.present.size)
+        compared_sums = _sums(list(reader.read(window_of(question.comparison), question.by)), sums.present.size)
     present = sums.present if compared_sums is None else sums.present | compared_sums.present
     ranks = _rank(sums.net, present, min(question.rows_max, PRODUCT_ROWS_MAX))
     weekly_nets = _weekly_nets(tickets, reader, question, window[1], ranks)
@@ -93,14 +95,14 @@ class _Sums(NamedTuple):
         return [*net, sum(net)], [*sold, sum(sold)], [*returned, sum(returned)]
 
 
-def _sums(lines: Iterable[Lines], size: int) -> _Sums:
-    totals, units, returned = [], [], []
+def _sums(lines: Sequence[Lines], size: int) -> _Sums:
+    def summands_of(batch: Lines) -> tuple[Summands, Summands, Summands]:
+        return batch.summands(batch.totals), batch.summands(batch.units, batch.unit_scale), batch.returned()
+
     present = np.zeros(size, bool)
     for batch in lines:
-        totals.append(batch.summands(batch.totals))
-        units.append(batch.summands(batch.units, batch.unit_scale))
-        returned.append(batch.returned())
         present[batch.groups] = True
+    totals, units, returned = zip(*map_in_threads(summands_of, lines), strict=True) if lines else ((), (), ())
     # Returned units are negative.
     returned_sums = sum_groups(returned, size)
     return _Sums(sum_groups(totals, size), sum_groups(units, size) - returned_sums, -returned_sums, present)
@@ -148,17 +150,22 @@ def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[lis
     """For each row the number of purchases with a line of the row, and of the customers who made them; each list ends
     with the number for all rows together."""
     # A sale may have lines with and without a product, which are in separate batches, so pairs of row and sale are
-    # collected per run. Returned lines get an additional last row, which is not counted.
-    pairs_of_runs: dict[int, list[tuple[Array, Array]]] = {}
+    # collected per run.
+    batches_of_runs: dict[int, list[Lines]] = {}
     for batch in lines:
-        row = np.where(batch.is_return, np.int32(ranks.rows), batch.look_up(ranks.of_group))
-        pairs_of_runs.setdefault(batch.run.meta.id, []).append((row, batch.sale))
+        batches_of_runs.setdefault(batch.run.meta.id, []).append(batch)
+
+    def pairs_of(batches: Sequence[Lines]) -> DistinctPairs:
+        # Returned lines get an additional last row, which is not counted.
+        rows = [np.where(batch.is_return, np.int32(ranks.rows), batch.look_up(ranks.of_group)) for batch in batches]
+        sales = [batch.sale for batch in batches]
+        return distinct_pairs(list(zip(rows, sales, strict=True)), ranks.rows + 1, batches[0].run.size)
+
     counts, all_tickets = np.zeros(ranks.rows, np.int64), 0
     has_bought = np.zeros(tickets.customer_count, bool)
     customers = []
-    for run_id, pairs in pairs_of_runs.items():
+    for run_id, distinct in zip(batches_of_runs, map_in_threads(pairs_of, batches_of_runs.values()), strict=True):
         run = tickets.cached.sales[run_id]
-        distinct = distinct_pairs(pairs, ranks.rows + 1, run.size)
         row, sale = distinct.of_groups(ranks.rows)
         counts += distinct.counts[: ranks.rows]
         is_sold = np.zeros(run.size, bool)
@@ -179,10 +186,12 @@ def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[lis
 def _weekly_nets(tickets: Tickets, reader: LineReader, question: ProductsQuestion, last: int, ranks: _Ranks) -> Array:
     """The net of each row in each of the weeks that end with the last day."""
     first = last - 7 * TREND_WEEKS + 1
-    values = []
-    for batch in reader.read((first, last), question.by):
+
+    def nets_by_row_and_week(batch: Lines) -> Summands:
         week = ((batch.run.days(tickets.zone) - first) // 7).take(batch.sale)
-        values.append(Summands(batch.look_up(ranks.of_group) * TREND_WEEKS + week, batch.totals))
+        return Summands(batch.look_up(ranks.of_group) * TREND_WEEKS + week, batch.totals)
+
+    values = map_in_threads(nets_by_row_and_week, reader.read((first, last), question.by))
     return sum_groups(values, ranks.rows * TREND_WEEKS).reshape(-1, TREND_WEEKS)
 
 

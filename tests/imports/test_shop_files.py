@@ -127,6 +127,17 @@ def test_a_spreadsheet_is_read_as_a_person_sees_it():
         opened(book, sheet="Other")
 
 
+def test_the_results_of_formulas_are_rounded_as_a_spreadsheet_shows_them():
+    rows = [["external_id", "total_amount_cents", "line_items.quantity"], ["T1", "=3.3000000000000003", "=0.1"]]
+    rows.append(["T2", "=59.990000000000002", "=0.30000000000000004"])
+    assert objects(spreadsheet(("Tickets", rows)), ImportKind.SALES, amounts="decimal") == [
+        {"external_id": "T1", "total_amount_cents": 330, "line_items": [{"quantity": 0.1}]},
+        {"external_id": "T2", "total_amount_cents": 5999, "line_items": [{"quantity": 0.3}]},
+    ]
+    in_cents = spreadsheet(("Tickets", [rows[0], ["T1", "=110.00000000000001", "=1"]]))
+    assert objects(in_cents, ImportKind.SALES)[0]["total_amount_cents"] == 110
+
+
 def test_a_packed_folder_that_is_no_spreadsheet_is_one_sentence():
     with pytest.raises(FileError, match="cannot be read"):
         opened(b"PK\x03\x04 nonsense")

@@ -28,6 +28,8 @@ _BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 FALLBACK_ENCODING: Final = "cp1252"
+# Spreadsheets show at most 15 digits of a number; the rest is the error of a formula: 1.1 * 3 is 3.3000000000000003.
+SPREADSHEET_DIGITS: Final = 15
 
 
 class CsvReader(Protocol):
@@ -168,7 +170,7 @@ def _format_cell(cell: object) -> str:
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() else repr(cell)
+        return str(int(cell)) if cell.is_integer() else f"{cell:.{SPREADSHEET_DIGITS}g}"
     if isinstance(cell, datetime):
         return cell.isoformat(timespec="milliseconds" if cell.microsecond else "seconds")
     if isinstance(cell, date | time | timedelta):

@@ -252,6 +252,31 @@ def test_a_refused_cell_refuses_its_row_and_shows_it():
     assert b"1,234" in row.body
 
 
+@pytest.mark.parametrize("text", ["59,00 €", "12 euros", ",50", "1.23.45"])
+def test_what_is_no_decimal_amount_is_refused_in_words_of_amounts(text):
+    content = f"external_id;total_amount_cents\nT1;{text}\n".encode()
+    (row,) = opened(content, ImportKind.SALES, amounts="decimal").rows
+    assert row.error is not None
+    assert f"'{text}' is not an amount" in row.error.detail
+    assert text.encode() in row.body
+
+
+@pytest.mark.parametrize("column", ["external_id", "phone_number"])
+@pytest.mark.parametrize("text", ["4,71E+12", "3.36123E+10", "+3,36123E+10", "5E+15"])
+def test_a_number_that_a_spreadsheet_shortened_is_no_id(column, text):
+    """Two customers whose ids lost their last digits would become one."""
+    (row,) = opened(f"{column};first_name\n{text};Zoé\n".encode(), ImportKind.PROFILES).rows
+    assert row.error is not None
+    assert row.error.errors[0].field == column
+    assert "format its column as text" in row.error.detail
+
+
+def test_ids_that_look_like_numbers_and_texts_that_look_shortened_are_taken():
+    content = b"external_id;first_name\n4711E12;4,71E+12\n00123;x\n"
+    assert [row["external_id"] for row in objects(content, ImportKind.PROFILES)] == ["4711E12", "00123"]
+    assert all(row.error is None for row in opened(content, ImportKind.PROFILES).rows)
+
+
 def test_without_options_cells_are_taken_as_the_api_takes_them():
     assert objects(b"external_id;total_amount_cents;occurred_at\nT1;89,00;01/03/2026\n", ImportKind.SALES) == [
         {"external_id": "T1", "total_amount_cents": "89,00", "occurred_at": "01/03/2026"}

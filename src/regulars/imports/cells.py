@@ -21,6 +21,8 @@ _SIGNED: Final = re.compile(r"(?P<sign>[-+\u2212]?)(?P<digits>[0-9][0-9.,'\u2019
 _GROUPS: Final = re.compile(r"[0-9]{1,3}(?:([.,'\u2019\u00a0\u202f ])[0-9]{3})(?:\1[0-9]{3})*")
 _ISO: Final = re.compile(r"(?P<y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})(?:[T ](?P<t>[0-9:.]+))?")
 _DAY_FIRST: Final = re.compile(r"(?P<d>[0-9]{1,2})([/.-])(?P<m>[0-9]{1,2})\2(?P<y>[0-9]{4})(?:[T ]+(?P<t>[0-9:.]+))?")
+# A long number as spreadsheets write it in a CSV file if its column is not formatted as text.
+_SHORTENED: Final = re.compile(r"\+?[0-9](?:[.,][0-9]+)?E\+[0-9]{2}")
 _TIME: Final = re.compile(r"(?P<h>[0-9]{1,2}):(?P<min>[0-9]{2})(?::(?P<s>[0-9]{2})(?:\.(?P<f>[0-9]{1,6})[0-9]*)?)?")
 DECIMALS_MAX: Final = 2
 GROUP_DIGITS: Final = 3
@@ -40,10 +42,26 @@ class FileFormat:
         return text
 
     def cents(self, text: str, *, field: str) -> str | ApiError:
-        return text if self.amounts == "cents" else read_decimal(text, field=field)
+        if self.amounts == "cents":
+            return text
+        cents = read_decimal(text, field=field)
+        if isinstance(cents, ApiError) or NUMBER.fullmatch(cents):
+            return cents
+        return invalid(field, "FORMAT", f"'{text}' is not an amount: write 89,00 or 1 234,50, without a currency.")
 
     def timestamp(self, text: str, *, field: str) -> str | ApiError:
         return text if self.timezone is None else read_local_time(text, self.timezone, field=field)
+
+
+def read_id(text: str, *, field: str) -> str | ApiError:
+    """Refuse `4,71E+12`, whose lost digits would give several customers or tickets the same id."""
+    if _SHORTENED.fullmatch(text):
+        return invalid(
+            field,
+            "FORMAT",
+            f"'{text}' is a number that a spreadsheet shortened: format its column as text, and save the file again.",
+        )
+    return text
 
 
 def read_decimal(text: str, *, field: str) -> str | ApiError:

@@ -37,6 +37,7 @@ class CellKind(Enum):
     """How the text of a cell is converted to JSON."""
 
     TEXT = "text"
+    ID = "id"
     NUMBER = "number"
     CENTS = "amount"
     TIMESTAMP = "time"
@@ -111,6 +112,8 @@ def _kind_of(path: str, kinds: Iterable[inspect.Type]) -> CellKind:
         return CellKind.CENTS
     if name.endswith("_at"):
         return CellKind.TIMESTAMP
+    if name.endswith("_id") or name == "phone_number":
+        return CellKind.ID
     if name == "quantity":
         return CellKind.NUMBER
     if any(isinstance(each, inspect.RawType | inspect.AnyType) for each in kinds):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from regulars.imports.cells import NUMBER, FileFormat
+from regulars.imports.cells import NUMBER, FileFormat, read_id
 from regulars.imports.columns import LINES_PREFIX, CellKind, ColumnSet, columns_of
 from regulars.imports.model import ROW_BYTES_MAX, FileError, FileRow, ImportKind
 from regulars.imports.sources import CsvReader
@@ -136,6 +136,8 @@ def _convert_cell(allowed: ColumnSet, column: str, cell: str, file_format: FileF
     kind = allowed.cells.get(column, CellKind.TEXT)
     if kind is CellKind.TIMESTAMP:
         return file_format.timestamp(cell, field=column)
+    if kind is CellKind.ID:
+        return read_id(cell, field=column)
     if kind is CellKind.JSON and _is_json(cell):
         return msgspec.Raw(cell.encode())
     if kind in {CellKind.CENTS, CellKind.NUMBER}:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +19,7 @@ from regulars.kit.clock import format_timestamp
 
 # Without a terminal, tables do not wrap, so that `grep` finds whole rows.
 PIPE_CHARACTERS: Final = 250
+COLUMN_GAP: Final = 2
 
 out: Final = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_CHARACTERS)
 err: Final = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -79,7 +81,22 @@ def pick(row: object, *names: str) -> dict[str, Any]:
 
 
 def print_table(headings: list[str], rows: list[list[str]]) -> None:
-    """Write a table to stdout."""
+    """Write a table to stdout. If no cell has to wrap, the rows are padded here: rich takes seconds for 10,000 rows."""
+    widths = [max(map(cell_len, column)) for column in zip(headings, *rows, strict=True)]
+    is_plain = all(cell.isprintable() for row in rows for cell in row)
+    if is_plain and sum(widths) + COLUMN_GAP * (len(widths) - 1) <= out.width:
+        lines = [(" " * COLUMN_GAP).join(map(_pad, row, widths)) for row in (headings, *rows)]
+        out.print(Text(lines[0], style="bold"))
+        out.file.write("".join(f"{line}\n" for line in lines[1:]))
+    else:
+        _print_wrapped(headings, rows)
+
+
+def _pad(cell: str, width: int) -> str:
+    return cell + " " * (width - cell_len(cell))
+
+
+def _print_wrapped(headings: list[str], rows: list[list[str]]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for position, heading in enumerate(headings):
         # The first column is the id, which people copy: it must not wrap.

@@ -1,6 +1,7 @@
 """A queue for network calls, as a room would write it: claims, slots, outcomes, and what follows a failed call."""
 
 import asyncio
+import time
 from collections import Counter
 from typing import NamedTuple
 from uuid import UUID
@@ -122,6 +123,30 @@ def test_organizations_that_wait_for_slots_get_equal_shares_in_turn(url):
     shares = asyncio.run(scenario())
     assert len(shares) == 6
     assert max(shares.values()) <= 1.6 * min(shares.values()), sorted(shares.values())
+
+
+def test_thousands_of_organizations_that_wait_for_slots_do_not_block_the_loop():
+    class Woken:
+        def __init__(self):
+            self.organizations: list[UUID] = []
+
+        def notify_committed(self, queues):
+            self.organizations += [organization_id for _, organization_id in queues]
+
+    calls, database, many = Calls(), Woken(), [new_uuid() for _ in range(5_000)]
+    calls.at_once_max, calls.turn_slots = 16, 4
+    turn = calls._take_slots(new_uuid())
+    assert turn is not None
+    for organization_id in many:
+        assert calls._take_slots(organization_id) is None
+    began = time.process_time()
+    for _ in range(20):
+        calls._wake_waiting(database)
+    assert database.organizations == []
+    calls._used_slots[turn.lowest] -= turn.slots
+    calls._wake_waiting(database)
+    assert time.process_time() - began < 1
+    assert database.organizations == many[:4]
 
 
 def test_a_slow_call_of_one_organization_leaves_the_other_slot_to_the_next(url):

@@ -153,7 +153,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
 
     def _is_alone(self, organization_id: UUID) -> bool:
         """Whether no other organization has calls running or waits for slots."""
-        return all(user == organization_id for user in (*self._calls, *self._waiting_for_slots))
+        return all(len(users) == (organization_id in users) for users in (self._calls, self._waiting_for_slots))
 
     def _wake_later(self, database: Database, organization_id: UUID) -> None:
         def wake() -> None:
@@ -191,11 +191,21 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     def _wake_waiting(self, database: Database) -> None:
         """Reserve free slots for the waiting organizations, in the order of their waiting time, and wake them."""
         woken: list[tuple[str, UUID]] = []
+        # A priority without enough free slots, and lower ones, get none in this call. Thousands may wait, so the loop
+        # ends as soon as no waiting organization could be woken.
+        most_urgent = min(self._waiting_for_slots.values(), default=0)
+        full = len(self.reserved_slots) + 1
         for organization_id, priority in list(self._waiting_for_slots.items()):
+            if priority >= full:
+                continue
             if self._free_slots(priority) >= self._slots_min(organization_id, priority):
                 del self._waiting_for_slots[organization_id]
                 self._turns[organization_id] = self._reserve(organization_id, priority)
                 woken.append((self.name, organization_id))
+                continue
+            full = priority
+            if most_urgent >= full:
+                break
         database.notify_committed(woken)
 
     async def finish(self) -> None:

@@ -21,6 +21,8 @@ from regulars.postgres import embedded
 
 # PostgreSQL 15.
 SERVER_VERSION_MIN: Final = 150_000
+# The number of missing migrations that an error message names; an empty database lacks all of them.
+MIGRATIONS_LISTED_MAX: Final = 5
 
 Result = TypeVar("Result")
 
@@ -83,8 +85,9 @@ def check_schema(url: str, *roles: ProcessRole) -> None:
         releases.refuse_outdated(connection, *roles)
     missing = migrate.pending(url)
     if missing:
+        listed = ", ".join(missing) if len(missing) <= MIGRATIONS_LISTED_MAX else f"{len(missing)} migrations"
         raise CommandError(
-            f"The database lacks {', '.join(missing)}; run `regulars migrate` and try again.", code=ExitCode.DATABASE
+            f"The database lacks {listed}; run `regulars migrate` and try again.", code=ExitCode.DATABASE
         )
 
 

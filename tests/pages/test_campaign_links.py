@@ -48,7 +48,9 @@ def test_a_text_of_a_campaign_names_it_wherever_it_is_shown(api, marketer, tenan
     assert marketer.get("/search", q=campaign).headers["location"].endswith(f"/campaigns/{campaign}")
 
 
-def test_a_segment_leads_to_a_campaign_and_names_those_that_use_it(marketer, visitor_as, tenant, api_database_url):
+def test_a_segment_leads_to_a_campaign_and_names_those_that_use_it(
+    marketer, visitor_as, tenant, analysis, api_database_url
+):
     saved = marketer.post("/segments/save", name="Regulars", **{"r~kind": "all", "r.0~kind": "named"})
     segment = saved.headers["location"].rpartition("/")[2]
     for page in (f"/segments/{segment}", f"/segments/{segment}/members"):

@@ -77,6 +77,7 @@ class Size:
     times: int
     messages: int
     runs: int
+    audit_entries: int = 100_000
 
 
 LARGE = Size(customers=5_200, sales=25_000, times=200, messages=1_000_000, runs=200_000)
@@ -98,7 +99,7 @@ async def fill_large(url: str, size: Size, say: Say) -> UUID:
             fill_messages(connection, organization_id, size.messages)
             say(f"{size.messages:,} texts and deliveries after {_seconds(started):.0f} s")
             fill_runs(connection, organization_id, journeys, size.runs)
-            fill_remaining_rows(connection, organization_id)
+            fill_remaining_rows(connection, organization_id, audit_entries=size.audit_entries)
             say(f"{size.runs:,} runs of journeys after {_seconds(started):.0f} s")
         await _count_totals(database, organization_id)
         say(f"totals of every hour and day after {_seconds(started):.0f} s")

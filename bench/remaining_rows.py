@@ -46,10 +46,11 @@ AUDIT = """
 INSERT INTO audit_log (organization_id, id, at, actor, address, act, subject, after)
 SELECT %(organization_id)s, pg_temp.id_at((extract(epoch FROM now()) * 1000)::bigint - n::bigint * 60000),
        now() - n * interval '1 minute', 'Owner', '127.0.0.1', 'key.create', 'key ' || n, '{"name": "Till"}'::json
-FROM generate_series(1, 100000) AS n
+FROM generate_series(1, %(audit_entries)s) AS n
 """
 
 
-def fill_remaining_rows(connection: Connection, organization_id: UUID) -> None:
+def fill_remaining_rows(connection: Connection, organization_id: UUID, *, audit_entries: int) -> None:
+    values = {"organization_id": organization_id, "audit_entries": audit_entries}
     for statement in (KEYS, REQUESTS, COUNTS, COLLISIONS, COLLISION_TOTALS, PROPERTIES, AUDIT):
-        connection.execute(statement, {"organization_id": organization_id})
+        connection.execute(statement, values)

@@ -78,6 +78,9 @@ UNSHOWN = {"AssertionError", "NotImplementedError"}
 
 def shown_class_names(source: str) -> list[int]:
     """Lines that put the class name of a value into anything but the log."""
+    # Most files have none, and a search costs far less than a parse.
+    if "__name__" not in source:
+        return []
     tree = syntax.parse(source)
     unshown = [
         node

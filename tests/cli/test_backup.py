@@ -168,7 +168,8 @@ def wait_for_users(database_url: str, *, count: int) -> None:
             time.sleep(0.05)
 
 
-def test_a_server_that_loses_the_lock_takes_it_again(database_url):
+def test_a_server_that_loses_the_lock_takes_it_again(database_url, monkeypatch):
+    monkeypatch.setattr(in_use, "CHECK_INTERVAL_S", in_use.CHECK_INTERVAL_S / 2)
     with in_use.shared_lock(database_url):
         wait_for_users(database_url, count=1)
         with psycopg.connect(database_url, autocommit=True) as connection:

@@ -151,7 +151,7 @@ def test_a_provider_that_does_not_answer_in_time_is_unclear(monkeypatch):
     monkeypatch.setattr("regulars.messaging.providers.twilio.RESPONSE_WITHIN_S", 0.3)
 
     def stall(fake):
-        fake.stalls_s = 3.0
+        fake.stalls_s = 1.5
 
     outcome, _ = send(prepare=stall)
     assert isinstance(outcome, Unclear)

@@ -5,7 +5,9 @@ import io
 import json
 
 import pytest
+from tests.cli.conftest import environment
 from tests.support import samples
+from tests.support.analysis import analysis_process
 from tests.support.drain_queues import drain_queues
 
 from regulars.kit import ids
@@ -35,6 +37,14 @@ def shop(regulars, database_url, tmp_path):
         assert regulars("import", kind, str(file), "--organization", "Shop").code == 0
     drain_queues(database_url, identifier)
     return identifier
+
+
+@pytest.fixture
+def serve_analysis(database_url, tmp_path):
+    """As `regulars serve` has it. Without it each command starts a process of its own, which takes a second."""
+    folder = tmp_path / "data"
+    folder.mkdir(exist_ok=True)
+    return lambda: analysis_process(environment(REGULARS_DATA_DIR=str(folder), DATABASE_URL=database_url))
 
 
 def analyse(regulars, *words):
@@ -75,18 +85,24 @@ def test_another_time_zone_counts_the_days_again(regulars, shop, database_url, m
     assert days == ["2026-03-01", "2026-03-02", "2026-03-09"]
 
 
-def test_sales_of_a_segment_are_those_of_its_members(regulars, shop, database_url, tmp_path):
+def test_sales_of_a_segment_are_those_of_its_members(regulars, shop, database_url, tmp_path, serve_analysis):
     file = tmp_path / "segment.json"
     file.write_text(json.dumps({"name": "Buyers", "match": {"type": "all", "of": [{"type": "bought"}]}}))
     segment = regulars("segment", "create", str(file), "--organization", "Shop").out.strip()
     drain_queues(database_url, shop)
-    for by in ("day", "store", "currency"):
+
+    def check(by):
         found = analyse(regulars, "sales", *PERIOD, "--by", by, "--segment", segment, "--json").data
         assert [(row["currency"], row["net_cents"], row["units"]) for row in found["rows"]] == [("EUR", 1000, 1)]
-    assert "by day or longer" in analyse(regulars, "sales", "--by", "hour", "--segment", segment).complains(code=2)
+
+    check("day")
+    with serve_analysis():
+        check("store")
+        check("currency")
+        assert "by day or longer" in analyse(regulars, "sales", "--by", "hour", "--segment", segment).complains(code=2)
 
 
-def test_customers_and_products_are_those_of_the_pages(regulars, shop, database_url):
+def test_customers_and_products_are_those_of_the_pages(regulars, shop, database_url, serve_analysis):
     """The first question has the columns built."""
     assert "being prepared" in analyse(regulars, "customers", *PERIOD).complains(code=1)
     drain_queues(database_url, shop)
@@ -95,13 +111,14 @@ def test_customers_and_products_are_those_of_the_pages(regulars, shop, database_
     assert (month["month"], month["new"], month["returning"]) == ("2026-03-01", 1, 0)
     assert month["new_net_cents_EUR"] == 1000
     assert (found["whole"][0]["tickets"], found["whole"][0]["identified"]) == (3, 1)
-    cohorts = analyse(regulars, "customers", *PERIOD, "--by", "cohort", "--json").data["rows"]
-    assert (cohorts[0]["cohort"], cohorts[0]["customers"], cohorts[0]["bought"]) == ("2026-03-01", 1, 1)
-    groups = analyse(regulars, "customers", "--by", "rfm", "--json").data["rows"]
-    assert sum(group["customers"] for group in groups) == 1
-    stores = analyse(regulars, "products", *PERIOD, "--by", "store", "--csv").out
-    assert [row["name"] for row in csv.DictReader(io.StringIO(stores))] == ["One"]
-    assert "none of EUR" in analyse(regulars, "products", "--currency", "NOK").complains(code=2)
+    with serve_analysis():
+        cohorts = analyse(regulars, "customers", *PERIOD, "--by", "cohort", "--json").data["rows"]
+        assert (cohorts[0]["cohort"], cohorts[0]["customers"], cohorts[0]["bought"]) == ("2026-03-01", 1, 1)
+        groups = analyse(regulars, "customers", "--by", "rfm", "--json").data["rows"]
+        assert sum(group["customers"] for group in groups) == 1
+        stores = analyse(regulars, "products", *PERIOD, "--by", "store", "--csv").out
+        assert [row["name"] for row in csv.DictReader(io.StringIO(stores))] == ["One"]
+        assert "none of EUR" in analyse(regulars, "products", "--currency", "NOK").complains(code=2)
 
 
 @pytest.mark.parametrize(

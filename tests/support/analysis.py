@@ -25,7 +25,13 @@ def analysis(server: Server) -> Iterator[None]:
 
 @contextmanager
 def running_analysis(server: Server) -> Iterator[None]:
-    environment = server.environment
+    with analysis_process(server.environment):
+        yield
+
+
+@contextmanager
+def analysis_process(environment: dict[str, str]) -> Iterator[None]:
+    """The process of this data folder, which has to be there."""
     path = socket_path(Settings(data_dir=Path(environment["REGULARS_DATA_DIR"])))
     log = Path(environment["REGULARS_DATA_DIR"]) / "analysis.log"
     process = fork_server().start("tests.support.cli", "analysis", environment=environment, log=log)

@@ -23,17 +23,16 @@ async def save_view(tx: Tx, organization_id: UUID, user_id: UUID, *, page: str, 
 
 async def list_views(tx: Tx, organization_id: UUID, user_id: UUID, *, page: str) -> list[SavedView]:
     """The views of a user, sorted by name."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        SavedView,
         """
-        SELECT name, query
-        FROM saved_views
+        SELECT {columns} FROM saved_views
         WHERE organization_id = %s AND user_id = %s AND page = %s
         ORDER BY name
         LIMIT %s
         """,
         (organization_id, user_id, page, VIEWS_MAX),
     )
-    return [SavedView(*row) for row in rows]
 
 
 async def delete_view(tx: Tx, organization_id: UUID, user_id: UUID, *, page: str, name: str) -> bool:

@@ -123,9 +123,10 @@ async def make_due(
 
 
 async def take_customers(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCustomer]:
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        DueCustomer,
         """
-        SELECT profile_id, since, attempts FROM attribution_customers
+        SELECT {columns} FROM attribution_customers
         WHERE organization_id = %s AND due_at <= %s
         ORDER BY due_at, profile_id
         LIMIT %s
@@ -133,7 +134,6 @@ async def take_customers(tx: Tx, organization_id: UUID, *, limit: int) -> list[D
         """,
         (organization_id, tx.now, limit),
     )
-    return [DueCustomer(*row) for row in rows]
 
 
 async def delete_customers(tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID]) -> None:

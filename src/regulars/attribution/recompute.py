@@ -57,14 +57,11 @@ async def request_recompute(tx: Tx, organization_id: UUID, *, by: str | None) ->
 
 async def find_recompute(tx: Tx, organization_id: UUID) -> Recompute | None:
     """The last requested recomputation; it is complete if its `due_at` is None."""
-    rows = await tx.fetch(
-        """
-        SELECT since, walked_to, until, texts, due_at, attempts, requested_at, requested_by
-        FROM attribution_recomputes WHERE organization_id = %s
-        """,
+    return await tx.fetch_first(
+        Recompute,
+        "SELECT {columns} FROM attribution_recomputes WHERE organization_id = %s",
         (organization_id,),
     )
-    return Recompute(*rows[0]) if rows else None
 
 
 async def count_waiting(tx: Tx, organization_id: UUID, *, limit: int) -> int:
@@ -81,15 +78,14 @@ async def count_waiting(tx: Tx, organization_id: UUID, *, limit: int) -> int:
 
 
 async def take_recompute(tx: Tx, organization_id: UUID) -> list[Recompute]:
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        Recompute,
         """
-        SELECT since, walked_to, until, texts, due_at, attempts, requested_at, requested_by
-        FROM attribution_recomputes WHERE organization_id = %s AND due_at <= %s
+        SELECT {columns} FROM attribution_recomputes WHERE organization_id = %s AND due_at <= %s
         FOR UPDATE SKIP LOCKED
         """,
         (organization_id, tx.now),
     )
-    return [Recompute(*row) for row in rows]
 
 
 async def process_page(tx: Tx, organization_id: UUID, recompute: Recompute) -> None:
@@ -119,8 +115,7 @@ async def postpone_recompute(tx: Tx, organization_id: UUID, *, attempts: int, du
 
 
 async def _list_text_ids(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID) -> Sequence[UUID]:
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "SELECT id FROM texts WHERE organization_id = %s AND id > %s AND id <= %s ORDER BY id LIMIT %s",
         (organization_id, after, until, TEXTS_PER_PASS),
     )
-    return [row[0] for row in rows]

@@ -73,7 +73,7 @@ async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[C
 
 
 async def find_active_campaigns(tx: Tx, organization_id: UUID) -> list[UUID]:
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         SELECT id FROM campaigns
         WHERE organization_id = %s AND state IN ('scheduled', 'preparing', 'sending')
@@ -81,7 +81,6 @@ async def find_active_campaigns(tx: Tx, organization_id: UUID) -> list[UUID]:
         """,
         (organization_id,),
     )
-    return [row[0] for row in rows]
 
 
 async def update_definition(tx: Tx, organization_id: UUID, row: CampaignRow, *, definition: str) -> None:

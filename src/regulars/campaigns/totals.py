@@ -75,15 +75,15 @@ class Differences:
 
 
 async def list_totals(tx: Tx, organization_id: UUID, campaign_id: UUID) -> list[TotalRow]:
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        TotalRow,
         """
-        SELECT arm, outcome, reason, country, recipients, parts FROM campaign_totals
+        SELECT {columns} FROM campaign_totals
         WHERE organization_id = %s AND campaign_id = %s AND (recipients <> 0 OR parts <> 0)
         ORDER BY arm, outcome, reason, country
         """,
         (organization_id, campaign_id),
     )
-    return [TotalRow(*row) for row in rows]
 
 
 async def count_outcomes(

@@ -36,19 +36,19 @@ class SaleRow(NamedTuple):
 
 
 async def find_customers(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[CustomerRow]:
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        CustomerRow,
         """
         SELECT customer.id, customer.phone_number, customer.phone_reachable, customer.first_name, customer.last_name,
                customer.attributes, customer.created_at
         FROM unnest(%(ids)s::uuid[]) AS it (id)
         CROSS JOIN LATERAL (
-            SELECT id, phone_number, phone_reachable, first_name, last_name, attributes, created_at FROM profiles
+            SELECT {columns} FROM profiles
             WHERE organization_id = %(organization_id)s AND id = it.id LIMIT 1
         ) AS customer
         """,
         {"organization_id": organization_id, "ids": list(ids)},
     )
-    return [CustomerRow(*row) for row in rows]
 
 
 async def find_sales(

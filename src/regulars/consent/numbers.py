@@ -92,7 +92,7 @@ async def find_text_numbers(tx: Tx, organization_id: UUID, profile_ids: Collecti
 
 async def list_subscribed_profiles(tx: Tx, organization_id: UUID, *, after: UUID, limit: int) -> list[UUID]:
     """Profiles with a subscribed number, in the order of their ids."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         SELECT DISTINCT profile_id FROM subscriptions
         WHERE organization_id = %s AND profile_id > %s AND status = 'SUBSCRIBED'
@@ -101,7 +101,6 @@ async def list_subscribed_profiles(tx: Tx, organization_id: UUID, *, after: UUID
         """,
         (organization_id, after, limit),
     )
-    return [row[0] for row in rows]
 
 
 async def was_withdrawn_by_text(tx: Tx, organization_id: UUID, number_hash: bytes) -> bool:
@@ -152,8 +151,7 @@ async def find_number_hashes(tx: Tx, organization_id: UUID, subscription_ids: Co
     """The number hashes of subscriptions; a hash remains stored after its number is erased."""
     if not subscription_ids:
         return []
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "SELECT number_hash FROM subscriptions WHERE organization_id = %s AND id = ANY (%s::uuid[])",
         (organization_id, list(subscription_ids)),
     )
-    return [row[0] for row in rows]

@@ -24,12 +24,11 @@ async def has_sales(tx: Tx, organization_id: UUID) -> bool:
 
 async def find_recent_sales(tx: Tx, organization_id: UUID, *, since: datetime, limit: int) -> list[UUID]:
     """The recent sales with a customer, newest first."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "SELECT id FROM sales_events WHERE organization_id = %s AND occurred_at >= %s AND profile_id IS NOT NULL"
         " ORDER BY occurred_at DESC, id DESC LIMIT %s",
         (organization_id, since, limit),
     )
-    return [row[0] for row in rows]
 
 
 async def has_due_runs_or_texts(tx: Tx, organization_id: UUID) -> bool:
@@ -44,24 +43,22 @@ async def has_due_runs_or_texts(tx: Tx, organization_id: UUID) -> bool:
 
 
 async def find_profiles_without_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[UUID]:
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "SELECT p.id FROM profiles p WHERE p.organization_id = %s AND p.id = ANY(%s) AND NOT EXISTS ("
         "SELECT FROM sales_events e WHERE e.organization_id = p.organization_id AND e.profile_id = p.id)",
         (organization_id, list(ids)),
     )
-    return [row[0] for row in rows]
 
 
 async def find_texted_profiles(tx: Tx, organization_id: UUID, countries: Sequence[str]) -> list[UUID]:
     """Customers of these countries with a number that may be texted."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "SELECT id FROM profiles WHERE organization_id = %(organization_id)s"
         " AND attributes ->> 'country' = ANY (%(countries)s::text[]) AND EXISTS ("
         "SELECT FROM subscriptions s WHERE s.organization_id = %(organization_id)s AND s.profile_id = profiles.id"
         " AND s.status = 'SUBSCRIBED') ORDER BY id",
         {"organization_id": organization_id, "countries": list(countries)},
     )
-    return [row[0] for row in rows]
 
 
 async def find_open_recipients(tx: Tx, organization_id: UUID) -> list[tuple[UUID, UUID]]:
@@ -87,10 +84,9 @@ async def find_texted_and_held_out(tx: Tx, organization_id: UUID, campaign_id: U
 
 async def find_recipients_with_text(tx: Tx, organization_id: UUID, *, since: datetime, limit: int) -> list[UUID]:
     """Customers who became recipients of a campaign after `since`, and got its text."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "SELECT DISTINCT profile_id FROM campaign_recipients"
         " WHERE organization_id = %s AND outcome IN ('sent', 'delivered') AND created_at > %s"
         " ORDER BY profile_id LIMIT %s",
         (organization_id, since, limit),
     )
-    return [row[0] for row in rows]

@@ -48,14 +48,14 @@ async def find_run(tx: Tx, organization_id: UUID) -> DemoRun | None:
 async def _take_due_run(tx: Tx, organization_id: UUID, *, until: datetime) -> DemoRun | None:
     """Claim the run until a deadline, which `_report_progress` extends; if the worker dies, the run becomes due
     again."""
-    rows = await tx.fetch(
+    return await tx.fetch_first(
+        DemoRun,
         "UPDATE demo_runs SET due_at = %s, attempts = attempts + 1, progress = '{}' WHERE organization_id = %s"
         " AND organization_id IN (SELECT organization_id FROM demo_runs WHERE organization_id = %s AND due_at <= %s"
         " FOR UPDATE SKIP LOCKED)"
-        " RETURNING tickets, progress, attempts, created_at, finished_at, failed_at",
+        " RETURNING {columns}",
         (until, organization_id, organization_id, tx.now),
     )
-    return DemoRun(*rows[0]) if rows else None
 
 
 async def _save_progress(tx: Tx, organization_id: UUID, progress: Mapping[str, int], *, until: datetime) -> None:

@@ -51,11 +51,10 @@ async def find_expired_ctids(tx: Tx, organization_id: UUID, *, until: datetime, 
     """Return the physical row addresses (ctid) of expired responses."""
     # A bitmap or sequential scan reads each page once; an index scan would read pages in random order.
     await tx.execute("SET LOCAL enable_indexscan = off")
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "SELECT ctid::text FROM idempotency_keys WHERE organization_id = %s AND created_at <= %s LIMIT %s",
         (organization_id, until, rows_max),
     )
-    return [row[0] for row in rows]
 
 
 async def delete_expired(tx: Tx, organization_id: UUID, ctids: Sequence[str], *, until: datetime) -> int:

@@ -149,7 +149,7 @@ async def find_definitions(
 
 async def find_followed_definitions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[str]:
     """The definitions of the live version and of every version that open runs follow."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         SELECT definition::text FROM journey_versions
         WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND (
@@ -166,7 +166,6 @@ async def find_followed_definitions(tx: Tx, organization_id: UUID, journey_id: U
         """,
         {"organization_id": organization_id, "journey_id": journey_id},
     )
-    return [row[0] for row in rows]
 
 
 async def begin_activation(tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int, trigger: str) -> None:

@@ -54,7 +54,7 @@ async def _list_last_buyers(tx: Tx, organization_id: UUID, sale_type: str, *, li
 
 
 async def _list_last_subscribers(tx: Tx, organization_id: UUID, *, limit: int) -> list[UUID]:
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         SELECT recent.profile_id FROM (
             SELECT profile_id, status, updated_at FROM subscriptions
@@ -68,4 +68,3 @@ async def _list_last_subscribers(tx: Tx, organization_id: UUID, *, limit: int) -
         """,
         (organization_id, RECENT_ROWS_MAX, limit),
     )
-    return [row[0] for row in rows]

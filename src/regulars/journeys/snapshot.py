@@ -229,7 +229,7 @@ async def find_sales_since(
 
 
 async def list_last_sales(tx: Tx, organization_id: UUID, profile_id: UUID, sale_type: str, *, limit: int) -> list[UUID]:
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         SELECT id FROM sales_events
         WHERE organization_id = %s AND profile_id = %s AND type = %s
@@ -238,4 +238,3 @@ async def list_last_sales(tx: Tx, organization_id: UUID, profile_id: UUID, sale_
         """,
         (organization_id, profile_id, sale_type, limit),
     )
-    return [row[0] for row in rows]

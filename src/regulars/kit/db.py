@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from math import inf
-from typing import LiteralString, TypeVar
+from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -74,6 +74,10 @@ class Tx:
 
     async def fetch_first(self, row: Callable[..., T], query: LiteralString, params: Params = ()) -> T | None:
         return next(iter(await self.fetch_all(row, query, params)), None)
+
+    async def fetch_column(self, query: Query, params: Params = ()) -> list[Any]:
+        """Return the first column of each row."""
+        return [values[0] for values in await self.fetch(query, params)]
 
     async def execute(self, query: Query, params: Params = ()) -> int:
         return await self.connection.change(query, params)

@@ -55,13 +55,12 @@ async def _erase_notes(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]
 
 async def _unlink_profiles(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[UUID]:
     """Remove personal data from the sales of these profiles, and mark the sales; return their ids."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "UPDATE sales_events"
         " SET profile_id = NULL, payments = NULL, loyalty = NULL, metadata = NULL, anonymised_at = %s"
         " WHERE organization_id = %s AND profile_id = ANY(%s) RETURNING id",
         (tx.now, organization_id, sorted(profile_ids)),
     )
-    return [row[0] for row in rows]
 
 
 async def _delete_collisions(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
@@ -75,7 +74,7 @@ async def _delete_collisions_that_name(
     tx: Tx, organization_id: UUID, references: Collection[str], *, quoted: Collection[str]
 ) -> list[UUID]:
     """Delete collisions with one of the references as their customer or in free JSON; return the ids of the sales."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         DELETE FROM ticket_collisions
         WHERE organization_id = %(organization_id)s
@@ -88,7 +87,6 @@ async def _delete_collisions_that_name(
         """,
         {"organization_id": organization_id, "references": sorted(references), "quoted": sorted(quoted)},
     )
-    return [row[0] for row in rows]
 
 
 async def _erase_notes_that_name(tx: Tx, organization_id: UUID, names: Collection[str]) -> None:

@@ -21,11 +21,10 @@ async def find_due_organizations(
 
     The query reads the index of waiting rows. With `after` its cost does not depend on how many older rows wait.
     """
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         _compose_statement(due.table, due.column, is_limited=among is not None),
         {"after": None if after is None else after - due.delay, "until": tx.now - due.delay, "among": among},
     )
-    return [row[0] for row in rows]
 
 
 @cache
@@ -45,7 +44,7 @@ async def list_organizations_by_node(tx: Tx) -> list[list[UUID]]:
     """Return the organizations of each node of a Citus cluster; an empty list for any other database."""
     if await tx.fetch(IS_CLUSTER) != [(True,)]:
         return []
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         SELECT array_agg(o.id)
         FROM organizations AS o
@@ -53,4 +52,3 @@ async def list_organizations_by_node(tx: Tx) -> list[list[UUID]]:
         GROUP BY p.groupid
         """
     )
-    return [row[0] for row in rows]

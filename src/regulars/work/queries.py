@@ -134,7 +134,7 @@ async def insert_retries(
 
 async def find_listeners_with_retries(tx: Tx, organization_id: UUID, listeners: Sequence[str]) -> list[str]:
     """Return the listeners that have due retries."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         SELECT it.listener
         FROM unnest(%(listeners)s::text[]) AS it (listener)
@@ -148,7 +148,6 @@ async def find_listeners_with_retries(tx: Tx, organization_id: UUID, listeners: 
         """,
         {"organization_id": organization_id, "listeners": list(listeners), "now": tx.now},
     )
-    return [row[0] for row in rows]
 
 
 async def take_due_retries(tx: Tx, organization_id: UUID, listener: str, *, limit: int) -> list[RetryRow]:

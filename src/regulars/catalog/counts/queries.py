@@ -142,11 +142,10 @@ async def delete_tallies(tx: Tx, organization_id: UUID, count_ids: Sequence[UUID
 
 
 async def list_previews(tx: Tx, organization_id: UUID, catalog: Catalog, key: str) -> list[UUID]:
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "SELECT id FROM catalog_counts WHERE organization_id = %s AND catalog = %s AND key = %s",
         (organization_id, catalog.value, key),
     )
-    return [row[0] for row in rows]
 
 
 async def find_tallies(

@@ -38,12 +38,13 @@ async def find_due_texts(
     Each priority is a range of the index, and its rows are read only until the limit is reached. So texts of a lower
     priority, and texts that are not due yet, cost nothing, however many there are.
     """
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        DueText,
         """
         SELECT found.id, found.number_hash, found.due_at, found.priority, found.phone_number
         FROM unnest(ARRAY[0, 1, 2]::smallint[]) AS level (priority)
         CROSS JOIN LATERAL (
-            SELECT id, number_hash, due_at, priority, phone_number FROM texts
+            SELECT {columns} FROM texts
             WHERE organization_id = %(organization_id)s AND priority = level.priority AND due_at <= %(now)s
               AND (due_at, id) > (
                   CASE WHEN level.priority = %(after_priority)s THEN %(after)s::timestamptz ELSE '-infinity' END,
@@ -65,7 +66,6 @@ async def find_due_texts(
             "limit": limit,
         },
     )
-    return [DueText(*row) for row in rows]
 
 
 async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[TextRow]:

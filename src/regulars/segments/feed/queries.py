@@ -34,11 +34,10 @@ class ConsentRow(NamedTuple):
 
 
 async def list_profile_ids(tx: Tx, organization_id: UUID, *, after: UUID, limit: int) -> list[UUID]:
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "SELECT id FROM profiles WHERE organization_id = %s AND id > %s ORDER BY id LIMIT %s",
         (organization_id, after, limit),
     )
-    return [row[0] for row in rows]
 
 
 async def count_profiles(tx: Tx, organization_id: UUID) -> int:

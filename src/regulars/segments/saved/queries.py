@@ -169,14 +169,13 @@ async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]
 
 async def find_used_by(tx: Tx, organization_id: UUID, *, kind: str, used_by_ids: Collection[UUID]) -> list[UUID]:
     """The segments that these objects of one kind (segments, journeys or campaigns) use."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         SELECT DISTINCT segment_id FROM segment_uses
         WHERE organization_id = %s AND user_kind = %s AND user_id = ANY (%s::uuid[])
         """,
         (organization_id, kind, list(used_by_ids)),
     )
-    return [row[0] for row in rows]
 
 
 async def delete_keys(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
@@ -315,7 +314,7 @@ async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection
 
 async def claim_due_segments(tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime) -> list[UUID]:
     """Claim segments that are due for a count; no other worker takes them before the deadline."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         UPDATE segments SET owner = %(owner)s, due_at = %(until)s
         WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
@@ -329,7 +328,6 @@ async def claim_due_segments(tx: Tx, organization_id: UUID, *, limit: int, owner
         """,
         {"organization_id": organization_id, "owner": owner, "until": until, "now": tx.now, "limit": limit},
     )
-    return [row[0] for row in rows]
 
 
 async def complete_count(

@@ -124,7 +124,7 @@ async def blank_messages(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], subscription_ids: Collection[UUID]
 ) -> list[UUID]:
     """Remove the content of messages about these people, except about their erasure; return the changed messages."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         UPDATE webhook_messages SET body = NULL
         WHERE organization_id = %(organization_id)s AND NOT of_erasure AND body IS NOT NULL
@@ -137,7 +137,6 @@ async def blank_messages(
             "subscriptions": list(subscription_ids),
         },
     )
-    return [row[0] for row in rows]
 
 
 async def cancel_deliveries(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
@@ -164,12 +163,11 @@ async def blank_responses(tx: Tx, organization_id: UUID, message_ids: Collection
 
 
 async def find_old_messages(tx: Tx, organization_id: UUID, *, until: datetime, limit: int) -> list[UUID]:
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "SELECT id FROM webhook_messages WHERE organization_id = %s AND created_at <= %s"
         " ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED",
         (organization_id, until, limit),
     )
-    return [row[0] for row in rows]
 
 
 async def delete_attempts(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:

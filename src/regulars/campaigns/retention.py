@@ -10,8 +10,8 @@ from regulars.campaigns.model import RecipientOutcome
 from regulars.campaigns.totals import Differences, TotalKey
 from regulars.kit.db import Database, Tx
 from regulars.messaging.model import RETENTION
+from regulars.work.queue import delete_in_batches
 
-_BATCH_ROWS: Final = 1_000
 _UNSENT: Final = frozenset({RecipientOutcome.WAITING, RecipientOutcome.QUEUED})
 
 
@@ -71,11 +71,7 @@ async def _lock_audiences_with(tx: Tx, organization_id: UUID, ids: Collection[by
 
 
 async def sweep_recipients(database: Database, organization_id: UUID) -> None:
-    """Delete recipients after the retention time, in batches."""
-    deleted = _BATCH_ROWS
-    while deleted == _BATCH_ROWS:
-        async with database.transaction() as tx:
-            deleted = await _delete_old_recipients(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
+    await delete_in_batches(database, organization_id, _delete_old_recipients, retention=RETENTION)
 
 
 async def _delete_recipients_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[DeletedRecipient]:

@@ -12,10 +12,10 @@ from regulars.journeys.runs.trace import add_totals
 from regulars.kit.db import Database, Tx
 from regulars.segments.saved.erased_values import find_erased, quote, without_values
 from regulars.work.personal import ErasedPeople
+from regulars.work.queue import delete_in_batches
 
 # 13 months.
 RETENTION: Final = timedelta(days=396)
-_BATCH_ROWS: Final = 1_000
 
 
 class DeletedRun(NamedTuple):
@@ -54,17 +54,11 @@ async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> N
 
 
 async def sweep_holdouts(database: Database, organization_id: UUID) -> None:
-    deleted = _BATCH_ROWS
-    while deleted == _BATCH_ROWS:
-        async with database.transaction() as tx:
-            deleted = await delete_old_holdout_passes(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
+    await delete_in_batches(database, organization_id, delete_old_holdout_passes, retention=RETENTION)
 
 
 async def sweep_runs(database: Database, organization_id: UUID) -> None:
-    deleted = _BATCH_ROWS
-    while deleted == _BATCH_ROWS:
-        async with database.transaction() as tx:
-            deleted = await _delete_old_runs(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
+    await delete_in_batches(database, organization_id, _delete_old_runs, retention=RETENTION)
 
 
 async def _delete_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[DeletedRun]:

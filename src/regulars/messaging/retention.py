@@ -1,7 +1,7 @@
 """Delete texts and replies after 25 months, and those of a person when the person is erased. Daily totals remain."""
 
 from collections.abc import Collection
-from typing import Final
+from datetime import datetime
 from uuid import UUID
 
 from regulars.kit.db import Database, Tx
@@ -13,26 +13,22 @@ from regulars.messaging.queries import replies, texts
 from regulars.messaging.queries.team_numbers import delete_team_numbers
 from regulars.messaging.settings.store import load_texting
 from regulars.work.outbox import rewrite_waiting_facts
-
-_BATCH_ROWS: Final = 1_000
+from regulars.work.queue import delete_in_batches
 
 
 async def sweep_texts(database: Database, organization_id: UUID) -> None:
     """Delete texts older than 25 months, and the copies that the simulator (a provider that sends nothing) stored."""
-    deleted = _BATCH_ROWS
-    while deleted == _BATCH_ROWS:
-        async with database.transaction() as tx:
-            ids = await texts.delete_old_texts(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
-            await texts.delete_simulator_texts(tx, organization_id, ids)
-        deleted = len(ids)
+    await delete_in_batches(database, organization_id, _delete_old_texts, retention=RETENTION)
+
+
+async def _delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    ids = await texts.delete_old_texts(tx, organization_id, before=before, limit=limit)
+    await texts.delete_simulator_texts(tx, organization_id, ids)
+    return len(ids)
 
 
 async def sweep_replies(database: Database, organization_id: UUID) -> None:
-    deleted = _BATCH_ROWS
-    while deleted == _BATCH_ROWS:
-        async with database.transaction() as tx:
-            before = tx.now - RETENTION
-            deleted = await replies.delete_old_replies(tx, organization_id, before=before, limit=_BATCH_ROWS)
+    await delete_in_batches(database, organization_id, replies.delete_old_replies, retention=RETENTION)
 
 
 async def erase_from_facts(

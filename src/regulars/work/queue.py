@@ -21,6 +21,8 @@ from regulars.kit.bisect import bisect_failures
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 
 BATCH_ROWS: Final = 200
+# The rows that a sweep deletes in one transaction.
+SWEEP_ROWS: Final = 1_000
 # The largest page of candidates that `take_free` tries to lock at once.
 PAGE_ITEMS_MAX: Final = 2_000
 
@@ -99,6 +101,17 @@ class Sweep(Queue):
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         await self._run(database, organization_id)
         return False
+
+
+async def delete_in_batches(
+    database: Database, organization_id: UUID, delete: Callable[..., Awaitable[int]], *, retention: timedelta
+) -> None:
+    """Delete rows after their retention time, one batch in each transaction. `delete` returns how many rows it deleted:
+    a full batch means that there may be more."""
+    deleted = SWEEP_ROWS
+    while deleted == SWEEP_ROWS:
+        async with database.transaction() as tx:
+            deleted = await delete(tx, organization_id, before=tx.now - retention, limit=SWEEP_ROWS)
 
 
 class BatchSize:

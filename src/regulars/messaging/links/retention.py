@@ -10,31 +10,21 @@ from regulars.messaging.facts import LinkClicked
 from regulars.messaging.links import queries
 from regulars.messaging.model import RETENTION
 from regulars.work.outbox import rewrite_waiting_facts
+from regulars.work.queue import delete_in_batches
 
 # The documentation promises a day; the classification needs IP addresses and user agents only for a minute.
 TRACE_RETENTION: Final = timedelta(hours=1)
-_BATCH_ROWS: Final = 1_000
 
 
 async def sweep_clicks(database: Database, organization_id: UUID) -> None:
     """Delete clicks and personal links that are older than 25 months."""
-    deleted = _BATCH_ROWS
-    while deleted == _BATCH_ROWS:
-        async with database.transaction() as tx:
-            before = tx.now - RETENTION
-            deleted = max(
-                await queries.delete_old_clicks(tx, organization_id, before=before, limit=_BATCH_ROWS),
-                await queries.delete_old_links(tx, organization_id, before=before, limit=_BATCH_ROWS),
-            )
+    await delete_in_batches(database, organization_id, queries.delete_old_clicks, retention=RETENTION)
+    await delete_in_batches(database, organization_id, queries.delete_old_links, retention=RETENTION)
 
 
 async def sweep_click_traces(database: Database, organization_id: UUID) -> None:
     """Delete the IP addresses and user agents (traces) of clicks that are older than an hour."""
-    deleted = _BATCH_ROWS
-    while deleted == _BATCH_ROWS:
-        async with database.transaction() as tx:
-            before = tx.now - TRACE_RETENTION
-            deleted = await queries.delete_traces(tx, organization_id, before=before, limit=_BATCH_ROWS)
+    await delete_in_batches(database, organization_id, queries.delete_traces, retention=TRACE_RETENTION)
 
 
 async def erase_from_click_facts(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.kit.columns import names_of
+from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.messaging.model import LatestMessage, MessageFilter, MessageListItem, ReplyRow, ReplyToOrigin, TextRow
@@ -95,67 +95,52 @@ async def list_reply_items(
     )
 
 
+_LIST_OF_NUMBER: Final[LiteralString] = """
+    SELECT {columns} FROM {table} WHERE organization_id = %s AND number_hash = %s ORDER BY {at} DESC LIMIT %s
+"""
+
+
 async def list_texts_of_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[TextRow]:
     """The texts to a number, newest first. The index by number has no order; a number has few texts."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM texts AS t
-            WHERE t.organization_id = %s AND t.number_hash = %s
-            ORDER BY t.created_at DESC
-            LIMIT %s
-            """
-        ).format(columns=_TEXT_COLUMNS),
-        (organization_id, number_hash, limit),
+    return await tx.fetch_all(
+        TextRow, fill(_LIST_OF_NUMBER, table="texts", at="created_at"), (organization_id, number_hash, limit)
     )
-    return [TextRow(*row) for row in rows]
 
 
 async def list_replies_of_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[ReplyRow]:
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM replies AS t
-            WHERE t.organization_id = %s AND t.number_hash = %s
-            ORDER BY t.received_at DESC
-            LIMIT %s
-            """
-        ).format(columns=_REPLY_COLUMNS),
-        (organization_id, number_hash, limit),
+    return await tx.fetch_all(
+        ReplyRow, fill(_LIST_OF_NUMBER, table="replies", at="received_at"), (organization_id, number_hash, limit)
     )
-    return [ReplyRow(*row) for row in rows]
 
 
-_LIST_OF_PERSON: Final = SQL(
-    """
-    SELECT {columns} FROM {table} AS t
-    WHERE t.organization_id = %s AND (t.profile_id = %s OR t.number_hash = ANY (%s::bytea[])) AND t.id > %s
-    ORDER BY t.id
+_LIST_OF_PERSON: Final[LiteralString] = """
+    SELECT {columns} FROM {table}
+    WHERE organization_id = %s AND (profile_id = %s OR number_hash = ANY (%s::bytea[])) AND id > %s
+    ORDER BY id
     LIMIT %s
-    """
-)
+"""
 
 
 async def list_texts_of_person(
     tx: Tx, organization_id: UUID, *, profile_id: UUID, number_hashes: Sequence[bytes], after: UUID, limit: int
 ) -> list[TextRow]:
     """Texts to the person or to one of their numbers, oldest first."""
-    rows = await tx.fetch(
-        _LIST_OF_PERSON.format(table=SQL("texts"), columns=_TEXT_COLUMNS),
+    return await tx.fetch_all(
+        TextRow,
+        fill(_LIST_OF_PERSON, table="texts"),
         (organization_id, profile_id, list(number_hashes), after, limit),
     )
-    return [TextRow(*row) for row in rows]
 
 
 async def list_replies_of_person(
     tx: Tx, organization_id: UUID, *, profile_id: UUID, number_hashes: Sequence[bytes], after: UUID, limit: int
 ) -> list[ReplyRow]:
     """Replies of the person or from one of their numbers, oldest first."""
-    rows = await tx.fetch(
-        _LIST_OF_PERSON.format(table=SQL("replies"), columns=_REPLY_COLUMNS),
+    return await tx.fetch_all(
+        ReplyRow,
+        fill(_LIST_OF_PERSON, table="replies"),
         (organization_id, profile_id, list(number_hashes), after, limit),
     )
-    return [ReplyRow(*row) for row in rows]
 
 
 async def list_texts_of_origin(

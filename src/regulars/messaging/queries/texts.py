@@ -39,11 +39,9 @@ async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[Tex
 
 
 async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM texts WHERE organization_id = %s AND id = %s").format(columns=_COLUMNS),
-        (organization_id, text_id),
+    return await tx.fetch_first(
+        TextRow, "SELECT {columns} FROM texts WHERE organization_id = %s AND id = %s", (organization_id, text_id)
     )
-    return TextRow(*rows[0]) if rows else None
 
 
 async def find_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> list[TextRow]:
@@ -60,11 +58,11 @@ async def find_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) 
 
 
 async def lock_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM texts WHERE organization_id = %s AND id = %s FOR UPDATE").format(columns=_COLUMNS),
+    return await tx.fetch_first(
+        TextRow,
+        "SELECT {columns} FROM texts WHERE organization_id = %s AND id = %s FOR UPDATE",
         (organization_id, text_id),
     )
-    return TextRow(*rows[0]) if rows else None
 
 
 async def requeue_text(tx: Tx, organization_id: UUID, text_id: UUID, *, expires_at: datetime) -> None:
@@ -84,7 +82,7 @@ async def lock_queued_texts(
     tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]
 ) -> list[UUID]:
     """Lock the queued texts of origins in the order of their ids, like every transaction that locks several texts."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         SELECT id FROM texts
         WHERE organization_id = %s AND origin_kind = %s AND origin_id = ANY (%s::uuid[]) AND state = 'queued'
@@ -93,7 +91,6 @@ async def lock_queued_texts(
         """,
         (organization_id, origin_kind, list(origin_ids)),
     )
-    return [row[0] for row in rows]
 
 
 class PausedText(NamedTuple):
@@ -185,7 +182,7 @@ async def was_texted(tx: Tx, organization_id: UUID, number_hash: bytes, *, origi
 
 
 async def delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> list[UUID]:
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         DELETE FROM texts
         WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
@@ -199,21 +196,19 @@ async def delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, l
         """,
         {"organization_id": organization_id, "before": before, "limit": limit},
     )
-    return [row[0] for row in rows]
 
 
 async def find_text_ids_of(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
 ) -> list[UUID]:
     """The ids of the texts to these customers or to one of these numbers."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         """
         SELECT id FROM texts
         WHERE organization_id = %s AND (profile_id = ANY (%s::uuid[]) OR number_hash = ANY (%s::bytea[]))
         """,
         (organization_id, list(profile_ids), list(number_hashes)),
     )
-    return [row[0] for row in rows]
 
 
 async def lock_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str]]:

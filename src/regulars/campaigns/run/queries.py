@@ -43,20 +43,20 @@ _DUE_COLUMNS: Final = SQL(
 )
 
 
+_TAKE: Final = SQL(
+    """
+    SELECT {columns} FROM campaigns
+    WHERE organization_id = %s AND {due} <= %s
+    ORDER BY {due}, id
+    LIMIT %s
+    FOR UPDATE SKIP LOCKED
+    """
+)
+
+
 async def claim_starting(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCampaign]:
     """Lock and return the campaigns that start now, so that the worker fixes their audience."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM campaigns
-            WHERE organization_id = %s AND freeze_at <= %s
-            ORDER BY freeze_at, id
-            LIMIT %s
-            FOR UPDATE SKIP LOCKED
-            """
-        ).format(columns=_DUE_COLUMNS),
-        (organization_id, tx.now, limit),
-    )
+    rows = await tx.fetch(_TAKE.format(columns=_DUE_COLUMNS, due=SQL("freeze_at")), (organization_id, tx.now, limit))
     return [DueCampaign(*row) for row in rows]
 
 
@@ -139,18 +139,7 @@ async def pause_with_reason(
 
 
 async def take_due(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCampaign]:
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM campaigns
-            WHERE organization_id = %s AND due_at <= %s
-            ORDER BY due_at, id
-            LIMIT %s
-            FOR UPDATE SKIP LOCKED
-            """
-        ).format(columns=_DUE_COLUMNS),
-        (organization_id, tx.now, limit),
-    )
+    rows = await tx.fetch(_TAKE.format(columns=_DUE_COLUMNS, due=SQL("due_at")), (organization_id, tx.now, limit))
     return [DueCampaign(*row) for row in rows]
 
 

@@ -173,6 +173,7 @@ def count_a_segment(walk: Walk) -> None:
     tab = walk.tab
     tab.goto(walk.url("/segments/new"))
     tab.get_by_role("button", name=re.compile("^(Start counting|Count)$")).first.click()
+    expect(tab.locator("#count")).to_contain_text("Your customers are being read")
     walk.work()
     expect(tab.locator("#count")).to_contain_text("Counting starts")
     with running_analysis(walk.server):

@@ -1,7 +1,5 @@
 """Runs the queues of the worker for one organization until they are empty."""
 
-import asyncio
-import time
 from uuid import UUID
 
 from tests.support.run_async import run_async
@@ -10,7 +8,6 @@ from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.settings import Settings
 from regulars.messaging.providers.gateways import open_gateways
-from regulars.segments.columns.lifecycle import find_build_progress
 from regulars.work.claims import ClaimQueue
 from regulars.work.facts import Listeners
 from regulars.work.outbox import OutboxQueue
@@ -19,8 +16,6 @@ from regulars.worker import queues
 
 # The secret key of the test servers; webhooks may go to this machine.
 SETTINGS = Settings(secret_key="a key for tests, of more than 32 characters", webhook_allow=("127.0.0.0/8",))
-# A build of columns waits for older transactions, of other tests too.
-BUILD_SECONDS_MAX = 60.0
 
 
 async def drain(database: Database, organization_id: UUID, listeners: Listeners) -> int:
@@ -45,14 +40,8 @@ async def _wait_for(queue: Queue) -> None:
         await ClaimQueue.finish(queue)
 
 
-async def _is_building(database: Database, organization_id: UUID) -> bool:
-    async with database.reading() as tx:
-        progress = await find_build_progress(tx, organization_id)
-    return progress is not None and progress.state == "building"
-
-
 def drain_queues(database_url: str, organization_id: UUID, settings: Settings = SETTINGS) -> None:
-    """Runs passes of every queue of the worker until no queue has due rows and no columns are being built."""
+    """Runs passes of every queue of the worker until no queue has due rows."""
 
     async def work() -> None:
         database = Database(database_url, pool_max=2)
@@ -63,15 +52,10 @@ def drain_queues(database_url: str, organization_id: UUID, settings: Settings = 
             )
             opened = queues(settings, gateways)
             try:
-                deadline = time.monotonic() + BUILD_SECONDS_MAX
-                while True:
-                    for queue in opened:
-                        while await queue.run_pass(database, organization_id):
-                            await _wait_for(queue)
+                for queue in opened:
+                    while await queue.run_pass(database, organization_id):
                         await _wait_for(queue)
-                    if not await _is_building(database, organization_id) or time.monotonic() > deadline:
-                        break
-                    await asyncio.sleep(0.05)
+                    await _wait_for(queue)
                 for queue in opened:
                     await queue.finish()
             finally:

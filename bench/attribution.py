@@ -16,7 +16,7 @@ from uuid import UUID
 import redirects
 from analytics import CUSTOMERS, DAYS, QUICK_SCALE, REPEATS, SALES, build_columns, new_database, own_cpu_s
 from analytics_rows import vacuum, write_rows
-from attribution_credits import CreditTimes, measure_credits, show_credits
+from attribution_credits import CreditTimes, measure_credits, measure_recording, show_credits
 from attribution_pages import AttributionPages, measure_pages, show_pages
 from database import Cluster
 from processes import cpu_s
@@ -80,6 +80,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -
     times = AttributionTimes(int(CUSTOMERS * scale), int(SALES * scale))
     with new_database(cluster, DATABASE) as settings:
         asyncio.run(_measure(cluster, settings, times, say))
+    times.credits.recording_us = measure_recording(cluster)
     times.redirects = redirects.measure(cluster, is_quick=is_quick)
     times.pages = measure_pages(cluster)
     return times
@@ -102,7 +103,7 @@ def show(times: AttributionTimes, say: Say) -> None:
 
 
 def is_reached(times: AttributionTimes) -> bool:
-    return times.pages is None or times.pages.is_reached
+    return (times.pages is None or times.pages.is_reached) and times.credits.is_reached
 
 
 def as_json(times: AttributionTimes) -> dict[str, Any]:

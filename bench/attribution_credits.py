@@ -1,4 +1,4 @@
-"""Measures credits of purchases: computing them, the statements of pages, and the cost of the listeners per sale."""
+"""Measures credits of purchases: computing them, the statements of pages, and what attribution adds to a sale."""
 
 import statistics
 import time
@@ -9,7 +9,8 @@ from typing import Final
 from uuid import UUID
 
 from analytics import own_cpu_s
-from database import Cluster
+from database import Cluster, make_templates
+from latency import open_loop
 from processes import cpu_s
 from regulars.attribution.credits import CreditFilter, list_credits
 from regulars.attribution.jobs import CustomerQueue, RecomputeQueue
@@ -22,10 +23,18 @@ from regulars.work import outbox
 from regulars.work.facts import Listeners
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
+from scenarios import Scenario, start
 
 CUSTOMERS_MAX: Final = 20_000
 BATCHES: Final = {1: 200, 10: 60, 100: 20}
 TURNS: Final = 5
+RECORDING_DATABASE: Final = "bench_recording"
+# The requests per second at which the listeners get about this many sales at a time.
+RATES: Final = {1: 50.0, 10: 500.0, 100: 2_000.0}
+WARM_S: Final = 3
+RECORDING_S: Final = 6
+# Attribution adds at most this share to the processor time of a sale.
+SHARE_MAX: Final = 0.03
 PAGE_ROWS: Final = 50
 _TEXTS = """
 INSERT INTO texts (organization_id, id, origin_kind, origin_id, step, profile_id, body, parts, state, expires_at,
@@ -55,6 +64,7 @@ CROSS JOIN LATERAL (
 ) AS it (at, type)
 WHERE it.type = 'PURCHASE' OR t.place %% 5 = 0
 """
+# A third has no customer, and nine in ten of the other customers got a text.
 _NEW_SALES = "SELECT id FROM sales_events WHERE organization_id = %s AND id > %s ORDER BY id LIMIT 20000"
 
 
@@ -65,8 +75,19 @@ class CreditTimes:
     # Processor time of the worker and the database.
     us_per_customer: float = 0.0
     tickets_ms: float = 0.0
+    # By sales per batch: processor time of the server and the database to store a sale.
+    recording_us: dict[int, float] = field(default_factory=dict)
     # By sales per batch: processor time to record and handle the fact of a sale, without and with attribution.
     listeners_us: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+    def share_of(self, batch: int) -> float:
+        """What attribution adds to the processor time of a sale, as a share."""
+        without, with_it = self.listeners_us[batch]
+        return (with_it - without) / (self.recording_us[batch] + without)
+
+    @property
+    def is_reached(self) -> bool:
+        return all(self.share_of(batch) <= SHARE_MAX for batch in self.listeners_us)
 
 
 def show_credits(times: CreditTimes, say: Callable[[str], None]) -> None:
@@ -76,7 +97,11 @@ def show_credits(times: CreditTimes, say: Callable[[str], None]) -> None:
     )
     say(f"  reading the tickets of a campaign: {times.tickets_ms:.1f} ms")
     for batch, (without, with_it) in times.listeners_us.items():
-        say(f"  listeners of a sale, {batch} in a batch: {without:.0f} µs, with attribution {with_it:.0f} µs")
+        say(
+            f"  a sale, {batch} in a batch: stored in {times.recording_us[batch]:.0f} µs, listeners {without:.0f} µs,"
+            f" with attribution {with_it:.0f} µs: {100 * times.share_of(batch):+.1f} %"
+        )
+    say(f"  attribution adds at most 3 % to a sale: {'reached' if times.is_reached else 'MISSED'}")
 
 
 async def measure_credits(
@@ -94,6 +119,21 @@ async def measure_credits(
     await _read_tickets(database, organization_id, campaign_id, times)
     await _handle_sales(cluster, database, organization_id, times)
     return times
+
+
+def measure_recording(cluster: Cluster) -> dict[int, float]:
+    """Sends sales to a server without a worker, so that only storing them is measured."""
+    organization = make_templates(cluster)[0]
+    scenario = Scenario("recording", "recording", "regulars", with_worker=False)
+    taken = {}
+    with start(scenario, cluster.clone(RECORDING_DATABASE)) as server:
+        for batch, rate in RATES.items():
+            open_loop(server.port, organization.key, rate=rate, seconds=WARM_S, name=f"w{batch}")
+            before = cpu_s(server.pid) + cpu_s(cluster.postmaster_pid)
+            sent = open_loop(server.port, organization.key, rate=rate, seconds=RECORDING_S, name=f"r{batch}")["sent"]
+            taken[batch] = 1e6 * (cpu_s(server.pid) + cpu_s(cluster.postmaster_pid) - before) / sent
+    cluster.drop(RECORDING_DATABASE)
+    return taken
 
 
 async def _compute(cluster: Cluster, database: Database, organization_id: UUID, times: CreditTimes) -> None:
@@ -133,7 +173,7 @@ async def _read_tickets(database: Database, organization_id: UUID, campaign_id: 
 
 
 async def _handle_sales(cluster: Cluster, database: Database, organization_id: UUID, times: CreditTimes) -> None:
-    """Handles the facts of the stored sales again; all of their customers got a text."""
+    """Handles the facts of the stored sales again."""
     without: Listeners = {
         kind: {name: it for name, it in by_name.items() if not name.startswith("attribution.")}
         for kind, by_name in LISTENERS.items()

@@ -6,7 +6,7 @@ A computation starts two seconds after the last change, so that several changes 
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, LiteralString
 from uuid import UUID
 
 from regulars.attribution.model import FROZEN_AFTER, TOUCHING_ORIGINS
@@ -39,39 +39,54 @@ EXISTS (
 """
 
 
+_ENQUEUE: Final[LiteralString] = """
+INSERT INTO attribution_customers AS c (organization_id, profile_id, since, due_at)
+SELECT %(organization_id)s, it.id, %(since)s, %(due_at)s
+FROM ({customers}) AS it (id)
+-- Sorted, so that two transactions never deadlock.
+ORDER BY it.id
+ON CONFLICT (organization_id, profile_id) DO UPDATE
+SET since = least(c.since, EXCLUDED.since), due_at = EXCLUDED.due_at, attempts = 0
+"""
+_ENQUEUE_BY_IDS: Final = _ENQUEUE.format(customers="SELECT unnest(%(ids)s::uuid[])")
+_ENQUEUE_BY_SALES: Final = _ENQUEUE.format(
+    customers="""
+    SELECT DISTINCT s.profile_id
+    FROM unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
+    CROSS JOIN LATERAL (
+        SELECT profile_id FROM sales_events
+        WHERE organization_id = %(organization_id)s AND id = wanted.id AND profile_id IS NOT NULL
+          AND occurred_at > %(sales_since)s
+        LIMIT 1
+    ) AS s
+    CROSS JOIN LATERAL (
+        SELECT FROM texts
+        WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND id > %(texts_since)s
+        LIMIT 1
+    ) AS t
+"""
+)
+
+
 async def make_due_by_sales(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> int:
     """Enqueue the customers of new sales who have texts that may get a credit; return how many."""
-    # Most sales enqueue no customer, and a statement that may insert takes twice the time, so read first.
-    rows = await tx.fetch(
-        """
-        SELECT s.profile_id
-        FROM unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
-        CROSS JOIN LATERAL (
-            SELECT profile_id FROM sales_events
-            WHERE organization_id = %(organization_id)s AND id = wanted.id AND profile_id IS NOT NULL
-              AND occurred_at > %(sales_since)s
-            LIMIT 1
-        ) AS s
-        CROSS JOIN LATERAL (
-            SELECT FROM texts
-            WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND id > %(texts_since)s
-            LIMIT 1
-        ) AS t
-        """,
+    return await tx.execute(
+        _ENQUEUE_BY_SALES,
         {
+            **_times_of(tx),
             "organization_id": organization_id,
             "ids": Ids(sale_ids),
             "sales_since": tx.now - SALES_BACK,
             "texts_since": first_id_at(tx.now - SALES_BACK),
         },
     )
-    return await make_due(tx, organization_id, {row[0] for row in rows}) if rows else 0
 
 
 async def make_due_by_texts(
     tx: Tx, organization_id: UUID, text_ids: Collection[UUID], *, since: datetime | None = None
 ) -> int:
     """Enqueue the customers who bought after one of these texts was sent; return how many."""
+    # Most texts enqueue no customer, and a statement that may insert takes twice the time, so read first.
     since = since or tx.now
     rows = await tx.fetch(
         """
@@ -105,21 +120,12 @@ async def make_due(
 ) -> int:
     """Enqueue customers; credits that are final at `since` will not change. Waits while a worker computes these
     customers, and locks their rows until the commit."""
-    return await tx.execute(
-        """
-        INSERT INTO attribution_customers AS c (organization_id, profile_id, since, due_at)
-        SELECT %(organization_id)s, it.id, %(since)s, %(due_at)s
-        FROM unnest(%(ids)s::uuid[]) AS it (id)
-        ON CONFLICT (organization_id, profile_id) DO UPDATE
-        SET since = least(c.since, EXCLUDED.since), due_at = EXCLUDED.due_at, attempts = 0
-        """,
-        {
-            "organization_id": organization_id,
-            "ids": Ids(sorted(profile_ids)),
-            "since": since or tx.now,
-            "due_at": tx.now + COMPUTED_AFTER,
-        },
-    )
+    given = {"organization_id": organization_id, "ids": Ids(set(profile_ids)), **_times_of(tx, since)}
+    return await tx.execute(_ENQUEUE_BY_IDS, given)
+
+
+def _times_of(tx: Tx, since: datetime | None = None) -> dict[str, datetime]:
+    return {"since": since or tx.now, "due_at": tx.now + COMPUTED_AFTER}
 
 
 async def take_customers(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCustomer]:

@@ -186,31 +186,48 @@ def _line_indexes(selection: SalesSelection, sale_of_line: Array) -> Array | Non
     return np.flatnonzero((sale_of_line >= selection.first) & (sale_of_line < selection.last))
 
 
-class DistinctPairs(NamedTuple):
-    """Distinct pairs of a group and a value as sorted numbers: the group times the size, plus the value."""
+class Pairs(NamedTuple):
+    """Distinct pairs of a row of the answer and a number below `size`, sorted. A pair is stored as one integer, its
+    key: the row times `size`, plus the number. `counts` has the number of pairs of each row."""
 
     keys: Array
-    size: int
-    # The number of distinct values of each group.
     counts: Array
+    size: int
 
-    def of_groups(self, groups: int) -> tuple[Array, Array]:
-        """The groups and the values of the pairs whose group is below `groups`."""
-        counts = self.counts[:groups]
-        keys = self.keys[: int(counts.sum())]
-        group: Array = np.repeat(np.arange(groups).astype(keys.dtype), counts)
-        return group, keys - group * np.array(self.size, keys.dtype)
+    def numbers(self) -> Array:
+        numbers: Array = self.keys - np.repeat(first_keys(self.counts.size, self.size)[:-1], self.counts)
+        return numbers
+
+    def keys_with(self, numbers: Array, size: int) -> Array:
+        """The keys of the same rows with other numbers, which are below `size`."""
+        keys = np.repeat(first_keys(self.counts.size, size)[:-1], self.counts)
+        keys += numbers.astype(keys.dtype, copy=False)
+        return keys
 
 
-def distinct_pairs(pairs: Sequence[tuple[Array, Array]], groups: int, size: int) -> DistinctPairs:
-    """Find the distinct pairs in pairs of arrays (groups, values below `size`). 32-bit numbers are sorted twice as
-    fast."""
-    dtype = np.dtype(np.uint32 if groups * size < 1 << 32 else np.int64)
-    multiplier: Array = np.array(size, dtype)
-    keys = np.concatenate(
-        [np.zeros(0, dtype), *(group.astype(dtype) * multiplier + value.astype(dtype) for group, value in pairs)]
-    )
-    keys.sort()
-    keys = keys[np.flatnonzero(begins_of(keys))]
-    ends = np.searchsorted(keys, (np.arange(1, groups, dtype=np.int64) * size).astype(dtype))
-    return DistinctPairs(keys, size, np.diff(np.concatenate(([0], ends, [keys.size]))))
+def first_keys(rows: int, size: int) -> Array:
+    """The key of each row with the number 0, and the key after the last row. 32-bit keys are sorted twice as fast."""
+    keys: Array = np.arange(rows + 1, dtype=np.int64) * size
+    return keys.astype(np.uint32) if keys[-1] < (1 << 32) - 1 else keys
+
+
+def pairs_of_lines(batches: Sequence[Lines], row_of_group: Array, rows: int) -> Pairs:
+    """The pairs of rows and sales of purchased lines; the lines are of one run."""
+    size = batches[0].run.size
+    firsts = first_keys(rows, size)
+    keys = []
+    for batch in batches:
+        keys_of_batch = batch.look_up(firsts[row_of_group])
+        keys_of_batch += batch.sale.astype(firsts.dtype, copy=False)
+        keys_of_batch[batch.is_return] = firsts[-1]
+        keys.append(keys_of_batch)
+    return distinct_pairs(keys, rows, size)
+
+
+def distinct_pairs(keys: Sequence[Array], rows: int, size: int) -> Pairs:
+    """Sort keys and drop those that are repeated, or after the last row."""
+    sorted_keys = np.concatenate([first_keys(rows, size)[:0], *keys])
+    sorted_keys.sort()
+    sorted_keys = sorted_keys[np.flatnonzero(begins_of(sorted_keys))]
+    edges = np.searchsorted(sorted_keys, first_keys(rows, size))
+    return Pairs(sorted_keys[: edges[-1]], np.diff(edges), size)

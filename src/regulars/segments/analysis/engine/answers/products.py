@@ -16,14 +16,15 @@ from regulars.segments.analysis.engine.answers.product_lines import (
     FIRST_VALUE,
     NO_PRODUCT,
     UNSET,
-    DistinctPairs,
     LineReader,
     Lines,
     distinct_pairs,
+    first_keys,
+    pairs_of_lines,
     values_of,
 )
 from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
-from regulars.segments.analysis.engine.encoding import Array
+from regulars.segments.analysis.engine.encoding import Array, Dictionary
 from regulars.segments.analysis.engine.numbers import Summands, sum_groups
 from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PRODUCT_NAMES, SalesRun
 from regulars.segments.analysis.engine.threads import map_in_threads
@@ -56,12 +57,13 @@ def answer_products(tickets: Tickets, question: ProductsQuestion, as_of: datetim
     reader = LineReader(tickets, question.currency, question.filters)
     window = window_of(question.period)
     lines = list(reader.read(window, question.by))
-    sums = _sums(lines, FIRST_VALUE + len(values_of(tickets, question.by)))
+    values = values_of(tickets, question.by)
+    sums = _sums(lines, FIRST_VALUE + len(values))
     compared_sums = None
     if question.comparison is not None:
         compared_sums = _sums(list(reader.read(window_of(question.comparison), question.by)), sums.present.size)
     present = sums.present if compared_sums is None else sums.present | compared_sums.present
-    ranks = _rank(sums.net, present, min(question.rows_max, PRODUCT_ROWS_MAX))
+    ranks = _rank(sums.net, present, values, min(question.rows_max, PRODUCT_ROWS_MAX))
     weekly_nets = _weekly_nets(tickets, reader, question, window[1], ranks)
     counts = _count(tickets, lines, ranks)
     figures = _figures(ranks, counts, weekly_nets, sums, compared_sums)
@@ -108,21 +110,18 @@ def _sums(lines: Sequence[Lines], size: int) -> _Sums:
     return _Sums(sum_groups(totals, size), sum_groups(units, size) - returned_sums, -returned_sums, present)
 
 
-def _rank(nets: Array, present: Array, rows_max: int) -> _Ranks:
-    """Rank the groups by net, the largest first; the groups without a value come last."""
+def _rank(nets: Array, present: Array, values: Dictionary, rows_max: int) -> _Ranks:
+    """Rank the groups by net, the largest first, and equal ones by value; the groups without a value come last."""
     groups = FIRST_VALUE + np.flatnonzero(present[FIRST_VALUE:])
-    order = _largest(nets[groups], rows_max)
+    if groups.size > rows_max:
+        # There may be millions of groups, so only the largest are sorted.
+        groups = groups[np.argpartition(-nets[groups], rows_max)[:rows_max]]
+    largest = sorted(groups.tolist(), key=lambda group: (-nets[group], values.values[group - FIRST_VALUE]))
     without_value = [group for group in (UNSET, NO_PRODUCT) if present[group]]
-    chosen = [*groups[order].tolist(), *without_value]
+    chosen = [*largest, *without_value]
     of_group = np.full(nets.size, len(chosen), np.int32)
     of_group[chosen] = np.arange(len(chosen))
-    return _Ranks(chosen, of_group, groups.size + len(without_value))
-
-
-def _largest(values: Array, count: int) -> Array:
-    """The indexes of the largest values, the largest first; there may be millions, so not all are sorted."""
-    indexes = np.argpartition(-values, count)[:count] if values.size > count else np.arange(values.size)
-    return indexes[np.argsort(-values[indexes], kind="stable")]
+    return _Ranks(chosen, of_group, int(np.count_nonzero(present)))
 
 
 def _figures(
@@ -146,41 +145,63 @@ def _figures(
     ]
 
 
+class _Purchases(NamedTuple):
+    """Purchases of one run: their number for each row and for all rows together, and their customers."""
+
+    counts: Array
+    total: int
+    # The keys of the pairs of row and customer, not distinct.
+    customers: Array
+    all_customers: Array
+
+
 def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[list[int], list[int]]:
     """For each row the number of purchases with a line of the row, and of the customers who made them; each list ends
     with the number for all rows together."""
-    # A sale may have lines with and without a product, which are in separate batches, so pairs of row and sale are
-    # collected per run.
+    # A sale may have lines with and without a product, which are in separate batches, so sales are counted per run.
     batches_of_runs: dict[int, list[Lines]] = {}
     for batch in lines:
         batches_of_runs.setdefault(batch.run.meta.id, []).append(batch)
-
-    def pairs_of(batches: Sequence[Lines]) -> DistinctPairs:
-        # Returned lines get an additional last row, which is not counted.
-        rows = [np.where(batch.is_return, np.int32(ranks.rows), batch.look_up(ranks.of_group)) for batch in batches]
-        sales = [batch.sale for batch in batches]
-        return distinct_pairs(list(zip(rows, sales, strict=True)), ranks.rows + 1, batches[0].run.size)
-
-    counts, all_tickets = np.zeros(ranks.rows, np.int64), 0
+    runs = map_in_threads(lambda batches: _purchases_of(tickets, batches, ranks), batches_of_runs.values())
+    counts = np.zeros(ranks.rows, np.int64)
     has_bought = np.zeros(tickets.customer_count, bool)
-    customers = []
-    for run_id, distinct in zip(batches_of_runs, map_in_threads(pairs_of, batches_of_runs.values()), strict=True):
-        run = tickets.cached.sales[run_id]
-        row, sale = distinct.of_groups(ranks.rows)
-        counts += distinct.counts[: ranks.rows]
-        is_sold = np.zeros(run.size, bool)
-        is_sold[sale] = True
-        all_tickets += int(np.count_nonzero(is_sold))
-        if run.meta.kind == IDENTIFIED_SALES:
-            customer = run.parts["customer"].take(sale)
-            members = tickets.members_of(customer)
-            customers.append((row, customer) if members is None else (row[members], customer[members]))
-            has_bought[run.parts["customer"][is_sold]] = True
-    customer_counts = distinct_pairs(customers, ranks.rows, max(1, tickets.customer_count)).counts
-    return [*counts.tolist(), all_tickets], [
-        *customer_counts.tolist(),
+    for run in runs:
+        counts += run.counts
+        has_bought[run.all_customers] = True
+    return [*counts.tolist(), sum(run.total for run in runs)], [
+        *_count_customers([run.customers for run in runs], counts, tickets.customer_count).tolist(),
         int(np.count_nonzero(has_bought & tickets.members)),
     ]
+
+
+def _count_customers(keys: Sequence[Array], tickets: Array, size: int) -> Array:
+    """The number of customers of each row; the keys are sorted by row. Two threads take about half of the keys each."""
+    rows = tickets.size
+    middle = int(np.searchsorted(np.cumsum(tickets), tickets.sum() / 2))
+
+    def count_half(half: tuple[int, int]) -> Array:
+        edges = first_keys(rows, size)[list(half)]
+        keys_of_half = [of_run[slice(*np.searchsorted(of_run, edges))] for of_run in keys]
+        return distinct_pairs(keys_of_half, rows, size).counts
+
+    low, high = map_in_threads(count_half, [(0, middle), (middle, rows)])
+    return low + high
+
+
+def _purchases_of(tickets: Tickets, batches: Sequence[Lines], ranks: _Ranks) -> _Purchases:
+    run = batches[0].run
+    pairs = pairs_of_lines(batches, ranks.of_group, ranks.rows)
+    sale = pairs.numbers()
+    is_sold = np.zeros(run.size, bool)
+    is_sold[sale] = True
+    customer = run.parts["customer"]
+    if run.meta.kind != IDENTIFIED_SALES:
+        return _Purchases(pairs.counts, int(np.count_nonzero(is_sold)), pairs.keys[:0], customer[:0])
+    of_pairs = customer.take(sale)
+    keys = pairs.keys_with(of_pairs, tickets.customer_count)
+    members = tickets.members_of(of_pairs)
+    customers = keys if members is None else keys[members]
+    return _Purchases(pairs.counts, int(np.count_nonzero(is_sold)), customers, customer[is_sold])
 
 
 def _weekly_nets(tickets: Tickets, reader: LineReader, question: ProductsQuestion, last: int, ranks: _Ranks) -> Array:

@@ -15,6 +15,7 @@ import polars as pl
 
 from regulars.conditions.tree import ValueComparison
 from regulars.segments.analysis.engine.encoding import Array
+from regulars.segments.analysis.engine.threads import map_in_threads
 
 # Sums that cannot exceed this are computed in 64 bits.
 SUM_MAX: Final = 2**63 - 1
@@ -72,12 +73,14 @@ def sum_groups(summands: Collection[Summands], size: int) -> Array:
     if sum(batch.sum_bound * batch.factor for batch in summands) <= DOUBLE_MAX:
         sums = np.zeros(size, np.float64)
         for batch in summands:
-            # `bincount` converts other integer types more slowly.
-            indexes = batch.indexes.astype(np.intp, copy=False)
             if batch.values.size < size:
-                np.add.at(sums, indexes, batch.values.astype(np.float64) * batch.factor)
-            else:
-                sums += np.bincount(indexes, weights=batch.values, minlength=size) * batch.factor
+                np.add.at(sums, batch.indexes, batch.values.astype(np.float64) * batch.factor)
+        for sums_of_batch in map_in_threads(
+            # `bincount` converts other integer types more slowly.
+            lambda batch: np.bincount(batch.indexes.astype(np.intp, copy=False), batch.values, size) * batch.factor,
+            [batch for batch in summands if batch.values.size >= size],
+        ):
+            sums += sums_of_batch
         return sums.astype(np.int64)
     exact = [(batch.indexes, batch.values.astype(np.int64) * batch.factor) for batch in summands]
     high, low = sum_by_index(exact, size)

@@ -19,6 +19,8 @@ from regulars.segments.analysis.engine.answers.tickets import (
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.numbers import Summands, sum_groups
 from regulars.segments.analysis.engine.purchase_days import PurchaseDays, begins_of
+from regulars.segments.analysis.engine.sales_runs import SalesSelection
+from regulars.segments.analysis.engine.threads import map_in_threads
 from regulars.segments.analysis.questions import (
     CustomerFigures,
     CustomersAnswer,
@@ -122,8 +124,8 @@ def _nets(tickets: Tickets, buckets: Buckets, firsts: Array) -> Array:
     three, currencies = np.array([3, shape[2]], np.int16 if size <= np.iinfo(np.int16).max else np.int32)
     first_bucket = np.full(tickets.customer_count, -1, narrow_dtype)
     first_bucket[is_new] = buckets.index(firsts[is_new])
-    values = []
-    for selection in tickets.select(window, of_customers=True):
+
+    def nets_of_run(selection: SalesSelection) -> Summands:
         bucket = buckets.index_of(selection, tickets.zone).astype(narrow_dtype, copy=False)
         of_first: Array = first_bucket.take(selection.of("customer"))
         newness = (of_first >= 0).view(np.int8) + (of_first == bucket).view(np.int8)
@@ -131,8 +133,9 @@ def _nets(tickets: Tickets, buckets: Buckets, firsts: Array) -> Array:
         if currencies > 1:
             # `kind >> 1` is the currency.
             indexes = indexes * currencies + (selection.of("kind") >> 1)
-        values.append(Summands(indexes, selection.of("amount")))
-    return sum_groups(values, size).reshape(shape)
+        return Summands(indexes, selection.of("amount"))
+
+    return sum_groups(map_in_threads(nets_of_run, tickets.select(window, of_customers=True)), size).reshape(shape)
 
 
 def _count_tickets(tickets: Tickets, window: Window) -> tuple[int, int]:

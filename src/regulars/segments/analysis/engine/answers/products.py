@@ -26,6 +26,7 @@ from regulars.segments.analysis.engine.answers.product_lines import (
 from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
 from regulars.segments.analysis.engine.encoding import Array, Dictionary
 from regulars.segments.analysis.engine.numbers import Summands, sum_groups
+from regulars.segments.analysis.engine.sales_conditions import overlaps
 from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PRODUCT_NAMES, SalesRun
 from regulars.segments.analysis.engine.threads import map_in_threads
 from regulars.segments.analysis.questions import (
@@ -64,7 +65,7 @@ def answer_products(tickets: Tickets, question: ProductsQuestion, as_of: datetim
         compared_sums = _sums(list(reader.read(window_of(question.comparison), question.by)), sums.present.size)
     present = sums.present if compared_sums is None else sums.present | compared_sums.present
     ranks = _rank(sums.net, present, values, min(question.rows_max, PRODUCT_ROWS_MAX))
-    weekly_nets = _weekly_nets(tickets, reader, question, window[1], ranks)
+    weekly_nets = _weekly_nets(tickets, reader, question, lines, ranks)
     counts = _count(tickets, lines, ranks)
     figures = _figures(ranks, counts, weekly_nets, sums, compared_sums)
     # The name of a product that was sold only in the comparison period may be in any run.
@@ -204,15 +205,22 @@ def _purchases_of(tickets: Tickets, batches: Sequence[Lines], ranks: _Ranks) -> 
     return _Purchases(pairs.counts, int(np.count_nonzero(is_sold)), customers, customer[is_sold])
 
 
-def _weekly_nets(tickets: Tickets, reader: LineReader, question: ProductsQuestion, last: int, ranks: _Ranks) -> Array:
-    """The net of each row in each of the weeks that end with the last day."""
+def _weekly_nets(
+    tickets: Tickets, reader: LineReader, question: ProductsQuestion, lines: Sequence[Lines], ranks: _Ranks
+) -> Array:
+    """The net of each row in each of the weeks that end with the last day of the period; `lines` are of the period."""
+    period_first, last = window_of(question.period)
     first = last - 7 * TREND_WEEKS + 1
 
     def nets_by_row_and_week(batch: Lines) -> Summands:
-        week = ((batch.run.days(tickets.zone) - first) // 7).take(batch.sale)
-        return Summands(batch.look_up(ranks.of_group) * TREND_WEEKS + week, batch.totals)
+        days = batch.run.days(tickets.zone)
+        recent = np.flatnonzero((days >= first).take(batch.sale))
+        week = (days.take(batch.sale[recent]) - first) // 7
+        return Summands(batch.look_up(ranks.of_group)[recent] * TREND_WEEKS + week, batch.totals[recent])
 
-    values = map_in_threads(nets_by_row_and_week, reader.read((first, last), question.by))
+    batches = lines if period_first <= first else list(reader.read((first, last), question.by))
+    recent_batches = [it for it in batches if overlaps(it.run.meta.first_s, it.run.meta.last_s, (first, last))]
+    values = map_in_threads(nets_by_row_and_week, recent_batches)
     return sum_groups(values, ranks.rows * TREND_WEEKS).reshape(-1, TREND_WEEKS)
 
 

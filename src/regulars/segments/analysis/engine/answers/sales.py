@@ -1,8 +1,9 @@
 """Answers the question about sales: sums of tickets by day, week, month or store."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -19,6 +20,7 @@ from regulars.segments.analysis.engine.answers.tickets import (
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.numbers import Summands, sum_groups
 from regulars.segments.analysis.engine.sales_runs import SalesSelection
+from regulars.segments.analysis.engine.threads import map_in_threads
 from regulars.segments.analysis.questions import MILLIONTHS, SalesAnswer, SalesQuestion, SalesRow
 from regulars.segments.columns.model import IDENTIFIED_SALES, NO_CUSTOMER
 
@@ -53,6 +55,14 @@ def answer_sales(tickets: Tickets, question: SalesQuestion, as_of: datetime) -> 
     return SalesAnswer(as_of=as_of, rows=tuple(rows), whole=whole)
 
 
+class _Batch(NamedTuple):
+    """The group of each ticket of a run, the groups of those with a customer, and the values of each summed part."""
+
+    groups: Array
+    identified: Array
+    summands: Sequence[Summands]
+
+
 def _sums(
     tickets: Tickets, buckets: Buckets, size: int, group_of: Callable[[SalesSelection], Array]
 ) -> list[Mapping[Currency, Sums]]:
@@ -61,19 +71,28 @@ def _sums(
     `kind` is twice the code of the currency, plus 1 for a return, so sums are reshaped to group, currency and return.
     """
     kinds = 2 * len(tickets.currencies)
-    groups, identified = [], []
-    values: dict[str, list[Summands]] = {part: [] for part in SUMMED_PARTS}
-    for selection in tickets.select(buckets.window):
-        group = group_of(selection).astype(np.int64) * kinds + selection.of("kind")
-        groups.append(group)
-        is_identified = selection.run.meta.kind == IDENTIFIED_SALES
-        identified.append(group if is_identified else group[selection.of("customer") != NO_CUSTOMER])
-        for part in SUMMED_PARTS:
-            values[part].append(Summands(group, selection.of(part), selection.run.factor_of(part)))
+
+    def read(selection: SalesSelection) -> _Batch:
+        run = selection.run
+        groups = group_of(selection).astype(np.int64) * kinds + selection.of("kind")
+        is_identified = run.meta.kind == IDENTIFIED_SALES
+        return _Batch(
+            groups,
+            groups if is_identified else groups[selection.of("customer") != NO_CUSTOMER],
+            [Summands(groups, selection.of(part), run.factor_of(part)) for part in SUMMED_PARTS],
+        )
+
+    def count(groups: Sequence[Array]) -> Array:
+        counts = map_in_threads(lambda it: np.bincount(it, minlength=size * kinds), groups)
+        return sum(counts, np.zeros(size * kinds, np.int64))
+
+    batches = map_in_threads(read, tickets.select(buckets.window))
     shape = size, kinds // 2, 2
-    counts, with_customer = (_count(indexes, size * kinds).reshape(shape).tolist() for indexes in (groups, identified))
+    counts = count([batch.groups for batch in batches]).reshape(shape).tolist()
+    with_customer = count([batch.identified for batch in batches]).reshape(shape).tolist()
     amount, discount, tax, units, lines = (
-        sum_groups(values[part], size * kinds).reshape(shape).tolist() for part in SUMMED_PARTS
+        sum_groups([batch.summands[part] for batch in batches], size * kinds).reshape(shape).tolist()
+        for part in range(len(SUMMED_PARTS))
     )
     return [
         {
@@ -94,10 +113,3 @@ def _sums(
         }
         for index in range(size)
     ]
-
-
-def _count(batches: list[Array], size: int) -> Array:
-    counts = np.zeros(size, np.int64)
-    for batch in batches:
-        counts += np.bincount(batch, minlength=size)
-    return counts

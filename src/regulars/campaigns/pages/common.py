@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
+
+from starlette.responses import Response
 
 from regulars.campaigns.errors import ApprovalNeeded, CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.campaigns.manage import PATH, Campaign, load_campaign
@@ -13,9 +15,12 @@ from regulars.kit.ids import CAMPAIGN
 from regulars.messaging.cost import CostEstimate
 from regulars.web.errors import Conflict, PageNotFound
 from regulars.web.format import Format
+from regulars.web.render import render
 from regulars.web.visit import Visit
 
 ARCHIVED: Final = "archived"
+# The names of the variants of a text.
+VARIANT_LETTERS: Final = "ABCD"
 # Label, kind of badge, icon.
 STATES: Final = {
     "draft": ("Draft", "none", "none"),
@@ -60,3 +65,8 @@ def describe_cost(formats: Format, cost: CostEstimate) -> str:
 
 def campaign_url(visit: Visit, row: CampaignRow, *segments: str) -> str:
     return visit.url(PATH, CAMPAIGN.encode(row.id), *segments)
+
+
+def render_campaign(visit: Visit, template: str, row: CampaignRow, *, status: int = 200, **values: Any) -> Response:
+    """Render a page of one campaign, with the values that the head of every such page needs."""
+    return render(visit, template, status=status, row=row, states=STATES, here=campaign_url(visit, row), **values)

@@ -11,7 +11,7 @@ from regulars.campaigns.approval import load_rule, why_approval_needed
 from regulars.campaigns.definition import SendNow
 from regulars.campaigns.exact_cost import find_exact_cost, request_exact_cost
 from regulars.campaigns.model import CampaignState, Cost, read_cost, write_cost
-from regulars.campaigns.pages.common import STATES, campaign_url, describe_cost, find_campaign, page_errors
+from regulars.campaigns.pages.common import campaign_url, describe_cost, find_campaign, page_errors, render_campaign
 from regulars.campaigns.pages.figures import Figures, describe_estimate, load_figures
 from regulars.campaigns.pages.progress import REASON_LABELS, describe_audience, describe_path, describe_schedule
 from regulars.kit.etag import EtagMismatch, etag_of
@@ -19,7 +19,7 @@ from regulars.kit.ids import CAMPAIGN
 from regulars.segments.analysis.client import Analysis
 from regulars.web.errors import Conflict
 from regulars.web.form import FormState
-from regulars.web.render import redirect, render
+from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 # The page waits this long for the estimate, because without it there is nothing to confirm.
@@ -49,12 +49,10 @@ class Confirmation:
         if size is not None:
             why_approval = why_approval_needed(rule, recipients=size.recipients, cost=size.cost.amounts)
         is_approved = row.approved_revision == row.revision and row.approved_by != visit.user.email
-        return render(
+        return render_campaign(
             visit,
             "campaigns/send.html",
-            row=row,
-            states=STATES,
-            here=campaign_url(visit, row),
+            row,
             shown_etag=etag_of(row.revision),
             definition=definition,
             audience=audience,

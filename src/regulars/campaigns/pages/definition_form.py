@@ -26,7 +26,6 @@ HOLDOUT_PERCENT_MAX: Final = 90
 TEXTS_PER_HOUR_MAX: Final = 10_000_000
 # The choice of a holdout percentage that the form does not offer.
 OTHER: Final = "other"
-LETTERS: Final = "ABCD"
 # The list fields of the form, and their names in the definition.
 LISTS: Final = {"include": "include", "exclude": "exclude", "received": "exclude_received"}
 

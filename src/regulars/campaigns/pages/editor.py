@@ -12,7 +12,7 @@ from regulars.campaigns.definition import VARIANTS_MAX, Definition
 from regulars.campaigns.manage import Campaign
 from regulars.campaigns.model import CampaignState
 from regulars.campaigns.pages import definition_form as forms
-from regulars.campaigns.pages.common import STATES, campaign_url, find_campaign, page_errors
+from regulars.campaigns.pages.common import VARIANT_LETTERS, campaign_url, find_campaign, page_errors, render_campaign
 from regulars.campaigns.pages.figures import (
     describe_chosen_effect,
     describe_estimate,
@@ -34,7 +34,7 @@ from regulars.messaging.template import PLAIN_FIELDS, TemplateError
 from regulars.messaging.text_form import apply_button, list_variables, read_text_form
 from regulars.segments.analysis.client import Analysis
 from regulars.web.form import EditConflict, FormState
-from regulars.web.render import redirect, render
+from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 # The variables that a text of a campaign may contain, with their labels.
@@ -118,7 +118,7 @@ class Editor:
             async with visit.database.transaction() as tx:
                 text = await send_test_text(tx, visit.organization_id, visit.user, content, language=language)
                 await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(text.id))
-            message = f"The test text of variant {forms.LETTERS[number - 1]} is on its way to your number."
+            message = f"The test text of variant {VARIANT_LETTERS[number - 1]} is on its way to your number."
         except (SettingRefused, TemplateError) as error:
             message = f"No test text was sent. {error}"
         return await self._show_values(visit, values, message=message)
@@ -169,12 +169,9 @@ class Editor:
         row, canonical_id = campaign.row, CAMPAIGN.encode(campaign.row.id)
         estimate = figures.estimate
         values: dict[str, Any] = {
-            "row": row,
-            "states": STATES,
             "form": form,
             "lead": lead,
             "shown_etag": etag if etag is not None and form.conflict is None else etag_of(row.revision),
-            "here": campaign_url(visit, row),
             "edit": campaign_url(visit, row, "edit"),
             "lists": [
                 ("include", "Segments", "Customers in any of these segments get the text", segments),
@@ -188,7 +185,7 @@ class Editor:
             ],
             "rows_of": lambda field: forms.list_filled_rows(form.values, field),
             "variants": [
-                (n, forms.LETTERS[n - 1], forms.language_rows(form.values, n))
+                (n, VARIANT_LETTERS[n - 1], forms.language_rows(form.values, n))
                 for n in range(1, forms.count_variants(form.values) + 1)
             ],
             "variants_max": VARIANTS_MAX,
@@ -207,7 +204,7 @@ class Editor:
             "has_short_links": short_url("") is not None,
             "message": message,
         }
-        return render(visit, "campaigns/edit.html", status=status, **values)
+        return render_campaign(visit, "campaigns/edit.html", row, status=status, **values)
 
 
 def is_editable(campaign: Campaign) -> bool:

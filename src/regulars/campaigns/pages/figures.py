@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from regulars.campaigns.definition import Definition
 from regulars.campaigns.estimate import Estimate, estimate
-from regulars.campaigns.pages.common import describe_cost
-from regulars.campaigns.pages.definition_form import HOLDOUTS, LETTERS
+from regulars.campaigns.pages.common import VARIANT_LETTERS, describe_cost
+from regulars.campaigns.pages.definition_form import HOLDOUTS
 from regulars.campaigns.preview import Preview, PreviewedCustomers, preview
 from regulars.campaigns.text_sizes import VariantSize
 from regulars.messaging.template import TemplateError
@@ -207,7 +207,7 @@ def describe_estimate(formats: Format, estimate: Estimate) -> dict[str, object]:
         ],
         "variants": [
             (letter, size, describe_spread(formats, size))
-            for letter, size in zip(LETTERS, estimate.size.variants, strict=False)
+            for letter, size in zip(VARIANT_LETTERS, estimate.size.variants, strict=False)
         ],
         "between": describe_effects(formats, estimate.between_variants) if estimate.between_variants else "",
     }

@@ -9,23 +9,19 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
 from regulars.campaigns.follow_up import follow_up
 from regulars.campaigns.model import RECEIVED, CampaignRow, RecipientOutcome, add_up, read_question
-from regulars.campaigns.pages.common import campaign_url, describe_cost, find_campaign, page_errors
+from regulars.campaigns.pages.common import campaign_url, describe_cost, find_campaign, page_errors, render_campaign
 from regulars.campaigns.totals import list_totals
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
 from regulars.messaging.cost import CostEstimate
 from regulars.web.form import FormState
-from regulars.web.render import redirect, render
+from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 
 async def pause(visit: Visit) -> Response:
     """Pause without a confirmation page, because a pause loses nothing."""
     return await _change(visit, manage.pause, "campaign.pause", "Campaign paused. No text leaves until you resume it.")
-
-
-async def confirm_resume(visit: Visit) -> Response:
-    return await _confirm(visit, "campaigns/resume.html")
 
 
 async def resume(visit: Visit) -> Response:
@@ -48,20 +44,12 @@ async def resume(visit: Visit) -> Response:
     return await _change(visit, work, "campaign.resume", "Campaign resumed.")
 
 
-async def confirm_cancel(visit: Visit) -> Response:
-    return await _confirm(visit, "campaigns/cancel.html")
-
-
 async def cancel(visit: Visit) -> Response:
     return await _change(visit, manage.cancel, "campaign.cancel", "Campaign cancelled. No more texts leave.")
 
 
 async def approve(visit: Visit) -> Response:
     return await _change(visit, manage.approve, "campaign.approve", "Campaign approved. It can be sent as it is now.")
-
-
-async def confirm_archive(visit: Visit) -> Response:
-    return await _confirm(visit, "campaigns/archive.html")
 
 
 async def archive(visit: Visit) -> Response:
@@ -98,21 +86,21 @@ async def begin_follow_up(visit: Visit) -> Response:
     return redirect(visit, campaign_url(visit, draft.row, "edit"), done=done)
 
 
-async def _confirm(visit: Visit, template: str) -> Response:
+async def confirm(template: str, visit: Visit) -> Response:
+    """Show the page on which a user confirms one of the changes above."""
     async with visit.database.reading() as tx:
         campaign = await find_campaign(tx, visit)
         outcomes = add_up(await list_totals(tx, visit.organization_id, campaign.row.id))
     question = read_question(campaign.row)
-    return render(
+    return render_campaign(
         visit,
         template,
-        row=campaign.row,
+        campaign.row,
         waiting=outcomes[RecipientOutcome.WAITING] + outcomes[RecipientOutcome.QUEUED],
         received=sum(outcomes[outcome] for outcome in RECEIVED),
         question=question,
         question_cost="" if question is None else describe_cost(visit.format, CostEstimate(question.cost)),
         form=FormState(),
-        here=campaign_url(visit, campaign.row),
     )
 
 

@@ -25,7 +25,7 @@ from regulars.campaigns.model import (
     TotalRow,
     add_up,
 )
-from regulars.campaigns.pages.common import STATES, campaign_url, describe_cost, find_campaign
+from regulars.campaigns.pages.common import VARIANT_LETTERS, describe_cost, find_campaign, render_campaign
 from regulars.campaigns.pages.listing import list_segment_choices
 from regulars.campaigns.recipients import find_arms
 from regulars.campaigns.run.recipient_queries import find_next_send_at
@@ -40,14 +40,12 @@ from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.template import describe_template, texts_by_value
 from regulars.web.format import Format
-from regulars.web.render import render
 from regulars.web.visit import Visit
 
 # Replies that arrive later than this after the end of a campaign are not counted.
 REPLIES_WITHIN: Final = timedelta(days=7)
 REPLIES_MAX: Final = 2_000
 WAITING_REPLIES_SHOWN: Final = 5
-VARIANT_LETTERS: Final = "ABCD"
 # The label, the CSS class of the section of the bar, and the CSS class of its legend.
 OUTCOMES: Final = {
     RecipientOutcome.DELIVERED: ("Delivered", "c1", ""),
@@ -134,14 +132,12 @@ async def show_campaign(visit: Visit) -> Response:
         audience = await describe_audience(tx, visit, campaign.definition)
     outcomes = add_up(totals)
     prices = {} if texting is None else texting.settings.prices
-    return render(
+    return render_campaign(
         visit,
         "campaigns/show.html",
-        row=row,
+        row,
         campaign=campaign,
         definition=campaign.definition,
-        states=STATES,
-        here=campaign_url(visit, row),
         canonical=CAMPAIGN.encode(row.id),
         is_live=row.state in ACTIVE,
         is_stoppable=row.state in STOPPABLE,

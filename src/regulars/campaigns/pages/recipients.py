@@ -10,8 +10,8 @@ from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.manage import PATH, Campaign
 from regulars.campaigns.model import HELD_OUT_ARM, WITHOUT_CONSENT
-from regulars.campaigns.pages.common import STATES, campaign_url, find_campaign
-from regulars.campaigns.pages.progress import OUTCOMES, REASON_LABELS, VARIANT_LETTERS
+from regulars.campaigns.pages.common import VARIANT_LETTERS, find_campaign, render_campaign
+from regulars.campaigns.pages.progress import OUTCOMES, REASON_LABELS
 from regulars.campaigns.proof import write_proof
 from regulars.campaigns.recipients import (
     ROWS_SCANNED_MAX,
@@ -31,7 +31,6 @@ from regulars.profiles.search import find_profiles_by_ids
 from regulars.web import mask
 from regulars.web.download import Download
 from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
-from regulars.web.render import render
 from regulars.web.visit import Visit
 
 CSV_HEADER: Final = (
@@ -56,12 +55,10 @@ async def show_recipients(visit: Visit) -> Response:
         rows = await list_recipient_page(tx, visit.organization_id, campaign.row.id, _read_filter(view), view.request)
         page = make_page(view, rows, position_of)
         lines = await _load_lines(tx, visit, campaign, page.rows)
-    return render(
+    return render_campaign(
         visit,
         "campaigns/recipients.html",
-        row=campaign.row,
-        states=STATES,
-        here=campaign_url(visit, campaign.row),
+        campaign.row,
         view=view,
         page=page,
         lines=lines,

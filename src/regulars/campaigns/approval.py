@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.campaigns import queries
 from regulars.campaigns.errors import ApprovalNeeded
 from regulars.campaigns.model import CampaignRow, Cost
 from regulars.kit.db import Tx
@@ -23,12 +22,18 @@ class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 async def load_rule(tx: Tx, organization_id: UUID) -> ApprovalRule:
-    stored = await queries.find_settings(tx, organization_id)
-    return ApprovalRule() if stored is None else msgspec.json.decode(stored, type=ApprovalRule)
+    rows = await tx.fetch("SELECT settings::text FROM campaign_settings WHERE organization_id = %s", (organization_id,))
+    return msgspec.json.decode(rows[0][0], type=ApprovalRule) if rows else ApprovalRule()
 
 
 async def save_rule(tx: Tx, organization_id: UUID, rule: ApprovalRule) -> None:
-    await queries.upsert_settings(tx, organization_id, msgspec.json.encode(rule).decode())
+    await tx.execute(
+        """
+        INSERT INTO campaign_settings (organization_id, settings, updated_at) VALUES (%s, %s::json, %s)
+        ON CONFLICT (organization_id) DO UPDATE SET settings = EXCLUDED.settings, updated_at = EXCLUDED.updated_at
+        """,
+        (organization_id, msgspec.json.encode(rule).decode(), tx.now),
+    )
 
 
 def why_approval_needed(rule: ApprovalRule, *, recipients: int, cost: Cost | None) -> str | None:

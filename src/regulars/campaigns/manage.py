@@ -63,30 +63,7 @@ async def create_campaign(
     tx: Tx, organization_id: UUID, definition: Definition, *, created_by: str | None = None
 ) -> Campaign:
     """Create a draft, which may have faults."""
-    row = CampaignRow(
-        id=new_uuid(),
-        name=definition.name,
-        state=CampaignState.DRAFT.value,
-        is_archived=False,
-        revision=1,
-        resumes_to=None,
-        reason=None,
-        starts_at=None,
-        not_after=None,
-        confirmed_recipients=None,
-        confirmed_cost=None,
-        confirmed_by=None,
-        approved_revision=None,
-        approved_by=None,
-        question=None,
-        frozen_at=None,
-        recipients=None,
-        ended_at=None,
-        created_at=tx.now,
-        created_by=created_by,
-        updated_at=tx.now,
-        updated_by=created_by,
-    )
+    row = CampaignRow(new_uuid(), definition.name, tx.now, created_by, tx.now, created_by)
     await queries.insert_campaign(tx, organization_id, row, definition=write_definition(definition).decode())
     await _register_uses(tx, organization_id, row, definition)
     return await _with_faults(tx, organization_id, row, definition)

@@ -75,36 +75,38 @@ WITHOUT_CONSENT: Final = "left_out"
 
 
 class CampaignRow(NamedTuple):
+    """A row of `campaigns`; the defaults are those of a new draft."""
+
     id: UUID
     name: str
-    state: str
-    is_archived: bool
-    # The revision of the definition; each change increments it.
-    revision: int
-    # The state to which a paused campaign returns when it is resumed.
-    resumes_to: str | None
-    # Why the campaign is paused or ended.
-    reason: str | None
-    starts_at: datetime | None
-    # Nothing is sent after this time.
-    not_after: datetime | None
-    # The numbers that a user saw and confirmed before the campaign was scheduled.
-    confirmed_recipients: int | None
-    # Amounts by currency as JSON, which `read_cost` reads.
-    confirmed_cost: str | None
-    confirmed_by: str | None
-    approved_revision: int | None
-    approved_by: str | None
-    # A `Question` as JSON, if the campaign was paused at its start because it exceeds the confirmed numbers.
-    question: str | None
-    # When the audience was fixed; its recipients are stored after that.
-    frozen_at: datetime | None
-    recipients: int | None
-    ended_at: datetime | None
     created_at: datetime
     created_by: str | None
     updated_at: datetime
     updated_by: str | None
+    state: str = CampaignState.DRAFT.value
+    is_archived: bool = False
+    # The revision of the definition; each change increments it.
+    revision: int = 1
+    # The state to which a paused campaign returns when it is resumed.
+    resumes_to: str | None = None
+    # Why the campaign is paused or ended.
+    reason: str | None = None
+    starts_at: datetime | None = None
+    # Nothing is sent after this time.
+    not_after: datetime | None = None
+    # The numbers that a user saw and confirmed before the campaign was scheduled.
+    confirmed_recipients: int | None = None
+    # Amounts by currency as JSON, which `read_cost` reads.
+    confirmed_cost: str | None = None
+    confirmed_by: str | None = None
+    approved_revision: int | None = None
+    approved_by: str | None = None
+    # A `Question` as JSON, if the campaign was paused at its start because it exceeds the confirmed numbers.
+    question: str | None = None
+    # When the audience was fixed; its recipients are stored after that.
+    frozen_at: datetime | None = None
+    recipients: int | None = None
+    ended_at: datetime | None = None
 
 
 # Amounts by currency.

@@ -1,4 +1,4 @@
-"""The SQL of campaigns and their approval settings."""
+"""The SQL of campaigns."""
 
 from collections.abc import Collection
 from typing import Final
@@ -29,26 +29,21 @@ async def insert_campaign(tx: Tx, organization_id: UUID, row: CampaignRow, *, de
     )
 
 
-async def find_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CampaignRow, str] | None:
+_FIND: Final = SQL("SELECT {columns}, definition::text FROM campaigns WHERE organization_id = %s AND id = %s {lock}")
+
+
+async def find_campaign(
+    tx: Tx, organization_id: UUID, campaign_id: UUID, *, is_locked: bool = False
+) -> tuple[CampaignRow, str] | None:
     """The row of a campaign, and its definition as JSON."""
-    rows = await tx.fetch(
-        SQL("SELECT {columns}, definition::text FROM campaigns WHERE organization_id = %s AND id = %s").format(
-            columns=_COLUMNS
-        ),
-        (organization_id, campaign_id),
-    )
+    statement = _FIND.format(columns=_COLUMNS, lock=SQL("FOR UPDATE" if is_locked else ""))
+    rows = await tx.fetch(statement, (organization_id, campaign_id))
     return (CampaignRow(*rows[0][:-1]), rows[0][-1]) if rows else None
 
 
 async def lock_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CampaignRow, str] | None:
     """Lock and return a campaign. Every transaction that changes rows of a campaign locks the campaign first."""
-    rows = await tx.fetch(
-        SQL(
-            "SELECT {columns}, definition::text FROM campaigns WHERE organization_id = %s AND id = %s FOR UPDATE"
-        ).format(columns=_COLUMNS),
-        (organization_id, campaign_id),
-    )
-    return (CampaignRow(*rows[0][:-1]), rows[0][-1]) if rows else None
+    return await find_campaign(tx, organization_id, campaign_id, is_locked=True)
 
 
 async def find_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[CampaignRow]:
@@ -122,21 +117,4 @@ async def set_approval(tx: Tx, organization_id: UUID, campaign_id: UUID, *, revi
     await tx.execute(
         "UPDATE campaigns SET approved_revision = %s, approved_by = %s WHERE organization_id = %s AND id = %s",
         (revision, by, organization_id, campaign_id),
-    )
-
-
-async def find_settings(tx: Tx, organization_id: UUID) -> str | None:
-    """The approval settings as JSON."""
-    rows = await tx.fetch("SELECT settings::text FROM campaign_settings WHERE organization_id = %s", (organization_id,))
-    return str(rows[0][0]) if rows else None
-
-
-async def upsert_settings(tx: Tx, organization_id: UUID, settings: str) -> None:
-    await tx.execute(
-        """
-        INSERT INTO campaign_settings (organization_id, settings, updated_at)
-        VALUES (%(organization_id)s, %(settings)s::json, %(now)s)
-        ON CONFLICT (organization_id) DO UPDATE SET settings = EXCLUDED.settings, updated_at = EXCLUDED.updated_at
-        """,
-        {"organization_id": organization_id, "settings": settings, "now": tx.now},
     )

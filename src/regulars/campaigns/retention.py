@@ -3,7 +3,7 @@ remain."""
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from regulars.campaigns.model import RecipientOutcome
@@ -15,24 +15,13 @@ from regulars.work.queue import delete_in_batches
 _UNSENT: Final = frozenset({RecipientOutcome.WAITING, RecipientOutcome.QUEUED})
 
 
-class DeletedRecipient(NamedTuple):
-    campaign_id: UUID
-    arm: int
-    outcome: str
-    reason: str
-    country: str
-    has_ended: bool
-
-
 async def erase_recipients(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
     """Delete the recipients of erased customers. Totals count unsent recipients as erased; the others stay counted."""
-    deleted = await _delete_recipients_of(tx, organization_id, profile_ids)
     differences = Differences()
-    for it in deleted:
+    for before, has_ended in await _delete_recipients_of(tx, organization_id, profile_ids):
         # Waiting recipients of an ended campaign are already counted as expired or cancelled.
-        if it.outcome in _UNSENT and not (it.has_ended and it.outcome == RecipientOutcome.WAITING):
-            before = TotalKey(it.campaign_id, it.arm, it.outcome, it.reason, it.country)
-            differences.move(before, TotalKey(it.campaign_id, it.arm, RecipientOutcome.ERASED.value))
+        if before.outcome in _UNSENT and not (has_ended and before.outcome == RecipientOutcome.WAITING):
+            differences.move(before, TotalKey(before.campaign_id, before.arm, RecipientOutcome.ERASED.value))
     await differences.write(tx, organization_id)
 
 
@@ -57,7 +46,7 @@ def split_ids(content: bytes) -> list[bytes]:
 
 
 async def _lock_audiences_with(tx: Tx, organization_id: UUID, ids: Collection[bytes]) -> list[tuple[UUID, int, bytes]]:
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT campaign_id, piece, profile_ids FROM campaign_audiences
         WHERE organization_id = %(organization_id)s
@@ -67,15 +56,17 @@ async def _lock_audiences_with(tx: Tx, organization_id: UUID, ids: Collection[by
         """,
         {"organization_id": organization_id, "ids": list(ids)},
     )
-    return [(row[0], row[1], row[2]) for row in rows]
 
 
 async def sweep_recipients(database: Database, organization_id: UUID) -> None:
     await delete_in_batches(database, organization_id, _delete_old_recipients, retention=RETENTION)
 
 
-async def _delete_recipients_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[DeletedRecipient]:
-    """The customers are looked up in each campaign of the organization, by the primary key."""
+async def _delete_recipients_of(
+    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]
+) -> list[tuple[TotalKey, bool]]:
+    """Delete recipients; return the total that counts each, and whether its campaign has ended. The customers are
+    looked up in each campaign of the organization, by the primary key."""
     rows = await tx.fetch(
         """
         WITH locked AS (
@@ -97,7 +88,7 @@ async def _delete_recipients_of(tx: Tx, organization_id: UUID, profile_ids: Coll
         """,
         {"organization_id": organization_id, "profile_ids": list(profile_ids)},
     )
-    return [DeletedRecipient(*row) for row in rows]
+    return [(TotalKey(*row[:5]), row[5]) for row in rows]
 
 
 async def _delete_old_recipients(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:

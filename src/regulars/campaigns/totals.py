@@ -2,7 +2,7 @@
 change of an outcome updates the totals in the same transaction, so that they always add up to the audience."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -18,18 +18,6 @@ class TotalKey(NamedTuple):
     outcome: str
     reason: str = ""
     country: str = ""
-
-
-class TotalsDifference(NamedTuple):
-    """By how much the recipients and the SMS parts of a total change."""
-
-    campaign_id: UUID
-    arm: int
-    outcome: str
-    reason: str
-    country: str
-    recipients: int
-    parts: int
 
 
 _DIFFERENCES: Final = Columns(
@@ -66,12 +54,12 @@ class Differences:
         """Write the totals in the order of their keys, so that two transactions never deadlock. Totals are the last
         rows that a transaction locks."""
         changed = [
-            TotalsDifference(*key, self._recipients[key], self._parts[key])
+            (*key, self._recipients[key], self._parts[key])
             for key in sorted(self._recipients)
             if self._recipients[key] or self._parts[key]
         ]
         if changed:
-            await tx.execute(_ADD, {"organization_id": organization_id, **_DIFFERENCES.of(changed)})
+            await tx.execute(_ADD, {"organization_id": organization_id, **_DIFFERENCES.of_tuples(changed)})
 
 
 async def list_totals(tx: Tx, organization_id: UUID, campaign_id: UUID) -> list[TotalRow]:
@@ -98,10 +86,6 @@ async def count_outcomes(
         """,
         (organization_id, list(campaign_ids)),
     )
-    return _by_campaign(rows)
-
-
-def _by_campaign(rows: Iterable[tuple[UUID, str, int]]) -> dict[UUID, dict[str, int]]:
     outcomes: dict[UUID, dict[str, int]] = {}
     for campaign_id, outcome, recipients in rows:
         outcomes.setdefault(campaign_id, {})[outcome] = recipients

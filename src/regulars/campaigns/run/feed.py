@@ -6,7 +6,7 @@ texts with current values, queues the texts and updates the recipients. So a cra
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -56,16 +56,12 @@ class Rate:
             return cls(per_second, 1.0)
         elapsed_s = max(0.0, (now - campaign.tokens_at).total_seconds())
         # The texts that were queued at `tokens_at` may have been sent only now, so they still use capacity.
-        tokens_max = max(0.0, cls._capacity_of(per_second) - campaign.tokens_queued)
-        return cls(per_second, min(tokens_max, campaign.tokens + per_second * elapsed_s))
-
-    @staticmethod
-    def _capacity_of(per_second: float) -> float:
-        return max(1.0, 60 * per_second)
+        filled = cls(per_second, campaign.tokens + per_second * elapsed_s)
+        return replace(filled, tokens=min(max(0.0, filled.capacity - campaign.tokens_queued), filled.tokens))
 
     @property
     def capacity(self) -> float:
-        return self._capacity_of(self.per_second)
+        return max(1.0, 60 * self.per_second)
 
     def next_at(self, now: datetime, tokens: float) -> datetime:
         return now + max(_TOKEN_RETRY_MIN, timedelta(seconds=(1 - tokens) / self.per_second))
@@ -89,7 +85,7 @@ async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
     taken = await recipient_queries.take_recipients(tx, organization_id, campaign.id, limit=limit) if limit > 0 else []
     added = await _Batch(tx, organization_id, campaign, definition, texting).queue_texts(taken) if taken else 0
     if rate is not None:
-        rate = Rate(rate.per_second, rate.tokens - added)
+        rate = replace(rate, tokens=rate.tokens - added)
         await queries.set_tokens(tx, organization_id, campaign.id, rate.tokens, queued=queued + added, at=tx.now)
     if limit > 0 and not taken:
         await _wait_or_end(tx, organization_id, campaign, queued)

@@ -5,10 +5,8 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from psycopg.sql import SQL
-
 from regulars.kit.arrays import Bigints, Ids, Labels, Timestamps
-from regulars.kit.columns import Columns, names_of
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 
 
@@ -24,9 +22,6 @@ class Recipient(NamedTuple):
     parts: int
     open_at: datetime
     fed_at: datetime | None
-
-
-_RECIPIENT_COLUMNS: Final = SQL(names_of(Recipient, "campaign_recipients"))
 
 
 class NewRecipient(NamedTuple):
@@ -59,7 +54,7 @@ async def insert_recipients(
 ) -> list[tuple[int, str]]:
     """Insert the recipients whose profile exists; return arm and outcome of each. If a profile is erased at the same
     time, the last pass of the erasure deletes the recipient."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         _INSERT,
         {
             "organization_id": organization_id,
@@ -68,25 +63,21 @@ async def insert_recipients(
             **_NEW_RECIPIENTS.of(recipients),
         },
     )
-    return [(row[0], row[1]) for row in rows]
 
 
 async def take_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID, *, limit: int) -> list[Recipient]:
     """Lock and return due waiting recipients, in random order, except recipients that an erasure has locked."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM campaign_recipients
-            WHERE organization_id = %(organization_id)s AND campaign_id = %(campaign_id)s AND outcome = 'waiting'
-              AND open_at <= %(now)s
-            ORDER BY open_at, position
-            LIMIT %(limit)s
-            FOR UPDATE SKIP LOCKED
-            """
-        ).format(columns=_RECIPIENT_COLUMNS),
-        {"organization_id": organization_id, "campaign_id": campaign_id, "now": tx.now, "limit": limit},
+    return await tx.fetch_all(
+        Recipient,
+        """
+        SELECT {columns} FROM campaign_recipients
+        WHERE organization_id = %s AND campaign_id = %s AND outcome = 'waiting' AND open_at <= %s
+        ORDER BY open_at, position
+        LIMIT %s
+        FOR UPDATE SKIP LOCKED
+        """,
+        (organization_id, campaign_id, tx.now, limit),
     )
-    return [Recipient(*row) for row in rows]
 
 
 async def find_next_send_at(tx: Tx, organization_id: UUID, campaign_id: UUID) -> datetime | None:
@@ -105,40 +96,36 @@ async def find_next_send_at(tx: Tx, organization_id: UUID, campaign_id: UUID) ->
 
 async def lock_recipients(tx: Tx, organization_id: UUID, keys: Collection[tuple[UUID, UUID]]) -> list[Recipient]:
     """Lock and return recipients by campaign id and profile id, in the order of these keys."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM campaign_recipients
-            JOIN unnest(%(campaign_ids)s::uuid[], %(profile_ids)s::uuid[]) AS it (campaign_id, profile_id)
-                ON it.campaign_id = campaign_recipients.campaign_id AND it.profile_id = campaign_recipients.profile_id
-            WHERE campaign_recipients.organization_id = %(organization_id)s
-            ORDER BY campaign_recipients.campaign_id, campaign_recipients.profile_id
-            FOR UPDATE OF campaign_recipients
-            """
-        ).format(columns=_RECIPIENT_COLUMNS),
+    return await tx.fetch_all(
+        Recipient,
+        """
+        SELECT {columns} FROM campaign_recipients
+        JOIN unnest(%(campaign_ids)s::uuid[], %(profile_ids)s::uuid[]) AS it (wanted_campaign_id, wanted_profile_id)
+            ON it.wanted_campaign_id = campaign_id AND it.wanted_profile_id = profile_id
+        WHERE organization_id = %(organization_id)s
+        ORDER BY campaign_id, profile_id
+        FOR UPDATE OF campaign_recipients
+        """,
         {
             "organization_id": organization_id,
             "campaign_ids": [campaign_id for campaign_id, _ in keys],
             "profile_ids": [profile_id for _, profile_id in keys],
         },
     )
-    return [Recipient(*row) for row in rows]
 
 
 async def lock_queued_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID) -> list[Recipient]:
     """Lock and return recipients whose text is queued. Callers lock recipients before texts, as an erasure does."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM campaign_recipients
-            WHERE organization_id = %s AND campaign_id = %s AND outcome = 'queued'
-            ORDER BY profile_id
-            FOR UPDATE
-            """
-        ).format(columns=_RECIPIENT_COLUMNS),
+    return await tx.fetch_all(
+        Recipient,
+        """
+        SELECT {columns} FROM campaign_recipients
+        WHERE organization_id = %s AND campaign_id = %s AND outcome = 'queued'
+        ORDER BY profile_id
+        FOR UPDATE
+        """,
         (organization_id, campaign_id),
     )
-    return [Recipient(*row) for row in rows]
 
 
 _CHANGED_RECIPIENTS: Final = Columns(

@@ -10,7 +10,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.journeys.backtest.requests import BacktestRow, find_backtest, request_backtest
 from regulars.journeys.backtest.run import DAYS_MAX
 from regulars.journeys.drafts import Draft, load_draft
-from regulars.journeys.pages.common import STATES, journey_url, page_errors, read_journey_id
+from regulars.journeys.pages.common import journey_url, page_errors, read_journey_id, render_journey
 from regulars.journeys.pages.flow import SKIPS
 from regulars.journeys.pages.trace import label_outcome
 from regulars.journeys.stats import load_total_stats
@@ -21,7 +21,7 @@ from regulars.profiles.search import find_profiles_by_ids
 from regulars.web import mask
 from regulars.web.errors import Conflict
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 DEFAULT_DAYS: Final = 30
@@ -62,7 +62,7 @@ async def show_backtest(visit: Visit) -> Response:
         people = await _find_people(tx, visit, request)
     form = FormState({"days": str(request.days if request else DEFAULT_DAYS), "of": visit.query.get("of", "")})
     values = _template_values(visit, draft, request, sums[draft.row.id].entered)
-    return render(visit, "journeys/backtest.html", form=form, **{**values, "people": people})
+    return render_journey(visit, "journeys/backtest.html", draft.row, form=form, **{**values, "people": people})
 
 
 async def _find_people(tx: Tx, visit: Visit, request: BacktestRow | None) -> list[tuple[str, str]]:
@@ -82,7 +82,8 @@ async def start_backtest(visit: Visit) -> Response:
             draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
         if form.is_refused:
             request = await find_backtest(tx, visit.organization_id, draft.row.id)
-            return refused(visit, "journeys/backtest.html", form, **_template_values(visit, draft, request, 0))
+            values = _template_values(visit, draft, request, 0)
+            return render_journey(visit, "journeys/backtest.html", draft.row, status=400, form=form, **values)
         if draft.faults:
             raise Conflict("Fix the faults of the journey before you run a backtest; the builder shows them.")
         await request_backtest(
@@ -105,9 +106,6 @@ def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None, en
     # The count of the report whose customers the page lists.
     opened = visit.query.get("people", "")
     return {
-        "row": draft.row,
-        "states": STATES,
-        "here": journey_url(visit, draft.row),
         "draft": draft,
         "request": request,
         "report": report,

@@ -5,13 +5,21 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
-from regulars.journeys import labels
 from regulars.journeys.difference import count_changes, diff_definitions
 from regulars.journeys.drafts import load_draft
+from regulars.journeys.labels import find_reference_names
 from regulars.journeys.manage import find_unevaluable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow, LivePeriod, VersionRow
-from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, read_version
-from regulars.journeys.pages.flow import Card, build_cards, faults_at
+from regulars.journeys.pages.common import (
+    PATH,
+    STATES,
+    describe_entry,
+    find_journey,
+    journey_url,
+    read_version,
+    render_journey,
+)
+from regulars.journeys.pages.flow import Card, build_cards
 from regulars.journeys.program import FILTER, references_of
 from regulars.journeys.runs.lists import list_live_periods, list_versions
 from regulars.journeys.stats import JourneyStats, count_at_fault, count_parked, load_stats, load_total_stats
@@ -80,17 +88,14 @@ async def show_journey(visit: Visit) -> Response:
         shown = requested if requested is not None and requested <= row.version else row.live_version or row.version
         if shown != row.version:
             journey = await find_journey(tx, visit, version=shown)
-        names = await labels.find_reference_names(tx, visit.organization_id, references_of(journey.definition))
+        names = await find_reference_names(tx, visit.organization_id, references_of(journey.definition))
     version_stats = stats.get(shown, JourneyStats())
     cards = build_cards(journey.definition, journey.faults, names=names, stats=version_stats, formats=visit.format)
-    entry_filter = journey.definition.filter
-    return render(
+    return render_journey(
         visit,
         "journeys/show.html",
+        row,
         journey=journey,
-        row=row,
-        states=STATES,
-        here=journey_url(visit, row),
         canonical=JOURNEY.encode(row.id),
         shown=shown,
         versions=sorted({*stats, row.version, shown}, reverse=True)[:VERSIONS_LINKED],
@@ -105,14 +110,7 @@ async def show_journey(visit: Visit) -> Response:
         entry_fault=unevaluable.get(row.id, {}).get(FILTER),
         has_branch_fault=bool(unevaluable.get(row.id, {}).keys() - {FILTER}),
         has_draft=draft.has_changes,
-        trigger=labels.TRIGGERS[journey.definition.trigger],
-        entry=labels.describe_reentry(journey.definition),
-        exits=labels.describe_exits(journey.definition),
-        condition=None
-        if entry_filter is None
-        else labels.name_references(labels.describe_condition(entry_filter), names),
-        filter_faults=faults_at(journey.faults, "filter"),
-        general_faults=faults_at(journey.faults, "steps", "reentry"),
+        **describe_entry(journey.definition, names, journey.faults),
     )
 
 
@@ -157,12 +155,10 @@ async def show_versions(visit: Visit) -> Response:
         lines = diff_definitions(journey.definition, draft.definition)
     else:
         lines = diff_definitions(before.definition, after.definition)
-    return render(
+    return render_journey(
         visit,
         "journeys/versions.html",
-        row=row,
-        states=STATES,
-        here=journey_url(visit, row),
+        row,
         versions=[
             VersionLine(
                 version,

@@ -1,17 +1,19 @@
 """Handles the forms that create, copy, activate, pause and end a journey."""
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final, cast
 
+import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.journeys import labels
 from regulars.journeys.backtest.requests import find_backtest
-from regulars.journeys.definition import Definition
 from regulars.journeys.journey_templates import JOURNEY_TEMPLATES, find_template
 from regulars.journeys.manage import LONG_PAUSE, Journey, WaitingRuns, activate, archive, create_journey, pause
-from regulars.journeys.pages.common import STATES, find_journey, journey_url, page_errors
+from regulars.journeys.model import JourneyRow
+from regulars.journeys.pages.common import describe_entry, find_journey, journey_url, page_errors, render_journey
 from regulars.journeys.pages.flow import build_cards, step_labels
 from regulars.journeys.program import references_of
 from regulars.journeys.stats import load_total_stats
@@ -20,7 +22,7 @@ from regulars.kit.ids import JOURNEY
 from regulars.messaging.labels import describe_hours
 from regulars.messaging.settings.store import load_texting
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render_form
 from regulars.web.visit import Visit
 
 # What happens to waiting runs after a long pause: value, label and help.
@@ -38,14 +40,13 @@ NAME_CHARACTERS_MAX: Final = 120
 
 
 async def new(visit: Visit) -> Response:
-    return render(
-        visit,
-        "journeys/new.html",
-        form=FormState(),
-        templates=JOURNEY_TEMPLATES,
-        describe_step=labels.describe_step,
-        triggers=labels.TRIGGERS,
-    )
+    return _render_new(visit, FormState())
+
+
+def _render_new(visit: Visit, form: FormState) -> Response:
+    describe_step, triggers = labels.describe_step, labels.TRIGGERS
+    values = {"templates": JOURNEY_TEMPLATES, "describe_step": describe_step, "triggers": triggers}
+    return render_form(visit, "journeys/new.html", form, **values)
 
 
 async def create(visit: Visit) -> Response:
@@ -54,14 +55,7 @@ async def create(visit: Visit) -> Response:
     if definition is None:
         form = FormState(visit.form)
         form.refuse("start", "Choose a template.")
-        return refused(
-            visit,
-            "journeys/new.html",
-            form,
-            templates=JOURNEY_TEMPLATES,
-            describe_step=labels.describe_step,
-            triggers=labels.TRIGGERS,
-        )
+        return _render_new(visit, form)
     async with visit.database.transaction() as tx:
         created = await create_journey(tx, visit.organization_id, definition, created_by=visit.user.email)
         subject, after = JOURNEY.encode(created.row.id), {"name": definition.name, "start": visit.form["start"]}
@@ -76,14 +70,7 @@ async def duplicate(visit: Visit) -> Response:
         journey = await find_journey(tx, visit)
         suffix = " (copy)"
         name = f"{journey.definition.name[: NAME_CHARACTERS_MAX - len(suffix)]}{suffix}"
-        copied = Definition(
-            name=name,
-            trigger=journey.definition.trigger,
-            filter=journey.definition.filter,
-            reentry=journey.definition.reentry,
-            exit_on=journey.definition.exit_on,
-            steps=journey.definition.steps,
-        )
+        copied = msgspec.structs.replace(journey.definition, name=name)
         created = await create_journey(tx, visit.organization_id, copied, created_by=visit.user.email)
         after = {"name": name, "copy_of": JOURNEY.encode(journey.row.id)}
         await record(
@@ -112,39 +99,31 @@ async def submit_activate(visit: Visit) -> Response:
     return redirect(visit, journey_url(visit, journey.row), done=done)
 
 
-async def confirm_pause(visit: Visit) -> Response:
-    return await _confirm(visit, "journeys/pause.html")
-
-
 async def submit_pause(visit: Visit) -> Response:
-    async with visit.database.transaction() as tx:
-        journey = await find_journey(tx, visit)
-        with page_errors():
-            await pause(tx, visit.organization_id, journey.row.id)
-        await _record_state(visit, tx, journey, "journey.pause", "paused")
-    return redirect(visit, journey_url(visit, journey.row), done=f"{journey.row.name} is paused.")
-
-
-async def confirm_end(visit: Visit) -> Response:
-    return await _confirm(visit, "journeys/end.html")
+    return await _stop(visit, pause, "journey.pause", "is paused")
 
 
 async def submit_end(visit: Visit) -> Response:
+    return await _stop(visit, archive, "journey.end", "has ended for all customers")
+
+
+async def _stop(visit: Visit, use_case: Callable[..., Awaitable[JourneyRow]], act: str, outcome: str) -> Response:
+    """Call `pause` or `archive`, and record the change as `act` in the audit log."""
     async with visit.database.transaction() as tx:
         journey = await find_journey(tx, visit)
         with page_errors():
-            await archive(tx, visit.organization_id, journey.row.id)
-        await _record_state(visit, tx, journey, "journey.end", "archived")
-    return redirect(visit, journey_url(visit, journey.row), done=f"{journey.row.name} has ended for all customers.")
+            stopped = await use_case(tx, visit.organization_id, journey.row.id)
+        await _record_state(visit, tx, journey, act, stopped.state)
+    return redirect(visit, journey_url(visit, journey.row), done=f"{journey.row.name} {outcome}.")
 
 
-async def _confirm(visit: Visit, template: str) -> Response:
+async def confirm(template: str, visit: Visit) -> Response:
+    """Show the page on which a user confirms to pause or to end the journey."""
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         sums = await load_total_stats(tx, visit.organization_id, [journey.row.id])
     stats = sums[journey.row.id]
-    here = journey_url(visit, journey.row)
-    return render(visit, template, journey=journey, row=journey.row, stats=stats, form=FormState(), here=here)
+    return render_journey(visit, template, journey.row, journey=journey, stats=stats, form=FormState())
 
 
 async def _render_activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *, status: int = 200) -> Response:
@@ -156,23 +135,18 @@ async def _render_activation(tx: Tx, visit: Visit, journey: Journey, form: FormS
     has_report = backtest is not None and backtest.version == journey.row.version and backtest.report is not None
     country = visit.organization.default_country
     cards = build_cards(definition, journey.faults, names=names)
-    return render(
+    return render_journey(
         visit,
         "journeys/activate.html",
+        journey.row,
         status=status,
         journey=journey,
-        row=journey.row,
-        states=STATES,
-        here=journey_url(visit, journey.row),
         form=form,
         is_long=_was_pause_long(visit, journey),
         waiting=WAITING,
         event=EVENTS[definition.trigger][0],
         events=EVENTS[definition.trigger][1],
-        condition=None
-        if definition.filter is None
-        else labels.name_references(labels.describe_condition(definition.filter), names),
-        entry=labels.describe_reentry(definition),
+        **describe_entry(definition, names, journey.faults),
         cards=cards,
         labels=step_labels(cards),
         backtest=backtest if has_report else None,

@@ -10,7 +10,7 @@ from regulars.journeys.entry_explanation import EntryExplanation, explain
 from regulars.journeys.labels import describe_step, find_reference_names
 from regulars.journeys.manage import Journey
 from regulars.journeys.model import RunRow
-from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, page_errors
+from regulars.journeys.pages.common import PATH, find_journey, journey_url, page_errors, render_journey
 from regulars.journeys.pages.flow import build_cards, step_labels
 from regulars.journeys.pages.trace import (
     WAITS,
@@ -37,7 +37,7 @@ from regulars.sales.listing import find_sale
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
 from regulars.web.listing import Filter, ListView, make_page, read_view
-from regulars.web.render import redirect, render
+from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 RUN_STATES: Final = {"active": "In the journey", "parked": "Needs attention", "ended": "Left"}
@@ -90,15 +90,13 @@ async def show_runs(visit: Visit) -> Response:
         page = make_page(view, runs)
         lines = await _load_lines(tx, visit, list(page.rows))
         sums = await load_total_stats(tx, visit.organization_id, [journey.row.id])
-    return render(
+    return render_journey(
         visit,
         "journeys/runs.html",
+        journey.row,
         view=view,
         page=page,
         lines=lines,
-        row=journey.row,
-        states=STATES,
-        here=journey_url(visit, journey.row),
         stats=sums[journey.row.id],
         is_known=is_known,
         people=[mask.make_match(visit, it) for it in people] if len(people) > 1 else [],
@@ -156,19 +154,18 @@ async def show_run(visit: Visit) -> Response:
         sales = await find_sales(tx, visit.organization_id, [] if run.sale_id is None else [run.sale_id])
         ticket = await find_sale(tx, visit.organization_id, run.fact_id) if run.sale_id is not None else None
     name = mask.name(visit, people[0].first_name, people[0].last_name) if people else None
-    return render(
+    return render_journey(
         visit,
         "journeys/run.html",
-        row=journey.row,
+        journey.row,
         run=run,
-        here=journey_url(visit, journey.row),
         canonical=RUN.encode(run.id),
         customer=PROFILE.encode(run.profile_id),
         name=name,
         sale=sales[0] if sales else None,
         ticket=None if ticket is None else ticket.ticket.external_id,
         lines=describe_trace(visit, run, rows, definitions[run.journey_id, run.version], context),
-        states=RUN_STATES,
+        run_states=RUN_STATES,
         outcome=label_outcome(run.outcome),
     )
 

@@ -14,13 +14,13 @@ from regulars.conditions.forms.view import CHOICES_MAX, TreeContext, build, faul
 from regulars.conditions.labels import GROUPS, TICKET_KINDS
 from regulars.conditions.tree import Condition, Group, Path
 from regulars.journeys import labels
-from regulars.journeys.definition import Branch, Definition, SendText
+from regulars.journeys.definition import WEEKDAYS, Branch, Definition, SendText
 from regulars.journeys.drafts import Draft, load_draft
 from regulars.journeys.manage import list_journeys
-from regulars.journeys.pages.common import STATES, journey_url, page_errors, read_journey_id
+from regulars.journeys.pages.common import describe_entry, journey_url, page_errors, read_journey_id, render_journey
 from regulars.journeys.pages.edit.message_editor import TextMeasure, field_labels, measure_text
 from regulars.journeys.pages.edit.step_forms import CHOICES, STEP_KINDS, fill_form, new_form
-from regulars.journeys.pages.flow import build_cards, faults_at, step_labels
+from regulars.journeys.pages.flow import build_cards, step_labels
 from regulars.journeys.program import FILTER
 from regulars.journeys.step_tree import StepNotFound, condition_of, split_place, step_at, steps_in
 from regulars.kit.db import Tx
@@ -33,7 +33,6 @@ from regulars.messaging.text_form import list_language_rows, list_variables, rea
 from regulars.segments.saved.manage import list_segments
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.render import render
 from regulars.web.visit import Visit
 
 
@@ -204,14 +203,12 @@ async def message_values(tx: Tx, visit: Visit, draft: Draft, form: FormState, *,
 def render_builder(visit: Visit, draft: Draft, panel: Panel, *, status: int = 200) -> Response:
     definition = draft.definition
     cards = build_cards(definition, draft.faults, names=draft.names)
-    return render(
+    return render_journey(
         visit,
         "journeys/edit.html",
+        draft.row,
         status=status,
         draft=draft,
-        row=draft.row,
-        states=STATES,
-        here=journey_url(visit, draft.row),
         edit=journey_url(visit, draft.row, "edit"),
         panel=panel,
         form=panel.form,
@@ -219,14 +216,7 @@ def render_builder(visit: Visit, draft: Draft, panel: Panel, *, status: int = 20
         labels=step_labels(cards),
         end=len(definition.steps) + 1,
         whole=etag_of(definition),
-        trigger=labels.TRIGGERS[definition.trigger],
         triggers=[(key, label, "") for key, label in labels.TRIGGERS.items()],
-        entry=labels.describe_reentry(definition),
-        exits=labels.describe_exits(definition),
-        condition=None
-        if definition.filter is None
-        else labels.name_references(labels.describe_condition(definition.filter), draft.names),
-        filter_faults=faults_at(draft.faults, "filter"),
-        general_faults=faults_at(draft.faults, "steps", "reentry"),
-        weekdays=("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+        weekdays=WEEKDAYS,
+        **describe_entry(definition, draft.names, draft.faults),
     )

@@ -9,7 +9,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.journeys.definition import Definition
 from regulars.journeys.difference import diff_definitions
 from regulars.journeys.drafts import Draft, discard_draft, lock_draft, save_draft, write_draft
-from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, page_errors, read_journey_id
+from regulars.journeys.pages.common import PATH, find_journey, journey_url, page_errors, read_journey_id, render_journey
 from regulars.journeys.pages.edit.builder import Panel, find_draft, render_builder
 from regulars.journeys.step_tree import StepNotFound
 from regulars.kit.db import Tx
@@ -17,7 +17,7 @@ from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import JOURNEY
 from regulars.web.errors import Conflict
 from regulars.web.form import EditConflict, FormState
-from regulars.web.render import redirect, render
+from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 
@@ -107,25 +107,22 @@ async def _show_difference(visit: Visit) -> Response:
         why = (
             f"Version {journey.row.version} was saved in the meantime; the draft is based on version {draft.based_on}."
         )
-    return render(
+    return render_journey(
         visit,
         "journeys/clash.html",
+        journey.row,
         status=409,
         why=why,
-        row=journey.row,
-        states=STATES,
         draft=draft,
         was=etag_of((draft.definition, journey.row.version)),
         lines=diff_definitions(journey.definition, draft.definition),
-        here=journey_url(visit, journey.row),
     )
 
 
 async def confirm_discard(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         draft = await find_draft(tx, visit)
-    here = journey_url(visit, draft.row)
-    return render(visit, "journeys/discard.html", draft=draft, row=draft.row, form=FormState(), here=here)
+    return render_journey(visit, "journeys/discard.html", draft.row, draft=draft, form=FormState())
 
 
 async def discard(visit: Visit) -> Response:

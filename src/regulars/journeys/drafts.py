@@ -90,12 +90,16 @@ async def save_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, etag: s
         raise NotPossible("There are no changes to save since the last version.")
     require_etag((draft.definition, draft.row.version), etag)
     journey = await update_journey(tx, organization_id, journey_id, draft.definition, created_by=by)
-    await _delete_draft(tx, organization_id, journey_id)
+    await discard_draft(tx, organization_id, journey_id)
     return journey
 
 
 async def discard_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> bool:
-    return await _delete_draft(tx, organization_id, journey_id) > 0
+    """Delete the draft; False if there is none."""
+    deleted = await tx.execute(
+        "DELETE FROM journey_drafts WHERE organization_id = %s AND journey_id = %s", (organization_id, journey_id)
+    )
+    return deleted > 0
 
 
 async def _make_draft(tx: Tx, organization_id: UUID, row: JourneyRow, stored: DraftRow | None) -> Draft:
@@ -138,19 +142,5 @@ async def upsert_draft(tx: Tx, organization_id: UUID, journey_id: UUID, draft: D
         DO UPDATE SET based_on = EXCLUDED.based_on, revision = EXCLUDED.revision, definition = EXCLUDED.definition,
                       changed_at = EXCLUDED.changed_at, changed_by = EXCLUDED.changed_by
         """,
-        (
-            organization_id,
-            journey_id,
-            draft.based_on,
-            draft.revision,
-            draft.definition,
-            draft.changed_at,
-            draft.changed_by,
-        ),
-    )
-
-
-async def _delete_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
-    return await tx.execute(
-        "DELETE FROM journey_drafts WHERE organization_id = %s AND journey_id = %s", (organization_id, journey_id)
+        (organization_id, journey_id, *draft),
     )

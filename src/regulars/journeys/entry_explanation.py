@@ -4,7 +4,6 @@ A run records its own decisions. A fact that started no run left no record, so t
 again: with the version that was live then, but with the current data of the customer. The page says so.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -19,18 +18,18 @@ from regulars.journeys.context import EvaluationContext, NotEvaluable, evaluate
 from regulars.journeys.definition import Definition
 from regulars.journeys.labels import GROUP_LABELS, describe_condition
 from regulars.journeys.manage import Journey
-from regulars.journeys.model import LivePeriod, SaleRow
+from regulars.journeys.model import SALE_TYPES, LivePeriod, SaleRow
 from regulars.journeys.program import FILTER
 from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.journeys.runs.enter import entry_of_consent, entry_of_sale
 from regulars.journeys.runs.lists import list_live_periods
+from regulars.journeys.runs.queries import find_runs_by_facts
 from regulars.journeys.snapshot import DecisionSubject, find_sales, list_last_sales, load_snapshot
 from regulars.kit.db import Tx
 from regulars.work.facts import AUTOMATION_WINDOW
 
 FACTS_MAX: Final = 5
 _ENTRIES_MAX: Final = 20
-_SALE_TYPES: Final = {"purchase": "PURCHASE", "return": "RETURN"}
 _SUBSCRIBING_OUTCOMES: Final = frozenset({"created", "resubscribed"})
 
 
@@ -73,11 +72,12 @@ async def explain(
     if trigger == "opt_in":
         facts = await _list_consents(tx, organization_id, profile_id, secret=secret)
     else:
-        ids = await list_last_sales(tx, organization_id, profile_id, _SALE_TYPES[trigger], limit=FACTS_MAX)
+        ids = await list_last_sales(tx, organization_id, profile_id, SALE_TYPES[trigger], limit=FACTS_MAX)
         facts = [_fact_of_sale(sale) for sale in await find_sales(tx, organization_id, ids)]
     facts = sorted(facts, key=lambda fact: fact.recorded_at, reverse=True)[:FACTS_MAX]
     kind = "consent" if trigger == "opt_in" else "sale"
-    runs = await _find_runs_by_facts(tx, organization_id, journey.row.id, kind, [fact.id for fact in facts])
+    fact_ids = [fact.id for fact in facts]
+    runs = await find_runs_by_facts(tx, organization_id, journey.row.id, fact_kind=kind, fact_ids=fact_ids)
     live_periods = await list_live_periods(tx, organization_id, journey.row.id)
     explanations = []
     for fact in facts:
@@ -159,16 +159,3 @@ def _result_of(explanation: conditions.ConditionExplanation) -> ConditionResult:
         )
     label = describe_condition(condition)
     return ConditionResult(label[:1].upper() + label[1:], holds)
-
-
-async def _find_runs_by_facts(
-    tx: Tx, organization_id: UUID, journey_id: UUID, fact_kind: str, fact_ids: Collection[str]
-) -> dict[str, UUID]:
-    rows = await tx.fetch(
-        """
-        SELECT fact_id, id FROM journey_runs
-        WHERE organization_id = %s AND journey_id = %s AND fact_kind = %s AND fact_id = ANY (%s::text[])
-        """,
-        (organization_id, journey_id, fact_kind, list(fact_ids)),
-    )
-    return {row[0]: row[1] for row in rows}

@@ -142,9 +142,7 @@ async def _save_version(
     )
     await queries.update_journey(tx, organization_id, saved)
     await _register_uses(tx, organization_id, saved, definition)
-    return Journey(
-        saved, definition, find_faults(definition, await load_condition_context(tx, organization_id, [definition]))
-    )
+    return Journey(saved, definition, await check_definition(tx, organization_id, definition))
 
 
 async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition) -> None:
@@ -162,9 +160,7 @@ async def _load_version(tx: Tx, organization_id: UUID, row: JourneyRow, *, versi
     if stored is None:
         raise JourneyNotFound("The journey has no such version.")
     definition = read_definition(stored.encode())
-    return Journey(
-        row, definition, find_faults(definition, await load_condition_context(tx, organization_id, [definition]))
-    )
+    return Journey(row, definition, await check_definition(tx, organization_id, definition))
 
 
 async def check_definition(tx: Tx, organization_id: UUID, definition: Definition) -> list[Fault]:

@@ -1,8 +1,11 @@
 """The rows of the tables of journeys, and the columns of sales and profiles that journeys read."""
 
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 from uuid import UUID
+
+# The type of a sale, by the trigger that it starts or the exit that it causes.
+SALE_TYPES: Final = {"purchase": "PURCHASE", "return": "RETURN"}
 
 
 class JourneyRow(NamedTuple):
@@ -120,19 +123,6 @@ class SaleRow(NamedTuple):
     line_items: Any
 
 
-class RecordedSale(Protocol):
-    """A `SaleRow` or a `SaleTimes`."""
-
-    @property
-    def id(self) -> UUID: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def occurred_at(self) -> datetime: ...
-    @property
-    def created_at(self) -> datetime: ...
-
-
 class SaleTimes(NamedTuple):
     """The type and times of a sale, which decide whether it ends or wakes a run."""
 
@@ -141,6 +131,9 @@ class SaleTimes(NamedTuple):
     occurred_at: datetime
     # When the sale was recorded.
     created_at: datetime
+
+
+RecordedSale = SaleRow | SaleTimes
 
 
 class PersonRow(NamedTuple):

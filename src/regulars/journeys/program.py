@@ -52,14 +52,18 @@ def sets_attributes(definition: Definition) -> bool:
     return any(isinstance(step, SetAttribute) for _, step in walk_steps(definition.steps))
 
 
-def walk_steps(steps: tuple[Step, ...], prefix: str = "") -> Iterator[tuple[str, Step]]:
-    """Every step in the order of the flow, with its id, or with its path such as `3.else.1` if it has no id."""
+def walk_steps(steps: tuple[Step, ...]) -> Iterator[tuple[str, Step]]:
+    """Every step in the order of the flow, with its id, or with its place if it has no id."""
+    return ((step.id or place, step) for place, step in walk_places(steps))
+
+
+def walk_places(steps: tuple[Step, ...], prefix: str = "") -> Iterator[tuple[str, Step]]:
+    """Every step in the order of the flow, with its place, such as `3.else.1`."""
     for number, step in enumerate(steps, start=1):
-        yield _id_of(step, prefix, number), step
+        yield f"{prefix}{number}", step
         if isinstance(step, Fork):
-            step_prefix = f"{prefix}{number}."
-            yield from walk_steps(step.then, f"{step_prefix}then.")
-            yield from walk_steps(step.otherwise, f"{step_prefix}else.")
+            yield from walk_places(step.then, f"{prefix}{number}.then.")
+            yield from walk_places(step.otherwise, f"{prefix}{number}.else.")
 
 
 def has_text(steps: tuple[Step, ...]) -> bool:
@@ -115,7 +119,7 @@ def _add_nodes(steps: tuple[Step, ...], nodes: dict[str, StepNode], *, prefix: s
     next_id = after
     for number in range(len(steps), 0, -1):
         step = steps[number - 1]
-        identifier = _id_of(step, prefix, number)
+        identifier = step.id or f"{prefix}{number}"
         then = otherwise = None
         if isinstance(step, Fork):
             step_prefix = f"{prefix}{number}."
@@ -124,10 +128,6 @@ def _add_nodes(steps: tuple[Step, ...], nodes: dict[str, StepNode], *, prefix: s
         nodes[identifier] = StepNode(identifier, step, next_id, then, otherwise)
         next_id = identifier
     return next_id
-
-
-def _id_of(step: Step, prefix: str, number: int) -> str:
-    return step.id or f"{prefix}{number}"
 
 
 # The location of the filter's condition; that of a branch's condition is the id of the step.

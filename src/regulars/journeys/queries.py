@@ -40,16 +40,7 @@ async def update_journey(tx: Tx, organization_id: UUID, journey: JourneyRow) -> 
             paused_at = %(paused_at)s, updated_at = %(now)s
         WHERE organization_id = %(organization_id)s AND id = %(id)s
         """,
-        {
-            "organization_id": organization_id,
-            "id": journey.id,
-            "name": journey.name,
-            "state": journey.state,
-            "version": journey.version,
-            "live_version": journey.live_version,
-            "paused_at": journey.paused_at,
-            "now": tx.now,
-        },
+        {"organization_id": organization_id, "now": tx.now, **journey._asdict()},
     )
 
 
@@ -172,17 +163,11 @@ async def begin_activation(tx: Tx, organization_id: UUID, journey_id: UUID, *, v
     await tx.execute(
         """
         INSERT INTO journey_activations (organization_id, journey_id, version, trigger, since)
-        VALUES (%(organization_id)s, %(journey_id)s, %(version)s, %(trigger)s, %(now)s)
+        VALUES (%s, %s, %s, %s, %s)
         ON CONFLICT (organization_id, journey_id, since)
         DO UPDATE SET version = EXCLUDED.version, trigger = EXCLUDED.trigger, until = NULL
         """,
-        {
-            "organization_id": organization_id,
-            "journey_id": journey_id,
-            "version": version,
-            "trigger": trigger,
-            "now": tx.now,
-        },
+        (organization_id, journey_id, version, trigger, tx.now),
     )
 
 

@@ -4,7 +4,7 @@ others after 13 months. Totals remain."""
 from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from regulars.journeys.runs.holdouts import delete_holdout_passes_of, delete_old_holdout_passes
@@ -18,18 +18,30 @@ from regulars.work.queue import delete_in_batches
 RETENTION: Final = timedelta(days=396)
 
 
-class DeletedRun(NamedTuple):
-    id: UUID
-    journey_id: UUID
-    version: int
-    step: str | None
-    state: str
-
-
 async def erase_runs(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    deleted = await _delete_runs_of(tx, organization_id, profile_ids)
+    """Delete the runs of customers with their traces, and their rows of `journey_customers`."""
+    # Every transaction that locks several runs locks them in the order of their ids.
+    rows = await tx.fetch(
+        """
+        SELECT id, journey_id, version, step, state FROM journey_runs
+        WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])
+        ORDER BY id
+        FOR UPDATE
+        """,
+        (organization_id, list(profile_ids)),
+    )
+    run_ids = [row[0] for row in rows]
+    await tx.execute(
+        "DELETE FROM journey_runs WHERE organization_id = %s AND id = ANY (%s::uuid[])", (organization_id, run_ids)
+    )
+    await _delete_traces(tx, organization_id, run_ids)
+    await tx.execute(
+        "DELETE FROM journey_customers WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
+        (organization_id, list(profile_ids)),
+    )
     # The totals count deleted open runs as ended, because otherwise a step would show them as waiting for ever.
-    ended = Counter((run.journey_id, run.version, run.step or "", "ended") for run in deleted if run.state != "ended")
+    open_runs = [row for row in rows if row[-1] != "ended"]
+    ended = Counter((journey_id, version, step or "", "ended") for _, journey_id, version, step, _ in open_runs)
     await add_totals(tx, organization_id, ended)
     await delete_holdout_passes_of(tx, organization_id, profile_ids)
 
@@ -61,30 +73,6 @@ async def sweep_runs(database: Database, organization_id: UUID) -> None:
     await delete_in_batches(database, organization_id, _delete_old_runs, retention=RETENTION)
 
 
-async def _delete_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[DeletedRun]:
-    """Delete the runs of customers with their traces, and their rows of `journey_customers`."""
-    # Every transaction that locks several runs locks them in the order of their ids.
-    rows = await tx.fetch(
-        """
-        SELECT id, journey_id, version, step, state FROM journey_runs
-        WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])
-        ORDER BY id
-        FOR UPDATE
-        """,
-        (organization_id, list(profile_ids)),
-    )
-    run_ids = [row[0] for row in rows]
-    await tx.execute(
-        "DELETE FROM journey_runs WHERE organization_id = %s AND id = ANY (%s::uuid[])", (organization_id, run_ids)
-    )
-    await _delete_traces(tx, organization_id, run_ids)
-    await tx.execute(
-        "DELETE FROM journey_customers WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
-        (organization_id, list(profile_ids)),
-    )
-    return [DeletedRun(*row) for row in rows]
-
-
 async def _delete_old_runs(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
     rows = await tx.fetch(
         """
@@ -112,7 +100,7 @@ async def _delete_traces(tx: Tx, organization_id: UUID, run_ids: Sequence[UUID])
 
 async def _list_versions_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, int, str]]:
     """Every version whose JSON contains one of these values: journey id, version number and definition."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT journey_id, version, definition::text FROM journey_versions
         WHERE organization_id = %(organization_id)s
@@ -122,11 +110,10 @@ async def _list_versions_with(tx: Tx, organization_id: UUID, quoted: Sequence[st
         """,
         {"organization_id": organization_id, "quoted": list(quoted)},
     )
-    return [(row[0], row[1], row[2]) for row in rows]
 
 
 async def _list_drafts_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, str]]:
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT journey_id, definition::text FROM journey_drafts
         WHERE organization_id = %(organization_id)s
@@ -137,7 +124,6 @@ async def _list_drafts_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]
         """,
         {"organization_id": organization_id, "quoted": list(quoted)},
     )
-    return [(row[0], row[1]) for row in rows]
 
 
 async def _rewrite_version(tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int, definition: str) -> None:

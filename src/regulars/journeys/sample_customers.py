@@ -3,10 +3,10 @@
 from typing import NamedTuple
 from uuid import UUID
 
+from regulars.journeys.model import SALE_TYPES
 from regulars.journeys.snapshot import list_last_sales
 from regulars.kit.db import Tx
 
-_SALE_TYPES = {"purchase": "PURCHASE", "return": "RETURN"}
 # How many of the latest sales or subscriptions are read, and how many of these rows are candidates.
 RECENT_ROWS_MAX = 500
 CANDIDATES_MAX = 60
@@ -21,7 +21,7 @@ async def find_samples(
     tx: Tx, organization_id: UUID, trigger: str, *, limit: int, profile_id: UUID | None = None
 ) -> list[SampleCustomer]:
     """Distinct customers, latest first; with `profile_id` only that customer and their latest sale of the type."""
-    sale_type = _SALE_TYPES.get(trigger)
+    sale_type = SALE_TYPES.get(trigger)
     if profile_id is not None:
         sales = [] if sale_type is None else await list_last_sales(tx, organization_id, profile_id, sale_type, limit=1)
         return [SampleCustomer(profile_id, sales[0] if sales else None)]
@@ -36,7 +36,7 @@ async def find_samples(
 
 async def _list_last_buyers(tx: Tx, organization_id: UUID, sale_type: str, *, limit: int) -> list[tuple[UUID, UUID]]:
     """Customers and their sales, from the latest sales of the organization."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT recent.profile_id, recent.id FROM (
             SELECT id, profile_id, type FROM sales_events
@@ -50,7 +50,6 @@ async def _list_last_buyers(tx: Tx, organization_id: UUID, sale_type: str, *, li
         """,
         (organization_id, RECENT_ROWS_MAX, sale_type, limit),
     )
-    return [(row[0], row[1]) for row in rows]
 
 
 async def _list_last_subscribers(tx: Tx, organization_id: UUID, *, limit: int) -> list[UUID]:

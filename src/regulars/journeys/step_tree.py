@@ -51,18 +51,16 @@ def insert_step(definition: Definition, place: str, step: Step) -> Definition:
     return _with_steps(definition, path, (*steps[:index], step, *steps[index:]))
 
 
-def replace_step(definition: Definition, place: str, step: Step) -> Definition:
+def replace_step(definition: Definition, place: str, *replacement: Step) -> Definition:
+    """Replace the step at a place; without a replacement it is removed."""
     step_at(definition, place)
     path, index = split_place(place)
     steps = steps_in(definition, path)
-    return _with_steps(definition, path, (*steps[:index], step, *steps[index + 1 :]))
+    return _with_steps(definition, path, (*steps[:index], *replacement, *steps[index + 1 :]))
 
 
 def remove_step(definition: Definition, place: str) -> Definition:
-    step_at(definition, place)
-    path, index = split_place(place)
-    steps = steps_in(definition, path)
-    return _with_steps(definition, path, (*steps[:index], *steps[index + 1 :]))
+    return replace_step(definition, place)
 
 
 def move_step(definition: Definition, place: str, direction: Direction) -> tuple[Definition, str]:
@@ -73,11 +71,6 @@ def move_step(definition: Definition, place: str, direction: Direction) -> tuple
     index = slots.index(place) + (-1 if direction == "up" else 1)
     target = slots[min(max(index, 0), len(slots) - 1)]
     return insert_step(remaining, target, step), target
-
-
-def walk_places(definition: Definition) -> Iterator[tuple[str, Step]]:
-    """Every step with its place, such as `3.else.1`."""
-    return _walk(definition.steps, "")
 
 
 def condition_of(definition: Definition, owner: str) -> Condition | None:
@@ -124,11 +117,3 @@ def _list_slots(steps: tuple[Step, ...], prefix: str) -> Iterator[str]:
             yield from _list_slots(step.then, f"{prefix}{number}.then.")
             yield from _list_slots(step.otherwise, f"{prefix}{number}.else.")
     yield f"{prefix}{len(steps) + 1}"
-
-
-def _walk(steps: tuple[Step, ...], prefix: str) -> Iterator[tuple[str, Step]]:
-    for number, step in enumerate(steps, start=1):
-        yield f"{prefix}{number}", step
-        if isinstance(step, Fork):
-            yield from _walk(step.then, f"{prefix}{number}.then.")
-            yield from _walk(step.otherwise, f"{prefix}{number}.else.")

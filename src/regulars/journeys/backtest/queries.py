@@ -47,7 +47,7 @@ async def list_sales(
     tx: Tx, organization_id: UUID, sale_type: str, *, since: datetime, after: UUID, limit: int
 ) -> list[tuple[UUID, UUID]]:
     """Sales and their customers, oldest first."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT id, profile_id FROM sales_events
         WHERE organization_id = %(organization_id)s AND id > %(after)s AND type = %(sale_type)s
@@ -57,7 +57,6 @@ async def list_sales(
         """,
         {"organization_id": organization_id, "after": after, "sale_type": sale_type, "since": since, "limit": limit},
     )
-    return [(row[0], row[1]) for row in rows]
 
 
 async def list_changed_subscriptions(
@@ -65,7 +64,7 @@ async def list_changed_subscriptions(
 ) -> list[tuple[datetime, UUID, UUID | None]]:
     """A page of subscriptions that changed after a time, as (change time, id, customer). A consent changes its
     subscription, so the pages contain all numbers with a later consent."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT updated_at, id, profile_id FROM subscriptions
         WHERE organization_id = %(organization_id)s AND (updated_at, id) > (%(changed_at)s, %(id)s)
@@ -74,7 +73,6 @@ async def list_changed_subscriptions(
         """,
         {"organization_id": organization_id, "changed_at": after[0], "id": after[1], "limit": limit},
     )
-    return [(row[0], row[1], row[2]) for row in rows]
 
 
 async def find_past_sales(

@@ -21,10 +21,10 @@ from regulars.journeys.context import NotEvaluable, evaluate
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import NotPossible
 from regulars.journeys.manage import load_journey, require_no_faults
-from regulars.journeys.model import SaleRow, SaleTimes
+from regulars.journeys.model import SALE_TYPES, SaleRow, SaleTimes
 from regulars.journeys.program import FILTER
 from regulars.journeys.runs.definition_cache import load_versions
-from regulars.journeys.runs.enter import TRIGGERS, EntryEvent, entry_of_sale, may_enter_again
+from regulars.journeys.runs.enter import EntryEvent, entry_of_sale, may_enter_again
 from regulars.journeys.snapshot import find_sales, load_condition_context, load_condition_customers
 from regulars.kit.clock import start_of_last_days
 from regulars.kit.db import Tx
@@ -38,7 +38,6 @@ FACTS_MAX: Final = 100_000
 # The reason why a sale that was recorded more than seven days late starts no run.
 TOO_OLD: Final = "too old"
 _PAGE_ROWS: Final = 200
-_SALE_TYPES: Final = {trigger: sale_type for sale_type, trigger in TRIGGERS.items()}
 _NO_ID: Final = UUID(int=0)
 
 
@@ -123,7 +122,7 @@ class _Backtest:
 
     def list_pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
         """Pages of the customers with sales or consents that may start a run."""
-        sale_type = _SALE_TYPES.get(self.context.definition.trigger)
+        sale_type = SALE_TYPES.get(self.context.definition.trigger)
         return self._list_consent_pages(facts_max) if sale_type is None else self._list_sale_pages(sale_type, facts_max)
 
     async def simulate_customers(self, profile_ids: Collection[UUID]) -> None:
@@ -211,7 +210,7 @@ class _Backtest:
 
     def _is_trigger(self, sale: SaleTimes) -> bool:
         is_within = self.report.since <= sale.created_at <= self.report.until
-        return is_within and TRIGGERS[sale.type] == self.context.definition.trigger
+        return is_within and sale.type == SALE_TYPES.get(self.context.definition.trigger)
 
     async def _list_sale_pages(self, sale_type: str, facts_max: int) -> AsyncIterator[set[UUID]]:
         """Pages of customers with sales. Only the first `facts_max` sales are simulated, and the report's period ends

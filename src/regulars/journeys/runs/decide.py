@@ -12,7 +12,7 @@ from uuid import UUID
 
 from regulars.journeys import definition as steps
 from regulars.journeys.context import EvaluationContext, NotEvaluable, describe_inputs, evaluate, template_variables
-from regulars.journeys.model import PersonRow, RecordedSale, SaleRow, SaleTimes
+from regulars.journeys.model import SALE_TYPES, PersonRow, RecordedSale, SaleRow, SaleTimes
 from regulars.journeys.program import StepNode, graph_of, references_of
 from regulars.journeys.runs.wait_times import after_wait, choose_zone, end_of_wait, next_local_time
 from regulars.kit.errors import ValidationError
@@ -30,8 +30,6 @@ WRITES_LAST_MAX: Final = timedelta(minutes=15)
 FAULT_LASTS_MAX: Final = timedelta(days=30)
 FAULT_RETRY_MIN: Final = timedelta(minutes=5)
 FAULT_RETRY_MAX: Final = timedelta(hours=1)
-# The type of sale for each value of a definition's `exit_on`.
-EXIT_SALE_TYPES: Final = {"purchase": "PURCHASE", "return": "RETURN"}
 
 CUSTOMER_GONE: Final = "the customer is gone"
 WITHDRAWN: Final = "left by a withdrawal"
@@ -142,7 +140,7 @@ def find_exit(
 ) -> tuple[datetime, str] | None:
     """The first sale that ends the run: when it was recorded, and the outcome of the run. `entry` is the sale that
     started the run; None if a consent did."""
-    outcomes = {EXIT_SALE_TYPES[it]: f"left by a {it}" for it in definition.exit_on}
+    outcomes = {SALE_TYPES[it]: f"left by a {it}" for it in definition.exit_on}
     exits = [
         (sale.created_at, outcomes[sale.type])
         for sale in sales

@@ -17,7 +17,7 @@ from regulars.journeys import queries as journeys
 from regulars.journeys.context import describe_segments, evaluate
 from regulars.journeys.definition import Definition, Reentry, read_definition
 from regulars.journeys.interests import start_recording_facts
-from regulars.journeys.model import ActivationRow, NewJourneyRun, SaleRow, TraceEntry
+from regulars.journeys.model import SALE_TYPES, ActivationRow, NewJourneyRun, SaleRow, TraceEntry
 from regulars.journeys.program import FILTER, graph_of, references_of
 from regulars.journeys.runs import queries, trace
 from regulars.journeys.snapshot import DecisionSubject, JourneySnapshot, find_sales, load_snapshot
@@ -27,7 +27,7 @@ from regulars.kit.ids import SALES_EVENT, SUBSCRIPTION, new_uuid
 from regulars.sales.facts import SalesRecorded
 from regulars.work.facts import AUTOMATION_WINDOW, needed_if
 
-TRIGGERS = {"PURCHASE": "purchase", "RETURN": "return"}
+TRIGGERS = {sale_type: trigger for trigger, sale_type in SALE_TYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ async def _start_runs(
         return
     profile_ids = sorted({entry.profile_id for entry, _, _ in admitted})
     last_entries = await queries.lock_customers(tx, organization_id, journey_id, profile_ids)
-    known_facts = await queries.find_facts_with_runs(
+    known_facts = await queries.find_runs_by_facts(
         tx,
         organization_id,
         journey_id,

@@ -70,7 +70,7 @@ async def list_runs_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID,
 
 async def list_runs_of_sale(tx: Tx, organization_id: UUID, sale_id: UUID) -> list[tuple[UUID, str, UUID, str]]:
     """The runs that a sale started: journey id, journey name, run id and state. One index look-up for each journey."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT j.id, j.name, run.id, run.state
         FROM journeys AS j
@@ -85,7 +85,6 @@ async def list_runs_of_sale(tx: Tx, organization_id: UUID, sale_id: UUID) -> lis
         """,
         {"organization_id": organization_id, "fact_id": SALES_EVENT.encode(sale_id)},
     )
-    return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
 async def list_runs_of_person(

@@ -78,18 +78,18 @@ async def insert_runs_if_new(
     return {row[0] for row in await tx.fetch(_INSERT_RUNS, values)}
 
 
-async def find_facts_with_runs(
+async def find_runs_by_facts(
     tx: Tx, organization_id: UUID, journey_id: UUID, *, fact_kind: str, fact_ids: Sequence[str]
-) -> set[str]:
-    """The given facts (sales or consents) that have already started a run of the journey."""
+) -> dict[str, UUID]:
+    """The runs of the journey that the given facts (sales or consents) have started, by the id of the fact."""
     rows = await tx.fetch(
         """
-        SELECT fact_id FROM journey_runs
+        SELECT fact_id, id FROM journey_runs
         WHERE organization_id = %s AND journey_id = %s AND fact_kind = %s AND fact_id = ANY (%s::text[])
         """,
         (organization_id, journey_id, fact_kind, list(fact_ids)),
     )
-    return {row[0] for row in rows}
+    return dict(rows)
 
 
 async def set_customers_runs(
@@ -283,7 +283,7 @@ async def list_texted_runs(
     tx: Tx, organization_id: UUID, journey_id: UUID, *, after: UUID, limit: int
 ) -> list[tuple[UUID, str | None]]:
     """Runs that wait for a text, in the order of their ids, with their steps."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT id, step FROM journey_runs
         WHERE organization_id = %s AND journey_id = %s AND state <> 'ended' AND waits_for = 'text' AND id > %s
@@ -292,7 +292,6 @@ async def list_texted_runs(
         """,
         (organization_id, journey_id, after, limit),
     )
-    return [(row[0], row[1]) for row in rows]
 
 
 async def lock_open_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, limit: int) -> list[RunRow]:

@@ -22,7 +22,7 @@ from regulars.journeys.pages.edit import builder
 from regulars.journeys.pages.edit.builder import condition_panel
 from regulars.journeys.pages.edit.drafts import DraftChange, apply_change, builder_url
 from regulars.journeys.pages.edit.step_forms import STEP_KINDS, read_step
-from regulars.journeys.program import Fork, walk_steps
+from regulars.journeys.program import Fork, walk_places, walk_steps
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import TEXT
@@ -229,7 +229,7 @@ async def change_condition(visit: Visit) -> Response:
 def _find_step(draft: Draft, place: str, etag: str) -> tuple[str, Step] | None:
     """The step that the form edits, and its current place: that of the only step with the same content, because other
     users may have moved it, or else the given place. None if there is no step."""
-    steps = dict(tree.walk_places(draft.definition))
+    steps = dict(walk_places(draft.definition.steps))
     equal_places = [it for it, step in steps.items() if etag_of(step) == etag]
     current_place = equal_places[0] if len(equal_places) == 1 else place
     return (current_place, steps[current_place]) if current_place in steps else None

@@ -15,7 +15,7 @@ from regulars.conditions import tree
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Database, Tx
 from regulars.messaging.number_location import locate_number
-from regulars.messaging.request import compose_for, reason_to_skip
+from regulars.messaging.request import compose_for
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.sms_encoding import TextSize
 from regulars.messaging.template import MissingValue, TextVariants, choose_text, render_text
@@ -124,7 +124,6 @@ def _preview(
 ) -> Preview:
     rendered = render_text(content, person.values)
     composed = compose_for(rendered, number, texting)
-    is_missing = isinstance(rendered, MissingValue)
     profile = person.profile
     displayed = (
         rendered if hidden is None else render_text(choose_text(content, person.values), _hide(person.values, hidden))
@@ -134,9 +133,9 @@ def _preview(
         first_name=profile.first_name and (hidden or profile.first_name),
         last_name=profile.last_name and (hidden or profile.last_name),
         country=None if number is None else locate_number(number.phone_number).country,
-        body="" if is_missing else compose_for(displayed, number, texting).body,
-        measured=None if is_missing else composed.measured,
-        reason=reason_to_skip(rendered, number, composed),
+        body=compose_for(displayed, number, texting).body,
+        measured=None if isinstance(rendered, MissingValue) else composed.measured,
+        reason=composed.reason,
     )
 
 

@@ -5,7 +5,7 @@ Also queue a failed text, or a text with unknown outcome, again if a user reques
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from uuid import UUID
@@ -43,10 +43,12 @@ _RESENDABLE = frozenset({TextState.UNKNOWN.value, TextState.FAILED.value})
 
 @dataclass(frozen=True, slots=True)
 class ComposedText:
-    """A text with brand and opt-out notice, as it is sent, and its number of SMS parts."""
+    """A text with brand and opt-out notice, as it is sent, and its number of SMS parts. `reason` says why it is skipped
+    instead of queued; a text without a required value is empty."""
 
     body: str
     measured: TextSize
+    reason: str | None = None
 
     @property
     def is_too_long(self) -> bool:
@@ -153,8 +155,7 @@ def _new_text(
 ) -> TextRow:
     is_exempt = order.origin_kind in EXEMPT_ORIGINS
     composed = compose_for(rendered, number, texting, is_exempt=is_exempt)
-    reason = None if order.skipped_for is None else order.skipped_for.value
-    reason = reason or reason_to_skip(rendered, number, composed)
+    reason = composed.reason if order.skipped_for is None else order.skipped_for.value
     due_at = max(now, order.not_before or now)
     return TextRow(
         id=text_id,
@@ -164,8 +165,8 @@ def _new_text(
         profile_id=order.profile_id,
         number_hash=None if number is None else number.number_hash,
         phone_number=None if number is None else number.phone_number,
-        body="" if isinstance(rendered, MissingValue) else composed.body,
-        parts=0 if isinstance(rendered, MissingValue) else composed.measured.parts,
+        body=composed.body,
+        parts=composed.measured.parts,
         state=(TextState.QUEUED if reason is None else TextState.SKIPPED).value,
         reason=reason,
         due_at=due_at if reason is None else None,
@@ -184,18 +185,14 @@ def compose_for(
     rendered: str | MissingValue, number: TextNumber | None, texting: Texting, *, is_exempt: bool = False
 ) -> ComposedText:
     """The text as it would be sent to a number."""
+    if isinstance(rendered, MissingValue):
+        return ComposedText("", measure(""), f"{SkipReason.MISSING_VALUE.value}: {rendered.field}")
     country = None if number is None else locate_number(number.phone_number).country
     notice = None if is_exempt else texting.opt_out_notice_of(country)
-    return compose("" if isinstance(rendered, MissingValue) else rendered, brand=texting.brand, notice=notice)
-
-
-def reason_to_skip(rendered: str | MissingValue, number: TextNumber | None, composed: ComposedText) -> str | None:
-    """Why a text is skipped instead of queued; None if it is queued."""
-    if isinstance(rendered, MissingValue):
-        return f"{SkipReason.MISSING_VALUE.value}: {rendered.field}"
+    composed = compose(rendered, brand=texting.brand, notice=notice)
     if number is None:
-        return SkipReason.NO_CONSENT.value
-    return SkipReason.TOO_LONG.value if composed.is_too_long else None
+        return replace(composed, reason=SkipReason.NO_CONSENT.value)
+    return replace(composed, reason=SkipReason.TOO_LONG.value) if composed.is_too_long else composed
 
 
 def compose(text: str, *, brand: str, notice: OptOutNotice | None) -> ComposedText:
@@ -237,7 +234,15 @@ async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
         expires_at = row.expires_at
         if tx.now >= expires_at:
             raise NotResendable("The time until which the campaign sends has passed.")
-    await queries.requeue_text(tx, organization_id, text_id, expires_at=expires_at)
+    await tx.execute(
+        """
+        UPDATE texts
+        SET state = 'queued', reason = NULL, due_at = %s, expires_at = %s, owner = NULL, claimed_at = NULL,
+            ended_at = NULL, is_paused = false
+        WHERE organization_id = %s AND id = %s
+        """,
+        (tx.now, expires_at, organization_id, text_id),
+    )
     requeued = row._replace(state=TextState.QUEUED.value, reason=None)
     await publish_queue_changes(tx, organization_id, [requeued], previous_state=row.state)
     tx.queues_to_wake.add(("texts", organization_id))

@@ -25,7 +25,7 @@ from regulars.journeys.snapshot import customer_without_conditions, ticket_of
 from regulars.messaging.gate import GateContext, SendAllowed, Skip, decide, find_country_fault
 from regulars.messaging.model import EXPIRES_AFTER, SkipReason
 from regulars.messaging.number_location import locate_number
-from regulars.messaging.request import compose_for, reason_to_skip
+from regulars.messaging.request import compose_for
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.template import MissingValue
 
@@ -173,9 +173,8 @@ class RunSimulation:
         if self._history.person.id in backtest.held_out:
             return SimulatedText(requested_at, SkipReason.GLOBAL_HOLDOUT.value)
         composed = compose_for(rendered, number, backtest.texting)
-        reason = reason_to_skip(rendered, number, composed)
-        if reason is not None or number is None:
-            return SimulatedText(requested_at, reason)
+        if composed.reason is not None or number is None:
+            return SimulatedText(requested_at, composed.reason)
         location = locate_number(number.phone_number)
         at = requested_at
         while at <= backtest.now:

@@ -14,7 +14,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
 from regulars.messaging.cost import TextCost, cost_by_country
 from regulars.messaging.labels import label_value
-from regulars.messaging.request import compose_for, reason_to_skip
+from regulars.messaging.request import compose_for
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.sms_encoding import TextSize, UnicodeCharacter, measure
 from regulars.messaging.template import (
@@ -165,15 +165,13 @@ async def _preview(
         text = render_text(content, template_variables(person, sale, brand=texting.brand))
         number = numbers.get(sample.profile_id)
         composed = compose_for(text, number, texting)
-        reason = reason_to_skip(text, number, composed)
-        is_missing = isinstance(text, MissingValue)
         previews.append(
             TextPreview(
                 mask.name(visit, person.first_name, person.last_name) or "No name yet",
                 visit.url("/customers", PROFILE.encode(sample.profile_id)),
-                "" if is_missing else composed.body,
-                None if is_missing else composed.measured,
-                _reason_text(reason, text),
+                composed.body,
+                None if isinstance(text, MissingValue) else composed.measured,
+                _reason_text(composed.reason, text),
             )
         )
     return previews

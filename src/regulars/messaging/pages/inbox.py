@@ -47,11 +47,8 @@ async def _find_reply_in_path(tx: Tx, visit: Visit) -> ReplyRow:
     return reply
 
 
-async def show_reply(finders: OriginFinders, visit: Visit) -> Response:
-    return await _show(finders, visit, FormState())
-
-
-async def _show(finders: OriginFinders, visit: Visit, form: FormState) -> Response:
+async def show_reply(finders: OriginFinders, visit: Visit, form: FormState | None = None) -> Response:
+    """Show a reply, with the form to answer it, which may be refused."""
     async with visit.database.reading() as tx:
         reply = await _find_reply_in_path(tx, visit)
         messages = await read_conversation(tx, visit.organization_id, reply.number_hash, limit=MESSAGES_SHOWN_MAX)
@@ -70,7 +67,7 @@ async def _show(finders: OriginFinders, visit: Visit, form: FormState) -> Respon
         "shown": MessageView(visit),
         "decisions": DECISIONS,
     }
-    return render_form(visit, "messaging/reply.html", form, **values)
+    return render_form(visit, "messaging/reply.html", form or FormState(), **values)
 
 
 async def ask_to_withdraw(visit: Visit) -> Response:
@@ -109,7 +106,7 @@ async def _decide(finders: OriginFinders, visit: Visit, *, is_stop: bool, done: 
     except MessagingError as error:
         form = FormState()
         form.refuse("decision", str(error))
-        return await _show(finders, visit, form)
+        return await show_reply(finders, visit, form)
     return redirect(visit, visit.url(INBOX), done=done)
 
 
@@ -117,7 +114,7 @@ async def answer(finders: OriginFinders, visit: Visit) -> Response:
     form = FormState(visit.form)
     text = read_plain_text(form, "words")
     if form.is_refused:
-        return await _show(finders, visit, form)
+        return await show_reply(finders, visit, form)
     try:
         async with visit.database.transaction() as tx:
             reply = await _find_reply_in_path(tx, visit)
@@ -132,7 +129,7 @@ async def answer(finders: OriginFinders, visit: Visit) -> Response:
             await record(tx, visit.organization_id, actor_of(visit), "reply.answer", REPLY.encode(reply.id))
     except MessagingError as error:
         form.refuse("words", str(error))
-        return await _show(finders, visit, form)
+        return await show_reply(finders, visit, form)
     return redirect(visit, visit.url(INBOX, REPLY.encode(reply.id)), done=QUEUED)
 
 

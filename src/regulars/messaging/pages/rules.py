@@ -49,7 +49,7 @@ from regulars.sales.listing import CURRENCIES
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
@@ -130,11 +130,8 @@ def _list_countries(visit: Visit, texting: Texting) -> list[CountryRow]:
     return rows
 
 
-async def show_rules(visit: Visit) -> Response:
-    return await _show_rules(visit, None)
-
-
-async def _show_rules(visit: Visit, refused_form: FormState | None) -> Response:
+async def show_rules(visit: Visit, form: FormState | None = None) -> Response:
+    """Show the stored rules, or a form that was refused."""
     async with visit.database.reading() as tx:
         texting = await load_texting_of(tx, visit)
     values: dict[str, Any] = {
@@ -146,9 +143,7 @@ async def _show_rules(visit: Visit, refused_form: FormState | None) -> Response:
         "choices": [(code, country_name(code)) for code in sorted(zones_by_country(), key=country_name)],
         "caps_max": CAPS_MAX,
     }
-    if refused_form is not None:
-        return refused(visit, "messaging/rules.html", refused_form, **values)
-    return render(visit, "messaging/rules.html", form=FormState(_caps_as_form(texting.settings)), **values)
+    return render_form(visit, "messaging/rules.html", form or FormState(_caps_as_form(texting.settings)), **values)
 
 
 def _caps_as_form(settings: SmsSettings) -> dict[str, str]:
@@ -167,15 +162,27 @@ async def change_caps(visit: Visit) -> Response:
             texts = form.integer(texts_field, minimum=0, maximum=CAP_TEXTS_MAX)
             caps.append(Cap(texts, form.integer(hours_field, minimum=1, maximum=CAP_HOURS_MAX)))
     if form.is_refused:
-        return await _show_rules(visit, form)
+        return await show_rules(visit, form)
+    settings = await _change(visit, "texts.caps", "texts", lambda old: with_caps(old, tuple(caps))[0], _describe_caps)
+    done = f"Frequency caps saved.{LOOSER if looser_caps(settings.caps) else ''}"
+    return redirect(visit, visit.url(RULES), done=done)
+
+
+async def _change(
+    visit: Visit,
+    act: str,
+    subject: str,
+    change: Callable[[SmsSettings], SmsSettings],
+    describe: Callable[[SmsSettings], dict[str, Any]],
+) -> SmsSettings:
+    """Change and return the settings; the audit log gets their description before and after."""
     async with visit.database.transaction() as tx:
         texting = await load_texting_of(tx, visit, is_to_change=True)
-        settings, looser = with_caps(texting.settings, tuple(caps))
+        settings = change(texting.settings)
         await change_settings(tx, visit.organization_id, texting, settings)
-        before, after = _describe_caps(texting.settings), _describe_caps(settings)
-        await record(tx, visit.organization_id, actor_of(visit), "texts.caps", "texts", before=before, after=after)
-    done = f"Frequency caps saved.{LOOSER if looser else ''}"
-    return redirect(visit, visit.url(RULES), done=done)
+        before, after = describe(texting.settings), describe(settings)
+        await record(tx, visit.organization_id, actor_of(visit), act, subject, before=before, after=after)
+    return settings
 
 
 def _describe_caps(settings: SmsSettings) -> dict[str, Any]:
@@ -188,11 +195,8 @@ async def open_country(visit: Visit) -> Response:
     return redirect(visit, visit.url(COUNTRIES, code) if code in zones_by_country() else visit.url(RULES))
 
 
-async def show_country(visit: Visit) -> Response:
-    return await _show_country(visit, None)
-
-
-async def _show_country(visit: Visit, refused_form: FormState | None) -> Response:
+async def show_country(visit: Visit, form: FormState | None = None) -> Response:
+    """Show the stored rules of a country, or a form that was refused."""
     code = _country_in_path(visit)
     async with visit.database.reading() as tx:
         texting = await load_texting_of(tx, visit)
@@ -218,14 +222,13 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
         "price": texting.settings.prices.get(code),
         "currencies": [(currency, currency) for currency in _currencies(texting.settings, code)],
     }
-    if refused_form is not None:
-        return refused(visit, "messaging/country.html", refused_form, **values)
-    form = {day: format_window(window) for day, window in zip(DAYS, rule.days, strict=True)}
-    form["on_holidays"] = "on" if rule.on_holidays else ""
-    if notice is not None:
-        form["words"], form["reply_path"] = notice.words, notice.reply_path
-    form |= describe_sender(texting.settings, code)
-    return render(visit, "messaging/country.html", form=FormState(form), **values)
+    if form is None:
+        hours = {day: format_window(window) for day, window in zip(DAYS, rule.days, strict=True)}
+        form = FormState({**hours, **describe_sender(texting.settings, code)})
+        form.values["on_holidays"] = "on" if rule.on_holidays else ""
+        if notice is not None:
+            form.values |= {"words": notice.words, "reply_path": notice.reply_path}
+    return render_form(visit, "messaging/country.html", form, **values)
 
 
 def _currencies(settings: SmsSettings, country: str) -> list[str]:
@@ -250,28 +253,25 @@ async def change_hours(visit: Visit) -> Response:
     for day, text in hours.items():
         check_field(form, day, partial(with_hours, SmsSettings(), code, {day: text or "closed"}))
     if form.is_refused:
-        return await _show_country(visit, form)
-    async with visit.database.transaction() as tx:
-        texting = await load_texting_of(tx, visit, is_to_change=True)
-        settings, looser = with_hours(texting.settings, code, hours, on_holidays=form.is_checked("on_holidays"))
-        await change_settings(tx, visit.organization_id, texting, settings)
-        before, after = _describe_rule(texting.settings.rule_of(code)), _describe_rule(settings.rule_of(code))
-        await record(tx, visit.organization_id, actor_of(visit), "texts.hours", code, before=before, after=after)
-    done = f"Hours saved.{LOOSER if looser else ''}"
+        return await show_country(visit, form)
+
+    def change(old: SmsSettings) -> SmsSettings:
+        return with_hours(old, code, hours, on_holidays=form.is_checked("on_holidays"))[0]
+
+    settings = await _change(visit, "texts.hours", code, change, partial(_describe_rule, code=code))
+    done = f"Hours saved.{LOOSER if looser_than_default(code, settings.rule_of(code)) else ''}"
     return redirect(visit, visit.url(COUNTRIES, code), done=done)
 
 
 async def reset_hours(visit: Visit) -> Response:
     code = _country_in_path(visit)
-    async with visit.database.transaction() as tx:
-        texting = await load_texting_of(tx, visit, is_to_change=True)
-        await change_settings(tx, visit.organization_id, texting, with_default_hours(texting.settings, code))
-        before, after = _describe_rule(texting.settings.rule_of(code)), _describe_rule(default_rule(code))
-        await record(tx, visit.organization_id, actor_of(visit), "texts.hours", code, before=before, after=after)
+    change, describe = partial(with_default_hours, country=code), partial(_describe_rule, code=code)
+    await _change(visit, "texts.hours", code, change, describe)
     return redirect(visit, visit.url(COUNTRIES, code), done="Default hours restored.")
 
 
-def _describe_rule(rule: SendHoursRule) -> dict[str, Any]:
+def _describe_rule(settings: SmsSettings, code: str) -> dict[str, Any]:
+    rule = settings.rule_of(code)
     hours = {day: format_window(window) for day, window in zip(DAYS, rule.days, strict=True)}
     return {**hours, "on_holidays": rule.on_holidays}
 
@@ -282,22 +282,16 @@ async def change_notice(visit: Visit) -> Response:
     code = _country_in_path(visit)
     words = form.text("words", required=False)
     reply_path = form.text("reply_path", required=False, characters_max=40)
+    if form.is_refused:
+        return await show_country(visit, form)
+    change = partial(without_notice, country=code)
+    if words or reply_path:
+        change = partial(with_notice, country=code, words=words, reply_path=reply_path)
     try:
-        if form.is_refused:
-            return await _show_country(visit, form)
-        async with visit.database.transaction() as tx:
-            texting = await load_texting_of(tx, visit, is_to_change=True)
-            settings = (
-                with_notice(texting.settings, code, words=words, reply_path=reply_path)
-                if words or reply_path
-                else without_notice(texting.settings, code)
-            )
-            await change_settings(tx, visit.organization_id, texting, settings)
-            before, after = _describe_notice(texting.settings, code), _describe_notice(settings, code)
-            await record(tx, visit.organization_id, actor_of(visit), "texts.notice", code, before=before, after=after)
+        await _change(visit, "texts.notice", code, change, partial(_describe_notice, code=code))
     except SettingRefused as error:
         form.refuse("words", str(error))
-        return await _show_country(visit, form)
+        return await show_country(visit, form)
     return redirect(visit, visit.url(COUNTRIES, code), done="Opt-out notice saved.")
 
 
@@ -330,7 +324,7 @@ async def change_sender(visit: Visit) -> Response:
             before, after = describe_sender(texting.settings, code), describe_sender(settings, code)
             await record(tx, visit.organization_id, actor_of(visit), "texts.sender", code, before=before, after=after)
     if form.is_refused:
-        return await _show_country(visit, form)
+        return await show_country(visit, form)
     return redirect(visit, visit.url(COUNTRIES, code), done="Sender and price saved.")
 
 

@@ -70,14 +70,12 @@ class SettingsPages:
             Form(path=f"{PATH}/release", needs=Action.MANAGE_TEXTS, handle=self.release),
         )
 
-    async def show(self, visit: Visit) -> Response:
-        return await self._show(visit, FormState({"words": TEST_TEXT}))
-
-    async def _show(self, visit: Visit, form: FormState) -> Response:
+    async def show(self, visit: Visit, form: FormState | None = None) -> Response:
+        """Show the settings, with the form of a test text, which may be refused."""
         async with visit.database.reading() as tx:
             texting = await load_texting_of(tx, visit)
         values: dict[str, Any] = {"texting": texting, "inbound": self._inbound_url(visit, texting)}
-        return render_form(visit, "messaging/settings.html", form, **values)
+        return render_form(visit, "messaging/settings.html", form or FormState({"words": TEST_TEXT}), **values)
 
     def _inbound_url(self, visit: Visit, texting: Texting) -> str | None:
         """The URL to which Twilio delivers replies. It contains a secret token, so few users see it."""
@@ -138,7 +136,7 @@ class SettingsPages:
             form.refuse("number", error.detail)
         text = read_plain_text(form, "words")
         if form.is_refused:
-            return await self._show(visit, form)
+            return await self.show(visit, form)
         async with visit.database.transaction() as tx:
             texting = await load_texting_of(tx, visit)
             order = TextOrder(

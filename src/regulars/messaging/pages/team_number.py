@@ -21,16 +21,13 @@ from regulars.web.visit import Visit
 NUMBER: Final = f"{PATH}/number"
 
 
-async def show(visit: Visit) -> Response:
-    return await _show(visit, FormState())
-
-
-async def _show(visit: Visit, form: FormState) -> Response:
+async def show(visit: Visit, form: FormState | None = None) -> Response:
+    """Show the number of the team member, with a form that may be refused."""
     async with visit.database.reading() as tx:
         texting = await load_texting_of(tx, visit)
         number = await find_team_number(tx, visit.user.id, texting=texting)
     values: dict[str, Any] = {"texting": texting, "number": number, "tests_max": TESTS_MAX}
-    return render_form(visit, "messaging/team_number.html", form, **values)
+    return render_form(visit, "messaging/team_number.html", form or FormState(), **values)
 
 
 async def send_code(visit: Visit) -> Response:
@@ -46,7 +43,7 @@ async def send_code(visit: Visit) -> Response:
     except SettingRefused as error:
         form.refuse("number", str(error))
     if form.is_refused:
-        return await _show(visit, form)
+        return await show(visit, form)
     return redirect(visit, visit.url(NUMBER), done="The code is on its way. It is valid for ten minutes.")
 
 
@@ -63,7 +60,7 @@ async def verify(visit: Visit) -> Response:
     except SettingRefused as error:
         form.refuse("code", str(error))
     if form.is_refused:
-        return await _show(visit, form)
+        return await show(visit, form)
     return redirect(visit, visit.url(NUMBER), done="Your number is verified.")
 
 

@@ -46,7 +46,7 @@ WHOLE = re.compile(
 # The first or the last rows of the organization, in the order of an index, as many as the statement's limit says.
 IN_ORDER = re.compile(
     r"^regulars\.(first_run\.queries\.find_first_ticket|profiles\.search\.count_profiles"
-    r"|journeys\.sample_customers\._list_last_\w+|journeys\.queries\.list_journeys|campaigns\.queries\.list_campaigns"
+    r"|journeys\.sample_customers\._list_last_\w+|journeys\.manage\.list_journeys|campaigns\.queries\.list_campaigns"
     r"|conditions\.campaign_names\.find_campaign_names|attribution\.windows\.list_versions"
     r"|messaging\.queries\.lists\.list_last_\w+|request_log\.queries\.delete_entries_before"
     r"|webhooks\.queries\.deliveries\.find_old_messages)$"

@@ -73,9 +73,9 @@ def _faults_of_reentry(definition: Definition) -> Iterator[Fault]:
 
 def _faults_of_step(location: str, step: Step, definition: Definition, context: ConditionContext) -> Iterator[Fault]:
     match step:
-        case Wait() if not (step.minutes or step.hours or step.days):
+        case Wait() if not step.duration:
             yield Fault(location, "The wait has no length; set minutes, hours or days.")
-        case WaitForPurchase() if not (step.hours or step.days):
+        case WaitForPurchase() if not step.duration:
             yield Fault(location, "Waiting for a purchase needs a limit; set hours or days.")
         case Branch(condition=condition):
             yield from _faults_of_condition(location, condition, definition, context)

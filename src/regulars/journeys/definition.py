@@ -1,5 +1,6 @@
 """The definition of a journey. `docs/journeys.md` describes it; its JSON Schema is generated from these types."""
 
+from datetime import timedelta
 from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
@@ -35,6 +36,10 @@ class Wait(_Step, frozen=True, tag="wait", kw_only=True):
     hours: Annotated[int, Meta(ge=0, le=8_760)] = 0
     days: Annotated[int, Meta(ge=0, le=365)] = 0
 
+    @property
+    def duration(self) -> timedelta:
+        return timedelta(days=self.days, hours=self.hours, minutes=self.minutes)
+
 
 class WaitUntil(_Step, frozen=True, tag="wait_until", kw_only=True):
     """Until the next such local time, on one of these weekdays where there are any."""
@@ -50,6 +55,10 @@ class WaitForPurchase(_Step, frozen=True, tag="wait_for_purchase", kw_only=True)
     days: Annotated[int, Meta(ge=0, le=365)] = 0
     then: tuple["Step", ...] = ()
     otherwise: tuple["Step", ...] = msgspec.field(name="else", default=())
+
+    @property
+    def duration(self) -> timedelta:
+        return timedelta(days=self.days, hours=self.hours)
 
 
 class Branch(_Step, frozen=True, tag="branch", kw_only=True):

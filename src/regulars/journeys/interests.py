@@ -10,7 +10,6 @@ from typing import Final
 from uuid import UUID
 
 from regulars.consent.facts import SubscriptionsChanged
-from regulars.journeys import queries
 from regulars.journeys.runs.lists import is_any_run_open
 from regulars.kit.db import Database, Tx
 from regulars.messaging.facts import MessagesChanged
@@ -23,7 +22,9 @@ NEEDED_FACTS: Final[tuple[type[Fact], ...]] = (SubscriptionsChanged, MessagesCha
 
 async def start_recording_facts(tx: Tx, organization_id: UUID) -> None:
     """Register the interest, in a transaction that makes a journey live, or that starts or resumes a run."""
-    await queries.lock_interest_shared(tx, organization_id)
+    await tx.execute(
+        "SELECT pg_advisory_xact_lock_shared(hashtextextended('journeys ' || %s::text, 0))", (organization_id,)
+    )
     for fact in NEEDED_FACTS:
         await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
 
@@ -34,10 +35,16 @@ async def stop_recording_unneeded_facts(database: Database, organization_id: UUI
         if await _is_needed(tx, organization_id):
             return
     async with database.transaction() as tx:
-        if await queries.try_lock_interest(tx, organization_id) and not await _is_needed(tx, organization_id):
+        [(is_locked,)] = await tx.fetch(
+            "SELECT pg_try_advisory_xact_lock(hashtextextended('journeys ' || %s::text, 0))", (organization_id,)
+        )
+        if is_locked and not await _is_needed(tx, organization_id):
             for fact in NEEDED_FACTS:
                 await withdraw_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
 
 
 async def _is_needed(tx: Tx, organization_id: UUID) -> bool:
-    return await queries.is_any_live(tx, organization_id) or await is_any_run_open(tx, organization_id)
+    [(is_any_live,)] = await tx.fetch(
+        "SELECT EXISTS (SELECT 1 FROM journeys WHERE organization_id = %s AND state = 'live')", (organization_id,)
+    )
+    return is_any_live or await is_any_run_open(tx, organization_id)

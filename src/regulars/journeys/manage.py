@@ -41,7 +41,13 @@ async def create_journey(
 ) -> Journey:
     """Create a draft, which may have faults."""
     journey_id = new_uuid()
-    await queries.insert_journey(tx, organization_id, journey_id, definition.name)
+    await tx.execute(
+        """
+        INSERT INTO journeys (organization_id, id, name, state, version, created_at, updated_at)
+        VALUES (%s, %s, %s, 'draft', 0, %s, %s)
+        """,
+        (organization_id, journey_id, definition.name, tx.now, tx.now),
+    )
     row = JourneyRow(journey_id, definition.name, "draft", 0, None, None, tx.now, tx.now)
     return await _save_version(tx, organization_id, row, definition, created_by=created_by)
 
@@ -75,7 +81,12 @@ async def load_journey(tx: Tx, organization_id: UUID, journey_id: UUID, *, versi
 
 
 async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[JourneyRow]:
-    return await queries.list_journeys(tx, organization_id, limit=limit)
+    """Journeys, newest first."""
+    return await tx.fetch_all(
+        JourneyRow,
+        "SELECT {columns} FROM journeys WHERE organization_id = %s ORDER BY id DESC LIMIT %s",
+        (organization_id, limit),
+    )
 
 
 async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: WaitingRuns | None = None) -> Journey:
@@ -122,7 +133,15 @@ async def archive(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow
 
 async def _go_live(tx: Tx, organization_id: UUID, journey: Journey) -> Journey:
     row = journey.row._replace(state="live", live_version=journey.row.version, paused_at=None)
-    await queries.begin_activation(tx, organization_id, row.id, version=row.version, trigger=journey.definition.trigger)
+    await tx.execute(
+        """
+        INSERT INTO journey_activations (organization_id, journey_id, version, trigger, since)
+        VALUES (%s, %s, %s, %s, %s)
+        ON CONFLICT (organization_id, journey_id, since)
+        DO UPDATE SET version = EXCLUDED.version, trigger = EXCLUDED.trigger, until = NULL
+        """,
+        (organization_id, row.id, row.version, journey.definition.trigger, tx.now),
+    )
     await queries.update_journey(tx, organization_id, row)
     await start_recording_facts(tx, organization_id)
     return Journey(row, journey.definition, journey.faults)
@@ -132,13 +151,13 @@ async def _save_version(
     tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition, *, created_by: str | None
 ) -> Journey:
     saved = row._replace(name=definition.name, version=row.version + 1)
-    await queries.insert_version(
-        tx,
-        organization_id,
-        row.id,
-        version=saved.version,
-        definition=write_definition(definition).decode(),
-        created_by=created_by,
+    await tx.execute(
+        """
+        INSERT INTO journey_versions
+            (organization_id, journey_id, version, definition, created_at, created_by, salts_splits)
+        VALUES (%s, %s, %s, %s::json, %s, %s, true)
+        """,
+        (organization_id, row.id, saved.version, write_definition(definition).decode(), tx.now, created_by),
     )
     await queries.update_journey(tx, organization_id, saved)
     await _register_uses(tx, organization_id, saved, definition)
@@ -146,8 +165,25 @@ async def _save_version(
 
 
 async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition) -> None:
-    """Register the segments of the newest version and of versions that open runs follow, so that none is deleted."""
-    stored_definitions = await queries.find_followed_definitions(tx, organization_id, row.id)
+    """Register the segments of the newest version, of the live version and of versions that open runs follow, so that
+    none is deleted."""
+    stored_definitions = await tx.fetch_column(
+        """
+        SELECT definition::text FROM journey_versions
+        WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND (
+            version = (
+                SELECT live_version FROM journeys
+                WHERE organization_id = %(organization_id)s AND id = %(journey_id)s
+            )
+            OR EXISTS (
+                SELECT 1 FROM journey_runs
+                WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND state <> 'ended'
+                  AND version = journey_versions.version
+            )
+        )
+        """,
+        {"organization_id": organization_id, "journey_id": row.id},
+    )
     segments = references_of(definition).segments
     for stored in stored_definitions:
         segments |= references_of(read_definition(stored.encode())).segments
@@ -156,10 +192,16 @@ async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definit
 
 
 async def _load_version(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: int | None = None) -> Journey:
-    stored = await queries.find_definition(tx, organization_id, row.id, version or row.version)
-    if stored is None:
+    stored = await tx.fetch_column(
+        """
+        SELECT definition::text FROM journey_versions
+        WHERE organization_id = %s AND journey_id = %s AND version = %s
+        """,
+        (organization_id, row.id, version or row.version),
+    )
+    if not stored:
         raise JourneyNotFound("The journey has no such version.")
-    definition = read_definition(stored.encode())
+    definition = read_definition(stored[0].encode())
     return Journey(row, definition, await check_definition(tx, organization_id, definition))
 
 
@@ -205,7 +247,11 @@ EFFECTS: Final = {
 
 async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
     """Describe journeys that use a segment, for a person who changes or deletes the segment."""
-    rows = await queries.find_journeys(tx, organization_id, ids)
+    rows = await tx.fetch_all(
+        JourneyRow,
+        "SELECT {columns} FROM journeys WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(ids)),
+    )
     return {
         row.id: Use(row.name, f"{PATH}/{JOURNEY.encode(row.id)}", KIND, row.state, EFFECTS.get(row.state, ""))
         for row in rows
@@ -214,5 +260,5 @@ async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
 
 async def list_choices(tx: Tx, organization_id: UUID) -> list[tuple[str, str]]:
     """The ids and names of the journeys that a segment condition may refer to, newest first."""
-    rows = await queries.list_journeys(tx, organization_id, limit=LISTED_MAX)
+    rows = await list_journeys(tx, organization_id, limit=LISTED_MAX)
     return [(JOURNEY.encode(row.id), row.name) for row in rows]

@@ -103,12 +103,10 @@ def _measure_path(steps: tuple[Step, ...]) -> tuple[timedelta, timedelta]:
 
 def _longest_wait(step: Step) -> timedelta:
     match step:
-        case Wait():
-            return timedelta(days=step.days, hours=step.hours, minutes=step.minutes)
+        case Wait() | WaitForPurchase():
+            return step.duration
         case WaitUntil():
             return timedelta(days=7 if step.weekdays else 1)
-        case WaitForPurchase():
-            return timedelta(days=step.days, hours=step.hours)
         case _:
             return timedelta(0)
 

@@ -1,35 +1,12 @@
 """The SQL of journeys, of their versions, and of activations: the periods in which a version is live."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 from regulars.journeys.model import ActivationRow, JourneyRow
 from regulars.kit.db import Tx
-
-
-async def insert_journey(tx: Tx, organization_id: UUID, journey_id: UUID, name: str) -> None:
-    await tx.execute(
-        """
-        INSERT INTO journeys (organization_id, id, name, state, version, created_at, updated_at)
-        VALUES (%(organization_id)s, %(id)s, %(name)s, 'draft', 0, %(now)s, %(now)s)
-        """,
-        {"organization_id": organization_id, "id": journey_id, "name": name, "now": tx.now},
-    )
-
-
-async def insert_version(
-    tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int, definition: str, created_by: str | None
-) -> None:
-    await tx.execute(
-        """
-        INSERT INTO journey_versions
-            (organization_id, journey_id, version, definition, created_at, created_by, salts_splits)
-        VALUES (%s, %s, %s, %s::json, %s, %s, true)
-        """,
-        (organization_id, journey_id, version, definition, tx.now, created_by),
-    )
 
 
 async def update_journey(tx: Tx, organization_id: UUID, journey: JourneyRow) -> None:
@@ -61,57 +38,12 @@ async def lock_journey_shared(tx: Tx, organization_id: UUID, journey_id: UUID) -
     )
 
 
-async def lock_interest_shared(tx: Tx, organization_id: UUID) -> None:
-    """Take a shared lock: until the transaction ends, no other transaction can withdraw the interest in facts."""
-    await tx.execute(
-        "SELECT pg_advisory_xact_lock_shared(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
-        {"organization_id": organization_id},
-    )
-
-
-async def try_lock_interest(tx: Tx, organization_id: UUID) -> bool:
-    """Try to take the exclusive lock on the interest in facts; False if another transaction has the shared lock."""
-    rows = await tx.fetch(
-        "SELECT pg_try_advisory_xact_lock(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
-        {"organization_id": organization_id},
-    )
-    return bool(rows[0][0])
-
-
 async def find_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
     return await tx.fetch_first(
         JourneyRow,
         "SELECT {columns} FROM journeys WHERE organization_id = %s AND id = %s",
         (organization_id, journey_id),
     )
-
-
-async def find_journeys(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[JourneyRow]:
-    return await tx.fetch_all(
-        JourneyRow,
-        "SELECT {columns} FROM journeys WHERE organization_id = %s AND id = ANY (%s::uuid[])",
-        (organization_id, list(ids)),
-    )
-
-
-async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[JourneyRow]:
-    """Journeys, newest first."""
-    return await tx.fetch_all(
-        JourneyRow,
-        "SELECT {columns} FROM journeys WHERE organization_id = %s ORDER BY id DESC LIMIT %s",
-        (organization_id, limit),
-    )
-
-
-async def find_definition(tx: Tx, organization_id: UUID, journey_id: UUID, version: int) -> str | None:
-    rows = await tx.fetch(
-        """
-        SELECT definition::text FROM journey_versions
-        WHERE organization_id = %s AND journey_id = %s AND version = %s
-        """,
-        (organization_id, journey_id, version),
-    )
-    return str(rows[0][0]) if rows else None
 
 
 async def find_definitions(
@@ -136,39 +68,6 @@ async def find_definitions(
         },
     )
     return {(row[0], row[1]): (row[2], row[3]) for row in rows}
-
-
-async def find_followed_definitions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[str]:
-    """The definitions of the live version and of every version that open runs follow."""
-    return await tx.fetch_column(
-        """
-        SELECT definition::text FROM journey_versions
-        WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND (
-            version = (
-                SELECT live_version FROM journeys
-                WHERE organization_id = %(organization_id)s AND id = %(journey_id)s
-            )
-            OR EXISTS (
-                SELECT 1 FROM journey_runs
-                WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND state <> 'ended'
-                  AND version = journey_versions.version
-            )
-        )
-        """,
-        {"organization_id": organization_id, "journey_id": journey_id},
-    )
-
-
-async def begin_activation(tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int, trigger: str) -> None:
-    await tx.execute(
-        """
-        INSERT INTO journey_activations (organization_id, journey_id, version, trigger, since)
-        VALUES (%s, %s, %s, %s, %s)
-        ON CONFLICT (organization_id, journey_id, since)
-        DO UPDATE SET version = EXCLUDED.version, trigger = EXCLUDED.trigger, until = NULL
-        """,
-        (organization_id, journey_id, version, trigger, tx.now),
-    )
 
 
 async def end_activation(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
@@ -202,13 +101,6 @@ async def find_activations(
         {"organization_id": organization_id, "triggers": triggers, "since": since, "until": until},
     )
     return [ActivationRow(*row) for row in rows]
-
-
-async def is_any_live(tx: Tx, organization_id: UUID) -> bool:
-    rows = await tx.fetch(
-        "SELECT EXISTS (SELECT 1 FROM journeys WHERE organization_id = %s AND state = 'live')", (organization_id,)
-    )
-    return bool(rows[0][0])
 
 
 # SQL condition: any journey of the organization was ever live.

@@ -14,7 +14,7 @@ from regulars.journeys import definition as steps
 from regulars.journeys.context import EvaluationContext, NotEvaluable, describe_inputs, evaluate, template_variables
 from regulars.journeys.model import SALE_TYPES, PersonRow, RecordedSale, SaleRow, SaleTimes
 from regulars.journeys.program import StepNode, graph_of, references_of
-from regulars.journeys.runs.wait_times import after_wait, choose_zone, end_of_wait, next_local_time
+from regulars.journeys.runs.wait_times import choose_zone, next_local_time
 from regulars.kit.errors import ValidationError
 from regulars.messaging.model import EXPIRES_AFTER
 from regulars.messaging.template import MissingValue, render_text
@@ -207,7 +207,7 @@ class _StepRunner:
         due_at = (
             next_local_time(step, self._now, self._choose_zone())
             if isinstance(step, steps.WaitUntil)
-            else after_wait(step, self._now)
+            else self._now + step.duration
         )
         self._record(node, "waits", {"until": due_at.isoformat()})
         return self._wait_here("time", due_at)
@@ -219,7 +219,7 @@ class _StepRunner:
         position = self._progress.position
         is_new = position.waits_for != "purchase" or position.waiting_since is None
         since = self._now if is_new or position.waiting_since is None else position.waiting_since
-        end = end_of_wait(step, since)
+        end = since + step.duration
         if is_new:
             self._record(node, "waits", {"for": "a purchase", "until": end.isoformat()})
             seen = {sale.id for sale in self._context.sales if sale.created_at <= since}

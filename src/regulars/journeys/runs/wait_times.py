@@ -3,16 +3,8 @@
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from regulars.journeys.definition import WEEKDAYS, Wait, WaitForPurchase, WaitUntil
+from regulars.journeys.definition import WEEKDAYS, WaitUntil
 from regulars.messaging.number_location import locate_number, zones_by_country
-
-
-def after_wait(step: Wait, since: datetime) -> datetime:
-    return since + timedelta(days=step.days, hours=step.hours, minutes=step.minutes)
-
-
-def end_of_wait(step: WaitForPurchase, since: datetime) -> datetime:
-    return since + timedelta(days=step.days, hours=step.hours)
 
 
 def next_local_time(step: WaitUntil, since: datetime, zone: str) -> datetime:

@@ -176,7 +176,10 @@ async def approve(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str |
         raise NotPossible(f"Only a draft or a paused campaign can be approved; this one is {row.state}.")
     if row.updated_by == by:
         raise NotPossible("Another person than the one who changed it last must approve it.")
-    await queries.set_approval(tx, organization_id, campaign_id, revision=row.revision, by=by)
+    await tx.execute(
+        "UPDATE campaigns SET approved_revision = %s, approved_by = %s WHERE organization_id = %s AND id = %s",
+        (row.revision, by, organization_id, campaign_id),
+    )
     return row._replace(approved_revision=row.revision, approved_by=by)
 
 
@@ -198,7 +201,14 @@ async def pause(
 async def pause_restored(tx: Tx, organization_id: UUID) -> int:
     """Pause all active campaigns after a backup was restored, and return how many. Recipients who got the text since
     the backup would get it again, so a user must decide."""
-    active = await queries.find_active_campaigns(tx, organization_id)
+    active = await tx.fetch_column(
+        """
+        SELECT id FROM campaigns
+        WHERE organization_id = %s AND state IN ('scheduled', 'preparing', 'sending')
+        ORDER BY id
+        """,
+        (organization_id,),
+    )
     for campaign_id in active:
         await pause(tx, organization_id, campaign_id, by=None, reason=RESTORED_REASON)
     return len(active)

@@ -67,17 +67,6 @@ async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[C
     return [CampaignRow(*row) for row in rows]
 
 
-async def find_active_campaigns(tx: Tx, organization_id: UUID) -> list[UUID]:
-    return await tx.fetch_column(
-        """
-        SELECT id FROM campaigns
-        WHERE organization_id = %s AND state IN ('scheduled', 'preparing', 'sending')
-        ORDER BY id
-        """,
-        (organization_id,),
-    )
-
-
 async def update_definition(tx: Tx, organization_id: UUID, row: CampaignRow, *, definition: str) -> None:
     await tx.execute(
         """
@@ -110,11 +99,4 @@ async def update_state(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
         WHERE organization_id = %(organization_id)s AND id = %(id)s
         """,
         {"organization_id": organization_id, "now": tx.now, **row._asdict()},
-    )
-
-
-async def set_approval(tx: Tx, organization_id: UUID, campaign_id: UUID, *, revision: int, by: str | None) -> None:
-    await tx.execute(
-        "UPDATE campaigns SET approved_revision = %s, approved_by = %s WHERE organization_id = %s AND id = %s",
-        (revision, by, organization_id, campaign_id),
     )

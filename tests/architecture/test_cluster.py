@@ -16,7 +16,7 @@ RECORDING = PACKAGE / "sales" / "statements.py"
 # The one place that reads across organizations: who has something due.
 DUE = PACKAGE / "work" / "due.py"
 # After a restore the texts of all are held, before anything else runs.
-ALL_ORGANIZATIONS = "src/regulars/messaging/queries/settings.py: hold_all_organizations"
+ALL_ORGANIZATIONS = "src/regulars/messaging/holds.py: hold_all_organizations"
 
 _INSERT_IN_WITH = re.compile(r"\bAS\s+(?:NOT\s+)?(?:MATERIALIZED\s+)?\(\s*INSERT\b")
 _TIME_ARITHMETIC = re.compile(

@@ -4,12 +4,13 @@ The origin of a text is what requested it, such as a campaign or a customer's ru
 of an origin apart.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime
 from typing import Final
 from uuid import UUID
 
 from regulars.consent.chain import hash_number
+from regulars.kit.arrays import Blobs
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 from regulars.kit.keyset import PageRequest, PageRows, read_in_index_order
@@ -23,7 +24,7 @@ from regulars.messaging.model import (
     ReplyToOrigin,
     TextRow,
 )
-from regulars.messaging.queries import lists, replies, texts
+from regulars.messaging.queries import lists
 
 # How many of the latest texts and replies are read for the list of phones that the simulator shows.
 SIMULATED_ROWS_MAX: Final = 200
@@ -31,11 +32,21 @@ _RESPONSE_KINDS: Final = (OriginKind.STOP, OriginKind.HELP, OriginKind.ANSWER)
 
 
 async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
-    return await texts.find_text(tx, organization_id, text_id)
+    return await tx.fetch_first(
+        TextRow, "SELECT {columns} FROM texts WHERE organization_id = %s AND id = %s", (organization_id, text_id)
+    )
 
 
 async def find_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> dict[UUID, TextRow]:
-    return {text.id: text for text in await texts.find_texts(tx, organization_id, text_ids)}
+    texts = await tx.fetch_all(
+        TextRow,
+        """
+        SELECT {columns} FROM unnest(%s::uuid[]) AS it (text_id)
+        CROSS JOIN LATERAL (SELECT * FROM texts WHERE organization_id = %s AND id = it.text_id LIMIT 1) AS t
+        """,
+        (list(text_ids), organization_id),
+    )
+    return {text.id: text for text in texts}
 
 
 async def list_texts(
@@ -59,22 +70,59 @@ async def list_texts_of_origin(
     tx: Tx, organization_id: UUID, origin_kind: OriginKind, origin_id: UUID
 ) -> Sequence[TextRow]:
     """The texts that one origin requested."""
-    return await lists.list_texts_of_origin(tx, organization_id, [origin_kind.value], origin_id)
+    return await _list_texts_of_origins(tx, organization_id, [origin_kind], origin_id)
 
 
 async def find_texts_of_steps(
     tx: Tx, organization_id: UUID, origin_kind: OriginKind, steps: Collection[tuple[UUID, str]]
 ) -> dict[tuple[UUID, str], TextRow]:
     """The texts of steps, by origin and step; a step without a text is absent."""
-    rows = await lists.find_texts_of_steps(tx, organization_id, origin_kind.value, steps) if steps else []
-    return {(row.origin_id, row.step): row for row in rows}
+    if not steps:
+        return {}
+    texts = await tx.fetch_all(
+        TextRow,
+        """
+        SELECT {columns} FROM unnest(%(origin_ids)s::uuid[], %(steps)s::text[]) AS it (wanted_origin_id, wanted_step)
+        CROSS JOIN LATERAL (
+            SELECT * FROM texts
+            WHERE organization_id = %(organization_id)s AND origin_kind = %(origin_kind)s
+              AND origin_id = it.wanted_origin_id AND step = it.wanted_step
+            LIMIT 1
+        ) AS t
+        """,
+        {
+            "organization_id": organization_id,
+            "origin_kind": origin_kind.value,
+            "origin_ids": [origin_id for origin_id, _ in steps],
+            "steps": [step for _, step in steps],
+        },
+    )
+    return {(text.origin_id, text.step): text for text in texts}
 
 
 async def find_texted_numbers(
     tx: Tx, organization_id: UUID, origin_kind: OriginKind, origin_id: UUID, number_hashes: Collection[bytes]
 ) -> dict[bytes, str]:
-    """The numbers for which this origin already requested a text, each with the step of that text."""
-    return await lists.find_texted_numbers(tx, organization_id, origin_kind.value, origin_id, number_hashes)
+    """The numbers for which this origin already requested a text, with the step of that text. The query reads the few
+    texts of each number, since the index by origin does not contain numbers."""
+    rows = await tx.fetch(
+        """
+        SELECT it.number_hash, t.step FROM unnest(%(number_hashes)s::bytea[]) AS it (number_hash)
+        CROSS JOIN LATERAL (
+            SELECT step FROM texts
+            WHERE organization_id = %(organization_id)s AND number_hash = it.number_hash
+              AND origin_kind = %(origin_kind)s AND origin_id = %(origin_id)s
+            LIMIT 1
+        ) AS t
+        """,
+        {
+            "organization_id": organization_id,
+            "origin_kind": origin_kind.value,
+            "origin_id": origin_id,
+            "number_hashes": list(number_hashes),
+        },
+    )
+    return {row[0]: row[1] for row in rows}
 
 
 async def list_replies_to_origin(
@@ -88,29 +136,75 @@ async def list_replies_to_origin(
     limit: int,
 ) -> tuple[list[ReplyToOrigin], bool]:
     """Replies from `since` to `until` from numbers that this origin had texted before, newest first. At most `limit`
-    replies of the organization are scanned; the flag says whether there are more."""
-    return await lists.list_replies_to_origin(
-        tx,
-        organization_id,
-        origin_kind.value,
-        origin_id,
-        since=first_id_at(since),
-        until=first_id_at(until),
-        limit=limit,
+    replies of the organization are scanned; the flag says whether there are more. For each reply, the query reads the
+    few texts to its number."""
+    rows = await tx.fetch(
+        """
+        SELECT r.id, r.meaning, r.decided, r.received_at, t.step FROM (
+            SELECT id, number_hash, meaning, decided, received_at FROM replies
+            WHERE organization_id = %(organization_id)s AND id >= %(since)s AND id < %(until)s
+            ORDER BY id DESC
+            LIMIT %(limit)s
+        ) AS r
+        LEFT JOIN LATERAL (
+            SELECT step FROM texts
+            WHERE organization_id = %(organization_id)s AND number_hash = r.number_hash
+              AND origin_kind = %(origin_kind)s AND origin_id = %(origin_id)s AND claimed_at <= r.received_at
+            LIMIT 1
+        ) AS t ON true
+        ORDER BY r.id DESC
+        """,
+        {
+            "organization_id": organization_id,
+            "origin_kind": origin_kind.value,
+            "origin_id": origin_id,
+            "since": first_id_at(since),
+            "until": first_id_at(until),
+            "limit": limit + 1,
+        },
     )
+    return [ReplyToOrigin(*row) for row in rows[:limit] if row[-1] is not None], len(rows) > limit
 
 
 async def list_responses(tx: Tx, organization_id: UUID, reply_id: UUID) -> Sequence[TextRow]:
     """The texts that were sent because of a reply."""
-    return await lists.list_texts_of_origin(tx, organization_id, [kind.value for kind in _RESPONSE_KINDS], reply_id)
+    return await _list_texts_of_origins(tx, organization_id, _RESPONSE_KINDS, reply_id)
+
+
+async def _list_texts_of_origins(
+    tx: Tx, organization_id: UUID, origin_kinds: Iterable[OriginKind], origin_id: UUID
+) -> list[TextRow]:
+    """All texts that one origin requested, with one index lookup for each kind."""
+    return await tx.fetch_all(
+        TextRow,
+        """
+        SELECT {columns} FROM unnest(%(kinds)s::text[]) AS it (kind)
+        CROSS JOIN LATERAL (
+            SELECT * FROM texts
+            WHERE organization_id = %(organization_id)s AND origin_kind = it.kind AND origin_id = %(origin_id)s
+        ) AS t
+        ORDER BY t.id
+        """,
+        {"organization_id": organization_id, "kinds": [kind.value for kind in origin_kinds], "origin_id": origin_id},
+    )
 
 
 async def find_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
-    return await replies.find_reply(tx, organization_id, reply_id)
+    return await tx.fetch_first(
+        ReplyRow, "SELECT {columns} FROM replies WHERE organization_id = %s AND id = %s", (organization_id, reply_id)
+    )
 
 
 async def find_replies(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID]) -> dict[UUID, ReplyRow]:
-    return {reply.id: reply for reply in await replies.find_replies(tx, organization_id, reply_ids)}
+    replies = await tx.fetch_all(
+        ReplyRow,
+        """
+        SELECT {columns} FROM unnest(%s::uuid[]) AS it (reply_id)
+        CROSS JOIN LATERAL (SELECT * FROM replies WHERE organization_id = %s AND id = it.reply_id LIMIT 1) AS t
+        """,
+        (list(reply_ids), organization_id),
+    )
+    return {reply.id: reply for reply in replies}
 
 
 async def list_replies(
@@ -129,12 +223,24 @@ async def list_undecided_replies(tx: Tx, organization_id: UUID, page: PageReques
 
 async def count_undecided(tx: Tx, organization_id: UUID, *, limit: int) -> int:
     """The number of replies that wait for a user's decision; counting stops at `limit`."""
-    return await lists.count_undecided(tx, organization_id, limit=limit)
+    rows = await tx.fetch(
+        """
+        SELECT count(*) FROM (
+            SELECT 1 FROM replies WHERE organization_id = %s AND decided IS NULL ORDER BY id LIMIT %s
+        ) AS waiting
+        """,
+        (organization_id, limit),
+    )
+    return int(rows[0][0])
 
 
 async def find_suppressed(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
     """The hashes of numbers that get no text until a user has decided about their reply."""
-    return await replies.find_suppressed(tx, organization_id, number_hashes)
+    rows = await tx.fetch(
+        "SELECT number_hash FROM suppressions WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])",
+        (organization_id, Blobs(number_hashes)),
+    )
+    return {row[0] for row in rows}
 
 
 async def list_messages(
@@ -180,4 +286,7 @@ async def list_simulated_phones(tx: Tx, organization_id: UUID, *, limit: int) ->
 
 async def count_texts_by_state(tx: Tx, organization_id: UUID, day: date) -> dict[str, int]:
     """How many texts reached each state on a day in the organization's time zone."""
-    return await texts.find_totals(tx, organization_id, day)
+    rows = await tx.fetch(
+        "SELECT state, texts FROM text_totals WHERE organization_id = %s AND day = %s", (organization_id, day)
+    )
+    return {row[0]: row[1] for row in rows}

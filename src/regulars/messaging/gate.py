@@ -9,11 +9,12 @@ from uuid import UUID
 from regulars.consent.numbers import NumberConsent, TextNumber, find_consents
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
+from regulars.messaging.find import find_suppressed
 from regulars.messaging.model import EXEMPT_ORIGINS, UNCOUNTED_ORIGINS, OriginKind, SkipReason, TextRow, TextState
 from regulars.messaging.number_location import NumberLocation, locate_number
 from regulars.messaging.providers.base import OutgoingText
 from regulars.messaging.public_holidays import region_of
-from regulars.messaging.queries import claims, replies
+from regulars.messaging.queries import claims
 from regulars.messaging.rates import SenderRates
 from regulars.messaging.send_hours import next_opening
 from regulars.messaging.settings.model import ALWAYS_OPEN, Cap, SendHoursRule
@@ -164,7 +165,7 @@ class BatchGate:
         """Load the data for the numbers of a batch; `hashes` are the hashes of these numbers."""
         gate = cls(texting, consents, tx.now)
         if hashes:
-            gate._suppressed = await replies.find_suppressed(tx, organization_id, hashes)
+            gate._suppressed = await find_suppressed(tx, organization_id, hashes)
             longest_cap_hours = max((cap.hours for cap in texting.settings.caps), default=0)
             since = tx.now - timedelta(hours=longest_cap_hours)
             gate._earlier = await claims.find_counted_times(tx, organization_id, hashes, since=since)

@@ -7,9 +7,9 @@ from datetime import timedelta
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, SkipReason
+from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, SkipReason, TextState
 from regulars.messaging.outcomes import skip_texts
-from regulars.messaging.queries import claims, settings, texts
+from regulars.messaging.queries import claims
 from regulars.messaging.settings.store import Texting, save_texting
 
 
@@ -35,13 +35,33 @@ async def release(tx: Tx, organization_id: UUID, texting: Texting) -> Texting:
 
 async def hold_all_organizations(tx: Tx, *, reason: str) -> int:
     """Hold the texts of all organizations after a restore, so that texts sent since the backup are not sent again."""
-    return await settings.hold_all_organizations(tx, reason=reason)
+    return await tx.execute(
+        """
+        UPDATE sms_settings SET held_since = COALESCE(held_since, %(now)s), held_reason = %(reason)s
+        WHERE organization_id IS NOT NULL
+        """,
+        {"now": tx.now, "reason": reason},
+    )
 
 
 async def pause_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]) -> None:
-    """Pause queued texts: they have no due time. A text that is being sent is paused if it returns to the queue."""
-    if origin_ids:
-        await texts.pause_texts(tx, organization_id, origin_kind=kind.value, origin_ids=origin_ids)
+    """Pause queued texts: they have no due time. A text that is being sent keeps the deadline of its claim, and is
+    paused if it returns to the queue."""
+    if not origin_ids:
+        return
+    await tx.execute(
+        """
+        UPDATE texts SET is_paused = true, due_at = CASE WHEN state = 'sending' THEN due_at END
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM texts
+            WHERE organization_id = %(organization_id)s AND origin_kind = %(origin_kind)s
+              AND origin_id = ANY (%(origin_ids)s::uuid[]) AND state IN ('queued', 'sending')
+            ORDER BY id
+            FOR UPDATE
+        ))
+        """,
+        {"organization_id": organization_id, "origin_kind": kind.value, "origin_ids": list(origin_ids)},
+    )
 
 
 async def resume_texts(tx: Tx, organization_id: UUID, kind: OriginKind, steps: Mapping[UUID, str | None]) -> None:
@@ -49,18 +69,47 @@ async def resume_texts(tx: Tx, organization_id: UUID, kind: OriginKind, steps: M
     Expired texts are skipped, and so are texts of other steps, which the customer has left."""
     if not steps:
         return
-    paused = await texts.resume_texts(tx, organization_id, origin_kind=kind.value, origin_ids=steps.keys())
-    expired = [text.id for text in paused if tx.now >= text.expires_at]
-    outdated = [text.id for text in paused if tx.now < text.expires_at and steps[text.origin_id] != text.step]
+    resumed = await tx.fetch(
+        """
+        UPDATE texts SET is_paused = false, due_at = CASE WHEN state = 'queued' THEN %(now)s ELSE due_at END
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM texts
+            WHERE organization_id = %(organization_id)s AND origin_kind = %(origin_kind)s
+              AND origin_id = ANY (%(origin_ids)s::uuid[]) AND is_paused
+            ORDER BY id
+            FOR UPDATE
+        ))
+        RETURNING id, origin_id, step, expires_at, state
+        """,
+        {"organization_id": organization_id, "origin_kind": kind.value, "origin_ids": list(steps), "now": tx.now},
+    )
+    expired: list[UUID] = []
+    outdated: list[UUID] = []
+    for text_id, origin_id, step, expires_at, state in resumed:
+        if state != TextState.QUEUED:
+            continue
+        if tx.now >= expires_at:
+            expired.append(text_id)
+        elif steps[origin_id] != step:
+            outdated.append(text_id)
+        else:
+            tx.queues_to_wake.add(("texts", organization_id))
     await skip_texts(tx, organization_id, expired, SkipReason.EXPIRED)
     await skip_texts(tx, organization_id, outdated, SkipReason.LEFT)
-    if len(paused) > len(expired) + len(outdated):
-        tx.queues_to_wake.add(("texts", organization_id))
 
 
 async def cancel_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]) -> None:
     """Skip the queued texts of origins that have ended, because the customer left the journey. A text that is being
     sent is not changed."""
     if origin_ids:
-        waiting = await texts.lock_queued_texts(tx, organization_id, origin_kind=kind.value, origin_ids=origin_ids)
+        # Locked in the order of their ids, like every transaction that locks several texts.
+        waiting = await tx.fetch_column(
+            """
+            SELECT id FROM texts
+            WHERE organization_id = %s AND origin_kind = %s AND origin_id = ANY (%s::uuid[]) AND state = 'queued'
+            ORDER BY id
+            FOR UPDATE
+            """,
+            (organization_id, kind.value, list(origin_ids)),
+        )
         await skip_texts(tx, organization_id, waiting, SkipReason.LEFT)

@@ -16,7 +16,7 @@ from regulars.kit.db import Tx
 from regulars.messaging.facts import publish_queue_changes
 from regulars.messaging.model import OriginKind, SkipReason, TextRow, TextState, priority_of
 from regulars.messaging.outcomes import end_texts, skip_texts
-from regulars.messaging.queries import claims, origins, settings, texts
+from regulars.messaging.queries import claims, settings, texts
 
 # The state that is published for a text that was deleted because its origin is paused; no row has this state.
 RETURNED: Final = "returned"
@@ -32,31 +32,41 @@ async def stop_origin(
     In the lock order the text settings come before the row of a campaign.
     """
     await settings.lock_settings(tx, organization_id)
-    await origins.upsert_stop(tx, organization_id, origin_id, reason=None if skip_reason is None else skip_reason.value)
-    queued = await origins.lock_queued(tx, organization_id, origin_id, priority=priority_of(kind))
-    ids = [text.id for text in queued]
+    await _upsert_stop(tx, organization_id, origin_id, reason=None if skip_reason is None else skip_reason.value)
+    queued = await _lock_queued(tx, organization_id, origin_id, priority=priority_of(kind))
+    ids = [text_id for text_id, _ in queued]
     if skip_reason is not None:
         await skip_texts(tx, organization_id, ids, skip_reason)
     elif ids:
         await texts.delete_texts(tx, organization_id, ids)
-    return [text.step for text in queued]
+    return [step for _, step in queued]
 
 
 async def refuse_claims(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
     """Pause an origin for a caller that may no longer lock the text settings, because of the lock order. The queued
     texts of the origin are deleted when a worker would claim them; a worker that claims texts now may still send
     some."""
-    await origins.upsert_stop(tx, organization_id, origin_id, reason=None)
+    await _upsert_stop(tx, organization_id, origin_id, reason=None)
 
 
 async def resume_origin(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
-    await origins.delete_stop(tx, organization_id, origin_id)
+    """Let the texts of a paused origin be sent again. A cancelled origin remains stopped."""
+    await tx.execute(
+        "DELETE FROM stopped_origins WHERE organization_id = %s AND origin_id = %s AND reason IS NULL",
+        (organization_id, origin_id),
+    )
 
 
 async def find_stopped_origins(tx: Tx, organization_id: UUID, rows: Iterable[TextRow]) -> dict[UUID, str | None]:
     """The stopped origins of texts, each with the reason to skip its texts; None if the origin is paused."""
     origin_ids = {row.origin_id for row in rows if row.origin_kind == OriginKind.CAMPAIGN}
-    return await origins.find_stops(tx, organization_id, origin_ids) if origin_ids else {}
+    if not origin_ids:
+        return {}
+    stops = await tx.fetch(
+        "SELECT origin_id, reason FROM stopped_origins WHERE organization_id = %s AND origin_id = ANY (%s::uuid[])",
+        (organization_id, list(origin_ids)),
+    )
+    return dict(stops)
 
 
 async def end_stopped_texts(
@@ -83,3 +93,42 @@ async def end_stopped_texts(
         changed = [row._replace(state=RETURNED) for row in deleted]
         await publish_queue_changes(tx, organization_id, changed, previous_state=previous.value)
     return {row.id for row in rows if row.origin_id in stopped}
+
+
+async def _upsert_stop(tx: Tx, organization_id: UUID, origin_id: UUID, *, reason: str | None) -> None:
+    """Stop an origin: with a reason it is cancelled, otherwise paused. A pause after a cancellation changes nothing."""
+    await tx.execute(
+        """
+        INSERT INTO stopped_origins (organization_id, origin_id, reason, stopped_at)
+        VALUES (%(organization_id)s, %(origin_id)s, %(reason)s, %(now)s)
+        ON CONFLICT (organization_id, origin_id) DO UPDATE
+        SET reason = COALESCE(stopped_origins.reason, EXCLUDED.reason)
+        """,
+        {"organization_id": organization_id, "origin_id": origin_id, "reason": reason, "now": tx.now},
+    )
+
+
+async def _lock_queued(tx: Tx, organization_id: UUID, origin_id: UUID, *, priority: int) -> list[tuple[UUID, str]]:
+    """Lock the queued texts of an origin in the order of their ids, like every transaction that locks several texts;
+    return ids and steps.
+
+    OFFSET 0 and ORDER BY make the planner use the index of waiting texts, because the index by origin also contains all
+    texts that were ever sent.
+    """
+    return await tx.fetch(
+        """
+        SELECT id, step FROM texts
+        WHERE organization_id = %(organization_id)s AND state = 'queued' AND id = ANY (ARRAY(
+            SELECT waiting.id FROM (
+                SELECT id, origin_id FROM texts
+                WHERE organization_id = %(organization_id)s AND priority = %(priority)s AND due_at IS NOT NULL
+                ORDER BY due_at, id
+                OFFSET 0
+            ) AS waiting
+            WHERE waiting.origin_id = %(origin_id)s
+        ))
+        ORDER BY id
+        FOR UPDATE
+        """,
+        {"organization_id": organization_id, "priority": priority, "origin_id": origin_id},
+    )

@@ -7,14 +7,14 @@ parts, so the bucket may become negative. If there are no tokens, texts wait for
 """
 
 import math
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.model import Priority, TextRow
 from regulars.messaging.number_location import locate_number
-from regulars.messaging.queries import rates as queries
 from regulars.messaging.settings.senders import is_long_code
 from regulars.messaging.settings.store import Texting
 
@@ -49,10 +49,10 @@ class SenderRates:
         senders = texting.settings.all_senders() or (texting.provider,)
         rates = {sender: rate for sender in senders if (rate := find_rate(texting, sender)) is not None}
         tokens = {sender: max(1.0, rate * BURST_S) for sender, rate in rates.items()}
-        stored = await queries.lock_tokens(tx, organization_id, sorted(rates)) if rates else {}
+        stored = await _lock_tokens(tx, organization_id, sorted(rates)) if rates else {}
         if len(stored) < len(rates):
-            await queries.insert_tokens_if_new(tx, organization_id, tokens)
-            stored = await queries.lock_tokens(tx, organization_id, sorted(rates))
+            await _insert_tokens_if_new(tx, organization_id, tokens)
+            stored = await _lock_tokens(tx, organization_id, sorted(rates))
         for sender, (stored_tokens, refilled_at) in stored.items():
             earned = max(timedelta(0), tx.now - refilled_at).total_seconds() * rates[sender]
             tokens[sender] = min(tokens[sender], stored_tokens + earned)
@@ -90,8 +90,56 @@ class SenderRates:
 
     async def save(self, tx: Tx, organization_id: UUID) -> None:
         if self._spent:
-            await queries.save_tokens(tx, organization_id, {sender: self._tokens[sender] for sender in self._spent})
+            await _save_tokens(tx, organization_id, {sender: self._tokens[sender] for sender in self._spent})
 
     def _sender_of(self, phone_number: str | None) -> str:
         country = None if phone_number is None else locate_number(phone_number).country
         return self._texting.settings.sender_of(country) or self._texting.provider
+
+
+async def _lock_tokens(tx: Tx, organization_id: UUID, senders: Sequence[str]) -> dict[str, tuple[float, datetime]]:
+    """Lock the rows of senders, in the order of their names; return their tokens and when these were refilled."""
+    rows = await tx.fetch(
+        """
+        SELECT sender, tokens, refilled_at FROM sender_rates
+        WHERE organization_id = %s AND sender = ANY (%s::text[])
+        ORDER BY sender
+        FOR UPDATE
+        """,
+        (organization_id, list(senders)),
+    )
+    return {sender: (tokens, refilled_at) for sender, tokens, refilled_at in rows}
+
+
+async def _insert_tokens_if_new(tx: Tx, organization_id: UUID, tokens: Mapping[str, float]) -> None:
+    """Insert the first tokens of senders. A concurrent insert waits, so that no token is spent twice."""
+    await tx.execute(
+        """
+        INSERT INTO sender_rates (organization_id, sender, tokens, refilled_at)
+        SELECT %(organization_id)s::uuid, it.sender, it.tokens, %(now)s::timestamptz
+        FROM unnest(%(senders)s::text[], %(tokens)s::float8[]) AS it (sender, tokens)
+        ORDER BY it.sender
+        ON CONFLICT (organization_id, sender) DO NOTHING
+        """,
+        _values(tx, organization_id, tokens),
+    )
+
+
+async def _save_tokens(tx: Tx, organization_id: UUID, tokens: Mapping[str, float]) -> None:
+    await tx.execute(
+        """
+        UPDATE sender_rates SET tokens = it.tokens, refilled_at = %(now)s
+        FROM unnest(%(senders)s::text[], %(tokens)s::float8[]) AS it (sender, tokens)
+        WHERE sender_rates.organization_id = %(organization_id)s AND sender_rates.sender = it.sender
+        """,
+        _values(tx, organization_id, tokens),
+    )
+
+
+def _values(tx: Tx, organization_id: UUID, tokens: Mapping[str, float]) -> dict[str, object]:
+    return {
+        "organization_id": organization_id,
+        "now": tx.now,
+        "senders": list(tokens),
+        "tokens": list(tokens.values()),
+    }

@@ -11,6 +11,7 @@ from regulars.consent.chain import hash_number
 from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.consent.numbers import lock_consents
 from regulars.kit.db import Tx
+from regulars.messaging.find import find_text
 from regulars.messaging.model import SkipReason, TextRow, TextState, moves_forward
 from regulars.messaging.outcomes import end_texts
 from regulars.messaging.queries import claims, texts
@@ -35,7 +36,7 @@ async def apply_receipt(
     With `is_stop` the provider reports that the person opted out, and consent is withdrawn. Callback URLs of earlier
     releases have no `attempt`, which means 1.
     """
-    text = await texts.find_text(tx, organization_id, text_id)
+    text = await find_text(tx, organization_id, text_id)
     if text is None or text.phone_number is None:
         return False
     # The number is locked before the text, in the lock order of all transactions.

@@ -10,8 +10,8 @@ from regulars.messaging.inbox.deduplication import erase_replies
 from regulars.messaging.links.retention import erase_from_click_facts, forget_people
 from regulars.messaging.model import RETENTION, TextState
 from regulars.messaging.queries import replies, texts
-from regulars.messaging.queries.team_numbers import delete_team_numbers
 from regulars.messaging.settings.store import load_texting
+from regulars.messaging.team_numbers import delete_team_numbers
 from regulars.work.outbox import rewrite_waiting_facts
 from regulars.work.queue import delete_in_batches
 
@@ -22,7 +22,20 @@ async def sweep_texts(database: Database, organization_id: UUID) -> None:
 
 
 async def _delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
-    ids = await texts.delete_old_texts(tx, organization_id, before=before, limit=limit)
+    ids = await tx.fetch_column(
+        """
+        DELETE FROM texts
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM texts
+            WHERE organization_id = %(organization_id)s AND created_at < %(before)s AND due_at IS NULL
+            ORDER BY created_at
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ))
+        RETURNING id
+        """,
+        {"organization_id": organization_id, "before": before, "limit": limit},
+    )
     await texts.delete_simulator_texts(tx, organization_id, ids)
     return len(ids)
 
@@ -57,7 +70,14 @@ async def erase_messages(
     locked = await texts.lock_texts(tx, organization_id, text_ids) if text_ids else []
     sending = [text_id for text_id, state in locked if state == TextState.SENDING]
     if sending:
-        await texts.blank_texts(tx, organization_id, sending)
+        # The number's hash remains, so that a withdrawal can wait until the text is sent.
+        await tx.execute(
+            """
+            UPDATE texts SET body = '', phone_number = NULL, profile_id = NULL
+            WHERE organization_id = %s AND id = ANY (%s::uuid[])
+            """,
+            (organization_id, sending),
+        )
     await texts.delete_texts(tx, organization_id, [text_id for text_id, state in locked if state != TextState.SENDING])
     await texts.delete_simulator_texts(tx, organization_id, [text_id for text_id, _ in locked])
     await delete_team_numbers(tx, organization_id, number_hashes)

@@ -7,20 +7,20 @@ shows it: a team member who can read all messages cannot verify the number of an
 
 import hashlib
 import hmac
+from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Final, Protocol
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from regulars.consent.chain import hash_number
 from regulars.consent.numbers import lock_consents
+from regulars.kit.arrays import Blobs
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import SettingRefused
+from regulars.messaging.find import find_suppressed
 from regulars.messaging.model import OriginKind, TextRow
-from regulars.messaging.queries import replies
-from regulars.messaging.queries import team_numbers as queries
-from regulars.messaging.queries.team_numbers import TeamNumberRow
 from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, lock_texting
 from regulars.messaging.template import ATTRIBUTE_PREFIX, TextVariants, choose_text, fill_defaults, parse_template
@@ -36,6 +36,18 @@ CODE_PLACEHOLDER: Final = "XXXXXX"
 CODE_STEP: Final = "code"
 
 
+class TeamNumberRow(NamedTuple):
+    phone_number: str
+    number_hash: bytes
+    provider: str
+    # The verification code is derived from this id, and valid until `code_until`.
+    code_id: UUID
+    code_until: datetime
+    # How often a code was entered.
+    attempts: int
+    verified_at: datetime | None
+
+
 @dataclass(frozen=True, slots=True)
 class TeamNumber:
     phone_number: str
@@ -44,7 +56,7 @@ class TeamNumber:
 
 async def find_team_number(tx: Tx, user_id: UUID, *, texting: Texting) -> TeamNumber | None:
     """The number of a team member; a number verified with another provider does not count as verified."""
-    row = await queries.find_team_number(tx, texting.organization_id, user_id)
+    row = await _find_row(tx, texting.organization_id, user_id)
     return None if row is None else TeamNumber(row.phone_number, _is_verified(row, texting))
 
 
@@ -55,14 +67,14 @@ async def request_code(tx: Tx, user_id: UUID, phone_number: str, *, texting: Tex
     code_id = new_uuid()
     until = tx.now + EXPIRES_AFTER
     row = TeamNumberRow(phone_number, number_hash, texting.provider, code_id, until, 0, None)
-    await queries.upsert_team_number(tx, texting.organization_id, user_id, row)
+    await _upsert_row(tx, texting.organization_id, user_id, row)
     body = f"{CODE_PLACEHOLDER} is your code for test texts."
     return await _request_test(tx, texting, origin_id=code_id, step=CODE_STEP, text=body, phone_number=phone_number)
 
 
 async def verify_code(tx: Tx, user_id: UUID, code: str, *, texting: Texting) -> bool:
     """Whether the code is right. The caller has locked the settings, and commits also after a wrong code."""
-    row = await queries.find_team_number(tx, texting.organization_id, user_id)
+    row = await _find_row(tx, texting.organization_id, user_id)
     if row is None or row.provider != texting.provider or tx.now >= row.code_until:
         raise SettingRefused("The code has expired. Request a new one.")
     if row.attempts >= CODE_ATTEMPTS_MAX:
@@ -70,7 +82,7 @@ async def verify_code(tx: Tx, user_id: UUID, code: str, *, texting: Texting) -> 
     is_right = hmac.compare_digest(make_code(texting.secret, row.code_id).encode(), code.strip().encode())
     verified_at = tx.now if is_right else row.verified_at
     changed = row._replace(attempts=row.attempts + 1, verified_at=verified_at)
-    await queries.upsert_team_number(tx, texting.organization_id, user_id, changed)
+    await _upsert_row(tx, texting.organization_id, user_id, changed)
     return is_right
 
 
@@ -96,7 +108,7 @@ async def send_test_text(
 
 async def send_test(tx: Tx, user_id: UUID, text: str, *, texting: Texting) -> PlacedOrder:
     """Send a text to the verified number of a team member. The caller has locked the settings `texting`."""
-    row = await queries.find_team_number(tx, texting.organization_id, user_id)
+    row = await _find_row(tx, texting.organization_id, user_id)
     if row is None or not _is_verified(row, texting):
         raise SettingRefused("Verify your own number first; tests are sent to no other number.")
     await _check_allowed(tx, row.number_hash, texting)
@@ -132,10 +144,10 @@ def _is_verified(row: TeamNumberRow, texting: Texting) -> bool:
 async def _check_allowed(tx: Tx, number_hash: bytes, texting: Texting) -> None:
     consents = await lock_consents(tx, texting.organization_id, [number_hash])
     consent = consents.get(number_hash)
-    is_suppressed = await replies.find_suppressed(tx, texting.organization_id, [number_hash])
+    is_suppressed = await find_suppressed(tx, texting.organization_id, [number_hash])
     if is_suppressed or (consent is not None and not consent.is_subscribed):
         raise SettingRefused("This number asked to stop or was erased, so it gets no text.")
-    if await queries.count_tests(tx, texting.organization_id, since=tx.now - TESTS_WITHIN) >= TESTS_MAX:
+    if await _count_tests(tx, texting.organization_id, since=tx.now - TESTS_WITHIN) >= TESTS_MAX:
         raise SettingRefused(f"At most {TESTS_MAX} test texts and codes in 24 hours; try again later.")
 
 
@@ -152,3 +164,43 @@ async def _request_test(
     )
     [placed] = await request_texts(tx, texting.organization_id, [order], texting=texting)
     return placed
+
+
+async def _upsert_row(tx: Tx, organization_id: UUID, user_id: UUID, row: TeamNumberRow) -> None:
+    await tx.execute(
+        """
+        INSERT INTO test_numbers (
+            organization_id, user_id, phone_number, number_hash, provider, code_id, code_until, attempts, verified_at
+        )
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+        ON CONFLICT (organization_id, user_id) DO UPDATE
+        SET phone_number = EXCLUDED.phone_number, number_hash = EXCLUDED.number_hash, provider = EXCLUDED.provider,
+            code_id = EXCLUDED.code_id, code_until = EXCLUDED.code_until, attempts = EXCLUDED.attempts,
+            verified_at = EXCLUDED.verified_at
+        """,
+        (organization_id, user_id, *row),
+    )
+
+
+async def _find_row(tx: Tx, organization_id: UUID, user_id: UUID) -> TeamNumberRow | None:
+    return await tx.fetch_first(
+        TeamNumberRow,
+        "SELECT {columns} FROM test_numbers WHERE organization_id = %s AND user_id = %s",
+        (organization_id, user_id),
+    )
+
+
+async def delete_team_numbers(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> None:
+    await tx.execute(
+        "DELETE FROM test_numbers WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])",
+        (organization_id, Blobs(number_hashes)),
+    )
+
+
+async def _count_tests(tx: Tx, organization_id: UUID, *, since: datetime) -> int:
+    """Count the texts to team members: test texts and codes."""
+    rows = await tx.fetch(
+        "SELECT count(*) FROM texts WHERE organization_id = %s AND origin_kind = 'test' AND created_at > %s",
+        (organization_id, since),
+    )
+    return int(rows[0][0])

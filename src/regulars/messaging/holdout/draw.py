@@ -15,6 +15,7 @@ from regulars.consent.numbers import find_text_numbers, list_subscribed_profiles
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.messaging.facts import HoldoutQuarterChanged
+from regulars.messaging.find import find_suppressed
 from regulars.messaging.holdout import queries
 from regulars.messaging.holdout.model import (
     RETENTION,
@@ -25,7 +26,6 @@ from regulars.messaging.holdout.model import (
     next_quarter,
     quarter_of,
 )
-from regulars.messaging.queries.replies import find_suppressed
 from regulars.organizations.settings import find_settings
 from regulars.work import outbox
 from regulars.work.queue import Due, RowQueue, Schedule

@@ -81,7 +81,7 @@ async def delete_customers_of(tx: Tx, organization_id: UUID, profile_ids: Collec
 
 async def list_quarters_of(tx: Tx, organization_id: UUID, profile_id: UUID) -> list[tuple[date, bool]]:
     """The quarters for which a customer was drawn, and whether the customer was held out in each."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT quarter, is_held_out FROM holdout_customers
         WHERE organization_id = %(organization_id)s AND profile_id = %(profile_id)s
@@ -90,4 +90,3 @@ async def list_quarters_of(tx: Tx, organization_id: UUID, profile_id: UUID) -> l
         """,
         {"organization_id": organization_id, "profile_id": profile_id},
     )
-    return [(row[0], row[1]) for row in rows]

@@ -17,30 +17,6 @@ async def find_holdout(tx: Tx, organization_id: UUID) -> HoldoutRow | None:
     )
 
 
-async def upsert_holdout(
-    tx: Tx, organization_id: UUID, *, percent: int, with_journeys: bool, changed_by: str | None
-) -> None:
-    """Save the setting and make it due now, so that the worker draws customers or deletes them. With `with_journeys`,
-    customers who are held out get no texts of journeys either."""
-    await tx.execute(
-        """
-        INSERT INTO holdouts (organization_id, percent, with_journeys, changed_at, changed_by, due_at)
-        VALUES (%(organization_id)s, %(percent)s, %(with_journeys)s, %(now)s, %(changed_by)s, %(now)s)
-        ON CONFLICT (organization_id)
-        DO UPDATE SET percent = EXCLUDED.percent, with_journeys = EXCLUDED.with_journeys,
-                      changed_at = EXCLUDED.changed_at, changed_by = EXCLUDED.changed_by, due_at = EXCLUDED.due_at,
-                      attempts = 0
-        """,
-        {
-            "organization_id": organization_id,
-            "percent": percent,
-            "with_journeys": with_journeys,
-            "changed_by": changed_by,
-            "now": tx.now,
-        },
-    )
-
-
 async def take_due(tx: Tx, organization_id: UUID) -> list[HoldoutRow]:
     return await tx.fetch_all(
         HoldoutRow,

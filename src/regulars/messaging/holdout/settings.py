@@ -51,7 +51,18 @@ async def change_holdout(
     the next quarter, while `with_journeys` applies at once. 0 percent ends the current quarter at once, and this
     quarter is not drawn again."""
     check_percent(percent)
-    await queries.upsert_holdout(tx, organization_id, percent=percent, with_journeys=with_journeys, changed_by=by)
+    # The setting is due now, so that the worker draws customers or deletes them.
+    await tx.execute(
+        """
+        INSERT INTO holdouts (organization_id, percent, with_journeys, changed_at, changed_by, due_at)
+        VALUES (%s, %s, %s, %s, %s, %s)
+        ON CONFLICT (organization_id)
+        DO UPDATE SET percent = EXCLUDED.percent, with_journeys = EXCLUDED.with_journeys,
+                      changed_at = EXCLUDED.changed_at, changed_by = EXCLUDED.changed_by, due_at = EXCLUDED.due_at,
+                      attempts = 0
+        """,
+        (organization_id, percent, with_journeys, tx.now, by, tx.now),
+    )
     if not percent:
         await _end_quarter(tx, organization_id)
     # After the commit, the process wakes a worker for this queue.

@@ -9,6 +9,7 @@ from regulars.consent.numbers import lock_available_consents, lock_consents
 from regulars.kit.db import Tx
 from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
 from regulars.messaging.facts import publish_suppression
+from regulars.messaging.find import find_reply
 from regulars.messaging.model import OriginKind, ReplyRow
 from regulars.messaging.queries import replies
 from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
@@ -83,12 +84,14 @@ class OverdueReplies(RowQueue[ReplyRow]):
         self, tx: Tx, organization_id: UUID, row: ReplyRow, *, attempts: int, due_at: datetime | None
     ) -> None:
         del attempts  # retries have no limit
-        await replies.postpone_reply(tx, organization_id, row.id, due_at=due_at)
+        await tx.execute(
+            "UPDATE replies SET due_at = %s WHERE organization_id = %s AND id = %s", (due_at, organization_id, row.id)
+        )
 
 
 async def _lock_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow:
     """Lock the number before the reply, in the lock order of all transactions."""
-    reply = await replies.find_reply(tx, organization_id, reply_id)
+    reply = await find_reply(tx, organization_id, reply_id)
     if reply is not None:
         await lock_consents(tx, organization_id, [reply.number_hash])
         locked = await replies.lock_reply(tx, organization_id, reply_id)

@@ -27,7 +27,6 @@ from regulars.messaging.inbox.deduplication import find_received
 from regulars.messaging.inbox.receive import IncomingMessage, receive_all
 from regulars.messaging.model import EXEMPT_EXPIRES_AFTER
 from regulars.messaging.providers.twilio import InboundMessage, Twilio
-from regulars.messaging.queries import settings
 from regulars.messaging.settings.model import InboundProgress, SenderProgress
 from regulars.messaging.settings.store import POLL_EVERY, Texting, load_texting, save_inbound_progress
 from regulars.work.claims import ClaimQueue
@@ -80,11 +79,15 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundProgress]):
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[InboundPoll]:
         del limit, lowest, owner  # an organization has only one poll
-        if not await settings.take_due_settings(tx, organization_id):
+        due = await tx.fetch(
+            "SELECT 1 FROM sms_settings WHERE organization_id = %s AND due_at <= %s FOR UPDATE SKIP LOCKED",
+            (organization_id, tx.now),
+        )
+        if not due:
             return []
         texting = await load_texting(tx, organization_id)
         # If this worker dies, another worker polls when the claim expires.
-        await settings.set_next_poll(tx, organization_id, due_at=until)
+        await tx.execute("UPDATE sms_settings SET due_at = %s WHERE organization_id = %s", (until, organization_id))
         return [] if texting is None else [InboundPoll(texting, tx.now)]
 
     async def act(self, organization_id: UUID, claim: InboundPoll) -> InboundProgress:

@@ -57,7 +57,10 @@ async def shorten_links(tx: Tx, organization_id: UUID, texts: Sequence[LinkedTex
 async def discard_links(tx: Tx, organization_id: UUID, text_ids: Sequence[UUID]) -> None:
     """Delete the personal links of texts that were not queued after all."""
     if text_ids:
-        await queries.delete_links_of_texts(tx, organization_id, text_ids)
+        await tx.execute(
+            "DELETE FROM links WHERE organization_id = %s AND text_id = ANY (%s::uuid[])",
+            (organization_id, list(text_ids)),
+        )
 
 
 def _is_personal(text: LinkedText, url: str) -> bool:

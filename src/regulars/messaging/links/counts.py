@@ -9,7 +9,7 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.links import queries
-from regulars.messaging.links.model import ClickClass, CreditableClick, LinkOrigin
+from regulars.messaging.links.model import ClickClass, CreditableClick
 from regulars.messaging.model import OriginKind
 
 
@@ -29,22 +29,40 @@ async def count_clicks(
     tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]
 ) -> Mapping[UUID, Mapping[str, ClickCount]]:
     """The counts by campaign and variant (`1` is the first), or by journey and step, of origins with clicks."""
-    counts: dict[UUID, dict[str, ClickCount]] = defaultdict(dict)
-    totals: list[tuple[LinkOrigin, ClickClass, int]] = await queries.find_totals(
-        tx, organization_id, kind.value, origin_ids
+    totals = await tx.fetch(
+        """
+        SELECT origin_id, step, class, clicks FROM click_totals
+        WHERE organization_id = %s AND origin_id = ANY (%s::uuid[]) AND origin_kind = %s
+        """,
+        (organization_id, list(origin_ids), kind.value),
     )
-    for origin, class_, clicks in totals:
-        count = ClickCount(people=clicks) if class_ is ClickClass.PERSON else ClickCount(machines=clicks)
-        counts[origin.id][origin.step] = counts[origin.id].get(origin.step, ClickCount()) + count
+    counts: dict[UUID, dict[str, ClickCount]] = defaultdict(dict)
+    for origin_id, step, class_, clicks in totals:
+        count = ClickCount(people=clicks) if class_ == ClickClass.PERSON else ClickCount(machines=clicks)
+        counts[origin_id][step] = counts[origin_id].get(step, ClickCount()) + count
     return counts
 
 
 async def find_creditable_clicks(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime, until: datetime
 ) -> list[CreditableClick]:
-    """Clicks by people on links of their own texts, which a purchase may be credited to; one for each text and
-    minute."""
-    return await queries.find_creditable_clicks(tx, organization_id, profile_ids, since=since, until=until)
+    """Clicks by people on links of their own texts, except opt-out links, which a purchase may be credited to; one for
+    each text and minute."""
+    rows = await tx.fetch(
+        """
+        SELECT links.profile_id, links.text_id, clicks.minute
+        FROM links
+        CROSS JOIN LATERAL (
+            SELECT DISTINCT minute FROM clicks
+            WHERE organization_id = %(organization_id)s AND code = links.code AND class = 'person'
+              AND minute >= %(since)s AND minute < %(until)s
+        ) AS clicks
+        WHERE links.organization_id = %(organization_id)s AND links.profile_id = ANY (%(profile_ids)s::uuid[])
+          AND links.text_id IS NOT NULL AND links.url <> 'opt-out'
+        """,
+        {"organization_id": organization_id, "profile_ids": list(profile_ids), "since": since, "until": until},
+    )
+    return [CreditableClick(*row) for row in rows]
 
 
 async def add_counts(

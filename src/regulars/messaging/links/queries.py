@@ -8,11 +8,9 @@ from uuid import UUID
 from psycopg.sql import SQL
 
 from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
-from regulars.kit.columns import Columns, names_of
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
-from regulars.messaging.links.model import ClickClass, ClickOfPerson, CreditableClick, LinkOrigin, LinkRow
-
-_COLUMNS: Final = SQL(names_of(LinkRow, "links"))
+from regulars.messaging.links.model import ClickClass, LinkRow
 
 
 async def find_prefix(tx: Tx, organization_id: UUID) -> str | None:
@@ -26,11 +24,6 @@ async def insert_prefix_if_new(tx: Tx, organization_id: UUID, prefix: str) -> No
         "INSERT INTO link_prefixes (prefix, organization_id) VALUES (%s, %s) ON CONFLICT DO NOTHING",
         (prefix, organization_id),
     )
-
-
-async def find_organization(tx: Tx, prefix: str) -> UUID | None:
-    rows = await tx.fetch("SELECT organization_id FROM link_prefixes WHERE prefix = %s", (prefix,))
-    return rows[0][0] if rows else None
 
 
 class SharedLink(NamedTuple):
@@ -84,13 +77,12 @@ async def insert_links_if_new(tx: Tx, organization_id: UUID, links: Sequence[Lin
 
 
 async def find_links(tx: Tx, organization_id: UUID, codes: Collection[str]) -> dict[str, LinkRow]:
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM links WHERE organization_id = %s AND code = ANY (%s::text[])").format(
-            columns=_COLUMNS
-        ),
+    links = await tx.fetch_all(
+        LinkRow,
+        "SELECT {columns} FROM links WHERE organization_id = %s AND code = ANY (%s::text[])",
         (organization_id, Texts(codes)),
     )
-    return {row[0]: LinkRow(*row) for row in rows}
+    return {link.code: link for link in links}
 
 
 async def find_claim_times(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> dict[UUID, datetime]:
@@ -103,39 +95,6 @@ async def find_claim_times(tx: Tx, organization_id: UUID, text_ids: Collection[U
         (organization_id, list(text_ids)),
     )
     return {row[0]: row[1] for row in rows}
-
-
-async def delete_links_of_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> None:
-    await tx.execute(
-        "DELETE FROM links WHERE organization_id = %s AND text_id = ANY (%s::uuid[])", (organization_id, list(text_ids))
-    )
-
-
-async def forget_people(
-    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], text_ids: Collection[UUID]
-) -> None:
-    """Remove customers from their links, which still work, and IP addresses and user agents from their clicks."""
-    rows = await tx.fetch(
-        """
-        UPDATE links SET profile_id = NULL, text_id = NULL
-        WHERE organization_id = %(organization_id)s AND code = ANY (ARRAY(
-            SELECT code FROM links
-            WHERE organization_id = %(organization_id)s
-              AND (profile_id = ANY (%(profile_ids)s::uuid[]) OR text_id = ANY (%(text_ids)s::uuid[]))
-            ORDER BY code
-            FOR UPDATE
-        ))
-        RETURNING code
-        """,
-        {"organization_id": organization_id, "profile_ids": list(profile_ids), "text_ids": list(text_ids)},
-    )
-    await tx.execute(
-        """
-        UPDATE clicks SET address = NULL, agent = NULL, traced_at = NULL
-        WHERE organization_id = %s AND code = ANY (%s::text[]) AND traced_at IS NOT NULL
-        """,
-        (organization_id, [row[0] for row in rows]),
-    )
 
 
 class NewClick(NamedTuple):
@@ -192,7 +151,7 @@ async def find_scanners(
     tx: Tx, organization_id: UUID, sources: Collection[tuple[str, str]], *, since: datetime, codes_max: int, limit: int
 ) -> list[tuple[str, str]]:
     """The IP addresses and user agents whose last clicks have more than `codes_max` different codes."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         _FIND_SCANNERS,
         {
             "organization_id": organization_id,
@@ -202,7 +161,6 @@ async def find_scanners(
             **_SOURCE_COLUMNS.of_tuples(sources),
         },
     )
-    return [(row[0], row[1]) for row in rows]
 
 
 # Locked in the order of their ids: two processes that count clicks of one scanner never deadlock.
@@ -225,10 +183,9 @@ async def mark_as_machines(
     tx: Tx, organization_id: UUID, scanners: Collection[tuple[str, str]], *, since: datetime
 ) -> list[tuple[str, datetime]]:
     """Reclassify the clicks of scanners; return code and minute of the clicks that counted as a person's before."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         _RECLASSIFY, {"organization_id": organization_id, "since": since, **_SOURCE_COLUMNS.of_tuples(scanners)}
     )
-    return [(row[0], row[1]) for row in rows]
 
 
 _TOTAL_COLUMNS: Final = Columns(origin_kind=Labels, origin_id=Ids, step=Texts, **{"class": Labels}, clicks=Bigints)
@@ -246,58 +203,6 @@ async def add_totals(tx: Tx, organization_id: UUID, differences: Sequence[tuple[
     """Add differences to the totals; each tuple has the kind, id and step of the origin, the class and the difference.
     The caller sorts them, so that two processes never deadlock."""
     await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTAL_COLUMNS.of_tuples(differences)})
-
-
-async def find_totals(
-    tx: Tx, organization_id: UUID, kind: str, origin_ids: Collection[UUID]
-) -> list[tuple[LinkOrigin, ClickClass, int]]:
-    rows = await tx.fetch(
-        """
-        SELECT origin_kind, origin_id, step, class, clicks FROM click_totals
-        WHERE organization_id = %s AND origin_id = ANY (%s::uuid[]) AND origin_kind = %s
-        """,
-        (organization_id, list(origin_ids), kind),
-    )
-    return [(LinkOrigin(*row[:3]), ClickClass(row[3]), row[4]) for row in rows]
-
-
-async def find_creditable_clicks(
-    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime, until: datetime
-) -> list[CreditableClick]:
-    """Clicks by people on links of their own texts, except opt-out links; one for each text and minute."""
-    rows = await tx.fetch(
-        """
-        SELECT links.profile_id, links.text_id, clicks.minute
-        FROM links
-        CROSS JOIN LATERAL (
-            SELECT DISTINCT minute FROM clicks
-            WHERE organization_id = %(organization_id)s AND code = links.code AND class = 'person'
-              AND minute >= %(since)s AND minute < %(until)s
-        ) AS clicks
-        WHERE links.organization_id = %(organization_id)s AND links.profile_id = ANY (%(profile_ids)s::uuid[])
-          AND links.text_id IS NOT NULL AND links.url <> 'opt-out'
-        """,
-        {"organization_id": organization_id, "profile_ids": list(profile_ids), "since": since, "until": until},
-    )
-    return [CreditableClick(*row) for row in rows]
-
-
-async def list_clicks_of_person(
-    tx: Tx, organization_id: UUID, *, profile_id: UUID, after: UUID, limit: int
-) -> list[ClickOfPerson]:
-    rows = await tx.fetch(
-        """
-        SELECT clicks.id, links.url, clicks.minute, clicks.class
-        FROM links
-        JOIN clicks ON clicks.organization_id = %(organization_id)s AND clicks.code = links.code
-        WHERE links.organization_id = %(organization_id)s AND links.profile_id = %(profile_id)s
-          AND clicks.id > %(after)s
-        ORDER BY clicks.id
-        LIMIT %(limit)s
-        """,
-        {"organization_id": organization_id, "profile_id": profile_id, "after": after, "limit": limit},
-    )
-    return [ClickOfPerson(*row) for row in rows]
 
 
 async def delete_traces(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:

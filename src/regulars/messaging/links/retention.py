@@ -39,5 +39,25 @@ async def erase_from_click_facts(tx: Tx, organization_id: UUID, profile_ids: Col
 async def forget_people(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], text_ids: Collection[UUID]
 ) -> None:
-    """Remove erased people from their links, and IP addresses and user agents from their clicks."""
-    await queries.forget_people(tx, organization_id, profile_ids, text_ids)
+    """Remove erased people from their links, which still work, and IP addresses and user agents from their clicks."""
+    rows = await tx.fetch(
+        """
+        UPDATE links SET profile_id = NULL, text_id = NULL
+        WHERE organization_id = %(organization_id)s AND code = ANY (ARRAY(
+            SELECT code FROM links
+            WHERE organization_id = %(organization_id)s
+              AND (profile_id = ANY (%(profile_ids)s::uuid[]) OR text_id = ANY (%(text_ids)s::uuid[]))
+            ORDER BY code
+            FOR UPDATE
+        ))
+        RETURNING code
+        """,
+        {"organization_id": organization_id, "profile_ids": list(profile_ids), "text_ids": list(text_ids)},
+    )
+    await tx.execute(
+        """
+        UPDATE clicks SET address = NULL, agent = NULL, traced_at = NULL
+        WHERE organization_id = %s AND code = ANY (%s::text[]) AND traced_at IS NOT NULL
+        """,
+        (organization_id, [row[0] for row in rows]),
+    )

@@ -10,8 +10,6 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from psycopg.sql import SQL
-
 from regulars.kit.arrays import Bigints, Blobs, Ids, Labels, Texts, Timestamps, Uuids
 from regulars.kit.columns import Columns, names_of
 from regulars.kit.db import Tx
@@ -70,18 +68,16 @@ async def find_due_texts(
 
 async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[TextRow]:
     """Lock the texts that are still due and that no other transaction has locked, and return them."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM texts
-            WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND due_at <= %s
-            ORDER BY priority, due_at, id
-            FOR UPDATE SKIP LOCKED
-            """
-        ).format(columns=SQL(_COLUMNS)),
+    return await tx.fetch_all(
+        TextRow,
+        """
+        SELECT {columns} FROM texts
+        WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND due_at <= %s
+        ORDER BY priority, due_at, id
+        FOR UPDATE SKIP LOCKED
+        """,
         (organization_id, Uuids(text_id.bytes for text_id in ids), tx.now),
     )
-    return [TextRow(*row) for row in rows]
 
 
 async def find_counted_times(

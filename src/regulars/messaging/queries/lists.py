@@ -1,7 +1,6 @@
-"""The SQL that lists texts and replies: by page, number or customer, or by the origin of a text (the campaign or
-journey run that requested it) and its step."""
+"""The SQL that lists texts and replies by page, number or customer."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final, LiteralString
 from uuid import UUID
 
@@ -10,7 +9,7 @@ from psycopg.sql import SQL
 from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.messaging.model import LatestMessage, MessageFilter, MessageListItem, ReplyRow, ReplyToOrigin, TextRow
+from regulars.messaging.model import LatestMessage, MessageFilter, MessageListItem, ReplyRow, TextRow
 
 _TEXT_COLUMNS: Final = SQL(names_of(TextRow, "t"))
 _REPLY_COLUMNS: Final = SQL(names_of(ReplyRow, "t"))
@@ -143,110 +142,6 @@ async def list_replies_of_person(
     )
 
 
-async def list_texts_of_origin(
-    tx: Tx, organization_id: UUID, origin_kinds: Sequence[str], origin_id: UUID
-) -> list[TextRow]:
-    """All texts that one origin requested, with one index lookup for each kind."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM unnest(%(kinds)s::text[]) AS it (kind)
-            CROSS JOIN LATERAL (
-                SELECT * FROM texts
-                WHERE organization_id = %(organization_id)s AND origin_kind = it.kind AND origin_id = %(origin_id)s
-            ) AS t
-            ORDER BY t.id
-            """
-        ).format(columns=_TEXT_COLUMNS),
-        {"organization_id": organization_id, "kinds": list(origin_kinds), "origin_id": origin_id},
-    )
-    return [TextRow(*row) for row in rows]
-
-
-async def find_texts_of_steps(
-    tx: Tx, organization_id: UUID, origin_kind: str, steps: Collection[tuple[UUID, str]]
-) -> list[TextRow]:
-    """The texts of steps; each step is named by the id of its origin and its own name."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM unnest(%(origin_ids)s::uuid[], %(steps)s::text[]) AS it (origin_id, step)
-            CROSS JOIN LATERAL (
-                SELECT * FROM texts
-                WHERE organization_id = %(organization_id)s AND origin_kind = %(origin_kind)s
-                  AND origin_id = it.origin_id AND step = it.step
-                LIMIT 1
-            ) AS t
-            """
-        ).format(columns=_TEXT_COLUMNS),
-        {
-            "organization_id": organization_id,
-            "origin_kind": origin_kind,
-            "origin_ids": [origin_id for origin_id, _ in steps],
-            "steps": [step for _, step in steps],
-        },
-    )
-    return [TextRow(*row) for row in rows]
-
-
-async def find_texted_numbers(
-    tx: Tx, organization_id: UUID, origin_kind: str, origin_id: UUID, number_hashes: Collection[bytes]
-) -> dict[bytes, str]:
-    """The numbers for which this origin requested a text, with the step of that text. The query reads the few texts of
-    each number, since the index by origin does not contain numbers."""
-    rows = await tx.fetch(
-        """
-        SELECT it.number_hash, t.step FROM unnest(%(number_hashes)s::bytea[]) AS it (number_hash)
-        CROSS JOIN LATERAL (
-            SELECT step FROM texts
-            WHERE organization_id = %(organization_id)s AND number_hash = it.number_hash
-              AND origin_kind = %(origin_kind)s AND origin_id = %(origin_id)s
-            LIMIT 1
-        ) AS t
-        """,
-        {
-            "organization_id": organization_id,
-            "origin_kind": origin_kind,
-            "origin_id": origin_id,
-            "number_hashes": list(number_hashes),
-        },
-    )
-    return {row[0]: row[1] for row in rows}
-
-
-async def list_replies_to_origin(
-    tx: Tx, organization_id: UUID, origin_kind: str, origin_id: UUID, *, since: UUID, until: UUID, limit: int
-) -> tuple[list[ReplyToOrigin], bool]:
-    """The newest replies between two ids from numbers that this origin had texted before, and whether there are more
-    replies than the limit. For each reply, the query reads the few texts to its number."""
-    rows = await tx.fetch(
-        """
-        SELECT r.id, r.meaning, r.decided, r.received_at, t.step FROM (
-            SELECT id, number_hash, meaning, decided, received_at FROM replies
-            WHERE organization_id = %(organization_id)s AND id >= %(since)s AND id < %(until)s
-            ORDER BY id DESC
-            LIMIT %(limit)s
-        ) AS r
-        LEFT JOIN LATERAL (
-            SELECT step FROM texts
-            WHERE organization_id = %(organization_id)s AND number_hash = r.number_hash
-              AND origin_kind = %(origin_kind)s AND origin_id = %(origin_id)s AND claimed_at <= r.received_at
-            LIMIT 1
-        ) AS t ON true
-        ORDER BY r.id DESC
-        """,
-        {
-            "organization_id": organization_id,
-            "origin_kind": origin_kind,
-            "origin_id": origin_id,
-            "since": since,
-            "until": until,
-            "limit": limit + 1,
-        },
-    )
-    return [ReplyToOrigin(*row) for row in rows[:limit] if row[-1] is not None], len(rows) > limit
-
-
 async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> list[LatestMessage]:
     """The latest texts to the simulator's phones; a number may occur several times."""
     rows = await tx.fetch(
@@ -296,18 +191,6 @@ async def list_last_replies(tx: Tx, organization_id: UUID, *, limit: int) -> lis
         {"organization_id": organization_id, "limit": limit},
     )
     return [LatestMessage(*row) for row in rows]
-
-
-async def count_undecided(tx: Tx, organization_id: UUID, *, limit: int) -> int:
-    rows = await tx.fetch(
-        """
-        SELECT count(*) FROM (
-            SELECT 1 FROM replies WHERE organization_id = %s AND decided IS NULL ORDER BY id LIMIT %s
-        ) AS waiting
-        """,
-        (organization_id, limit),
-    )
-    return int(rows[0][0])
 
 
 _LIST_ROWS: Final = SQL(

@@ -5,14 +5,8 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from psycopg.sql import SQL
-
-from regulars.kit.arrays import Blobs, Texts
-from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 from regulars.messaging.model import ReplyRow
-
-_COLUMNS = SQL(names_of(ReplyRow, "replies"))
 
 
 async def insert_reply_if_new(tx: Tx, organization_id: UUID, reply: ReplyRow) -> bool:
@@ -28,63 +22,6 @@ async def insert_reply_if_new(tx: Tx, organization_id: UUID, reply: ReplyRow) ->
         (organization_id, *reply),
     )
     return bool(rows)
-
-
-async def find_replies(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID]) -> list[ReplyRow]:
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM unnest(%s::uuid[]) AS wanted (id)
-            CROSS JOIN LATERAL (SELECT * FROM replies WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS replies
-            """
-        ).format(columns=_COLUMNS),
-        (list(reply_ids), organization_id),
-    )
-    return [ReplyRow(*row) for row in rows]
-
-
-async def find_stored_ids(tx: Tx, organization_id: UUID, provider: str, provider_ids: Collection[str]) -> set[str]:
-    rows = await tx.fetch(
-        """
-        SELECT provider_id FROM replies
-        WHERE organization_id = %s AND provider = %s AND provider_id = ANY (%s::text[])
-        """,
-        (organization_id, provider, Texts(provider_ids)),
-    )
-    return {row[0] for row in rows}
-
-
-async def find_erased_hashes(tx: Tx, organization_id: UUID, message_hashes: Collection[bytes]) -> set[bytes]:
-    """Which of these keyed hashes belong to replies that were erased."""
-    rows = await tx.fetch(
-        "SELECT message_hash FROM erased_replies WHERE organization_id = %s AND message_hash = ANY (%s::bytea[])",
-        (organization_id, Blobs(message_hashes)),
-    )
-    return {row[0] for row in rows}
-
-
-async def insert_erased_hashes(tx: Tx, organization_id: UUID, message_hashes: Collection[bytes]) -> None:
-    await tx.execute(
-        """
-        INSERT INTO erased_replies (organization_id, message_hash, erased_at)
-        SELECT %s, it.message_hash, %s FROM unnest(%s::bytea[]) AS it (message_hash)
-        ON CONFLICT (organization_id, message_hash) DO NOTHING
-        """,
-        (organization_id, tx.now, Blobs(message_hashes)),
-    )
-
-
-async def delete_old_hashes(tx: Tx, organization_id: UUID, *, before: datetime) -> None:
-    await tx.execute(
-        """
-        DELETE FROM erased_replies WHERE organization_id = %(organization_id)s AND message_hash = ANY (ARRAY(
-            SELECT message_hash FROM erased_replies
-            WHERE organization_id = %(organization_id)s AND erased_at < %(before)s
-            FOR UPDATE SKIP LOCKED
-        ))
-        """,
-        {"organization_id": organization_id, "before": before},
-    )
 
 
 async def lock_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
@@ -174,18 +111,6 @@ async def take_overdue(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> 
     )
 
 
-async def find_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
-    return await tx.fetch_first(
-        ReplyRow, "SELECT {columns} FROM replies WHERE organization_id = %s AND id = %s", (organization_id, reply_id)
-    )
-
-
-async def postpone_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, due_at: datetime | None) -> None:
-    await tx.execute(
-        "UPDATE replies SET due_at = %s WHERE organization_id = %s AND id = %s", (due_at, organization_id, reply_id)
-    )
-
-
 async def suppress_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, reply_id: UUID) -> None:
     """Send no texts to a number until a user has decided about its reply."""
     await tx.execute(
@@ -215,14 +140,6 @@ async def end_suppression(tx: Tx, organization_id: UUID, number_hash: bytes) -> 
     )
 
 
-async def find_suppressed(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
-    rows = await tx.fetch(
-        "SELECT number_hash FROM suppressions WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])",
-        (organization_id, Blobs(number_hashes)),
-    )
-    return {row[0] for row in rows}
-
-
 async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
     return await tx.execute(
         """
@@ -237,42 +154,3 @@ async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime,
         """,
         {"organization_id": organization_id, "before": before, "limit": limit},
     )
-
-
-async def delete_replies_of(
-    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
-) -> list[tuple[str, str]]:
-    """Delete the replies of erased people, and the suppressions of their numbers, since no user can decide about a
-    deleted reply; a suppression stays if another reply from the number still waits for a decision. Returns the provider
-    and the provider's id of each deleted reply."""
-    rows = await tx.fetch(
-        """
-        DELETE FROM replies
-        WHERE organization_id = %s AND (profile_id = ANY (%s::uuid[]) OR number_hash = ANY (%s::bytea[]))
-        RETURNING provider, provider_id, id, number_hash
-        """,
-        (organization_id, list(profile_ids), list(number_hashes)),
-    )
-    await tx.execute(
-        """
-        DELETE FROM suppressions
-        WHERE organization_id = %(organization_id)s AND number_hash = ANY (%(sender_hashes)s::bytea[])
-          AND (number_hash = ANY (%(number_hashes)s::bytea[]) OR reply_id = ANY (%(reply_ids)s::uuid[]))
-          AND NOT EXISTS (
-            SELECT 1 FROM (
-                SELECT decided, meaning FROM replies
-                WHERE organization_id = %(organization_id)s AND number_hash = suppressions.number_hash
-                OFFSET 0
-            ) AS reply
-            WHERE reply.decided IS NULL AND reply.meaning = 'perhaps_stop'
-        )
-        """,
-        {
-            "organization_id": organization_id,
-            "number_hashes": list(number_hashes),
-            "reply_ids": [row[2] for row in rows],
-            # A reply suppresses the number from which it was sent.
-            "sender_hashes": [*number_hashes, *(row[3] for row in rows)],
-        },
-    )
-    return [(row[0], row[1]) for row in rows]

@@ -1,4 +1,4 @@
-"""The SQL that inserts, finds, pauses, deletes and counts texts; `claims.py` has the SQL that sends them.
+"""The SQL that inserts, locks, deletes and counts texts; `claims.py` has the SQL that sends them.
 
 The origin of a text is what requested it, such as a campaign or a run of a journey; `step` tells the texts of an origin
 apart.
@@ -9,14 +9,11 @@ from datetime import date, datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from psycopg.sql import SQL
-
 from regulars.kit.arrays import Bigints, Blobs, Ids, Labels, Texts, Timestamps, Uuids
-from regulars.kit.columns import Columns, names_of
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.messaging.model import TextRow
 
-_COLUMNS: Final = SQL(names_of(TextRow, "texts"))
 _TEXT_COLUMNS: Final = Columns(
     id=Ids, origin_kind=Labels, origin_id=Ids, step=Labels, profile_id=Ids, number_hash=Blobs, phone_number=Texts,
     body=Texts, parts=Bigints, state=Labels, reason=Labels, due_at=Timestamps, expires_at=Timestamps,
@@ -38,109 +35,12 @@ async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[Tex
     return {row[0] for row in rows}
 
 
-async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
-    return await tx.fetch_first(
-        TextRow, "SELECT {columns} FROM texts WHERE organization_id = %s AND id = %s", (organization_id, text_id)
-    )
-
-
-async def find_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> list[TextRow]:
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM unnest(%s::uuid[]) AS wanted (id)
-            CROSS JOIN LATERAL (SELECT * FROM texts WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS texts
-            """
-        ).format(columns=_COLUMNS),
-        (list(text_ids), organization_id),
-    )
-    return [TextRow(*row) for row in rows]
-
-
 async def lock_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
     return await tx.fetch_first(
         TextRow,
         "SELECT {columns} FROM texts WHERE organization_id = %s AND id = %s FOR UPDATE",
         (organization_id, text_id),
     )
-
-
-async def requeue_text(tx: Tx, organization_id: UUID, text_id: UUID, *, expires_at: datetime) -> None:
-    """Queue a text that has a final state again."""
-    await tx.execute(
-        """
-        UPDATE texts
-        SET state = 'queued', reason = NULL, due_at = %(now)s, expires_at = %(expires_at)s, owner = NULL,
-            claimed_at = NULL, ended_at = NULL, is_paused = false
-        WHERE organization_id = %(organization_id)s AND id = %(id)s
-        """,
-        {"organization_id": organization_id, "id": text_id, "now": tx.now, "expires_at": expires_at},
-    )
-
-
-async def lock_queued_texts(
-    tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]
-) -> list[UUID]:
-    """Lock the queued texts of origins in the order of their ids, like every transaction that locks several texts."""
-    return await tx.fetch_column(
-        """
-        SELECT id FROM texts
-        WHERE organization_id = %s AND origin_kind = %s AND origin_id = ANY (%s::uuid[]) AND state = 'queued'
-        ORDER BY id
-        FOR UPDATE
-        """,
-        (organization_id, origin_kind, list(origin_ids)),
-    )
-
-
-class PausedText(NamedTuple):
-    id: UUID
-    origin_id: UUID
-    step: str
-    expires_at: datetime
-
-
-async def pause_texts(tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]) -> None:
-    """Pause texts. A text that is being sent keeps its claim's deadline, and is paused if it is queued again."""
-    await tx.execute(
-        """
-        UPDATE texts SET is_paused = true, due_at = CASE WHEN state = 'sending' THEN due_at END
-        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
-            SELECT id FROM texts
-            WHERE organization_id = %(organization_id)s AND origin_kind = %(origin_kind)s
-              AND origin_id = ANY (%(origin_ids)s::uuid[]) AND state IN ('queued', 'sending')
-            ORDER BY id
-            FOR UPDATE
-        ))
-        """,
-        {"organization_id": organization_id, "origin_kind": origin_kind, "origin_ids": list(origin_ids)},
-    )
-
-
-async def resume_texts(
-    tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]
-) -> list[PausedText]:
-    """Make the paused texts of origins due now, and return them, locked."""
-    rows = await tx.fetch(
-        """
-        UPDATE texts SET is_paused = false, due_at = CASE WHEN state = 'queued' THEN %(now)s ELSE due_at END
-        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
-            SELECT id FROM texts
-            WHERE organization_id = %(organization_id)s AND origin_kind = %(origin_kind)s
-              AND origin_id = ANY (%(origin_ids)s::uuid[]) AND is_paused
-            ORDER BY id
-            FOR UPDATE
-        ))
-        RETURNING id, origin_id, step, expires_at, state
-        """,
-        {
-            "organization_id": organization_id,
-            "origin_kind": origin_kind,
-            "origin_ids": list(origin_ids),
-            "now": tx.now,
-        },
-    )
-    return [PausedText(*row[:4]) for row in rows if row[4] == "queued"]
 
 
 async def is_any_in_flight_to_withdrawn(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes] | None) -> bool:
@@ -181,23 +81,6 @@ async def was_texted(tx: Tx, organization_id: UUID, number_hash: bytes, *, origi
     return bool(rows[0][0])
 
 
-async def delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> list[UUID]:
-    return await tx.fetch_column(
-        """
-        DELETE FROM texts
-        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
-            SELECT id FROM texts
-            WHERE organization_id = %(organization_id)s AND created_at < %(before)s AND due_at IS NULL
-            ORDER BY created_at
-            LIMIT %(limit)s
-            FOR UPDATE SKIP LOCKED
-        ))
-        RETURNING id
-        """,
-        {"organization_id": organization_id, "before": before, "limit": limit},
-    )
-
-
 async def find_text_ids_of(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
 ) -> list[UUID]:
@@ -213,7 +96,7 @@ async def find_text_ids_of(
 
 async def lock_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str]]:
     """Lock texts in the order of their ids, like every transaction that locks several texts; return ids and states."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT id, state FROM texts
         WHERE organization_id = %s AND id = ANY (%s::uuid[])
@@ -222,32 +105,12 @@ async def lock_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> li
         """,
         (organization_id, Uuids(text_id.bytes for text_id in ids)),
     )
-    return [(row[0], row[1]) for row in rows]
 
 
 async def delete_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
     await tx.execute(
         "DELETE FROM texts WHERE organization_id = %s AND id = ANY (%s::uuid[])", (organization_id, list(ids))
     )
-
-
-async def blank_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
-    """Remove personal data. The number's hash remains, so that a withdrawal can wait until the text is sent."""
-    await tx.execute(
-        """
-        UPDATE texts SET body = '', phone_number = NULL, profile_id = NULL
-        WHERE organization_id = %s AND id = ANY (%s::uuid[])
-        """,
-        (organization_id, list(ids)),
-    )
-
-
-async def find_totals(tx: Tx, organization_id: UUID, day: date) -> dict[str, int]:
-    """How many texts reached each state on a day."""
-    rows = await tx.fetch(
-        "SELECT state, texts FROM text_totals WHERE organization_id = %s AND day = %s", (organization_id, day)
-    )
-    return {row[0]: row[1] for row in rows}
 
 
 async def find_time_zone(tx: Tx, organization_id: UUID) -> str:

@@ -91,15 +91,26 @@ async def load_texting_shared(tx: Tx, organization_id: UUID) -> Texting | None:
 
 
 async def save_texting(tx: Tx, organization_id: UUID, texting: Texting) -> None:
-    await queries.upsert_settings(
-        tx,
-        organization_id,
-        provider=texting.provider,
-        settings=msgspec.json.encode(texting.settings).decode(),
-        credentials=texting.encrypted_token,
-        held_since=texting.held_since,
-        held_reason=texting.held_reason,
-        due_at=tx.now + POLL_EVERY if texting.provider == "twilio" else None,
+    await tx.execute(
+        """
+        INSERT INTO sms_settings
+            (organization_id, provider, settings, credentials, held_since, held_reason, due_at, updated_at)
+        VALUES (%s, %s, %s::json, %s, %s, %s, %s, %s)
+        ON CONFLICT (organization_id) DO UPDATE
+        SET provider = EXCLUDED.provider, settings = EXCLUDED.settings, credentials = EXCLUDED.credentials,
+            held_since = EXCLUDED.held_since, held_reason = EXCLUDED.held_reason, due_at = EXCLUDED.due_at,
+            updated_at = EXCLUDED.updated_at
+        """,
+        (
+            organization_id,
+            texting.provider,
+            msgspec.json.encode(texting.settings).decode(),
+            texting.encrypted_token,
+            texting.held_since,
+            texting.held_reason,
+            tx.now + POLL_EVERY if texting.provider == "twilio" else None,
+            tx.now,
+        ),
     )
 
 
@@ -144,7 +155,10 @@ async def hold_for_account(tx: Tx, organization_id: UUID, used_texting: Texting,
 
 async def save_inbound_progress(tx: Tx, organization_id: UUID, progress: InboundProgress, *, due_at: datetime) -> None:
     """Store how far the provider's list of replies was read, and when it is read again."""
-    await queries.save_inbound_progress(tx, organization_id, msgspec.json.encode(progress).decode(), due_at=due_at)
+    await tx.execute(
+        "UPDATE sms_settings SET inbound = %s::json, due_at = %s WHERE organization_id = %s AND provider = 'twilio'",
+        (msgspec.json.encode(progress).decode(), due_at, organization_id),
+    )
 
 
 def seal_token(vault: AnyVault, organization_id: UUID, token: str) -> bytes:
@@ -159,11 +173,14 @@ def open_token(vault: AnyVault, texting: Texting) -> str:
 
 async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
     """Encrypt the tokens of all organizations with another key; the tokens themselves do not change."""
-    encrypted_tokens = await queries.list_encrypted_tokens(tx)
-    for organization_id, encrypted in encrypted_tokens:
-        token = old.open(encrypted, context=_context(organization_id)).decode()
-        await queries.replace_encrypted_token(tx, organization_id, seal_token(new, organization_id, token))
-    return len(encrypted_tokens)
+    rows = await tx.fetch("SELECT organization_id, credentials FROM sms_settings WHERE credentials IS NOT NULL")
+    for organization_id, encrypted in rows:
+        token = old.open(bytes(encrypted), context=_context(organization_id)).decode()
+        await tx.execute(
+            "UPDATE sms_settings SET credentials = %s WHERE organization_id = %s",
+            (seal_token(new, organization_id, token), organization_id),
+        )
+    return len(rows)
 
 
 def _context(organization_id: UUID) -> str:

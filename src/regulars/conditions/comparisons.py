@@ -5,10 +5,11 @@ or None if the value cannot be parsed as the type; such a value never matches, n
 """
 
 import calendar
+import operator
 from collections.abc import Callable, Collection
 from datetime import date, timedelta, tzinfo
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from regulars.catalog.model import AttributeType, Interpreted, day_of, fold_text, interpret
 from regulars.conditions.tree import Comparison, ValueComparison, When, Window
@@ -33,6 +34,14 @@ COMPARISONS_BY_TYPE: Final[dict[AttributeType, tuple[Comparison, ...]]] = {
         *_PRESENCE,
     ),
     AttributeType.ENUM: ("any_of", "none_of", "is", "is_not", *_PRESENCE),
+}
+_NUMBER_OPERATORS: Final[dict[Comparison, Callable[[Any, Any], bool]]] = {
+    "is": operator.eq,
+    "is_not": operator.ne,
+    "less": operator.lt,
+    "at_most": operator.le,
+    "more": operator.gt,
+    "at_least": operator.ge,
 }
 # Comparisons with one value, with several values, and with a number of days.
 ONE_VALUE: Final = frozenset(
@@ -163,20 +172,8 @@ def _number_predicate(compared: ValueComparison) -> Predicate:
     if compared.comparison == "between":
         low, high = (Decimal(value.strip()) for value in compared.values)
         return lambda parsed: isinstance(parsed, Decimal) and low <= parsed <= high
-    expected = Decimal((compared.value or "0").strip())
-    match compared.comparison:
-        case "is":
-            return lambda parsed: parsed == expected
-        case "is_not":
-            return lambda parsed: parsed != expected
-        case "less":
-            return lambda parsed: isinstance(parsed, Decimal) and parsed < expected
-        case "at_most":
-            return lambda parsed: isinstance(parsed, Decimal) and parsed <= expected
-        case "more":
-            return lambda parsed: isinstance(parsed, Decimal) and parsed > expected
-        case _:
-            return lambda parsed: isinstance(parsed, Decimal) and parsed >= expected
+    expected, compare = Decimal((compared.value or "0").strip()), _NUMBER_OPERATORS[compared.comparison]
+    return lambda parsed: compare(parsed, expected)
 
 
 def _day_predicate(compared: ValueComparison, today: date, zone: tzinfo) -> Callable[[date], bool]:

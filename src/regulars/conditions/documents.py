@@ -110,20 +110,12 @@ def upgrade(data: Any, *, of_journey: bool = False) -> Any:
         if not isinstance(inner, list):
             return data
         return {**data, "of": [upgrade(condition, of_journey=of_journey) for condition in inner]}
-    upgraded = _UPGRADES[kind](data) if isinstance(kind, str) and kind in _UPGRADES else data
+    upgraded = data
+    if isinstance(kind, str) and kind in _RENAMED:
+        upgraded = {**data, **_RENAMED[kind]}
+    elif isinstance(kind, str) and kind in _UPGRADES:
+        upgraded = _UPGRADES[kind](data)
     return _upgrade_comparisons(_upgrade_days(upgraded), of_journey=of_journey)
-
-
-def _upgrade_tickets(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {**data, "type": "bought"}
-
-
-def _upgrade_articles(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {**data, "type": "bought", "count": "articles"}
-
-
-def _upgrade_subscribed(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {**data, "type": "consent", "state": "may_be_texted"}
 
 
 def _upgrade_purchases(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,13 +138,13 @@ def _upgrade_product(data: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-_UPGRADES: Final = {
-    "tickets": _upgrade_tickets,
-    "articles": _upgrade_articles,
-    "subscribed": _upgrade_subscribed,
-    "purchases": _upgrade_purchases,
-    "product": _upgrade_product,
+# The fields that replace those of a condition whose type has another name now.
+_RENAMED: Final = {
+    "tickets": {"type": "bought"},
+    "articles": {"type": "bought", "count": "articles"},
+    "subscribed": {"type": "consent", "state": "may_be_texted"},
 }
+_UPGRADES: Final = {"purchases": _upgrade_purchases, "product": _upgrade_product}
 
 
 def _upgrade_days(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from regulars.kit.ids import CAMPAIGN, ById
 from regulars.messaging.find import find_suppressed
 from regulars.messaging.number_location import find_country
 from regulars.organizations.manage import find_secret_and_country
+from regulars.profiles.model import Profile
+from regulars.profiles.search import find_profiles_by_ids
 from regulars.sales.model import millionths
 
 # More than the offset of any time zone from UTC.
@@ -44,7 +46,7 @@ async def load_customers(
     Of each customer, load at most the `sales_max` sales that were recorded last."""
     # The conditions and all conditions inside them.
     parts = [part for condition in conditions for _, part in tree.walk(condition)]
-    rows = await queries.find_customers(tx, organization_id, ids) if ids else []
+    rows = await find_profiles_by_ids(tx, organization_id, list(ids))
     existing_ids = [row.id for row in rows]
     needs_consent = with_consent or any(isinstance(part, tree.Consent) for part in parts)
     consents = await _find_consents(tx, organization_id, rows, zone) if needs_consent else {}
@@ -69,13 +71,13 @@ async def load_customers(
 
 async def find_states(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, tree.ConsentState]:
     """The current consent state of each customer who exists."""
-    rows = await queries.find_customers(tx, organization_id, ids) if ids else []
+    rows = await find_profiles_by_ids(tx, organization_id, list(ids))
     consents = await _find_consents(tx, organization_id, rows, UTC)
     return {profile_id: consent.state for profile_id, consent in consents.items()}
 
 
 async def _find_consents(
-    tx: Tx, organization_id: UUID, rows: Collection[queries.CustomerRow], zone: tzinfo
+    tx: Tx, organization_id: UUID, rows: Collection[Profile], zone: tzinfo
 ) -> dict[UUID, CustomerConsent]:
     """The consent state from the subscriptions of each customer, as in `/v1/subscriptions/check`; without a
     subscription, from the customer's own number."""
@@ -134,8 +136,10 @@ async def _find_sales(
         tx, organization_id, ids, since=_start_of(first_day), with_lines=with_lines, limit=sales_max
     )
     sales_by_customer: dict[UUID, list[CustomerSale]] = {}
-    for row in rows:
-        sales_by_customer.setdefault(row.profile_id, []).append(_sale(row, zone))
+    for profile_id, sale_id, external_id, sale_type, occurred_at, *other_fields, lines in rows:
+        day = day_of(occurred_at, zone)
+        sale = CustomerSale(sale_id, external_id, sale_type, day, occurred_at, *other_fields, lines_of(lines))
+        sales_by_customer.setdefault(profile_id, []).append(sale)
     return sales_by_customer
 
 
@@ -146,21 +150,6 @@ def _first_day(part: tree.SalesCondition, today: date) -> date:
 def _start_of(day: date) -> datetime | None:
     """A time before the day begins in every time zone; None means no lower bound."""
     return None if day <= date.min + ZONE_OFFSET_MAX else datetime.combine(day, time(), UTC) - ZONE_OFFSET_MAX
-
-
-def _sale(row: queries.SaleRow, zone: tzinfo) -> CustomerSale:
-    return CustomerSale(
-        id=row.id,
-        external_id=row.external_id,
-        type=row.type,
-        day=day_of(row.occurred_at, zone),
-        occurred_at=row.occurred_at,
-        recorded_at=row.created_at,
-        store_id=row.store_id,
-        currency=row.currency,
-        amount_cents=row.total_amount_cents,
-        lines=lines_of(row.line_items),
-    )
 
 
 def lines_of(items: Iterable[Mapping[str, Any]] | None) -> tuple[SaleLine, ...]:

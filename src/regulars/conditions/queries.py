@@ -6,49 +6,10 @@ A text has an origin, such as a journey run or a campaign; `claimed_at` is when 
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from regulars.kit.db import Tx
-
-
-class CustomerRow(NamedTuple):
-    id: UUID
-    phone_number: str | None
-    phone_reachable: bool
-    first_name: str | None
-    last_name: str | None
-    attributes: dict[str, str]
-    created_at: datetime
-
-
-class SaleRow(NamedTuple):
-    profile_id: UUID
-    id: UUID
-    external_id: str
-    type: str
-    occurred_at: datetime
-    created_at: datetime
-    store_id: UUID
-    currency: str
-    total_amount_cents: int
-    line_items: Any
-
-
-async def find_customers(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[CustomerRow]:
-    return await tx.fetch_all(
-        CustomerRow,
-        """
-        SELECT customer.id, customer.phone_number, customer.phone_reachable, customer.first_name, customer.last_name,
-               customer.attributes, customer.created_at
-        FROM unnest(%(ids)s::uuid[]) AS it (id)
-        CROSS JOIN LATERAL (
-            SELECT {columns} FROM profiles
-            WHERE organization_id = %(organization_id)s AND id = it.id LIMIT 1
-        ) AS customer
-        """,
-        {"organization_id": organization_id, "ids": list(ids)},
-    )
 
 
 async def find_sales(
@@ -59,10 +20,10 @@ async def find_sales(
     since: datetime | None,
     with_lines: bool,
     limit: int | None = None,
-) -> list[SaleRow]:
+) -> list[tuple[Any, ...]]:
     """The sales of customers since a time, the earliest first; of each customer only the `limit` sales that were
-    recorded last."""
-    rows = await tx.fetch(
+    recorded last. A row has the customer, the fields of a `CustomerSale` without its day, and the lines as JSON."""
+    return await tx.fetch(
         """
         SELECT it.id, sale.id, sale.external_id, sale.type, sale.occurred_at, sale.created_at, sale.store_id,
                sale.currency, sale.total_amount_cents, sale.line_items
@@ -86,7 +47,6 @@ async def find_sales(
             "limit": limit,
         },
     )
-    return [SaleRow(*row) for row in rows]
 
 
 async def find_texts(

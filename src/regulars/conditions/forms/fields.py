@@ -207,38 +207,30 @@ def _read_window(node: Node) -> dict[str, Any] | None:
 
 
 def _read_days(node: Node, name: str) -> int:
-    text = node.get(name)
-    if not _WHOLE.fullmatch(text):
-        raise IncompleteCondition("Fill in a whole number of days.")
-    return int(text)
+    return int(_match(node.get(name), _WHOLE, "Fill in a whole number of days."))
 
 
 def _read_times(node: Node, name: str) -> int:
     text = node.get(name, "1" if node.get("bound", "at_least") == "at_least" else "")
-    if not _WHOLE.fullmatch(text):
-        unit = "days" if node.kind == PURCHASE_DAYS else "times"
-        raise IncompleteCondition(f"Fill in how many {unit}, as a whole number.")
-    return int(text)
+    unit = "days" if node.kind == PURCHASE_DAYS else "times"
+    return int(_match(text, _WHOLE, f"Fill in how many {unit}, as a whole number."))
 
 
 def _read_quantity(node: Node, name: str) -> float:
-    text = node.get(name)
-    if not _NUMBER.fullmatch(text):
-        raise IncompleteCondition("Fill in how many articles, such as 2 or 0.5.")
-    return float(text)
+    return float(_match(node.get(name), _NUMBER, "Fill in how many articles, such as 2 or 0.5."))
 
 
 def _read_cents(node: Node, name: str) -> int:
-    text = node.get(name)
-    if not _MONEY.fullmatch(text):
-        raise IncompleteCondition("Fill in an amount, such as 200 or 19.90.")
-    return int(Decimal(text) * CENTS_PER_UNIT)
+    return int(Decimal(_match(node.get(name), _MONEY, "Fill in an amount, such as 200 or 19.90.")) * CENTS_PER_UNIT)
 
 
 def _read_date(node: Node, name: str) -> str:
-    text = node.get(name)
-    if not _DATE.fullmatch(text):
-        raise IncompleteCondition("Fill in a date, such as 2026-11-15.")
+    return _match(node.get(name), _DATE, "Fill in a date, such as 2026-11-15.")
+
+
+def _match(text: str, pattern: re.Pattern[str], message: str) -> str:
+    if not pattern.fullmatch(text):
+        raise IncompleteCondition(message)
     return text
 
 

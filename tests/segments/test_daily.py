@@ -86,10 +86,12 @@ class Meanwhile:
 
     async def count_segment(self, organization_id, query, *, deadline_s):
         await self._act()
-        split = ConsentSplit(may_be_texted=1)
-        return SegmentCounts(
-            total=5, customers=9, split=split, conditions=(), as_of=datetime(2026, 11, 15, tzinfo=UTC), took_ms=1
-        )
+        return counts_of(5)
+
+
+def counts_of(total: int) -> SegmentCounts:
+    split, as_of = ConsentSplit(may_be_texted=1), datetime(2026, 11, 15, tzinfo=UTC)
+    return SegmentCounts(total=total, customers=9, split=split, conditions=(), as_of=as_of, took_ms=1)
 
 
 def count_while(desk, act) -> None:
@@ -148,7 +150,7 @@ def test_a_deletion_waits_for_a_size_that_is_being_stored(desk):
 
     async def both() -> None:
         async with desk.database.transaction() as tx:
-            await store_size(tx, desk.organization_id, segment, version=1, total=5, may_be_texted=1)
+            await store_size(tx, desk.organization_id, segment, counts_of(5), version=1)
             deleting = asyncio.create_task(delete())
             await until_locked(desk.database, "DELETE FROM segment_versions")
         await deleting
@@ -163,7 +165,7 @@ def test_of_a_version_the_first_count_stays(desk):
     async def keep() -> None:
         for total in (5, 7):
             async with desk.database.transaction() as tx:
-                await store_size(tx, desk.organization_id, segment, version=1, total=total, may_be_texted=1)
+                await store_size(tx, desk.organization_id, segment, counts_of(total), version=1)
 
     desk.runner.run(keep())
     assert desk.sql("SELECT total FROM segment_versions WHERE organization_id = %s") == [(5,)]

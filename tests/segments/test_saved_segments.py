@@ -10,7 +10,8 @@ from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.segments.definition import CHAIN_MAX, DefinitionRefused, InUse, SegmentNotFound
 from regulars.segments.saved import manage
-from regulars.segments.saved.uses import find_segments_by_key, find_uses, register_uses
+from regulars.segments.saved.queries import find_uses
+from regulars.segments.saved.uses import find_segments_by_key, register_uses
 
 NAMED = {"type": "named"}
 

@@ -97,14 +97,7 @@ def count(organization: OfOrganization, segment_id: TheId, as_json: AsJson = Fal
     ) -> SegmentCounts:
         counts = await analysis.count_segment(organization_id, query, deadline_s=DEADLINE_S)
         async with pool.transaction() as tx:
-            await store_size(
-                tx,
-                organization_id,
-                segment.row.id,
-                version=segment.row.version,
-                total=counts.total,
-                may_be_texted=counts.split.may_be_texted,
-            )
+            await store_size(tx, organization_id, segment.row.id, counts, version=segment.row.version)
         return counts
 
     segment, counts = _analyse(organization, segment_id, count_now)

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path as FilePath
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
 import msgspec
@@ -38,7 +38,7 @@ from regulars.segments.analysis.protocol import (
     socket_path,
     write_message,
 )
-from regulars.segments.analysis.questions import AnswerType, Question, QuestionOf
+from regulars.segments.analysis.questions import AnswerType, QuestionOf
 
 DEADLINE_S: Final = 8.0
 # Longer, because the first piece of an audience may have to wait until the columnar data is loaded.
@@ -68,9 +68,7 @@ class Analysis:
     ) -> SegmentCounts:
         """Count the members, and for each condition the customers for whom it is true."""
         response = await self._send(organization_id, query, "figures", deadline_s=deadline_s)
-        if response.figures is None:
-            raise AnalysisUnavailable("The analysis process gave no figures.")
-        return response.figures
+        return _require(response.figures, "figures")
 
     async def members(
         self,
@@ -95,7 +93,7 @@ class Analysis:
             currency=currency,
             deadline_s=deadline_s,
         )
-        return _members_of(response)
+        return _require(response.members, "members")
 
     async def sample(
         self,
@@ -108,7 +106,7 @@ class Analysis:
     ) -> Members:
         """Random members; another seed gives other members."""
         response = await self._send(organization_id, query, "sample", seed=seed, limit=limit, deadline_s=deadline_s)
-        return _members_of(response)
+        return _require(response.members, "members")
 
     async def unreadable(
         self,
@@ -125,7 +123,7 @@ class Analysis:
         response = await self._send(
             organization_id, query, "unreadable", path=path, after=after, limit=limit, deadline_s=deadline_s
         )
-        return _members_of(response)
+        return _require(response.members, "members")
 
     async def count_audience(
         self,
@@ -140,17 +138,9 @@ class Analysis:
         """Count the audience, and choose `sample` random customers who may be texted; another seed gives other
         customers."""
         response = await self._send(
-            organization_id,
-            query,
-            "audience",
-            with_spend=with_spend,
-            limit=sample,
-            seed=seed,
-            deadline_s=deadline_s,
+            organization_id, query, "audience", with_spend=with_spend, limit=sample, seed=seed, deadline_s=deadline_s
         )
-        if response.audience is None:
-            raise AnalysisUnavailable("The analysis process gave no audience.")
-        return response.audience
+        return _require(response.audience, "audience")
 
     async def answer(
         self,
@@ -161,17 +151,8 @@ class Analysis:
         deadline_s: float = DEADLINE_S,
     ) -> AnswerType:
         """Request the answer to an analytics question about the members of the query, or about all tickets."""
-        request = AnalysisRequest(
-            organization_id=organization_id,
-            query=query,
-            want="answer",
-            question=cast("Question", question),
-            deadline_s=deadline_s,
-        )
-        response = await _await_within(deadline_s, self._exchange(request))
-        if response.answer is None:
-            raise AnalysisUnavailable("The analysis process gave no answer.")
-        return cast("AnswerType", response.answer)
+        response = await self._send(organization_id, query, "answer", question=question, deadline_s=deadline_s)
+        return cast("AnswerType", _require(response.answer, "answer"))
 
     async def stream_audience(
         self,
@@ -201,40 +182,17 @@ class Analysis:
         with contextlib.closing(writer):
             await _await_within(deadline_s, write_message(writer, _encode(request)))
             while True:
-                piece = (await _await_within(deadline_s, _read_response(reader))).piece
-                if piece is None:
-                    raise AnalysisUnavailable("The analysis process gave no audience.")
+                piece = _require((await _await_within(deadline_s, _read_response(reader))).piece, "audience")
                 yield piece
                 if piece.is_last:
                     return
 
     async def _send(
-        self,
-        organization_id: UUID,
-        query: SegmentQuery,
-        want: Want,
-        *,
-        deadline_s: float,
-        path: Path = (),
-        order: Order | None = None,
-        currency: Currency = "EUR",
-        after: MemberCursor | None = None,
-        limit: int = 0,
-        seed: int = 0,
-        with_spend: bool = False,
+        self, organization_id: UUID, query: SegmentQuery, want: Want, *, deadline_s: float, **fields: Any
     ) -> AnalysisResponse:
+        """Send a request; `fields` are further fields of `AnalysisRequest`."""
         request = AnalysisRequest(
-            organization_id=organization_id,
-            query=query,
-            want=want,
-            path=path,
-            order=order,
-            currency=currency,
-            after=after,
-            limit=limit,
-            seed=seed,
-            with_spend=with_spend,
-            deadline_s=deadline_s,
+            organization_id=organization_id, query=query, want=want, deadline_s=deadline_s, **fields
         )
         return await _await_within(deadline_s, self._exchange(request))
 
@@ -293,10 +251,10 @@ async def _read_response(reader: asyncio.StreamReader) -> AnalysisResponse:
     return response
 
 
-def _members_of(response: AnalysisResponse) -> Members:
-    if response.members is None:
-        raise AnalysisUnavailable("The analysis process gave no members.")
-    return response.members
+def _require(result: Result | None, noun: str) -> Result:
+    if result is None:
+        raise AnalysisUnavailable(f"The analysis process gave no {noun}.")
+    return result
 
 
 @contextlib.asynccontextmanager

@@ -8,9 +8,10 @@ the organization.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
+from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 
 
@@ -58,7 +59,8 @@ async def estimate_sales(tx: Tx, organization_id: UUID) -> int:
 
 
 async def find_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ProfileRow]:
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        ProfileRow,
         """
         SELECT found.id, found.created_s, found.first_name, found.last_name, found.phone_number, found.phone_reachable,
                found.attributes
@@ -72,12 +74,12 @@ async def find_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> l
         """,
         {"organization_id": organization_id, "ids": list(ids)},
     )
-    return [ProfileRow(*row) for row in rows]
 
 
 async def find_consents(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ConsentRow]:
     """For each profile the subscription that decides whether it may be texted, chosen as in `consent.check`."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        ConsentRow,
         """
         SELECT it.id, found.status, found.consent_source, found.store_id,
                floor(extract(epoch FROM found.since))::bigint,
@@ -97,7 +99,6 @@ async def find_consents(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> l
         """,
         {"organization_id": organization_id, "ids": list(ids)},
     )
-    return [ConsentRow(*row) for row in rows]
 
 
 async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[tuple[UUID, UUID | None, int]]:
@@ -189,45 +190,30 @@ async def has_older_transaction(tx: Tx, *, below: int, before: datetime) -> bool
 
 async def delete_old_epochs(tx: Tx, organization_id: UUID, *, before: int, limit: int) -> int:
     """Delete a batch of rows of the epochs before this one; return how many."""
-    for statement in (_DELETE_WRITTEN_SALES, _DELETE_BLOBS, _DELETE_RUNS, _DELETE_CUSTOMERS):
-        deleted = await tx.execute(statement, {"organization_id": organization_id, "before": before, "limit": limit})
+    for statement in _DELETE_OLD_ROWS:
+        deleted = await tx.execute(statement, {"organization_id": organization_id, "epoch": before, "limit": limit})
         if deleted:
             return deleted
     return 0
 
 
-_DELETE_WRITTEN_SALES = """
-DELETE FROM segment_fed WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
-    SELECT ctid FROM segment_fed WHERE organization_id = %(organization_id)s AND epoch < %(before)s LIMIT %(limit)s
+# Deletes a batch of the rows of one table that have such an epoch.
+_DELETE_BATCH: Final[LiteralString] = """
+DELETE FROM {table} WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
+    SELECT ctid FROM {table} WHERE organization_id = %(organization_id)s AND epoch {comparison} %(epoch)s
+    LIMIT {limit}
 ))
 """
-_DELETE_BLOBS = """
-DELETE FROM segment_blobs WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
-    SELECT ctid FROM segment_blobs WHERE organization_id = %(organization_id)s AND epoch < %(before)s
-    LIMIT least(%(limit)s, 100)
-))
-"""
-_DELETE_RUNS = """
-DELETE FROM segment_runs WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
-    SELECT ctid FROM segment_runs WHERE organization_id = %(organization_id)s AND epoch < %(before)s LIMIT %(limit)s
-))
-"""
-_DELETE_CUSTOMERS = """
-DELETE FROM segment_customers WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
-    SELECT ctid FROM segment_customers WHERE organization_id = %(organization_id)s AND epoch < %(before)s
-    LIMIT %(limit)s
-))
-"""
+_DELETE_BY_EPOCH: Final = fill(_DELETE_BATCH, comparison="<")
+_DELETE_OLD_ROWS: Final = (
+    fill(_DELETE_BY_EPOCH, table="segment_fed", limit="%(limit)s"),
+    fill(_DELETE_BY_EPOCH, table="segment_blobs", limit="least(%(limit)s, 100)"),
+    fill(_DELETE_BY_EPOCH, table="segment_runs", limit="%(limit)s"),
+    fill(_DELETE_BY_EPOCH, table="segment_customers", limit="%(limit)s"),
+)
+_DELETE_WRITTEN_SALES: Final = fill(_DELETE_BATCH, comparison="=", table="segment_fed", limit="%(limit)s")
 
 
 async def delete_written_sales(tx: Tx, organization_id: UUID, epoch: int, *, limit: int) -> int:
     """Delete a batch of the list of sales that listeners wrote during a build, once the build is complete."""
-    return await tx.execute(
-        """
-        DELETE FROM segment_fed WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
-            SELECT ctid FROM segment_fed WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s
-            LIMIT %(limit)s
-        ))
-        """,
-        {"organization_id": organization_id, "epoch": epoch, "limit": limit},
-    )
+    return await tx.execute(_DELETE_WRITTEN_SALES, {"organization_id": organization_id, "epoch": epoch, "limit": limit})

@@ -324,14 +324,7 @@ class Builder:
         row, figures = edit.segment.row, counted.figures
         async with visit.database.transaction() as tx:
             if figures is not None and not context.is_changed and not context.faults:
-                await store_size(
-                    tx,
-                    visit.organization_id,
-                    row.id,
-                    version=row.version,
-                    total=figures.total,
-                    may_be_texted=figures.split.may_be_texted,
-                )
+                await store_size(tx, visit.organization_id, row.id, figures, version=row.version)
             return await list_sizes(tx, visit.organization_id, row.id)
 
     async def _find_sample(

@@ -87,12 +87,5 @@ class Listing:
         if counted.figures is None:
             return False
         async with visit.database.transaction() as tx:
-            await store_size(
-                tx,
-                visit.organization_id,
-                row.id,
-                version=segment.row.version,
-                total=counted.figures.total,
-                may_be_texted=counted.figures.split.may_be_texted,
-            )
+            await store_size(tx, visit.organization_id, row.id, counted.figures, version=segment.row.version)
         return True

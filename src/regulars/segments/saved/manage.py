@@ -96,15 +96,35 @@ async def load_segment(tx: Tx, organization_id: UUID, segment_id: UUID, *, versi
 
 async def list_segments(tx: Tx, organization_id: UUID) -> list[SegmentRow]:
     """The most recently changed segment first."""
-    return await queries.list_segments(tx, organization_id, limit=SEGMENTS_MAX)
+    return await tx.fetch_all(
+        SegmentRow,
+        "SELECT {columns} FROM segments WHERE organization_id = %s ORDER BY updated_at DESC, id DESC LIMIT %s",
+        (organization_id, SEGMENTS_MAX),
+    )
 
 
 async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID) -> list[SegmentVersionRow]:
-    return await queries.list_versions(tx, organization_id, segment_id, limit=VERSIONS_MAX)
+    """The newest first."""
+    return await tx.fetch_all(
+        SegmentVersionRow,
+        """
+        SELECT version, definition::text, created_at, created_by, total FROM segment_versions
+        WHERE organization_id = %s AND segment_id = %s
+        ORDER BY version DESC
+        LIMIT %s
+        """,
+        (organization_id, segment_id, VERSIONS_MAX),
+    )
 
 
 async def find_names(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
-    return dict(await queries.find_names(tx, organization_id, ids)) if ids else {}
+    if not ids:
+        return {}
+    rows = await tx.fetch(
+        "SELECT id, name FROM segments WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(ids)),
+    )
+    return {row[0]: row[1] for row in rows}
 
 
 async def find_faults_of_draft(

@@ -60,11 +60,8 @@ async def insert_version(
     )
 
 
-async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> bool:
-    return (
-        await tx.execute("DELETE FROM segments WHERE organization_id = %s AND id = %s", (organization_id, segment_id))
-        > 0
-    )
+async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
+    await tx.execute("DELETE FROM segments WHERE organization_id = %s AND id = %s", (organization_id, segment_id))
 
 
 async def delete_versions(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
@@ -81,43 +78,20 @@ async def find_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Segme
     )
 
 
-async def list_segments(tx: Tx, organization_id: UUID, *, limit: int) -> list[SegmentRow]:
-    """The most recently changed segment first."""
-    return await tx.fetch_all(
-        SegmentRow,
-        "SELECT {columns} FROM segments WHERE organization_id = %s ORDER BY updated_at DESC, id DESC LIMIT %s",
-        (organization_id, limit),
-    )
-
-
 async def count_segments(tx: Tx, organization_id: UUID) -> int:
     rows = await tx.fetch("SELECT count(*) FROM segments WHERE organization_id = %s", (organization_id,))
     return int(rows[0][0])
 
 
 async def find_version(tx: Tx, organization_id: UUID, segment_id: UUID, version: int) -> SegmentVersionRow | None:
-    rows = await tx.fetch(
+    return await tx.fetch_first(
+        SegmentVersionRow,
         """
         SELECT version, definition::text, created_at, created_by, total FROM segment_versions
         WHERE organization_id = %s AND segment_id = %s AND version = %s
         """,
         (organization_id, segment_id, version),
     )
-    return SegmentVersionRow(*rows[0]) if rows else None
-
-
-async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID, *, limit: int) -> list[SegmentVersionRow]:
-    """The newest first."""
-    rows = await tx.fetch(
-        """
-        SELECT version, definition::text, created_at, created_by, total FROM segment_versions
-        WHERE organization_id = %s AND segment_id = %s
-        ORDER BY version DESC
-        LIMIT %s
-        """,
-        (organization_id, segment_id, limit),
-    )
-    return [SegmentVersionRow(*row) for row in rows]
 
 
 async def find_current(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str, int, str]]:
@@ -156,7 +130,8 @@ async def insert_uses(
 
 
 async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[UseRow]:
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        UseRow,
         """
         SELECT segment_id, user_kind, user_id FROM segment_uses
         WHERE organization_id = %s AND segment_id = ANY (%s::uuid[])
@@ -164,7 +139,6 @@ async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]
         """,
         (organization_id, list(segment_ids)),
     )
-    return [UseRow(*row) for row in rows]
 
 
 async def find_used_by(tx: Tx, organization_id: UUID, *, kind: str, used_by_ids: Collection[UUID]) -> list[UUID]:
@@ -202,32 +176,6 @@ async def insert_keys(tx: Tx, organization_id: UUID, segment_id: UUID, keys: Seq
     )
 
 
-async def find_segments_by_key(
-    tx: Tx, organization_id: UUID, *, catalog: str, key: str, limit: int
-) -> list[SegmentRow]:
-    rows = await tx.fetch(
-        """
-        SELECT segments.id, segments.name, segments.version, segments.created_at, segments.updated_at
-        FROM segment_keys
-        JOIN segments ON segments.organization_id = %(organization_id)s AND segments.id = segment_keys.segment_id
-        WHERE segment_keys.organization_id = %(organization_id)s AND segment_keys.catalog = %(catalog)s
-          AND segment_keys.key = %(key)s
-        ORDER BY segments.name, segments.id
-        LIMIT %(limit)s
-        """,
-        {"organization_id": organization_id, "catalog": catalog, "key": key, "limit": limit},
-    )
-    return [SegmentRow(*row) for row in rows]
-
-
-async def find_names(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str]]:
-    rows = await tx.fetch(
-        "SELECT id, name FROM segments WHERE organization_id = %s AND id = ANY (%s::uuid[])",
-        (organization_id, list(ids)),
-    )
-    return [(row[0], row[1]) for row in rows]
-
-
 async def find_today(tx: Tx, organization_id: UUID) -> date:
     return tx.now.astimezone(ZoneInfo(await find_zone(tx, organization_id))).date()
 
@@ -245,15 +193,7 @@ async def upsert_size_if_current(tx: Tx, organization_id: UUID, segment_id: UUID
         SET version = EXCLUDED.version, total = EXCLUDED.total, may_be_texted = EXCLUDED.may_be_texted,
             counted_at = EXCLUDED.counted_at
         """,
-        {
-            "organization_id": organization_id,
-            "segment_id": segment_id,
-            "day": row.day,
-            "version": row.version,
-            "total": row.total,
-            "may_be_texted": row.may_be_texted,
-            "counted_at": row.counted_at,
-        },
+        {"organization_id": organization_id, "segment_id": segment_id, **row._asdict()},
     )
 
 
@@ -280,36 +220,6 @@ async def delete_sizes(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
     await tx.execute(
         "DELETE FROM segment_sizes WHERE organization_id = %s AND segment_id = %s", (organization_id, segment_id)
     )
-
-
-async def list_sizes(tx: Tx, organization_id: UUID, segment_id: UUID, *, limit: int) -> list[SizeRow]:
-    """The newest first."""
-    return await tx.fetch_all(
-        SizeRow,
-        """
-        SELECT {columns} FROM segment_sizes
-        WHERE organization_id = %s AND segment_id = %s
-        ORDER BY day DESC
-        LIMIT %s
-        """,
-        (organization_id, segment_id, limit),
-    )
-
-
-async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[tuple[UUID, SizeRow]]:
-    rows = await tx.fetch(
-        """
-        SELECT it.id, size.day, size.version, size.total, size.may_be_texted, size.counted_at
-        FROM unnest(%(ids)s::uuid[]) AS it (id)
-        CROSS JOIN LATERAL (
-            SELECT day, version, total, may_be_texted, counted_at FROM segment_sizes
-            WHERE organization_id = %(organization_id)s AND segment_id = it.id
-            ORDER BY day DESC LIMIT 1
-        ) AS size
-        """,
-        {"organization_id": organization_id, "ids": list(segment_ids)},
-    )
-    return [(row[0], SizeRow(*row[1:])) for row in rows]
 
 
 async def claim_due_segments(tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime) -> list[UUID]:

@@ -21,26 +21,47 @@ DAYS_SHOWN: Final = 90
 RETENTION_DAYS: Final = 400
 
 
-async def store_size(
-    tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, total: int, may_be_texted: int
-) -> None:
-    """Store today's count. It is dropped if the segment was deleted or has a newer version."""
+async def store_size(tx: Tx, organization_id: UUID, segment_id: UUID, counts: SegmentCounts, *, version: int) -> None:
+    """Store the counts as today's size. It is dropped if the segment was deleted or has a newer version."""
     day = await queries.find_today(tx, organization_id)
-    row = SizeRow(day, version, total, may_be_texted, tx.now)
+    row = SizeRow(day, version, counts.total, counts.split.may_be_texted, tx.now)
     # Lock order: the version before the segment, as in a deletion, so that the two cannot deadlock.
-    await queries.update_version_total_if_none(tx, organization_id, segment_id, version=version, total=total)
+    await queries.update_version_total_if_none(tx, organization_id, segment_id, version=version, total=counts.total)
     await queries.upsert_size_if_current(tx, organization_id, segment_id, row)
     await queries.delete_old_sizes(tx, organization_id, segment_id, before=day - timedelta(days=RETENTION_DAYS))
 
 
 async def list_sizes(tx: Tx, organization_id: UUID, segment_id: UUID) -> list[SizeRow]:
     """The sizes of the last 90 days, oldest first."""
-    newest_first = await queries.list_sizes(tx, organization_id, segment_id, limit=DAYS_SHOWN)
-    return list(reversed(newest_first))
+    newest_first = await tx.fetch_all(
+        SizeRow,
+        """
+        SELECT {columns} FROM segment_sizes
+        WHERE organization_id = %s AND segment_id = %s
+        ORDER BY day DESC
+        LIMIT %s
+        """,
+        (organization_id, segment_id, DAYS_SHOWN),
+    )
+    return newest_first[::-1]
 
 
 async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> dict[UUID, SizeRow]:
-    return dict(await queries.find_last_sizes(tx, organization_id, segment_ids)) if segment_ids else {}
+    if not segment_ids:
+        return {}
+    rows = await tx.fetch(
+        """
+        SELECT it.id, size.day, size.version, size.total, size.may_be_texted, size.counted_at
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT day, version, total, may_be_texted, counted_at FROM segment_sizes
+            WHERE organization_id = %(organization_id)s AND segment_id = it.id
+            ORDER BY day DESC LIMIT 1
+        ) AS size
+        """,
+        {"organization_id": organization_id, "ids": list(segment_ids)},
+    )
+    return {segment_id: SizeRow(*size) for segment_id, *size in rows}
 
 
 # The time of the nightly count in the organization's time zone, when stores are closed.
@@ -105,14 +126,7 @@ class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
             due_at = tx.now + (EARLY_RETRY_AFTER if claim.is_early else RETRY_AFTER)
             if figures is not None:
                 due_at = next_count(tx.now, zone)
-                await store_size(
-                    tx,
-                    organization_id,
-                    claim.segment_id,
-                    version=claim.version,
-                    total=figures.total,
-                    may_be_texted=figures.split.may_be_texted,
-                )
+                await store_size(tx, organization_id, claim.segment_id, figures, version=claim.version)
             await queries.complete_count(
                 tx, organization_id, claim.segment_id, version=claim.version, owner=self.owner, due_at=due_at
             )

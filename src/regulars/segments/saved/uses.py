@@ -9,7 +9,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
 from regulars.segments.saved import queries
 from regulars.segments.saved.manage import find_names
-from regulars.segments.saved.model import SegmentRow, UseRow
+from regulars.segments.saved.model import SegmentRow
 
 SEGMENT_ROWS_MAX = 100
 
@@ -45,15 +45,23 @@ async def register_uses(
         await queries.insert_uses(tx, organization_id, existing, kind=kind, used_by_id=used_by_id)
 
 
-async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[UseRow]:
-    return await queries.find_uses(tx, organization_id, segment_ids) if segment_ids else []
-
-
 async def find_segments_by_key(tx: Tx, organization_id: UUID, *, catalog: str, key: str) -> list[SegmentRow]:
     """The segments whose conditions read a key of a catalog: an attribute or a product property."""
     if "\0" in key:
         return []
-    return await queries.find_segments_by_key(tx, organization_id, catalog=catalog, key=key, limit=SEGMENT_ROWS_MAX)
+    return await tx.fetch_all(
+        SegmentRow,
+        """
+        SELECT segments.id, segments.name, segments.version, segments.created_at, segments.updated_at
+        FROM segment_keys
+        JOIN segments ON segments.organization_id = %(organization_id)s AND segments.id = segment_keys.segment_id
+        WHERE segment_keys.organization_id = %(organization_id)s AND segment_keys.catalog = %(catalog)s
+          AND segment_keys.key = %(key)s
+        ORDER BY segments.name, segments.id
+        LIMIT %(limit)s
+        """,
+        {"organization_id": organization_id, "catalog": catalog, "key": key, "limit": SEGMENT_ROWS_MAX},
+    )
 
 
 PATH: Final = "/segments"
@@ -72,7 +80,7 @@ async def list_uses(
     tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], describe_uses: Mapping[str, DescribeUses]
 ) -> dict[UUID, Sequence[Use]]:
     """List the objects that use each segment; `describe_uses` has the function for each kind of object."""
-    rows = await find_uses(tx, organization_id, segment_ids)
+    rows = await queries.find_uses(tx, organization_id, segment_ids) if segment_ids else []
     described: dict[tuple[str, UUID], Use] = {}
     for kind, describe_users in describe_uses.items():
         ids = {row.id for row in rows if row.kind == kind}

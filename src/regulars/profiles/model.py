@@ -27,7 +27,7 @@ class Phone(msgspec.Struct, frozen=True):
     reachable: bool
 
 
-class Profile(msgspec.Struct, frozen=True, kw_only=True):
+class Profile(msgspec.Struct, frozen=True):
     id: UUID
     external_id: str
     phone_number: str | None

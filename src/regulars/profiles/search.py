@@ -14,7 +14,7 @@ from regulars.kit.ids import PROFILE, ById, read_reference
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile, read_phone
-from regulars.profiles.queries import find_profiles_by_id, profile_from_row
+from regulars.profiles.queries import find_profiles_by_id
 
 # A phone number that more profiles share is probably a switchboard, and does not identify a person.
 SAME_NUMBER_MAX: Final = 50
@@ -133,7 +133,7 @@ async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: Pag
         """,
         page if page.position is not None else page._replace(position=(start, str(UUID(int=0)))),
         {"organization_id": organization_id, "beginning": beginning, "bound": bound},
-        make=lambda folded, *row: ProfileHit(profile_from_row(row), (folded, str(row[0]))),
+        make=lambda folded, *row: ProfileHit(Profile(*row), (folded, str(row[0]))),
         bound_comparison=SQL(">=" if page.is_backward else "<"),
     )
 
@@ -152,15 +152,15 @@ async def list_newest(tx: Tx, organization_id: UUID, page: PageRequest) -> PageR
         """,
         page,
         {"organization_id": organization_id},
-        make=lambda *row: ProfileHit(profile_from_row(row), (str(row[0]),)),
+        make=lambda *row: ProfileHit(Profile(*row), (str(row[0]),)),
     )
 
 
 async def _list_by_number(tx: Tx, organization_id: UUID, number: str, *, limit: int) -> list[Profile]:
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        Profile,
         """
-        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
-        FROM profiles
+        SELECT {columns} FROM profiles
         WHERE organization_id = %(organization_id)s
           AND left(phone_number, 64) = left(%(number)s::text, 64) AND phone_number = %(number)s
         ORDER BY id
@@ -168,7 +168,6 @@ async def _list_by_number(tx: Tx, organization_id: UUID, number: str, *, limit: 
         """,
         {"organization_id": organization_id, "number": number, "limit": limit},
     )
-    return [profile_from_row(row) for row in rows]
 
 
 async def count_profiles(tx: Tx, organization_id: UUID, *, count_max: int) -> int:

@@ -35,10 +35,12 @@ async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Refe
 
 async def find_store(tx: Tx, organization_id: UUID, reference: Reference) -> Store | None:
     if isinstance(reference, ById):
-        return None if reference.id is None else await find_store_by_id(tx, organization_id, reference.id)
-    if "\0" in reference.external_id:
+        rows = await tx.fetch(_FIND + "id = %s", (organization_id, reference.id))
+    elif "\0" in reference.external_id:
         return None
-    return await find_store_by_external_id(tx, organization_id, reference.external_id)
+    else:
+        rows = await tx.fetch(_FIND + "external_id = %s", (organization_id, reference.external_id))
+    return store_from_row(rows[0]) if rows else None
 
 
 # Smaller than every UUIDv7: a list without a cursor begins after this id.
@@ -48,14 +50,8 @@ _FIND: Final = fill("SELECT {names} FROM stores WHERE organization_id = %s AND "
 
 def store_from_row(row: TupleRow) -> Store:
     identifier, external_id, name, address, created_at, updated_at = row
-    return Store(
-        id=identifier,
-        external_id=external_id,
-        name=name,
-        address=None if address is None else msgspec.convert(address, Address),
-        created_at=created_at,
-        updated_at=updated_at,
-    )
+    read_address = None if address is None else msgspec.convert(address, Address)
+    return Store(identifier, external_id, name, read_address, created_at, updated_at)
 
 
 async def find_store_refs_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[StoreRef]:
@@ -103,22 +99,6 @@ async def find_addresses_in_country(tx: Tx, organization_id: UUID, country: str)
         (organization_id, country, STORES_MAX),
     )
     return [msgspec.convert(row[0], Address) for row in rows]
-
-
-async def find_store_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> Store | None:
-    rows = await tx.fetch(
-        _FIND + "id = %s",
-        (organization_id, identifier),
-    )
-    return store_from_row(rows[0]) if rows else None
-
-
-async def find_store_by_external_id(tx: Tx, organization_id: UUID, external_id: str) -> Store | None:
-    rows = await tx.fetch(
-        _FIND + "external_id = %s",
-        (organization_id, external_id),
-    )
-    return store_from_row(rows[0]) if rows else None
 
 
 async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limit: int) -> list[Store]:

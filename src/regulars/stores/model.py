@@ -43,7 +43,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     administrative_area2: str | None = None
 
 
-class Store(msgspec.Struct, frozen=True, kw_only=True):
+class Store(msgspec.Struct, frozen=True):
     id: UUID
     external_id: str
     name: str | None

@@ -57,14 +57,6 @@ class Review(NamedTuple):
     reviewed_by: str | None
 
 
-class CollisionAttempt(NamedTuple):
-    # The ticket that was sent, as JSON.
-    attempt: str
-    first_seen_at: datetime
-    last_seen_at: datetime
-    times_seen: int
-
-
 class FieldDifference(NamedTuple):
     """A field in which the attempt differs from the stored ticket."""
 
@@ -73,8 +65,7 @@ class FieldDifference(NamedTuple):
     attempted: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptComparison:
+class AttemptComparison(NamedTuple):
     """An attempt compared with the stored ticket."""
 
     first_seen_at: datetime
@@ -154,16 +145,19 @@ async def find_collision(tx: Tx, organization_id: UUID, sale: StoredSale) -> Col
     review = await _find_review(tx, organization_id, sale.id)
     if review is None:
         return None
-    attempts = await _list_attempts(tx, organization_id, sale.id)
+    rows = await tx.fetch(
+        """
+        SELECT first_seen_at, last_seen_at, times_seen, attempt::text
+        FROM ticket_collisions
+        WHERE organization_id = %s AND sales_event_id = %s
+        ORDER BY first_seen_at, content_hash
+        """,
+        (organization_id, sale.id),
+    )
     stored = _as_request(sale)
     comparisons = [
-        AttemptComparison(
-            first_seen_at=attempt.first_seen_at,
-            last_seen_at=attempt.last_seen_at,
-            times_seen=attempt.times_seen,
-            differences=compare(stored, msgspec.json.decode(attempt.attempt)),
-        )
-        for attempt in attempts
+        AttemptComparison(first_seen_at, last_seen_at, times, compare(stored, msgspec.json.decode(attempt)))
+        for first_seen_at, last_seen_at, times, attempt in rows
     ]
     return Collision(review, comparisons)
 
@@ -174,19 +168,6 @@ async def _find_review(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> R
         "SELECT {columns} FROM ticket_collision_totals WHERE organization_id = %s AND sales_event_id = %s",
         (organization_id, sales_event_id),
     )
-
-
-async def _list_attempts(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> list[CollisionAttempt]:
-    rows = await tx.fetch(
-        """
-        SELECT attempt::text, first_seen_at, last_seen_at, times_seen
-        FROM ticket_collisions
-        WHERE organization_id = %s AND sales_event_id = %s
-        ORDER BY first_seen_at, content_hash
-        """,
-        (organization_id, sales_event_id),
-    )
-    return [CollisionAttempt(*row) for row in rows]
 
 
 async def decide(

@@ -9,7 +9,7 @@ the same result for a ticket that both accept.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -167,17 +167,6 @@ _reader: Reader[SaleIn] = Reader(SaleIn)
 _spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=SpelledNumber)
 # A number with this many digits may lose some of them as a double, so its text is read.
 _HAS_MANY_DIGITS = re.compile(rb"[0-9][0-9.]{15}")
-
-
-class SaleRequest(Protocol):
-    """A request to record one sale."""
-
-    @property
-    def body(self) -> bytes: ...
-
-
-def decode_request(request: SaleRequest) -> Sale:
-    return decode_sale(request.body)
 
 
 def decode_sale(body: bytes) -> Sale:

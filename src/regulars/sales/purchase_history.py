@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from regulars.kit.clock import in_zone
 from regulars.sales.tickets import CustomerTicket
-from regulars.sales.totals.model import PerCurrency, add_up, sums_of_type
+from regulars.sales.totals.model import PerCurrency, Sums, add_up
 
 # Months in the chart: on the page of a customer, and in a list of customers.
 MONTHS: Final = 24
@@ -48,10 +48,7 @@ class History:
 
 
 def read_history(tickets: Sequence[CustomerTicket], *, now: datetime, zone: ZoneInfo, months: int = MONTHS) -> History:
-    total = add_up(
-        (ticket.currency, sums_of_type(ticket.type, tickets=1, identified=1, amount_cents=ticket.total_amount_cents))
-        for ticket in tickets
-    )
+    total = add_up((ticket.currency, _sums_of(ticket)) for ticket in tickets)
     bought = sorted(ticket.occurred_at for ticket in tickets if ticket.type == "PURCHASE")
     returned = [ticket.occurred_at for ticket in tickets if ticket.type != "PURCHASE"]
     shown_months = months_back(now.astimezone(zone).date(), months)
@@ -68,6 +65,12 @@ def read_history(tickets: Sequence[CustomerTicket], *, now: datetime, zone: Zone
         months_bought=kinds.count("on"),
         months_only_returned=kinds.count("back"),
     )
+
+
+def _sums_of(ticket: CustomerTicket) -> Sums:
+    if ticket.type == "PURCHASE":
+        return Sums(purchases=1, identified=1, gross_cents=ticket.total_amount_cents)
+    return Sums(returns=1, identified=1, returned_cents=ticket.total_amount_cents)
 
 
 def months_back(last: date, count: int) -> list[tuple[int, int]]:

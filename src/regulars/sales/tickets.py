@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from psycopg.sql import SQL
-
 from regulars.kit.clock import format_timestamp, parse_timestamp
+from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
 from regulars.sales.model import StoredSale
@@ -169,7 +168,8 @@ async def _list_newest_of_each(
     tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID], *, per_customer_max: int
 ) -> list[CustomerTicket]:
     """Return the last recorded tickets of each customer."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        CustomerTicket,
         """
         SELECT wanted.profile_id, e.id, e.external_id, e.type, e.occurred_at, e.currency, e.total_amount_cents,
                e.store_id, json_array_length(e.line_items)
@@ -188,30 +188,18 @@ async def _list_newest_of_each(
             "per_customer_max": per_customer_max,
         },
     )
-    return [CustomerTicket(*row) for row in rows]
 
 
 async def find_adjacent_tickets(tx: Tx, organization_id: UUID, sale: StoredSale) -> tuple[str | None, str | None]:
     """Return the external ids of the tickets that the same store recorded just before and after."""
-    earlier = await _find_adjacent_ticket(tx, organization_id, sale.store.id, sale.id, is_earlier=True)
-    later = await _find_adjacent_ticket(tx, organization_id, sale.store.id, sale.id, is_earlier=False)
-    return earlier, later
-
-
-async def _find_adjacent_ticket(
-    tx: Tx, organization_id: UUID, store_id: UUID, ticket_id: UUID, *, is_earlier: bool
-) -> str | None:
-    """Return the external id of the store's ticket recorded just before or after this one."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT external_id
-            FROM sales_events
-            WHERE organization_id = %(organization_id)s AND store_id = %(store_id)s AND id {comparison} %(id)s
-            ORDER BY id {order}
-            LIMIT 1
-            """
-        ).format(comparison=SQL("<" if is_earlier else ">"), order=SQL("DESC" if is_earlier else "ASC")),
-        {"organization_id": organization_id, "store_id": store_id, "id": ticket_id},
-    )
-    return rows[0][0] if rows else None
+    statement = """
+        SELECT external_id
+        FROM sales_events
+        WHERE organization_id = %(organization_id)s AND store_id = %(store_id)s AND id {comparison} %(id)s
+        ORDER BY id {order}
+        LIMIT 1
+        """
+    values = {"organization_id": organization_id, "store_id": sale.store.id, "id": sale.id}
+    earlier = await tx.fetch_column(fill(statement, comparison="<", order="DESC"), values)
+    later = await tx.fetch_column(fill(statement, comparison=">", order="ASC"), values)
+    return next(iter(earlier), None), next(iter(later), None)

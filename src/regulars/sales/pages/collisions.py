@@ -1,7 +1,7 @@
 """The pages of ticket collisions (a ticket sent again with other content): the list, its CSV export, and one collision
 with the forms to decide it."""
 
-from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -93,22 +93,15 @@ def _mask_personal(visit: Visit, collision: review.Collision) -> review.Collisio
         return review.FieldDifference(difference.field, mask.HIDDEN, mask.HIDDEN)
 
     comparisons = [
-        replace(comparison, differences=[hide(difference) for difference in comparison.differences])
+        comparison._replace(differences=[hide(difference) for difference in comparison.differences])
         for comparison in collision.comparisons
     ]
     return review.Collision(collision.review._replace(note=mask.text(visit, collision.review.note)), comparisons)
 
 
-async def keep_first(visit: Visit) -> Response:
-    return await _decide(visit, review.Decision.FIRST_IS_RIGHT, is_note_required=False)
-
-
-async def dismiss(visit: Visit) -> Response:
-    return await _decide(visit, review.Decision.DISMISSED, is_note_required=True)
-
-
-async def _decide(visit: Visit, decision: review.Decision, *, is_note_required: bool) -> Response:
+async def _decide(decision: review.Decision, visit: Visit) -> Response:
     form = FormState(visit.form)
+    is_note_required = decision is review.Decision.DISMISSED
     note = form.text("note", required=is_note_required, characters_max=review.NOTE_CHARACTERS_MAX)
     if form.is_refused:
         return await _show_with_form(visit, form)
@@ -130,10 +123,12 @@ async def _decide(visit: Visit, decision: review.Decision, *, is_note_required: 
     return redirect(visit, visit.url(PATH), done=message)
 
 
+_keep_first = partial(_decide, review.Decision.FIRST_IS_RIGHT)
+_dismiss = partial(_decide, review.Decision.DISMISSED)
 PAGES: Final = (
     Page(path=PATH, needs=Action.READ, handle=show_collisions),
     Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_collisions),
     Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=show_collision),
-    Form(path=f"{PATH}/{{ticket}}/keep", needs=Action.DECIDE_COLLISIONS, handle=keep_first),
-    Form(path=f"{PATH}/{{ticket}}/dismiss", needs=Action.DECIDE_COLLISIONS, handle=dismiss),
+    Form(path=f"{PATH}/{{ticket}}/keep", needs=Action.DECIDE_COLLISIONS, handle=_keep_first),
+    Form(path=f"{PATH}/{{ticket}}/dismiss", needs=Action.DECIDE_COLLISIONS, handle=_dismiss),
 )

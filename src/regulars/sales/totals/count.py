@@ -23,19 +23,9 @@ async def add_range(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID) 
     await tx.execute(_ADD_RANGE, {"organization_id": organization_id, "after": after, "until": until})
 
 
-# The values of a sale `s` that are added up. Older releases did not store the number of units, so it is computed from
-# the lines here. A line with a unit of measure (kg, m) counts as one unit.
-_COUNTED_VALUES: Final[LiteralString] = """
-s.store_id, s.currency, s.type = 'RETURN' AS is_return,
-s.profile_id IS NOT NULL OR s.anonymised_at IS NOT NULL AS is_identified,
-s.total_amount_cents AS amount, s.total_discount_cents AS discount, s.total_tax_cents AS tax,
-coalesce(s.line_count, json_array_length(s.line_items)) AS lines,
-coalesce(s.unit_millionths, (
-    SELECT sum(CASE WHEN line.unit IS NULL THEN round(line.quantity * 1000000) ELSE sign(line.quantity) * 1000000 END)
-    FROM json_to_recordset(s.line_items) AS line (quantity numeric, unit text)
-)) AS units
-"""
-# Quantities and taxes of a return may be written with either sign.
+# Each statement has a sale `s` and its local time `l.at` in the middle. Quantities and taxes of a return may be written
+# with either sign. Older releases did not store the number of units, so it is computed from the lines here. A line with
+# a unit of measure (kg, m) counts as one unit.
 _INSERT_SUMS: Final[LiteralString] = """
 INSERT INTO sales_totals AS t
     (organization_id, is_hour, day, hour, store_id, currency, purchases, returns, identified, gross_cents,
@@ -51,6 +41,16 @@ SELECT %(organization_id)s::uuid, GROUPING(e.hour) = 0, e.day, coalesce(e.hour, 
        coalesce(sum(abs(e.units)) FILTER (WHERE e.is_return), 0),
        coalesce(sum(e.lines) FILTER (WHERE NOT e.is_return), 0)
 FROM (
+    SELECT l.at::date AS day, extract(hour FROM l.at)::smallint AS hour,
+    s.store_id, s.currency, s.type = 'RETURN' AS is_return,
+    s.profile_id IS NOT NULL OR s.anonymised_at IS NOT NULL AS is_identified,
+    s.total_amount_cents AS amount, s.total_discount_cents AS discount, s.total_tax_cents AS tax,
+    coalesce(s.line_count, json_array_length(s.line_items)) AS lines,
+    coalesce(s.unit_millionths, (
+        SELECT sum(CASE WHEN line.unit IS NULL THEN round(line.quantity * 1000000)
+                   ELSE sign(line.quantity) * 1000000 END)
+        FROM json_to_recordset(s.line_items) AS line (quantity numeric, unit text)
+    )) AS units
 """
 # Totals are locked in the order of their key, so that two transactions cannot deadlock.
 _ADD_TO_TOTALS: Final[LiteralString] = """
@@ -75,10 +75,6 @@ SET purchases = t.purchases + excluded.purchases,
 _ADD_SALES: Final[LiteralString] = (
     _INSERT_SUMS  # noqa: S608  # the parts are ours
     + """
-SELECT l.at::date AS day, extract(hour FROM l.at)::smallint AS hour,
-"""
-    + _COUNTED_VALUES
-    + """
 FROM (SELECT fence, time_zone FROM sales_totals_fills WHERE organization_id = %(organization_id)s) AS f
 CROSS JOIN unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
 CROSS JOIN LATERAL (
@@ -94,10 +90,6 @@ CROSS JOIN LATERAL (SELECT s.occurred_at AT TIME ZONE f.time_zone AS at) AS l
 )
 _ADD_RANGE: Final[LiteralString] = (
     _INSERT_SUMS  # noqa: S608  # the parts are ours
-    + """
-SELECT l.at::date AS day, extract(hour FROM l.at)::smallint AS hour,
-"""
-    + _COUNTED_VALUES
     + """
 FROM sales_events AS s
 CROSS JOIN (SELECT time_zone FROM sales_totals_fills WHERE organization_id = %(organization_id)s) AS f

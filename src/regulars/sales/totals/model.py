@@ -1,13 +1,13 @@
 """Sums of tickets per currency, with the rates derived from them; and whether a store has stopped sending tickets."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from decimal import Decimal
-from typing import Final
+from operator import add, attrgetter, sub
+from typing import Any, Final
 
-RETURN: Final = "RETURN"
 # A store is silent if it usually sends this many tickets in the time since its last one. By chance a store that works
 # sends none in that time less than once in a thousand checks.
 SILENT_AFTER_TICKETS: Final = 7.0
@@ -68,56 +68,17 @@ class Sums:
         return _ratio(self.identified, self.tickets)
 
     def __add__(self, other: "Sums") -> "Sums":
-        return Sums(
-            self.purchases + other.purchases,
-            self.returns + other.returns,
-            self.identified + other.identified,
-            self.gross_cents + other.gross_cents,
-            self.returned_cents + other.returned_cents,
-            self.discount_cents + other.discount_cents,
-            self.tax_cents + other.tax_cents,
-            self.units + other.units,
-            self.returned_units + other.returned_units,
-            self.lines + other.lines,
-        )
+        return Sums(*map(add, _values_of(self), _values_of(other)))
 
     def __sub__(self, other: "Sums") -> "Sums":
-        return self + Sums(*(-value for value in astuple(other)))
+        return Sums(*map(sub, _values_of(self), _values_of(other)))
+
+
+_values_of: Final[Callable[[Sums], Iterable[Any]]] = attrgetter(*(column.name for column in fields(Sums)))
 
 
 def _ratio(part: int | Decimal, total: int) -> float | None:
     return float(part / total) if total else None
-
-
-def sums_of_type(
-    ticket_type: str,
-    *,
-    tickets: int,
-    identified: int,
-    amount_cents: int,
-    discount_cents: int = 0,
-    tax_cents: int = 0,
-    units: Decimal = Decimal(),
-    lines: int = 0,
-) -> Sums:
-    """Make the sums of tickets that are all purchases or all returns. The units of returns are positive too."""
-    if ticket_type == RETURN:
-        return Sums(
-            returns=tickets,
-            identified=identified,
-            returned_cents=amount_cents,
-            tax_cents=-tax_cents,
-            returned_units=units,
-        )
-    return Sums(
-        purchases=tickets,
-        identified=identified,
-        gross_cents=amount_cents,
-        discount_cents=discount_cents,
-        tax_cents=tax_cents,
-        units=units,
-        lines=lines,
-    )
 
 
 @dataclass(frozen=True, slots=True)

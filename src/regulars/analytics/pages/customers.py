@@ -5,7 +5,6 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from starlette.responses import Response
 
@@ -185,7 +184,7 @@ class CustomerPages:
 def _customers_question(view: AnalysisView) -> CustomersQuestion:
     comparison = view.comparison
     return CustomersQuestion(
-        store_ids=_store_ids(view),
+        store_ids=view.store_ids,
         period=to_question_period(view.period),
         by=_unit(view),
         comparison=None if comparison is None else to_question_period(comparison.period),
@@ -193,15 +192,11 @@ def _customers_question(view: AnalysisView) -> CustomersQuestion:
 
 
 def _rfm_question(view: AnalysisView, currency: Currency) -> RfmQuestion:
-    return RfmQuestion(store_ids=_store_ids(view), currency=currency)
+    return RfmQuestion(store_ids=view.store_ids, currency=currency)
 
 
 def _cohorts_question(view: AnalysisView) -> CohortsQuestion:
-    return CohortsQuestion(store_ids=_store_ids(view), period=to_question_period(view.period))
-
-
-def _store_ids(view: AnalysisView) -> tuple[UUID, ...] | None:
-    return None if view.store_ids is None else tuple(view.store_ids)
+    return CohortsQuestion(store_ids=view.store_ids, period=to_question_period(view.period))
 
 
 async def _prepare(tx: Tx, visit: Visit, view: AnalysisView) -> tuple[SegmentQuery, Currency]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final, get_args
-from urllib.parse import urlencode
 from uuid import UUID
 
 from regulars.analytics.period import (
@@ -27,7 +26,7 @@ from regulars.segments.audience import AudienceRefused
 from regulars.segments.saved.manage import find_names, list_segments
 from regulars.stores.find import find_stores, list_stores
 from regulars.web.access import Action
-from regulars.web.errors import BadFilter
+from regulars.web.filtered_view import FilteredView
 from regulars.web.form import FormState
 from regulars.web.visit import Visit
 
@@ -47,13 +46,11 @@ COMPARE_LABELS: Final[dict[Compare, str]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnalysisView:
-    """The filters of an analysis. `values` has the URL fields that differ from the defaults of the page; `form` has the
-    errors of invalid fields."""
+class AnalysisView(FilteredView):
+    """The filters of an analysis, as its URL describes them."""
 
     # One of sales, customers, products and stores.
     page: str
-    path: str
     today: date
     period: Period
     compare: Compare
@@ -64,8 +61,6 @@ class AnalysisView:
     known_stores: Mapping[UUID, str]
     segment: tuple[UUID, str] | None
     offered_segments: Sequence[tuple[str, str]]
-    values: Mapping[str, str | Sequence[str]]
-    form: FormState
 
     @property
     def comparison(self) -> Comparison | None:
@@ -88,41 +83,18 @@ class AnalysisView:
         return [(STORE.encode(store_id), name, store_id in self.stores) for store_id, name in rows]
 
     @property
-    def store_ids(self) -> list[UUID] | None:
-        return list(self.stores) or None
+    def store_ids(self) -> tuple[UUID, ...] | None:
+        return tuple(self.stores) or None
 
     def get_list(self, name: str) -> Sequence[str]:
         value = self.values.get(name, ())
         return () if isinstance(value, str) else value
-
-    def require_readable(self) -> "AnalysisView":
-        """Raise an error if a filter is invalid; for CSV files, which cannot show errors beside fields."""
-        if self.form.is_refused:
-            raise BadFilter(" ".join(self.form.errors.values()), path=self.path)
-        return self
-
-    def value(self, name: str) -> str:
-        value = self.values.get(name, "")
-        return value if isinstance(value, str) else ""
-
-    @property
-    def query(self) -> str:
-        return urlencode(self.values, doseq=True)
-
-    def url(self, *, path: str | None = None, **changed: str | Sequence[str] | None) -> str:
-        """The URL with changed values; an empty value removes the field. `from_` is the field `from`."""
-        changes = {name.rstrip("_"): value for name, value in changed.items()}
-        query = {name: value for name, value in {**self.values, **changes}.items() if value}
-        return (path or self.path) + (f"?{urlencode(query, doseq=True)}" if query else "")
 
     def url_of(self, period: Period, **changed: str | None) -> str:
         """The URL of the same analysis in another period."""
         preset = period.preset or ""
         days = (None, None) if preset else (period.first.isoformat(), period.last.isoformat())
         return self.url(period=preset, from_=days[0], to=days[1], **changed)
-
-    def csv_url(self) -> str:
-        return self.url(path=f"{self.path}.csv")
 
     @property
     def has_like_for_like(self) -> bool:
@@ -134,11 +106,6 @@ class AnalysisView:
             (PRESET_LABELS[preset], self.url(period=preset, from_=None, to=None, by=None), self.period.preset == preset)
             for preset in PRESETS
         ]
-
-    def hidden(self, shown: Sequence[str]) -> list[tuple[str, str]]:
-        """The fields of the URL that the form does not show, for hidden inputs: one for each value."""
-        hidden = [(name, value) for name, value in self.values.items() if name not in shown]
-        return [(name, text) for name, value in hidden for text in ([value] if isinstance(value, str) else value)]
 
 
 async def read_view(

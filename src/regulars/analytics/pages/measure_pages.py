@@ -3,8 +3,9 @@ page and as a CSV file. A page compares a period with an earlier period."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple
 
 from starlette.responses import Response
 
@@ -31,18 +32,13 @@ from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 
-class MeasureTable(Protocol):
-    @property
-    def currency(self) -> str: ...
-
-    @property
-    def rows(self) -> Sequence[MeasureRow]: ...
-
-    @property
-    def total(self) -> MeasureRow: ...
-
-
-Table = TypeVar("Table", bound=MeasureTable)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureTable:
+    currency: str
+    currencies: Sequence[str]
+    rows: Sequence[MeasureRow]
+    total: MeasureRow
+    has_opt_ins: bool = False
 
 
 class HeadlineStat(NamedTuple):
@@ -55,7 +51,7 @@ class HeadlineStat(NamedTuple):
     url: str
 
 
-class MeasurePages(ABC, Generic[Table]):
+class MeasurePages(ABC):
     """The page and the CSV file of one table, with a row for each day or store (`by`)."""
 
     path: ClassVar[str]
@@ -67,7 +63,7 @@ class MeasurePages(ABC, Generic[Table]):
         self.source = source
 
     @abstractmethod
-    async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> Table: ...
+    async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> MeasureTable: ...
 
     async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[HeadlineStat]:
         return money_stats(visit.format, view, figures)

@@ -137,9 +137,8 @@ class ProductPages:
     ) -> tuple[AnalysisResult[ProductsAnswer], AnalysisResult[BasketAnswer]]:
         """Request the table, and for a page that is filtered to a group, the products that were bought with it."""
         comparison = view.comparison
-        store_ids = None if view.store_ids is None else tuple(view.store_ids)
         question = ProductsQuestion(
-            store_ids=store_ids,
+            store_ids=view.store_ids,
             period=to_question_period(view.period),
             currency=context.currency,
             by=grouping.by,
@@ -148,7 +147,7 @@ class ProductPages:
             rows_max=rows_max,
         )
         basket = BasketQuestion(
-            store_ids=store_ids,
+            store_ids=view.store_ids,
             period=to_question_period(view.period),
             currency=context.currency,
             filters=grouping.filters,

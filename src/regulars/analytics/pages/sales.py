@@ -8,7 +8,14 @@ from typing import Final
 from regulars.analytics.holidays import find_holidays
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.pages.frame import name_part, short_name_part
-from regulars.analytics.pages.measure_pages import HeadlineStat, MeasurePages, sort_rows, tickets_url, total_row
+from regulars.analytics.pages.measure_pages import (
+    HeadlineStat,
+    MeasurePages,
+    MeasureTable,
+    sort_rows,
+    tickets_url,
+    total_row,
+)
 from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_in
 from regulars.analytics.pages.sales_source import ComparedSales
 from regulars.analytics.period import Period, Unit, parts_of
@@ -26,19 +33,14 @@ OPT_IN_DAYS_MAX: Final = 7 * WEEKS_COUNTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SalesTable:
-    currency: str
-    currencies: Sequence[str]
+class SalesTable(MeasureTable):
     unit: str
-    rows: Sequence[MeasureRow]
-    total: MeasureRow
     chart: Chart
-    has_opt_ins: bool = False
     # Holidays that fell on another day in the compared period.
     moved_holidays: Sequence[str] = ()
 
 
-class SalesPages(MeasurePages[SalesTable]):
+class SalesPages(MeasurePages):
     path, title, template, by = PATH, "Sales", "analytics/sales.html", By.DAY
 
     async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[HeadlineStat]:

@@ -76,23 +76,23 @@ class SalesSource:
     async def _request_sales(
         self, organization_id: UUID, view: AnalysisView, query: SegmentQuery, by: By, deadline_s: float
     ) -> ComparedSales:
-        async def request(period: Period, store_ids: Sequence[UUID] | None) -> SalesAnswer:
+        async def request(period: Period) -> SalesAnswer:
             question = SalesQuestion(
                 period=to_question_period(period),
                 by="store" if by is By.STORE else "day",
-                store_ids=None if store_ids is None else tuple(store_ids),
+                store_ids=view.store_ids,
             )
             return await self._analysis.answer(organization_id, query, question, deadline_s=deadline_s)
 
-        comparison, store_ids = view.comparison, view.store_ids
-        current = await request(view.period, store_ids)
-        earlier = None if comparison is None else await request(comparison.period, store_ids)
+        comparison = view.comparison
+        current = await request(view.period)
+        earlier = None if comparison is None else await request(comparison.period)
         return ComparedSales(
             rows=_sums_by_key(current),
             compared={} if earlier is None else _sums_by_key(earlier),
             total=add_up(current.whole.items()),
             compared_total=PerCurrency() if earlier is None else add_up(earlier.whole.items()),
-            store_ids=store_ids,
+            store_ids=view.store_ids,
             as_of=current.as_of,
         )
 
@@ -104,7 +104,7 @@ def _sums_by_key(answer: SalesAnswer) -> dict[Any, PerCurrency]:
 
 async def _read_totals(tx: Tx, visit: Visit, view: AnalysisView, by: By) -> ComparedSales:
     organization_id, period, comparison = visit.organization_id, view.period, view.comparison
-    store_ids = view.store_ids
+    store_ids: Sequence[UUID] | None = view.store_ids
     if comparison is not None and view.is_like_for_like:
         days = [(each.first, each.last) for each in (period, comparison.period)]
         store_ids = await find_comparable_stores(tx, organization_id, *days, store_ids=store_ids)

@@ -1,12 +1,10 @@
 """The page of stores: the measures of sales for each store, compared with an earlier period."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from regulars.analytics.pages.filters import AnalysisView
-from regulars.analytics.pages.measure_pages import MeasurePages, sort_rows, tickets_url, total_row
+from regulars.analytics.pages.measure_pages import MeasurePages, MeasureTable, sort_rows, tickets_url, total_row
 from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_in
 from regulars.analytics.pages.sales import PATH as SALES_PATH
 from regulars.analytics.pages.sales_source import ComparedSales
@@ -21,19 +19,10 @@ PATH: Final = "/analyse/stores"
 DEFAULT_SORT: Final = "net_cents"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreTable:
-    currency: str
-    currencies: Sequence[str]
-    rows: Sequence[MeasureRow]
-    total: MeasureRow
-    has_opt_ins: bool
-
-
-class StorePages(MeasurePages[StoreTable]):
+class StorePages(MeasurePages):
     path, title, template, by = PATH, "Stores", "analytics/stores.html", By.STORE
 
-    async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> StoreTable:
+    async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> MeasureTable:
         currency, currencies = choose_currency(view.value("currency"), figures.total, figures.compared_total)
         ids = {*figures.rows, *figures.compared}
         async with visit.database.reading() as tx:
@@ -48,7 +37,7 @@ class StorePages(MeasurePages[StoreTable]):
         rows = [row for row in rows if row.sums.tickets or (row.compared and row.compared.tickets)]
         by_name = sorted(rows, key=lambda row: row.name.casefold())
         name = visit.format.count(len(rows), "store")
-        return StoreTable(
+        return MeasureTable(
             currency=currency,
             currencies=currencies,
             rows=by_name if view.value("sort") == "name" else sort_rows(by_name, view.value("sort") or DEFAULT_SORT),

@@ -1,16 +1,15 @@
 """Reads the filters of the attribution overview (period, currency, kind, state) from its URL."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import ClassVar, Final
-from urllib.parse import urlencode
 
 from regulars.analytics.period import PRESETS, Period, read_period
 from regulars.attribution.pages.links import PATH
 from regulars.messaging.model import OriginKind
 from regulars.sales.listing import CURRENCIES
 from regulars.web.errors import BadFilter
+from regulars.web.filtered_view import FilteredView
 from regulars.web.form import FormState
 from regulars.web.visit import Visit
 
@@ -34,32 +33,13 @@ _CHOICES: Final = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttributionView:
-    """The overview as its URL describes it. `values` has the fields that differ from the defaults."""
+class AttributionView(FilteredView):
+    """The overview as its URL describes it."""
 
-    path: str
     # The name under which users save views of this page.
     page: ClassVar[str] = "attribution"
     today: date
     period: Period
-    values: Mapping[str, str]
-    form: FormState
-
-    def value(self, name: str) -> str:
-        return self.values.get(name, "")
-
-    def url(self, *, path: str | None = None, **changed: str | None) -> str:
-        """The URL with other values; an empty value removes the field. `from_` is the field `from`."""
-        fields = {name.rstrip("_"): value for name, value in changed.items()}
-        query = {name: value for name, value in {**self.values, **fields}.items() if value}
-        return (path or self.path) + (f"?{urlencode(query)}" if query else "")
-
-    @property
-    def query(self) -> str:
-        return urlencode(self.values)
-
-    def csv_url(self) -> str:
-        return self.url(path=f"{self.path}.csv")
 
     @property
     def preset_urls(self) -> list[tuple[str, str, bool]]:
@@ -68,16 +48,6 @@ class AttributionView:
             for it in PRESETS
             if it in PRESET_LABELS
         ]
-
-    def hidden(self, shown: tuple[str, ...]) -> list[tuple[str, str]]:
-        """The fields of the URL that the form does not show."""
-        return [(name, value) for name, value in self.values.items() if name not in shown]
-
-    def require_readable(self) -> "AttributionView":
-        """Raise `BadFilter` if the period is wrong. For exports: a file has no form that could show the error."""
-        if self.form.is_refused:
-            raise BadFilter(" ".join(self.form.errors.values()), path=self.path)
-        return self
 
 
 def read_view(visit: Visit) -> AttributionView:

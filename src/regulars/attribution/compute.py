@@ -30,7 +30,7 @@ async def compute_customers(
 ) -> None:
     """Update the stored credits. `customers` maps profile ids to times: credits of texts that are 60 days old at that
     time are final (frozen) and do not change."""
-    computed = await load_credits(tx, organization_id, customers, windows=windows)
+    [computed] = await load_credits_by_windows(tx, organization_id, customers, [windows])
     stored = await queries.find_credits_of_customers(tx, organization_id, customers.keys())
     changeable = {it.sale_id: it for it in stored if it.profile_id and not it.is_frozen(customers[it.profile_id])}
     frozen = {it.sale_id for it in stored} - changeable.keys()
@@ -38,18 +38,11 @@ async def compute_customers(
     await _save(tx, organization_id, before=changeable, after=updated)
 
 
-async def load_credits(
-    tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], *, windows: Windows
-) -> list[Credit]:
-    """Compute the credits of customers that are not final, from their present sales, texts and clicks."""
-    [credits_] = await load_credits_by_windows(tx, organization_id, customers, [windows])
-    return credits_
-
-
 async def load_credits_by_windows(
     tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], versions: Sequence[Windows]
 ) -> list[list[Credit]]:
-    """Compute the credits once for each version of the attribution windows; sales and touches are read once."""
+    """Compute the credits of customers that are not final, from their present sales, texts and clicks, once for each
+    version of the attribution windows; sales and touches are read once."""
     touches = await load_touches(tx, organization_id, customers)
     since = {
         profile_id: min(touch.sent_at for touch in of_customer) - RETURN_WITHIN

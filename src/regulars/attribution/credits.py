@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg.sql import SQL
 
 from regulars.attribution.model import Credit
-from regulars.attribution.queries import read_credit
+from regulars.attribution.queries import fetch_credits, read_credit
 from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
@@ -117,10 +117,9 @@ def _make_line(*row: object) -> CreditLine:
 
 async def find_credits(tx: Tx, organization_id: UUID, sale_ids: Iterable[UUID]) -> dict[UUID, Credit]:
     """The credits of these sales by sale id; a sale without a credit has no entry."""
-    rows = await tx.fetch(
-        SQL(
-            "SELECT {columns} FROM attributed_sales AS c WHERE c.organization_id = %s AND c.sale_id = ANY (%s::uuid[])"
-        ).format(columns=SQL(_COLUMNS)),
+    found = await fetch_credits(
+        tx,
+        "SELECT {columns} FROM attributed_sales WHERE organization_id = %s AND sale_id = ANY (%s::uuid[])",
         (organization_id, list(sale_ids)),
     )
-    return {credit.sale_id: credit for credit in map(read_credit, rows)}
+    return {credit.sale_id: credit for credit in found}

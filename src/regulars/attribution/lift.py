@@ -242,7 +242,6 @@ async def schedule_lift(
     held_out_share: float,
     window_days: int,
     days: tuple[date, date] | None = None,
-    due_at: datetime | None = None,
 ) -> None:
     """Schedule the lift of a source for the time when its window, `days`, has closed. Idempotent.
 
@@ -251,7 +250,7 @@ async def schedule_lift(
     """
     first_day, last_day = days or (None, None)
     row = LiftRow(*source, "open", held_out_share, window_days, first_day, last_day, first_day, None, None, None)
-    await queries.insert_lift_if_new(tx, organization_id, row, due_at=due_at or tx.now)
+    await queries.insert_lift_if_new(tx, organization_id, row)
     tx.queues_to_wake.add((QUEUE, organization_id))
 
 

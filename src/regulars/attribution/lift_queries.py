@@ -46,7 +46,8 @@ _IS_KEY: Final = SQL(
 )
 
 
-async def insert_lift_if_new(tx: Tx, organization_id: UUID, row: LiftRow, *, due_at: datetime) -> None:
+async def insert_lift_if_new(tx: Tx, organization_id: UUID, row: LiftRow) -> None:
+    """Insert a lift that is due now."""
     await tx.execute(
         """
         INSERT INTO lifts (organization_id, kind, source_id, step, period, held_out_share, window_days, first_day,
@@ -55,7 +56,7 @@ async def insert_lift_if_new(tx: Tx, organization_id: UUID, row: LiftRow, *, due
                 %(window_days)s, %(first_day)s, %(last_day)s, %(frozen_on)s, %(due_at)s)
         ON CONFLICT (organization_id, kind, source_id, step, period) DO NOTHING
         """,
-        {"organization_id": organization_id, "due_at": due_at, **row._asdict()},
+        {"organization_id": organization_id, "due_at": tx.now, **row._asdict()},
     )
 
 

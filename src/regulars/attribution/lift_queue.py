@@ -7,14 +7,14 @@ final. The analysis process reads the sales of both groups from one snapshot.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from regulars.attribution import lift_queries as queries
-from regulars.attribution.holdout_sources import read_month, read_quarter
+from regulars.attribution.holdout_sources import ComparedGroups, read_month, read_quarter
 from regulars.attribution.lift import FINAL_AFTER, QUEUE, LiftSource, LiftState, SourceKind, schedule_lift
 from regulars.attribution.lift_queries import LiftRow
 from regulars.attribution.windows import find_windows
@@ -44,33 +44,19 @@ _LAG_RETRY: Final = timedelta(seconds=1)
 _LAG_MAX: Final = timedelta(minutes=10)
 
 
-class Arms(NamedTuple):
-    """The two groups that a lift compares."""
-
-    treated: ArmPeople
-    held_out: ArmPeople
+ReadGroups = Callable[[Tx, UUID, LiftSource], Awaitable[ComparedGroups]]
 
 
-ReadArms = Callable[[Tx, UUID, LiftSource], Awaitable[Arms]]
-
-
-async def _read_campaign(tx: Tx, organization_id: UUID, source: LiftSource) -> Arms:
+async def _read_campaign(tx: Tx, organization_id: UUID, source: LiftSource) -> ComparedGroups:
     treated, held_out = await read_arms(tx, organization_id, source.id)
-    return Arms(ArmPeople(treated), ArmPeople(held_out))
+    return ArmPeople(treated), ArmPeople(held_out)
 
 
-async def _read_journey(tx: Tx, organization_id: UUID, source: LiftSource) -> Arms:
-    return Arms(*await read_month(tx, organization_id, source))
-
-
-async def _read_holdout(tx: Tx, organization_id: UUID, source: LiftSource) -> Arms:
-    return Arms(*await read_quarter(tx, organization_id, source))
-
-
-ARM_READERS: Final[Mapping[SourceKind, ReadArms]] = {
+# Reads the two groups that a lift compares.
+GROUP_READERS: Final[Mapping[SourceKind, ReadGroups]] = {
     SourceKind.CAMPAIGN: _read_campaign,
-    SourceKind.JOURNEY: _read_journey,
-    SourceKind.HOLDOUT: _read_holdout,
+    SourceKind.JOURNEY: read_month,
+    SourceKind.HOLDOUT: read_quarter,
 }
 
 
@@ -139,9 +125,9 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
             if row.last_day is None or tx.now < closes_at(row.last_day, claim.zone):
                 return row
             source = LiftSource(SourceKind(row.kind), row.source_id, row.step, row.period)
-            arms = await ARM_READERS[source.kind](tx, organization_id, source)
+            groups = await GROUP_READERS[source.kind](tx, organization_id, source)
         try:
-            answer = await self._compute(organization_id, claim.query, row, arms)
+            answer = await self._compute(organization_id, claim.query, row, groups)
         except (NotReady, AnalysisUnavailable) as error:
             return row._replace(reason=str(error))
         return row._replace(
@@ -151,15 +137,17 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
             reason=None,
         )
 
-    async def _compute(self, organization_id: UUID, query: SegmentQuery, row: LiftRow, arms: Arms) -> LiftAnswer:
+    async def _compute(
+        self, organization_id: UUID, query: SegmentQuery, row: LiftRow, groups: ComparedGroups
+    ) -> LiftAnswer:
         """Let the analysis process add up what the customers of both groups spent. The 365 days before `frozen_on`, on
         which the groups were fixed, are the baseline. `own_days` is the length of the window of a customer who has an
         own first day."""
         if row.first_day is None or row.last_day is None or row.frozen_on is None:
             raise ValueError("a window that has closed has days")
         question = LiftQuestion(
-            treated=arms.treated,
-            held_out=arms.held_out,
+            treated=groups[0],
+            held_out=groups[1],
             window=Period(row.first_day, row.last_day),
             frozen_on=row.frozen_on,
             own_days=row.window_days,

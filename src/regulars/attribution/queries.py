@@ -6,8 +6,6 @@ from datetime import date, datetime, timedelta
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from psycopg.sql import SQL
-
 from regulars.attribution.model import (
     FROZEN_AFTER,
     TOUCHING_ORIGINS,
@@ -19,7 +17,7 @@ from regulars.attribution.model import (
     TouchKind,
 )
 from regulars.kit.arrays import Bigints, Ids, Labels, Timestamps
-from regulars.kit.columns import Columns, names_of
+from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 from regulars.messaging.model import OriginKind
@@ -111,7 +109,6 @@ async def find_deliveries(tx: Tx, organization_id: UUID, customers: Mapping[UUID
     return dict(touches)
 
 
-_CREDIT_COLUMNS: Final = SQL(names_of(Credit))
 _CREDITS: Final = Columns(
     sale_id=Ids,
     profile_id=Ids,
@@ -148,14 +145,16 @@ def read_credit(row: Sequence[object]) -> Credit:
     return credit._replace(unmatched_cents=int(credit.unmatched_cents))
 
 
+async def fetch_credits(tx: Tx, query: LiteralString, parameters: tuple[object, ...]) -> list[Credit]:
+    return [read_credit(row) for row in await tx.fetch(fill(query, columns=names_of(Credit)), parameters)]
+
+
 async def find_credits_of_customers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[Credit]:
-    rows = await tx.fetch(
-        SQL(
-            "SELECT {columns} FROM attributed_sales WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])"
-        ).format(columns=_CREDIT_COLUMNS),
+    return await fetch_credits(
+        tx,
+        "SELECT {columns} FROM attributed_sales WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
         (organization_id, list(profile_ids)),
     )
-    return [read_credit(row) for row in rows]
 
 
 async def upsert_credits(tx: Tx, organization_id: UUID, changed: Sequence[Credit]) -> None:
@@ -219,18 +218,16 @@ async def add_totals(tx: Tx, organization_id: UUID, differences: Mapping[TotalKe
 async def list_credits_of_person(
     tx: Tx, organization_id: UUID, profile_id: UUID, *, after: UUID, limit: int
 ) -> list[Credit]:
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM attributed_sales
-            WHERE organization_id = %s AND profile_id = %s AND sale_id > %s
-            ORDER BY sale_id
-            LIMIT %s
-            """
-        ).format(columns=_CREDIT_COLUMNS),
+    return await fetch_credits(
+        tx,
+        """
+        SELECT {columns} FROM attributed_sales
+        WHERE organization_id = %s AND profile_id = %s AND sale_id > %s
+        ORDER BY sale_id
+        LIMIT %s
+        """,
         (organization_id, profile_id, after, limit),
     )
-    return [read_credit(row) for row in rows]
 
 
 async def is_computation_due(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:

@@ -52,16 +52,6 @@ class SentTexts(NamedTuple):
     parts: int
 
 
-class _Count(NamedTuple):
-    day: str
-    origin_kind: str
-    origin_id: UUID
-    step: str
-    country: str
-    texts: int
-    parts: int
-
-
 _COUNTS: Final = Columns(
     day=Labels, origin_kind=Labels, origin_id=Ids, step=Labels, country=Labels, texts=Bigints, parts=Bigints
 )
@@ -99,8 +89,8 @@ async def _add(tx: Tx, organization_id: UUID, statement: LiteralString, counted:
     for key, number in counted:
         parts[key] += number
     if texts:
-        rows = [_Count(*key, texts[key], parts[key]) for key in sorted(texts)]
-        await tx.execute(statement, {"organization_id": organization_id, **_COUNTS.of(rows)})
+        rows = [(*key, texts[key], parts[key]) for key in sorted(texts)]
+        await tx.execute(statement, {"organization_id": organization_id, **_COUNTS.of_tuples(rows)})
 
 
 def _is_sent_now(fact: MessagesChanged) -> bool:

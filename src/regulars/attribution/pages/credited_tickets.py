@@ -1,6 +1,5 @@
 """The list of credited tickets, as a page and a CSV file: each ticket with the text that it is credited to."""
 
-from collections.abc import AsyncIterator
 from typing import Final
 
 from starlette.responses import Response
@@ -58,12 +57,8 @@ async def export_tickets(visit: Visit) -> Response:
     lines = read_all_rows(
         visit.database.reading, lambda tx, page: list_credits(tx, visit.organization_id, filters, page), _position
     )
-
-    async def rows() -> AsyncIterator[list[str]]:
-        async for line in lines:
-            yield _csv_row(line)
-
-    return export_csv(visit, "analyse.export", "attributed-tickets.csv", CSV_HEADER, rows())
+    rows = (_csv_row(line) async for line in lines)
+    return export_csv(visit, "analyse.export", "attributed-tickets.csv", CSV_HEADER, rows)
 
 
 def _position(line: CreditLine) -> Position:

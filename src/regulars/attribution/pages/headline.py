@@ -16,6 +16,7 @@ class Headline(NamedTuple):
     """`attributed` is the net of the measured texts, or of all texts if none was measured."""
 
     currency: str
+    lift: LiftView
     # Which results the headline covers, its sentence, and the explanation below the sentence.
     scope: str
     lead: str
@@ -26,17 +27,12 @@ class Headline(NamedTuple):
     # A sentence about attributed net that was not measured.
     not_included: str = ""
     url: str = ""
-    extra: str = ""
-    low: str = ""
-    high: str = ""
     # Describes the chart for a screen reader.
     aria_label: str = ""
     # The extra net and its interval in the chart.
     mark: Whisker | None = None
     # Where the bar of the attributed net begins in the chart, and its width.
     bar: tuple[str, str] = ("", "")
-    is_unclear: bool = False
-    is_provisional: bool = False
 
 
 def write_headline(
@@ -57,7 +53,7 @@ def write_headline(
     if lift.estimate is None:
         lead, explanation = _describe_unmeasured(lift, covers_many=covers_many)
         attributed = formats.money_rounded(attributed_cents, currency)
-        return Headline(currency, scope, lead, explanation, attributed, tickets_url, cost, url=url)
+        return Headline(currency, lift, scope, lead, explanation, attributed, tickets_url, cost, url=url)
     lead, explanation = _describe_ratio(formats, currency, lift, lift.estimate, measured_cents)
     attributed = formats.money_rounded(measured_cents, currency)
     axis = whisker_axis([*lift.values, measured_cents / 100])
@@ -70,6 +66,7 @@ def write_headline(
     )
     return Headline(
         currency,
+        lift,
         scope,
         lead,
         explanation,
@@ -78,14 +75,9 @@ def write_headline(
         cost,
         not_included,
         url,
-        lift.extra,
-        lift.low,
-        lift.high,
         f"Attributed {attributed}; extra {lift.aria_label}",
         lift.mark(axis),
         axis.bar(measured_cents / 100),
-        is_unclear=lift.is_unclear,
-        is_provisional=lift.is_provisional,
     )
 
 

@@ -1,13 +1,13 @@
 """Formats the lift of texts (extra net sales, measured against a holdout) for pages: its state as a badge, and the
 amount with its interval, or why there is none."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
 from regulars.attribution.lift import Lift, LiftState, measured_of, merge_months, summarise
 from regulars.segments.effect import BUYERS_MIN, EffectEstimate
-from regulars.web.charts import Whisker, WhiskerAxis
+from regulars.web.charts import Whisker, WhiskerAxis, whisker_axis
 from regulars.web.format import Format
 
 # Label, kind of badge, icon.
@@ -94,6 +94,33 @@ def judge(lifts: Sequence[Lift], currency: str) -> Verdict:
 
 def view_lifts(formats: Format, lifts: Sequence[Lift], currency: str) -> LiftView:
     return view_verdict(formats, judge(lifts, currency), currency)
+
+
+class PeriodLine(NamedTuple):
+    """The lift of a month or a quarter; `mark` is its estimate and interval in a chart of all periods."""
+
+    name: str
+    lift: LiftView
+    mark: Whisker | None
+
+
+def view_periods(
+    formats: Format,
+    lifts: Iterable[Lift],
+    currency: str,
+    *,
+    name_period: Callable[[str], str] = str,
+    limit: int | None = None,
+) -> list[PeriodLine]:
+    """The lifts by the period of their source, the newest first."""
+    by_period: dict[str, list[Lift]] = {}
+    for lift in lifts:
+        by_period.setdefault(lift.source.period, []).append(lift)
+    newest_periods = sorted(by_period, reverse=True)[:limit]
+    views = {period: view_lifts(formats, by_period[period], currency) for period in newest_periods}
+    values = [value for view in views.values() for value in view.values]
+    axis = whisker_axis(values) if values else None
+    return [PeriodLine(name_period(period), view, view.mark(axis)) for period, view in views.items()]
 
 
 def view_verdict(formats: Format, verdict: Verdict, currency: str) -> LiftView:

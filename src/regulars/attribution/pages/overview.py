@@ -2,20 +2,26 @@
 with a holdout, with a row for each campaign and journey, or for each month."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.analytics.saved_views import list_views
-from regulars.attribution.lift import Lift
 from regulars.attribution.model import Attributed
 from regulars.attribution.pages.definitions import DEFINITIONS
 from regulars.attribution.pages.filters import GROUPS, KINDS, STATES, AttributionView, read_view
 from regulars.attribution.pages.groups import Group, Overview, combine_groups, load_overview
 from regulars.attribution.pages.headline import Headline, write_headline
-from regulars.attribution.pages.lift_view import LiftView, Verdict, in_cents, judge, view_lifts, view_verdict
+from regulars.attribution.pages.lift_view import (
+    LiftView,
+    Verdict,
+    in_cents,
+    judge,
+    view_lifts,
+    view_periods,
+    view_verdict,
+)
 from regulars.attribution.pages.links import tickets_url
 from regulars.attribution.sent_texts import parts_by_country
 from regulars.messaging.cost import CostEstimate, estimate
@@ -89,7 +95,8 @@ async def show_overview(visit: Visit) -> Response:
         currencies=currencies,
         headline=headlines[0],
         others=headlines[1:],
-        quarters=_view_quarters(visit.format, overview, table.currency),
+        # The lift of all texts together, measured with the organization's global holdout.
+        quarters=view_periods(visit.format, overview.holdouts, table.currency),
         empty_state=_empty_state(visit, view),
         defined=DEFINITIONS,
         **values,
@@ -132,23 +139,6 @@ def _empty_state(visit: Visit, view: AttributionView) -> EmptyState:
         return EmptyState("No texts in this period", text, "Show 12 months", url)
     text = "After the first campaign or journey, this page shows what its texts brought, net of returns."
     return EmptyState("No texts yet", text, "Open campaigns", visit.url("/campaigns"))
-
-
-class Quarter(NamedTuple):
-    name: str
-    lift: LiftView
-    mark: Whisker | None
-
-
-def _view_quarters(formats: Format, overview: Overview, currency: str) -> list[Quarter]:
-    """The lift of all texts together, measured with the organization's global holdout, newest quarter first."""
-    by_period: dict[str, list[Lift]] = {}
-    for lift in overview.holdouts:
-        by_period.setdefault(lift.source.period, []).append(lift)
-    views = [(period, view_lifts(formats, lifts, currency)) for period, lifts in by_period.items()]
-    values = [value for _, lift in views for value in lift.values]
-    axis = whisker_axis(values) if values else None
-    return [Quarter(period, lift, lift.mark(axis)) for period, lift in sorted(views, key=itemgetter(0), reverse=True)]
 
 
 def _choose_currency(view: AttributionView, currencies: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from regulars.attribution.month_sums import read_sums_of
 from regulars.attribution.pages.definitions import DEFINITIONS
 from regulars.attribution.pages.groups import Group
 from regulars.attribution.pages.headline import Headline, write_headline
-from regulars.attribution.pages.lift_view import LiftView, view_lifts
+from regulars.attribution.pages.lift_view import LiftView, view_lifts, view_periods
 from regulars.attribution.pages.links import name_origins, tickets_url
 from regulars.attribution.pages.overview import describe_cost
 from regulars.attribution.sent_texts import parts_by_country, read_sent_of
@@ -35,7 +36,6 @@ from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
 from regulars.sales.listing import CURRENCIES
 from regulars.segments.effect import EffectEstimate, LiftComparison
-from regulars.web.charts import Whisker, whisker_axis
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
 from regulars.web.render import render
@@ -74,14 +74,6 @@ class Detail(NamedTuple):
     diagnostics: Sequence[Diagnostic]
     sentence: str
     has_alarm: bool
-
-
-class MonthLine(NamedTuple):
-    """The lift of a journey in one month; `mark` is its estimate and interval in a chart of all months."""
-
-    name: str
-    lift: LiftView
-    mark: Whisker | None
 
 
 class ClickLine(NamedTuple):
@@ -208,7 +200,14 @@ def _template_values(visit: Visit, group: Group, prices: dict[str, Price]) -> di
         "headline": headlines[0],
         "others": headlines[1:],
         "detail": None if newest is None or newest.comparison is None else _detail(formats, newest, newest.comparison),
-        "months": _list_months(formats, lifts, currency) if group.kind == OriginKind.JOURNEY else [],
+        # The results of a journey by the month in which customers passed its split.
+        "months": view_periods(
+            formats,
+            [it for it in lifts if it.source.period] if group.kind == OriginKind.JOURNEY else [],
+            currency,
+            name_period=partial(_name_month, formats),
+            limit=MONTHS_SHOWN,
+        ),
         "sums": sums,
         "texts": group.texts,
         "returned_cents": sums.gross_cents - sums.net_cents,
@@ -288,18 +287,6 @@ def _name_detail(formats: Format, lift: Lift) -> str:
 
 def _name_month(formats: Format, period: str) -> str:
     return formats.month(date.fromisoformat(f"{period}-01"))
-
-
-def _list_months(formats: Format, lifts: Sequence[Lift], currency: str) -> list[MonthLine]:
-    """The results of a journey by the month in which customers passed its split, the newest first."""
-    by_period: dict[str, list[Lift]] = {}
-    for lift in lifts:
-        by_period.setdefault(lift.source.period, []).append(lift)
-    newest_periods = sorted((it for it in by_period if it), reverse=True)[:MONTHS_SHOWN]
-    views = {period: view_lifts(formats, by_period[period], currency) for period in newest_periods}
-    values = [value for view in views.values() for value in view.values]
-    axis = whisker_axis(values) if values else None
-    return [MonthLine(_name_month(formats, period), view, view.mark(axis)) for period, view in views.items()]
 
 
 def _steps(visit: Visit, group: Group, prices: dict[str, Price], journey: Journey, currency: str) -> list[StepLine]:

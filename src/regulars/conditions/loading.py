@@ -138,7 +138,7 @@ async def _find_sales(
     sales_by_customer: dict[UUID, list[CustomerSale]] = {}
     for profile_id, sale_id, external_id, sale_type, occurred_at, *other_fields, lines in rows:
         day = day_of(occurred_at, zone)
-        sale = CustomerSale(sale_id, external_id, sale_type, day, occurred_at, *other_fields, lines_of(lines))
+        sale = CustomerSale._make((sale_id, external_id, sale_type, day, occurred_at, *other_fields, lines_of(lines)))
         sales_by_customer.setdefault(profile_id, []).append(sale)
     return sales_by_customer
 

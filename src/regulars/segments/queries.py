@@ -24,11 +24,6 @@ LOCK_TIMEOUT: Final = "10s"
 WORKER_LOCK_TIMEOUT: Final = "2s"
 
 
-async def set_lock_timeout(tx: Tx, longest_wait: str = LOCK_TIMEOUT) -> None:
-    """Set the timeout for this transaction. A build locks the state during each of its batches."""
-    await tx.set_lock_timeout(longest_wait)
-
-
 _COLUMNS: Final = [column.name for column in fields(State)]
 _FIND_STATE: Final = (
     SQL("SELECT {} FROM segment_columns WHERE organization_id = %s")
@@ -47,7 +42,10 @@ async def find_state(tx: Tx, organization_id: UUID) -> State | None:
     return State(*rows[0]) if rows else None
 
 
-async def lock_state(tx: Tx, organization_id: UUID) -> State | None:
+async def lock_state(tx: Tx, organization_id: UUID, *, longest_wait: str = LOCK_TIMEOUT) -> State | None:
+    """Lock the state, and set the timeout of this and all later locks of the transaction. A build locks the state
+    during each of its batches."""
+    await tx.set_lock_timeout(longest_wait)
     rows = await tx.fetch(_FIND_STATE + " FOR UPDATE", (organization_id,))
     return State(*rows[0]) if rows else None
 

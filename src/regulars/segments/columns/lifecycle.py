@@ -29,7 +29,7 @@ async def begin(tx: Tx, organization_id: UUID) -> None:
     """Start a build if there are no columns; called in the transaction that creates a segment."""
     for fact in LISTENED_FACTS:
         await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
-    await queries.set_lock_timeout(tx)
+    await tx.set_lock_timeout(queries.LOCK_TIMEOUT)
     # The last cleanup batch may delete the existing row while this transaction waits for its lock; then try again.
     while not await queries.insert_state_if_new(tx, organization_id, format_=FORMAT):
         state = await queries.lock_state(tx, organization_id)
@@ -59,7 +59,6 @@ async def end(tx: Tx, organization_id: UUID) -> None:
         return
     for fact in LISTENED_FACTS:
         await withdraw_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
-    await queries.set_lock_timeout(tx)
     state = await queries.lock_state(tx, organization_id)
     if state is None or state.state == "ended":
         return
@@ -70,7 +69,6 @@ async def end(tx: Tx, organization_id: UUID) -> None:
 
 async def rebuild(tx: Tx, organization_id: UUID) -> bool:
     """Start a new build of the columns; return False if the organization has none."""
-    await queries.set_lock_timeout(tx)
     state = await queries.lock_state(tx, organization_id)
     if state is None or state.state == "ended":
         return False

@@ -61,8 +61,7 @@ class ColumnsBuild(Queue):
 async def run_batch(database: Database, organization_id: UUID, *, rows_max: int = BATCH_SALES) -> bool:
     """Run one batch; return whether the next batch is due now."""
     async with database.transaction() as tx:
-        await columns.set_lock_timeout(tx, columns.WORKER_LOCK_TIMEOUT)
-        state = await columns.lock_state(tx, organization_id)
+        state = await columns.lock_state(tx, organization_id, longest_wait=columns.WORKER_LOCK_TIMEOUT)
         if state is None or state.build_at is None or state.build_at > tx.now or state.format > FORMAT:
             return False
         if state.state != "ended" and state.format < FORMAT:

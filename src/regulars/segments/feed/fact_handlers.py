@@ -91,8 +91,7 @@ async def _refresh_customers(tx: Tx, organization_id: UUID, profile_ids: Collect
 async def _lock(tx: Tx, organization_id: UUID) -> State | None:
     """Lock and return the state of the organization's columns; None if it has none. Start a new build if the columns
     have the format of an older release."""
-    await columns.set_lock_timeout(tx, columns.WORKER_LOCK_TIMEOUT)
-    state = await columns.lock_state(tx, organization_id)
+    state = await columns.lock_state(tx, organization_id, longest_wait=columns.WORKER_LOCK_TIMEOUT)
     if state is None or state.state == "ended":
         return None
     if state.format > FORMAT:

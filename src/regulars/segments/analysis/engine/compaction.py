@@ -98,7 +98,6 @@ async def compact(database: Database, organization_id: UUID, *, purge_after: tim
 async def _release(database: Database, organization_id: UUID, *, purge_after: timedelta) -> None:
     """Release the claim. The next compaction is due at once if there are runs to merge, or at the next purge."""
     async with database.transaction() as tx:
-        await columns.set_lock_timeout(tx)
         state = await columns.lock_state(tx, organization_id)
         if state is None or state.state == "ended":
             return
@@ -245,7 +244,6 @@ async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
     for run in [run for run in runs if run.kind == IDENTIFIED_SALES]:
         await _purge_sales(database, organization_id, epoch, run, erased)
     async with database.transaction() as tx:
-        await columns.set_lock_timeout(tx)
         state = await columns.lock_state(tx, organization_id)
         if state is None or state_before is None or not state.epoch == state_before.epoch == epoch:
             return
@@ -304,7 +302,6 @@ async def _replace(
     """Replace the old runs by the new runs; `merged_patch` is the last patch that was merged into blocks."""
     ids = [await _write(database, organization_id, epoch, new_run) for new_run in new_runs]
     async with database.transaction() as tx:
-        await columns.set_lock_timeout(tx)
         state = await columns.lock_state(tx, organization_id)
         if state is None or state.epoch != epoch or state.state == "ended":
             raise _ConcurrentChangeError
@@ -319,7 +316,6 @@ async def _replace(
 async def _write(database: Database, organization_id: UUID, epoch: int, new_run: NewRun) -> int:
     """Write a run that is not live yet; return its id."""
     async with database.transaction() as tx:
-        await columns.set_lock_timeout(tx)
         state = await columns.lock_state(tx, organization_id)
         if state is None or state.epoch != epoch or state.state == "ended":
             raise _ConcurrentChangeError

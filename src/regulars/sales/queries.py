@@ -55,27 +55,11 @@ def _make_stored_sale(row: Sequence[Any]) -> StoredSale:
     """Make a sale from a row with the columns of `_SELECT`."""
     store = StoreRef(row[13], row[14])
     profile = None if row[15] is None else ProfileRef(row[15], row[16])
-    ticket = Sale(
-        external_id=row[1],
-        type=row[2],
-        occurred_at=row[3],
-        store=ById(store.id),
-        profile=None if profile is None else ById(profile.id),
-        currency=row[4],
-        total_amount_cents=row[5],
-        total_discount_cents=row[6],
-        total_tax_cents=row[7],
-        source=row[8],
-        payments=_bytes(row[9]),
-        loyalty=_bytes(row[10]),
-        metadata=_bytes(row[11]),
-        line_items=row[12].encode(),
-    )
-    return StoredSale(row[0], ticket, store, profile, row[17], is_anonymised=row[18])
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
+    # The columns 1 to 12 are the fields of `Sale` in their order, without the references; the last four are JSON.
+    references = ById(store.id), None if profile is None else ById(profile.id)
+    documents = [None if text is None else text.encode() for text in row[9:13]]
+    fields: list[Any] = [*row[1:4], *references, *row[4:9], *documents]
+    return StoredSale(row[0], Sale(*fields), store, profile, row[17], is_anonymised=row[18])
 
 
 async def find_sales_by_external_id(

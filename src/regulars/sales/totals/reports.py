@@ -191,7 +191,7 @@ async def list_hours(
     tx: Tx, organization_id: UUID, days: Sequence[date], store_ids: Sequence[UUID]
 ) -> list[tuple[UUID, date, int, int]]:
     """Return (store, day, hour, number of tickets) for these stores and days."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT t.store_id, t.day, t.hour, sum(t.tickets)::bigint
         FROM unnest(%(days)s::date[]) AS given (day)
@@ -206,7 +206,6 @@ async def list_hours(
         """,
         {"organization_id": organization_id, "days": list(days), "store_ids": list(store_ids)},
     )
-    return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
 async def find_last_received(tx: Tx, organization_id: UUID, store_ids: Sequence[UUID]) -> dict[UUID, datetime]:

@@ -108,7 +108,7 @@ async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list
     A campaign also counts as received if the outcome of its text is unknown. Such a text gets the time 0, so that
     conditions on the time of texts do not count it.
     """
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT it.id, found.sender_id, found.at_s
         FROM unnest(%(ids)s::uuid[]) AS it (id)
@@ -127,7 +127,6 @@ async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list
         """,
         {"organization_id": organization_id, "ids": list(ids)},
     )
-    return [(row[0], row[1], row[2]) for row in rows]
 
 
 async def find_once_linked(tx: Tx, organization_id: UUID, subscription_ids: Sequence[UUID]) -> set[UUID]:

@@ -96,7 +96,7 @@ async def find_version(tx: Tx, organization_id: UUID, segment_id: UUID, version:
 
 async def find_current(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str, int, str]]:
     """Id, name, version and definition of the current version of segments."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT segments.id, segments.name, segments.version, segment_versions.definition::text
         FROM segments
@@ -106,7 +106,6 @@ async def find_current(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> 
         """,
         {"organization_id": organization_id, "ids": list(ids)},
     )
-    return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
 async def delete_uses(tx: Tx, organization_id: UUID, *, kind: str, used_by_id: UUID) -> None:
@@ -255,7 +254,7 @@ async def complete_count(
 
 async def list_definitions_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, int, str]]:
     """Segment, version and definition of all versions, current and old, whose JSON contains one of these strings."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT segment_id, version, definition::text FROM segment_versions
         WHERE organization_id = %(organization_id)s
@@ -265,7 +264,6 @@ async def list_definitions_with(tx: Tx, organization_id: UUID, quoted: Sequence[
         """,
         {"organization_id": organization_id, "quoted": list(quoted)},
     )
-    return [(row[0], row[1], row[2]) for row in rows]
 
 
 async def rewrite_definition(tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, definition: str) -> None:

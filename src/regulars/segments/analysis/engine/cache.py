@@ -55,6 +55,9 @@ class Results:
             self._results.move_to_end(key)
         return result
 
+    def find_or_add(self, key: tuple[object, ...], compute: Callable[[], Result]) -> Result:
+        return self.find(key) or self.add(key, compute())
+
     def add(self, key: tuple[object, ...], result: Result) -> Result:
         """Add the result of a key that `find` did not find."""
         self._results[key] = result

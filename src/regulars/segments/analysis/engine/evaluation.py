@@ -116,9 +116,7 @@ class Evaluation:
             return self._evaluate_group(condition)
         if isinstance(condition, tree.InSegment):
             return self._evaluate_segment(condition)
-        key = self._cache_key(condition)
-        result = self._cached.results.find(key)
-        return result or self._cached.results.add(key, self._evaluate(condition))
+        return self._cached.results.find_or_add(self._cache_key(condition), lambda: self._evaluate(condition))
 
     def _evaluate_group(self, group: tree.Group) -> Result:
         """Evaluate a group twice: whether it is certainly true, and whether it may be true. If it may be true, but not
@@ -256,17 +254,15 @@ class Evaluation:
     def consent_states(self) -> Array:
         """The consent state of each customer, including do-not-contact entries for their own number."""
         key = ("consent states", self._cached.size, self._cached.customers_as_of, self._cached.do_not_contact_as_of)
-        result = self._cached.results.find(key)
-        if result is None:
-            # The hash of the customer's own phone number; 0 without a number.
-            own_hash = self._numeric_column("own")
-            consent = self._numeric_column("consent")
-            is_do_not_contact = (
-                (consent == NEVER_ASKED) & (own_hash != 0) & np.isin(own_hash, self._cached.do_not_contact_hashes)
-            )
-            states = np.where(is_do_not_contact, DO_NOT_CONTACT, consent).astype(np.uint8)
-            result = self._cached.results.add(key, Result(states))
-        return result.holds
+        return self._cached.results.find_or_add(key, self._compute_consent_states).holds
+
+    def _compute_consent_states(self) -> Result:
+        # The hash of the customer's own phone number; 0 without a number.
+        own_hash = self._numeric_column("own")
+        consent = self._numeric_column("consent")
+        is_listed = (own_hash != 0) & np.isin(own_hash, self._cached.do_not_contact_hashes)
+        is_do_not_contact = (consent == NEVER_ASKED) & is_listed
+        return Result(np.where(is_do_not_contact, DO_NOT_CONTACT, consent).astype(np.uint8))
 
     def _mask_values(self, name: str, is_match: Callable[[object], bool]) -> Array:
         """A mask of the customers whose value in a column matches."""

@@ -121,8 +121,7 @@ async def find_erased_since(tx: Tx, organization_id: UUID, epoch: int) -> tuple[
 
 async def list_unfinished(tx: Tx, organization_id: UUID, epoch: int) -> list[int]:
     """The ids of runs that a process wrote and did not make live."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "SELECT id FROM segment_runs WHERE organization_id = %s AND epoch = %s AND NOT is_live",
         (organization_id, epoch),
     )
-    return [row[0] for row in rows]

@@ -210,8 +210,8 @@ class SalesConditions:
             self._window(condition),
             *self._cache_key(condition, line_filter),
         )
-        return self._cached.results.find(key) or self._cached.results.add(
-            key, Result(*sum_by_index(list(self._summands(condition, line_filter)), self._cached.size))
+        return self._cached.results.find_or_add(
+            key, lambda: Result(*sum_by_index(list(self._summands(condition, line_filter)), self._cached.size))
         )
 
     def _summands(
@@ -243,8 +243,7 @@ class SalesConditions:
         return *key, includes_unreadable, self._cached.size, self._cached.sales_as_of
 
     def _find_or_compute(self, key: tuple[object, ...], compute: Callable[[], Array]) -> Array:
-        result = self._cached.results.find(key)
-        return (result or self._cached.results.add(key, Result(compute()))).holds
+        return self._cached.results.find_or_add(key, lambda: Result(compute())).holds
 
     def _mask_customers(self, condition: tree.SalesCondition, line_filter: LineFilter | None, window: Window) -> Array:
         holds = np.zeros(self._cached.size, bool)

@@ -1,6 +1,7 @@
 """Computes the answer to an analytics question, caches it, and lists the arrays of sales (parts) that it reads."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -69,19 +70,17 @@ def _answer(
     cached: CachedColumns, query: SegmentQuery, question: questions.ColumnsQuestion, zone: Zone, as_of: datetime
 ) -> questions.Answer:
     tickets = Tickets(cached, query, zone, question.store_ids)
-    match question:
-        case questions.SalesQuestion():
-            return answer_sales(tickets, question, as_of)
-        case questions.CustomersQuestion():
-            return answer_customers(tickets, question, as_of)
-        case questions.CohortsQuestion():
-            return answer_cohorts(tickets, question, as_of)
-        case questions.RfmQuestion():
-            return answer_rfm(tickets, question, as_of)
-        case questions.ProductsQuestion():
-            return answer_products(tickets, question, as_of)
-        case questions.BasketQuestion():
-            return answer_basket(tickets, question, as_of)
+    return _ANSWERS[type(question)](tickets, question, as_of)
+
+
+_ANSWERS: Final[Mapping[type[questions.ColumnsQuestion], Callable[..., questions.Answer]]] = {
+    questions.SalesQuestion: answer_sales,
+    questions.CustomersQuestion: answer_customers,
+    questions.CohortsQuestion: answer_cohorts,
+    questions.RfmQuestion: answer_rfm,
+    questions.ProductsQuestion: answer_products,
+    questions.BasketQuestion: answer_basket,
+}
 
 
 def add_required(required: RequiredParts, query: SegmentQuery, question: questions.Question) -> RequiredParts:

@@ -62,16 +62,10 @@ async def insert_lift_if_new(tx: Tx, organization_id: UUID, row: LiftRow) -> Non
 
 async def delete_if_open(tx: Tx, organization_id: UUID, source: tuple[str, UUID, str, str]) -> None:
     """Delete the lift of a source, unless its window has closed."""
-    kind, source_id, step, period = source
+    key = dict(zip(LiftRow._fields[:4], source, strict=True))
     await tx.execute(
         SQL("DELETE FROM lifts WHERE {is_key} AND lifts.state = 'open'").format(is_key=_IS_KEY),
-        {
-            "organization_id": organization_id,
-            "kind": kind,
-            "source_id": source_id,
-            "step": step,
-            "period": period,
-        },
+        {"organization_id": organization_id, **key},
     )
 
 

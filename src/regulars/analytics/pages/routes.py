@@ -1,12 +1,12 @@
 """The routes of the pages of analytics."""
 
 from functools import partial
-from typing import Protocol
 
 from starlette.responses import Response
 
 from regulars.analytics.pages import customers, products, sales, stores, views
 from regulars.analytics.pages.customers import CustomerPages
+from regulars.analytics.pages.measure_pages import MeasurePages
 from regulars.analytics.pages.products import ProductPages
 from regulars.analytics.pages.sales import SalesPages
 from regulars.analytics.pages.sales_source import SalesSource
@@ -18,16 +18,10 @@ from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
 
-class AnalysisPage(Protocol):
-    async def show(self, visit: Visit) -> Response: ...
-
-    async def export(self, visit: Visit) -> Response: ...
-
-
 def pages(analysis: Analysis) -> tuple[Page, ...]:
     """The pages of analytics. They show no personal data, so every role may open them."""
     source = SalesSource(analysis)
-    tables: dict[str, AnalysisPage] = {
+    tables: dict[str, MeasurePages | CustomerPages | ProductPages] = {
         sales.PATH: SalesPages(source),
         customers.PATH: CustomerPages(analysis),
         products.PATH: ProductPages(analysis),

@@ -10,7 +10,7 @@ async def find_campaign_names(
     tx: Tx, organization_id: UUID, ids: Collection[UUID], *, newest: int = 0
 ) -> list[tuple[UUID, str]]:
     """Find id and name of these campaigns, and of the `newest` most recent campaigns, the most recent first."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT id, name FROM campaigns
         WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])
@@ -20,4 +20,3 @@ async def find_campaign_names(
         """,
         {"organization_id": organization_id, "ids": list(ids), "newest": newest},
     )
-    return [(row[0], row[1]) for row in rows]

@@ -92,11 +92,9 @@ class Evaluator:
 
     def _observe_segment(self, segment_id: str) -> customers.ObservedSegment | None:
         segment = self.context.segments.get(segment_id)
-        return (
-            None
-            if segment is None
-            else customers.ObservedSegment(segment.name, segment.version, is_faulty=bool(segment.faults))
-        )
+        if segment is None:
+            return None
+        return customers.ObservedSegment(segment.name, segment.version, is_faulty=bool(segment.faults))
 
     def _test_value(self, condition: tree.OfAttribute, subject: Subject) -> tuple[bool | None, customers.Observation]:
         value = subject.customer.attributes.get(condition.key)

@@ -53,7 +53,7 @@ async def find_texts(
     tx: Tx, organization_id: UUID, ids: Collection[UUID], *, since: datetime
 ) -> list[tuple[UUID, datetime, UUID | None]]:
     """Customer, time and journey of texts that were sent or delivered; replies to STOP and HELP are not counted."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT it.id, sent.at, sent.journey_id
         FROM unnest(%(ids)s::uuid[]) AS it (id)
@@ -71,14 +71,13 @@ async def find_texts(
         """,
         {"organization_id": organization_id, "ids": list(ids), "since": since},
     )
-    return [(row[0], row[1], row[2]) for row in rows]
 
 
 async def find_received(
     tx: Tx, organization_id: UUID, ids: Collection[UUID], campaign_ids: Collection[UUID | None]
 ) -> list[tuple[UUID, UUID, datetime]]:
     """Customer, campaign and time of the texts of these campaigns that were sent, or whose outcome is unknown."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         """
         SELECT it.id, sent.origin_id, sent.at
         FROM unnest(%(ids)s::uuid[]) AS it (id)
@@ -92,4 +91,3 @@ async def find_received(
         """,
         {"organization_id": organization_id, "ids": list(ids), "campaign_ids": list(campaign_ids)},
     )
-    return [(row[0], row[1], row[2]) for row in rows]

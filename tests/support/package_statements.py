@@ -17,7 +17,9 @@ from regulars.kit import connection as kit_connection
 from regulars.kit.columns import fill, names_of
 
 # The position of the statement in the arguments of a call.
-CALLS = {"fetch": 0, "execute": 0, "change": 0, "fetch_all": 1, "fetch_first": 1}
+CALLS = {"fetch_all": 1, "fetch_first": 1} | dict.fromkeys(
+    ("fetch", "fetch_column", "fetch_value", "fetch_count", "execute", "change"), 0
+)
 STATEMENT = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
 # A value per parameter type; a list of ids has several, so that the planner sees a list.
 SAMPLES = {

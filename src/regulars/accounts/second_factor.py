@@ -93,8 +93,9 @@ async def renew_recovery_codes(tx: Tx, user_id: UUID) -> list[str]:
 
 
 async def count_recovery_codes(tx: Tx, user_id: UUID) -> int:
-    rows = await tx.fetch("SELECT count(*) FROM recovery_codes WHERE user_id = %s AND used_at IS NULL", (user_id,))
-    return int(rows[0][0])
+    return await tx.fetch_count(
+        "SELECT count(*) FROM recovery_codes WHERE user_id = %s AND used_at IS NULL", (user_id,)
+    )
 
 
 async def is_enabled(tx: Tx, user_id: UUID) -> bool:

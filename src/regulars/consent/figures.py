@@ -207,7 +207,7 @@ async def _request_count(tx: Tx, organization_id: UUID, *, time_zone: str) -> No
 
 async def _lock_due_figures(tx: Tx, organization_id: UUID) -> str | None:
     """Lock the row of a due count, and return its time zone; None if no count is due or the row is locked already."""
-    rows = await tx.fetch(
+    return await tx.fetch_value(
         """
         SELECT time_zone FROM consent_figures
         WHERE organization_id = %s AND due_at IS NOT NULL
@@ -215,7 +215,6 @@ async def _lock_due_figures(tx: Tx, organization_id: UUID) -> str | None:
         """,
         (organization_id,),
     )
-    return rows[0][0] if rows else None
 
 
 async def _store_figures(tx: Tx, organization_id: UUID, *, counted_at: datetime, took_ms: int, figures: str) -> None:

@@ -8,18 +8,17 @@ from regulars.kit.db import Tx
 
 
 async def has_data(tx: Tx, organization_id: UUID) -> bool:
-    rows = await tx.fetch(
+    return await tx.fetch(
         "SELECT EXISTS (SELECT FROM stores WHERE organization_id = %(organization_id)s)"
         " OR EXISTS (SELECT FROM profiles WHERE organization_id = %(organization_id)s)"
         " OR EXISTS (SELECT FROM sales_events WHERE organization_id = %(organization_id)s)",
         {"organization_id": organization_id},
-    )
-    return bool(rows[0][0])
+    ) == [(True,)]
 
 
 async def has_sales(tx: Tx, organization_id: UUID) -> bool:
     rows = await tx.fetch("SELECT EXISTS (SELECT FROM sales_events WHERE organization_id = %s)", (organization_id,))
-    return bool(rows[0][0])
+    return rows == [(True,)]
 
 
 async def find_recent_sales(tx: Tx, organization_id: UUID, *, since: datetime, limit: int) -> list[UUID]:
@@ -33,13 +32,12 @@ async def find_recent_sales(tx: Tx, organization_id: UUID, *, since: datetime, l
 
 async def has_due_runs_or_texts(tx: Tx, organization_id: UUID) -> bool:
     """Whether a journey run or a text is due, or a text is being sent."""
-    rows = await tx.fetch(
+    return await tx.fetch(
         "SELECT EXISTS (SELECT FROM journey_runs WHERE organization_id = %(organization_id)s AND due_at <= %(now)s)"
         " OR EXISTS (SELECT FROM texts WHERE organization_id = %(organization_id)s AND due_at <= %(now)s)"
         " OR EXISTS (SELECT FROM texts WHERE organization_id = %(organization_id)s AND state = 'sending')",
         {"organization_id": organization_id, "now": tx.now},
-    )
-    return bool(rows[0][0])
+    ) == [(True,)]
 
 
 async def find_profiles_without_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[UUID]:

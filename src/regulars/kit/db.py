@@ -79,6 +79,14 @@ class Tx:
         """Return the first column of each row."""
         return [values[0] for values in await self.fetch(query, params)]
 
+    async def fetch_value(self, query: Query, params: Params = ()) -> Any | None:
+        """Return the first column of the first row; None if there is no row."""
+        return next(iter(await self.fetch_column(query, params)), None)
+
+    async def fetch_count(self, query: Query, params: Params = ()) -> int:
+        """Return the number that a statement such as `SELECT count(*)` counts."""
+        return int(await self.fetch_value(query, params) or 0)
+
     async def execute(self, query: Query, params: Params = ()) -> int:
         return await self.connection.change(query, params)
 

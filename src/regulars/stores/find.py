@@ -149,8 +149,7 @@ async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text
 
 async def count_stores(tx: Tx, organization_id: UUID, *, count_max: int) -> int:
     """Return the number of stores, counted up to `count_max`."""
-    rows = await tx.fetch(
+    return await tx.fetch_count(
         "SELECT count(*) FROM (SELECT FROM stores WHERE organization_id = %s LIMIT %s) AS counted",
         (organization_id, count_max),
     )
-    return int(rows[0][0])

@@ -97,11 +97,10 @@ def _select(conditions: tuple[LiteralString, ...]) -> LiteralString:
 
 async def find_oldest_row(tx: Tx, organization_id: UUID) -> datetime | None:
     """Return when the oldest due row was recorded."""
-    rows = await tx.fetch(
+    return await tx.fetch_value(
         "SELECT created_at FROM outbox WHERE organization_id = %s AND due_at <= %s ORDER BY id LIMIT 1",
         (organization_id, tx.now),
     )
-    return rows[0][0] if rows else None
 
 
 async def delete_rows(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:

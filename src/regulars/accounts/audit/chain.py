@@ -161,10 +161,9 @@ async def _list_rows(tx: Tx, organization_id: UUID, *, after: int, until: int, l
 
 
 async def _count_rows_outside(tx: Tx, organization_id: UUID) -> int:
-    rows = await tx.fetch(
+    return await tx.fetch_count(
         "SELECT count(*) FROM audit_log WHERE organization_id = %s AND sequence IS NULL", (organization_id,)
     )
-    return int(rows[0][0])
 
 
 async def _find_head(tx: Tx, organization_id: UUID) -> tuple[int, bytes] | None:

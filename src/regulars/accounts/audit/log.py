@@ -163,8 +163,7 @@ async def count_acts(tx: Tx, organization_id: UUID, filters: ActFilter, *, count
         "SELECT count(*) FROM (SELECT 1 FROM audit_log WHERE organization_id = %(organization_id)s {}"
         " LIMIT %(count_max)s) AS found"
     )
-    rows = await tx.fetch(statement.format(join_filters(values, _FILTERS)), values)
-    return int(rows[0][0])
+    return await tx.fetch_count(statement.format(join_filters(values, _FILTERS)), values)
 
 
 async def list_act_kinds(tx: Tx, organization_id: UUID) -> list[str]:

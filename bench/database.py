@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from regulars.kit.db import Database
 from regulars.kit.migrate import migrate
 from regulars.organizations.manage import create_key, create_organization
 from regulars.postgres import configuration, embedded
@@ -195,9 +196,11 @@ def _register(connection: "psycopg.Connection[Any]", organization: Organization,
 
 async def _create_organizations(url: str, numbers: range) -> list[Organization]:
     made = []
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+    database = Database(url)
+    async with database.connection() as connection:
         for number in numbers:
             organization = await create_organization(connection, f"bench-{number}")
             _, secret = await create_key(connection, organization.id, "bench")
             made.append(Organization(str(organization.id), secret))
+    await database.close()
     return made

@@ -3,12 +3,13 @@
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
-from psycopg import AsyncConnection
 from tests.support.run_async import run_async
 
+from regulars.kit.connection import Connection
+from regulars.kit.db import Database
 from regulars.organizations import manage
 from regulars.organizations.model import Permission
 
@@ -23,7 +24,7 @@ class Tenant:
 
 
 def new_tenant(database_url: str) -> Tenant:
-    async def create(connection: AsyncConnection[Any]) -> Tenant:
+    async def create(connection: Connection) -> Tenant:
         organization = await manage.create_organization(connection, f"Shop {uuid.uuid4()}")
         key, secret = await manage.create_key(connection, organization.id, "till")
         return Tenant(organization.id, key.id, secret)
@@ -32,7 +33,7 @@ def new_tenant(database_url: str) -> Tenant:
 
 
 def another_key(database_url: str, tenant: Tenant, *, permission: Permission = Permission.FULL) -> Tenant:
-    async def create(connection: AsyncConnection[Any]) -> Tenant:
+    async def create(connection: Connection) -> Tenant:
         key, secret = await manage.create_key(connection, tenant.organization_id, "second till", permission=permission)
         return Tenant(tenant.organization_id, key.id, secret)
 
@@ -42,7 +43,7 @@ def another_key(database_url: str, tenant: Tenant, *, permission: Permission = P
 def in_country(database_url: str, tenant: Tenant, country: str) -> Tenant:
     """Sets the default country of the organization; returns a new key, because servers cache the country with the key."""
 
-    async def change(connection: AsyncConnection[Any]) -> None:
+    async def change(connection: Connection) -> None:
         await connection.execute(
             "UPDATE organizations SET default_country = %s WHERE id = %s", (country, tenant.organization_id)
         )
@@ -52,15 +53,19 @@ def in_country(database_url: str, tenant: Tenant, country: str) -> Tenant:
 
 
 def revoke(database_url: str, tenant: Tenant) -> None:
-    async def do(connection: AsyncConnection[Any]) -> bool:
+    async def do(connection: Connection) -> bool:
         return await manage.revoke_key(connection, tenant.key_id)
 
     assert _run(database_url, do)
 
 
-def _run(database_url: str, act: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
+def _run(database_url: str, act: Callable[[Connection], Awaitable[T]]) -> T:
     async def connected() -> T:
-        async with await AsyncConnection.connect(database_url, autocommit=True) as connection:
-            return await act(connection)
+        database = Database(database_url)
+        try:
+            async with database.connection() as connection:
+                return await act(connection)
+        finally:
+            await database.close()
 
     return run_async(connected())

@@ -15,6 +15,7 @@ from regulars.demo.fill import fill_with_demo
 from regulars.demo.load import SALES_MAX, DemoPlan, organization_has_data
 from regulars.demo.people import count_customers
 from regulars.kit import vault
+from regulars.kit.connection import Connection
 from regulars.kit.db import Database
 from regulars.organizations import manage
 from regulars.organizations.model import Organization
@@ -71,7 +72,7 @@ async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, opene
         await record(tx, organization.id, OPERATOR, "demo.fill", name, after={"tickets": plan.sales})
 
 
-async def _find_or_create(connection: manage.Connection, name: str) -> Organization:
+async def _find_or_create(connection: Connection, name: str) -> Organization:
     """Find or create the organization; refuse one that is no demo: sample customers must not mix with real ones."""
     organization = await manage.find_organization(connection, name)
     if organization is None:

@@ -13,6 +13,7 @@ from regulars.cli import database
 from regulars.cli.output import CommandError, ExitCode
 from regulars.kit import settings
 from regulars.kit import vault as vaults
+from regulars.kit.connection import Connection
 from regulars.kit.db import STATEMENT_TIMEOUT_MS, Database, Tx
 from regulars.kit.ids import IdKind
 from regulars.kit.settings import Settings
@@ -113,7 +114,7 @@ def run_on_pool(
         return asyncio.run(run_with_pool(url, database.with_secret_key(loaded, url) if needs_vault else loaded))
 
 
-async def find_organization(connection: manage.Connection, name: str) -> Organization:
+async def find_organization(connection: Connection, name: str) -> Organization:
     organization = await manage.find_organization(connection, name)
     if organization is None:
         raise CommandError(f"There is no organization named '{name}'; `regulars organization list` shows them all.")

@@ -3,15 +3,14 @@
 import secrets
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
-
+from regulars.kit.arrays import Uuids
 from regulars.kit.clock import truncate_to_milliseconds
+from regulars.kit.connection import Connection
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
-from regulars.organizations import queries
 from regulars.organizations.model import (
     HINT_CHARACTERS,
     SECRET_BYTES,
@@ -23,10 +22,9 @@ from regulars.organizations.model import (
     new_key,
 )
 from regulars.organizations.sealing import make_stored_secret
+from regulars.organizations.secret import open_secret
 from regulars.organizations.settings import NameTaken
 from regulars.organizations.slugs import ensure_slug
-
-Connection = AsyncConnection[TupleRow]
 
 
 async def create_organization(connection: Connection, name: str) -> Organization:
@@ -34,51 +32,53 @@ async def create_organization(connection: Connection, name: str) -> Organization
     member of the organization."""
     organization = Organization(new_uuid(), name, await _now(connection))
     stored = await make_stored_secret(connection, organization.id, secrets.token_bytes(SECRET_BYTES))
-    is_new = await queries.insert_organization_if_new(
-        connection,
-        identifier=organization.id,
-        name=name,
-        secret=stored.plain,
-        sealed=stored.sealed,
-        now=organization.created_at,
+    inserted = await connection.change(
+        "INSERT INTO organizations (id, name, secret, sealed_secret, created_at) VALUES (%s, %s, %s, %s, %s)"
+        " ON CONFLICT (name) DO NOTHING",
+        (organization.id, name, stored.plain, stored.sealed, organization.created_at),
     )
-    if not is_new:
+    if not inserted:
         raise NameTaken(name)
     await ensure_slug(connection, organization.id, name, now=organization.created_at)
     return organization
 
 
 async def find_organization(connection: Connection, name: str) -> Organization | None:
-    return await queries.find_organization(connection, name)
+    rows = await connection.fetch("SELECT id, name, created_at FROM organizations WHERE name = %s", (name,))
+    return Organization(*rows[0]) if rows else None
 
 
 async def find_organization_name(connection: Connection, organization_id: UUID) -> str | None:
-    return await queries.find_organization_name(connection, organization_id)
+    rows = await connection.fetch("SELECT name FROM organizations WHERE id = %s", (organization_id,))
+    return rows[0][0] if rows else None
 
 
 async def find_secret_and_country(connection: Connection, organization_id: UUID) -> SecretAndCountry:
-    secret_and_country = await queries.find_secret_and_country(connection, organization_id)
-    if secret_and_country is None:
-        raise LookupError(f"There is no organization {organization_id}.")
-    return secret_and_country
+    rows = await connection.fetch(
+        "SELECT secret, sealed_secret, default_country FROM organizations WHERE id = %s", (organization_id,)
+    )
+    for plain, sealed, country in rows:
+        return SecretAndCountry(open_secret(organization_id, plain, sealed), country)
+    raise LookupError(f"There is no organization {organization_id}.")
 
 
 async def is_demo(connection: Connection, organization_id: UUID) -> bool:
-    return await queries.is_demo(connection, organization_id)
+    return await connection.fetch("SELECT is_demo FROM organizations WHERE id = %s", (organization_id,)) == [(True,)]
 
 
 async def mark_as_demo(connection: Connection, organization_id: UUID) -> None:
     """Mark the organization permanently: it has sample customers and never sends a real text."""
-    await queries.mark_as_demo(connection, organization_id)
+    await connection.change("UPDATE organizations SET is_demo = true WHERE id = %s", (organization_id,))
 
 
 async def dismiss_first_steps(connection: Connection, organization_id: UUID) -> None:
     """Remove the page of first steps from the navigation; the page itself stays."""
-    await queries.set_shows_first_steps(connection, organization_id, is_shown=False)
+    await connection.change("UPDATE organizations SET shows_first_steps = false WHERE id = %s", (organization_id,))
 
 
 async def list_organizations(connection: Connection) -> list[Organization]:
-    return await queries.list_organizations(connection)
+    rows = await connection.fetch("SELECT id, name, created_at FROM organizations ORDER BY name")
+    return [Organization(*row) for row in rows]
 
 
 async def create_key(
@@ -96,28 +96,47 @@ async def create_key(
         last_used_at=None,
         revoked_at=None,
     )
-    await queries.insert_key(connection, key, key_hash=hash_key(secret))
+    await connection.change(
+        "INSERT INTO api_keys (id, organization_id, name, hint, permission, key_hash, created_at)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+        (key.id, organization_id, name, key.hint, permission.value, hash_key(secret), key.created_at),
+    )
     return key, secret
 
 
 async def list_keys(connection: Connection, organization_id: UUID) -> list[ApiKey]:
-    return await queries.list_keys(connection, organization_id)
+    rows = await connection.fetch(
+        "SELECT id, organization_id, name, hint, permission, created_at, last_used_at, revoked_at"
+        " FROM api_keys WHERE organization_id = %s ORDER BY id",
+        (organization_id,),
+    )
+    return [_to_key(*row) for row in rows]
 
 
 async def revoke_key(connection: Connection, key_id: UUID, *, organization_id: UUID | None = None) -> ApiKey | None:
     """Return the revoked key, or None if the key does not exist or belongs to another organization. A key that was
     revoked before keeps its time of revocation."""
-    return await queries.revoke_key(connection, key_id, await _now(connection), organization_id=organization_id)
+    rows = await connection.fetch(
+        "UPDATE api_keys SET revoked_at = coalesce(revoked_at, %s)"
+        " WHERE id = %s AND organization_id = coalesce(%s::uuid, organization_id)"
+        " RETURNING id, organization_id, name, hint, permission, created_at, last_used_at, revoked_at",
+        (await _now(connection), key_id, organization_id),
+    )
+    return _to_key(*rows[0]) if rows else None
+
+
+def _to_key(identifier: UUID, organization_id: UUID, name: str, hint: str, permission: str, *times: Any) -> ApiKey:
+    return ApiKey(identifier, organization_id, name, hint, Permission(permission), *times)
 
 
 async def revoke_restored_keys(tx: Tx, key_ids: Collection[UUID], *, revokes_all: bool) -> None:
     """Revoke keys that a restored backup made valid again: those that had been revoked, or all."""
-    await queries.revoke_restored_keys(tx, key_ids, revokes_all=revokes_all)
+    await tx.execute(
+        "UPDATE api_keys SET revoked_at = %s WHERE revoked_at IS NULL AND (%s OR id = ANY(%s::uuid[]))",
+        (tx.now, revokes_all, Uuids(key_id.bytes for key_id in key_ids)),
+    )
 
 
 async def _now(connection: Connection) -> datetime:
-    row = await (await connection.execute("SELECT now()")).fetchone()
-    if row is None:
-        raise LookupError("The database did not tell the time.")
-    now: datetime = row[0]
+    [(now,)] = await connection.fetch("SELECT now()")
     return truncate_to_milliseconds(now)

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import psycopg
 
+from regulars.kit.connection import Connection
 from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault, VaultError, lock_known_key, mark_sealed
 from regulars.organizations import queries
@@ -23,7 +24,7 @@ class StoredSecret(NamedTuple):
     sealed: bytes | None
 
 
-async def make_stored_secret(connection: queries.Connection, organization_id: UUID, secret: bytes) -> StoredSecret:
+async def make_stored_secret(connection: Connection, organization_id: UUID, secret: bytes) -> StoredSecret:
     """Decide how to store the secret of a new organization: plain if this process lacks the database's key; raises
     VaultError if plain secrets are no longer allowed.
 

@@ -1,18 +1,15 @@
 """Read and change the settings of an organization: its name, time zone, locale, default country and second factor."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from uuid import UUID
 from zoneinfo import available_timezones
 
-from psycopg import AsyncConnection, errors
-from psycopg.rows import TupleRow
+from psycopg import errors
 
+from regulars.kit.connection import Connection
 from regulars.kit.db import Tx
-from regulars.organizations import queries
 from regulars.organizations.facts import TimeZoneChanged
 from regulars.work import outbox
-
-Connection = AsyncConnection[TupleRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +39,24 @@ def time_zones() -> list[str]:
 
 
 async def find_settings(connection: Connection, organization_id: UUID) -> OrganizationSettings:
-    row = await queries.find_settings(connection, organization_id)
-    if row is None:
+    rows = await connection.fetch(
+        "SELECT name, time_zone, locale, default_country, requires_second_factor FROM organizations WHERE id = %s",
+        (organization_id,),
+    )
+    if not rows:
         raise LookupError(f"There is no organization {organization_id}.")
-    return OrganizationSettings(*row)
+    return OrganizationSettings(*rows[0])
 
 
 async def change_settings(tx: Tx, organization_id: UUID, settings: OrganizationSettings) -> None:
     before = await find_settings(tx.connection, organization_id)
     try:
         async with tx.connection.transaction():
-            await queries.update_settings(
-                tx.connection,
-                organization_id,
-                name=settings.name,
-                time_zone=settings.time_zone,
-                locale=settings.locale,
-                default_country=settings.default_country,
-                requires_second_factor=settings.requires_second_factor,
+            await tx.execute(
+                "UPDATE organizations SET name = %(name)s, time_zone = %(time_zone)s, locale = %(locale)s,"
+                " default_country = %(default_country)s, requires_second_factor = %(requires_second_factor)s"
+                " WHERE id = %(id)s",
+                {"id": organization_id, **asdict(settings)},
             )
     except errors.UniqueViolation:
         raise NameTaken(settings.name) from None

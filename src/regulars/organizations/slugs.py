@@ -6,9 +6,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
-
+from regulars.kit.connection import Connection
 from regulars.organizations import queries
 
 SLUG_CHARACTERS_MAX: Final = 48
@@ -17,8 +15,6 @@ FALLBACK: Final = "organization"
 SLUG: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # When this many slugs with a number are taken, an organization gets its id as a suffix.
 NUMBERS_TRIED_MAX: Final = 20
-
-Connection = AsyncConnection[TupleRow]
 
 
 def slug_of(name: str) -> str:

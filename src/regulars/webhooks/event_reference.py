@@ -177,17 +177,20 @@ def read_example_receiver(language: str) -> str:
     return resources.files("regulars.webhooks").joinpath("examples", f"receiver_{language}.txt").read_text("utf-8")
 
 
-class ProfileEvent(msgspec.Struct):
-    """The profile as the API shows it right after the change."""
+class _Event(msgspec.Struct):
+    """What the bodies of all events have in common; each adds its `data`."""
 
     type: str
     timestamp: Timestamp
+
+
+class ProfileEvent(_Event):
+    """The profile as the API shows it right after the change."""
+
     data: ProfileOut
 
 
-class ProfileDeletedEvent(msgspec.Struct):
-    type: str
-    timestamp: Timestamp
+class ProfileDeletedEvent(_Event):
     data: ProfileIdsOut
 
 
@@ -196,19 +199,15 @@ class SubscriptionChange(msgspec.Struct):
     outcome: str
 
 
-class SubscriptionEvent(msgspec.Struct):
+class SubscriptionEvent(_Event):
     """The subscription as the API shows it right after the change."""
 
-    type: str
-    timestamp: Timestamp
     data: SubscriptionChange
 
 
-class SalesEventRecordedEvent(msgspec.Struct):
+class SalesEventRecordedEvent(_Event):
     """The sale as the API shows it."""
 
-    type: str
-    timestamp: Timestamp
     data: SalesEventOut
 
 
@@ -229,9 +228,7 @@ class MessageChange(msgspec.Struct):
     message: EventMessageOut
 
 
-class MessageEvent(msgspec.Struct):
-    type: str
-    timestamp: Timestamp
+class MessageEvent(_Event):
     data: MessageChange
 
 
@@ -239,9 +236,7 @@ class PingData(msgspec.Struct):
     webhook: str
 
 
-class PingEvent(msgspec.Struct):
-    type: str
-    timestamp: Timestamp
+class PingEvent(_Event):
     data: PingData
 
 

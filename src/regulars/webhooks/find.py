@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.kit.keyset import PageRequest, PageRows, read_in_index_order
+from regulars.kit.keyset import PageRequest, read_in_index_order
 from regulars.webhooks.errors import DeliveryNotFound
 from regulars.webhooks.model import (
     Delivery,
@@ -38,25 +38,22 @@ async def list_newest_deliveries(
     """Return deliveries, newest first; scan as many rows as needed to find `limit` of them."""
     filters, request, newest = DeliveryFilter(endpoint_id, state), PageRequest(limit), list[Delivery]()
     while True:
-        page = await list_deliveries(tx, organization_id, filters, request)
+        page = await lists.list_deliveries(tx, organization_id, filters, request)
         newest += page
         if len(newest) >= limit or page.end_position is None:
             return newest[:limit]
         request = PageRequest(limit, page.end_position)
 
 
-async def list_deliveries(
-    tx: Tx, organization_id: UUID, filters: DeliveryFilter, page: PageRequest
-) -> PageRows[Delivery]:
-    """Return a page of deliveries, newest first; it scans a limited number of rows, so it may be short."""
-    await read_in_index_order(tx)
-    return await lists.list_deliveries(tx, organization_id, filters, page)
-
-
-async def find_details(tx: Tx, organization_id: UUID, delivery_id: UUID | None) -> DeliveryDetails:
+async def find_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID | None) -> Delivery:
     delivery = None if delivery_id is None else await deliveries.find_delivery(tx, organization_id, delivery_id)
     if delivery is None:
         raise DeliveryNotFound("There is no delivery with this id; they are kept for 30 days.")
+    return delivery
+
+
+async def find_details(tx: Tx, organization_id: UUID, delivery_id: UUID | None) -> DeliveryDetails:
+    delivery = await find_delivery(tx, organization_id, delivery_id)
     return DeliveryDetails(
         delivery,
         await deliveries.find_body(tx, organization_id, delivery.message_id),
@@ -65,14 +62,43 @@ async def find_details(tx: Tx, organization_id: UUID, delivery_id: UUID | None) 
 
 
 async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> int:
-    return await lists.count_failed(tx, organization_id, endpoint_id, limit=FAILED_COUNTED_MAX)
+    return await tx.fetch_count(
+        """
+        SELECT count(*) FROM (
+            SELECT 1 FROM webhook_deliveries
+            WHERE organization_id = %s AND endpoint_id = %s AND state = 'failed'
+            ORDER BY id
+            LIMIT %s
+        ) AS failed
+        """,
+        (organization_id, endpoint_id, FAILED_COUNTED_MAX),
+    )
 
 
 async def list_posted_events(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
 ) -> list[PostedEvent]:
     """Return the events about a subscription since a time, oldest first, with the state of their deliveries."""
-    return await lists.list_posted_events(tx, organization_id, subscription_id, since=since, limit=limit)
+    rows = await tx.fetch(
+        """
+        SELECT m.type, m.created_at, d.total, d.delivered, d.first_id
+        FROM (
+            SELECT id, type, created_at FROM webhook_messages
+            WHERE organization_id = %(organization_id)s AND subscription_id = %(subscription_id)s
+              AND created_at >= %(since)s
+            ORDER BY id
+            LIMIT %(limit)s
+        ) AS m
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS total, count(*) FILTER (WHERE state = 'delivered') AS delivered,
+                   (array_agg(id ORDER BY id))[1] AS first_id
+            FROM webhook_deliveries WHERE organization_id = %(organization_id)s AND message_id = m.id
+        ) AS d
+        ORDER BY m.id
+        """,
+        {"organization_id": organization_id, "subscription_id": subscription_id, "since": since, "limit": limit},
+    )
+    return [PostedEvent(*row) for row in rows]
 
 
 async def list_statuses(tx: Tx, organization_id: UUID) -> list[EndpointStatus]:

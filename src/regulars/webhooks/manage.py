@@ -23,7 +23,7 @@ from regulars.webhooks.model import (
 )
 from regulars.webhooks.queries import endpoints as queries
 from regulars.webhooks.queries.endpoints import EncryptedSecrets
-from regulars.webhooks.secrets import decrypt_secret, encrypt_secret, format_secret, new_secret
+from regulars.webhooks.secrets import decrypt_valid_secrets, encrypt_secret, format_secret, new_secret
 
 
 class EndpointWithSecret(NamedTuple):
@@ -82,8 +82,8 @@ async def change_endpoint(
     """Change URL, description or events; waiting deliveries go to the new URL."""
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     types = _check_fields(url=url, description=description, event_types=event_types, policy=policy)
-    await queries.update_endpoint(tx, organization_id, endpoint.id, url=url, description=description, event_types=types)
     changed = endpoint._replace(url=url, description=description, event_types=types, updated_at=tx.now)
+    await queries.update_endpoint(tx, organization_id, changed)
     if endpoint.state == "enabled":
         await withdraw_interests(tx, organization_id, endpoint.id)
         await register_interests(tx, organization_id, endpoint.id, changed.events)
@@ -146,21 +146,12 @@ async def rotate_secret(
     return EndpointWithSecret(endpoint._replace(old_secret_until=until, updated_at=tx.now), format_secret(secret))
 
 
-async def reveal_secret(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> str:
-    endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
-    stored = await _find_secrets(tx, organization_id, endpoint.id)
-    return format_secret(decrypt_secret(vault, endpoint.id, stored.secret))
-
-
 async def decrypt_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[bytes]:
     """Return the secrets that sign now: the current one, and for 24 hours after a rotation the previous one."""
     if endpoint_id is None:
         raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
     stored = await _find_secrets(tx, organization_id, endpoint_id)
-    encrypted = [stored.secret]
-    if stored.old_secret is not None and stored.old_secret_until is not None and tx.now < stored.old_secret_until:
-        encrypted.append(stored.old_secret)
-    return [decrypt_secret(vault, endpoint_id, secret) for secret in encrypted]
+    return decrypt_valid_secrets(vault, endpoint_id, stored, now=tx.now)
 
 
 async def reveal_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[str]:

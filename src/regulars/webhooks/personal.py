@@ -1,5 +1,6 @@
 """Remove personal data from webhook messages when a person is erased, and delete all messages after 30 days."""
 
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -8,6 +9,7 @@ from regulars.webhooks.model import RETENTION
 from regulars.webhooks.queries import deliveries
 from regulars.webhooks.queries.endpoints import delete_unused_endpoints
 from regulars.work.personal import ErasedPeople, PersonalData
+from regulars.work.queue import delete_in_batches
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
@@ -23,23 +25,17 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
         await deliveries.blank_responses(tx, organization_id, messages)
 
 
-SWEEP_BATCH_MESSAGES = 1_000
+async def sweep_old_messages(database: Database, organization_id: UUID) -> None:
+    await delete_in_batches(database, organization_id, _delete_old_messages, retention=RETENTION)
 
 
-async def sweep_old_messages(database: Database, organization_id: UUID) -> int:
-    swept = 0
-    while True:
-        async with database.transaction() as tx:
-            ids = await deliveries.find_old_messages(
-                tx, organization_id, until=tx.now - RETENTION, limit=SWEEP_BATCH_MESSAGES
-            )
-            await deliveries.delete_attempts(tx, organization_id, ids)
-            await deliveries.delete_deliveries(tx, organization_id, ids)
-            await deliveries.delete_messages(tx, organization_id, ids)
-            await delete_unused_endpoints(tx, organization_id)
-        swept += len(ids)
-        if len(ids) < SWEEP_BATCH_MESSAGES:
-            return swept
+async def _delete_old_messages(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    ids = await deliveries.find_old_messages(tx, organization_id, until=before, limit=limit)
+    await deliveries.delete_attempts(tx, organization_id, ids)
+    await deliveries.delete_deliveries(tx, organization_id, ids)
+    await deliveries.delete_messages(tx, organization_id, ids)
+    await delete_unused_endpoints(tx, organization_id)
+    return len(ids)
 
 
 PERSONAL_DATA: Final = PersonalData(

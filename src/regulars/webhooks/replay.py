@@ -7,7 +7,8 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at, new_uuid
 from regulars.webhooks.delivery.queue import DeliveryQueue
-from regulars.webhooks.errors import DeliveryNotFound, NotPossibleNow
+from regulars.webhooks.errors import NotPossibleNow
+from regulars.webhooks.find import find_delivery
 from regulars.webhooks.manage import lock_endpoint, require_enabled
 from regulars.webhooks.queries import deliveries as queries
 
@@ -21,9 +22,7 @@ AGE_MAX: Final = timedelta(days=365)
 
 async def replay_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID | None) -> UUID:
     """Send the message of one delivery again; returns the id of the new delivery."""
-    delivery = None if delivery_id is None else await queries.find_delivery(tx, organization_id, delivery_id)
-    if delivery is None:
-        raise DeliveryNotFound("There is no delivery with this id; they are kept for 30 days.")
+    delivery = await find_delivery(tx, organization_id, delivery_id)
     endpoint = await lock_endpoint(tx, organization_id, delivery.endpoint_id)
     require_enabled(endpoint)
     if await queries.find_body(tx, organization_id, delivery.message_id) is None:

@@ -2,6 +2,7 @@
 endpoint. The vault encrypts with a key outside the database."""
 
 import base64
+from datetime import datetime
 from functools import partial
 from secrets import token_bytes
 from typing import Final
@@ -10,6 +11,7 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault
 from regulars.webhooks.queries import endpoints as queries
+from regulars.webhooks.queries.endpoints import EncryptedSecrets
 
 PREFIX: Final = "whsec_"
 SECRET_BYTES: Final = 32
@@ -32,13 +34,23 @@ def decrypt_secret(vault: AnyVault, endpoint_id: UUID, encrypted: bytes) -> byte
     return vault.open(encrypted, context=f"webhook {endpoint_id}")
 
 
+def decrypt_valid_secrets(
+    vault: AnyVault, endpoint_id: UUID, encrypted: EncryptedSecrets, *, now: datetime
+) -> list[bytes]:
+    """Return the secrets that sign now: the current one, and for 24 hours after a rotation the previous one."""
+    valid = [encrypted.secret]
+    if encrypted.old_secret is not None and encrypted.old_secret_until is not None and now < encrypted.old_secret_until:
+        valid.append(encrypted.old_secret)
+    return [decrypt_secret(vault, endpoint_id, secret) for secret in valid]
+
+
 async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
     """Encrypt the secrets of all endpoints with another key; the secrets themselves do not change."""
     endpoints = await queries.list_secrets(tx)
     for organization_id, endpoint_id, encrypted in endpoints:
         reencrypt = partial(_reencrypt, old, new, endpoint_id)
         old_secret = None if encrypted.old_secret is None else reencrypt(encrypted.old_secret)
-        reencrypted = queries.EncryptedSecrets(reencrypt(encrypted.secret), old_secret, encrypted.old_secret_until)
+        reencrypted = EncryptedSecrets(reencrypt(encrypted.secret), old_secret, encrypted.old_secret_until)
         await queries.update_secrets(tx, organization_id, endpoint_id, reencrypted)
     return len(endpoints)
 

@@ -28,8 +28,8 @@ from regulars.webhooks.delivery.send import SOCKETS_MAX, TIMEOUT_S, OutgoingMess
 from regulars.webhooks.interests import withdraw_interests
 from regulars.webhooks.model import ENDPOINTS_MAX
 from regulars.webhooks.queries import claims, endpoints
-from regulars.webhooks.queries.claims import DeliveryResult, DueEndpoint, NewAttempt
-from regulars.webhooks.secrets import decrypt_secret
+from regulars.webhooks.queries.claims import DeliveryResult, NewAttempt
+from regulars.webhooks.secrets import decrypt_valid_secrets
 from regulars.work.claims import CLAIM_FOR, COMPLETE_S, ClaimQueue
 from regulars.work.queue import Due, Queue
 
@@ -88,7 +88,10 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
         if probed:
             await endpoints.postpone_probes(tx, organization_id, probed, probe_at=tx.now + PROBE_EVERY)
         bodies = await claims.find_bodies(tx, organization_id, [delivery.message_id for delivery in due])
-        secrets = {endpoint.id: self._decrypt_secrets(endpoint, now=tx.now) for endpoint in due_endpoints}
+        secrets = {
+            endpoint.id: decrypt_valid_secrets(self._vault, endpoint.id, endpoint.secrets, now=tx.now)
+            for endpoint in due_endpoints
+        }
         claimed_at = monotonic()
         return [
             ClaimedDelivery(
@@ -166,16 +169,6 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
         elif _must_be_written(before, health):
             await endpoints.update_health(tx, organization_id, endpoint_id, health)
         self._metrics.set_failing(endpoint_id, is_failing=health.failures > 0)
-
-    def _decrypt_secrets(self, endpoint: DueEndpoint, *, now: datetime) -> list[bytes]:
-        secrets = [decrypt_secret(self._vault, endpoint.id, endpoint.secret)]
-        if (
-            endpoint.old_secret is not None
-            and endpoint.old_secret_until is not None
-            and now < endpoint.old_secret_until
-        ):
-            secrets.append(decrypt_secret(self._vault, endpoint.id, endpoint.old_secret))
-        return secrets
 
 
 class _EndpointConnections:

@@ -24,8 +24,9 @@ from regulars.webhooks import manage, model, replay
 from regulars.webhooks.delivery.schedule import RETRIES
 from regulars.webhooks.delivery.send import USER_AGENT
 from regulars.webhooks.errors import DeliveryNotFound, WebhookError
-from regulars.webhooks.find import FAILED_COUNTED_MAX, count_failed, find_details, list_deliveries
+from regulars.webhooks.find import FAILED_COUNTED_MAX, count_failed, find_details
 from regulars.webhooks.pages.webhook_view import DELIVERIES, PATH, WebhookView, find_endpoint_in_path
+from regulars.webhooks.queries.lists import list_deliveries
 from regulars.webhooks.signature import sign
 
 CSV_HEADER: Final = (

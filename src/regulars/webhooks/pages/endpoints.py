@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -22,7 +23,7 @@ from regulars.web.visit import Visit
 from regulars.webhooks import events, manage
 from regulars.webhooks.errors import EndpointRefused, NotPossibleNow, WebhookError
 from regulars.webhooks.event_reference import SAMPLES, read_example_receiver
-from regulars.webhooks.find import WAITING_COUNTED_MAX, list_deliveries, list_statuses
+from regulars.webhooks.find import WAITING_COUNTED_MAX, list_statuses
 from regulars.webhooks.model import (
     DEFAULT_EVENT_TYPES,
     DESCRIPTION_CHARACTERS_MAX,
@@ -32,6 +33,7 @@ from regulars.webhooks.model import (
     EndpointStatus,
 )
 from regulars.webhooks.pages.webhook_view import PATH, WebhookView, find_endpoint_in_path
+from regulars.webhooks.queries.lists import list_deliveries
 
 LAST_DELIVERIES: Final = 10
 URL_CHARACTERS_MAX: Final = 2_048
@@ -43,7 +45,7 @@ class EndpointPages:
         self._policy = policy
 
     def pages(self) -> tuple[Page, ...]:
-        endpoint_path = f"{PATH}/{{endpoint}}"
+        path = f"{PATH}/{{endpoint}}"
         may_read, may_replay, may_manage = Action.READ_WEBHOOKS, Action.REPLAY_WEBHOOKS, Action.MANAGE_WEBHOOKS
         may_draft = Action.DRAFT_WEBHOOKS
         return (
@@ -51,19 +53,19 @@ class EndpointPages:
             Form(path=PATH, needs=may_draft, handle=self.create),
             Page(path=f"{PATH}/new", needs=may_draft, handle=self.new),
             Page(path=f"{PATH}/events", needs=may_read, handle=self.events),
-            Page(path=endpoint_path, needs=may_read, handle=self.show),
-            Page(path=f"{endpoint_path}/edit", needs=may_manage, handle=self.edit),
-            Form(path=f"{endpoint_path}/edit", needs=may_manage, handle=self.change),
-            Form(path=f"{endpoint_path}/ping", needs=may_replay, handle=self.ping),
-            Page(path=f"{endpoint_path}/disable", needs=may_manage, handle=self.ask_to_disable),
-            Form(path=f"{endpoint_path}/disable", needs=may_manage, handle=self.disable),
-            Form(path=f"{endpoint_path}/enable", needs=may_manage, handle=self.enable),
-            Form(path=f"{endpoint_path}/withdraw", needs=may_draft, handle=self.withdraw),
-            Page(path=f"{endpoint_path}/delete", needs=may_manage, handle=self.ask_to_delete),
-            Form(path=f"{endpoint_path}/delete", needs=may_manage, handle=self.delete),
-            Page(path=f"{endpoint_path}/rotate", needs=may_manage, handle=self.ask_to_rotate),
-            Form(path=f"{endpoint_path}/rotate", needs=may_manage, handle=self.rotate, needs_password=True),
-            Form(path=f"{endpoint_path}/reveal", needs=may_manage, handle=self.reveal, needs_password=True),
+            Page(path=path, needs=may_read, handle=self.show),
+            Page(path=f"{path}/edit", needs=may_manage, handle=self.edit),
+            Form(path=f"{path}/edit", needs=may_manage, handle=self.change),
+            Form(path=f"{path}/ping", needs=may_replay, handle=self.ping),
+            Page(path=f"{path}/disable", needs=may_manage, handle=partial(self._confirm, "webhooks/disable.html")),
+            Form(path=f"{path}/disable", needs=may_manage, handle=self.disable),
+            Form(path=f"{path}/enable", needs=may_manage, handle=self.enable),
+            Form(path=f"{path}/withdraw", needs=may_draft, handle=self.withdraw),
+            Page(path=f"{path}/delete", needs=may_manage, handle=partial(self._confirm, "webhooks/delete.html")),
+            Form(path=f"{path}/delete", needs=may_manage, handle=self.delete),
+            Page(path=f"{path}/rotate", needs=may_manage, handle=partial(self._confirm, "webhooks/rotate.html")),
+            Form(path=f"{path}/rotate", needs=may_manage, handle=self.rotate, needs_password=True),
+            Form(path=f"{path}/reveal", needs=may_manage, handle=self.reveal, needs_password=True),
         )
 
     async def show_all(self, visit: Visit) -> Response:
@@ -181,9 +183,6 @@ class EndpointPages:
             return await self._show(visit, form)
         return redirect(visit, WebhookView(visit).delivery_url(delivery_id), done="A test event is on its way.")
 
-    async def ask_to_disable(self, visit: Visit) -> Response:
-        return await self._confirm(visit, "webhooks/disable.html")
-
     async def disable(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
@@ -209,9 +208,6 @@ class EndpointPages:
             raise Conflict(str(error)) from None
         return redirect(visit, visit.url(PATH), done="The draft was deleted.")
 
-    async def ask_to_delete(self, visit: Visit) -> Response:
-        return await self._confirm(visit, "webhooks/delete.html")
-
     async def delete(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         async with visit.database.transaction() as tx:
@@ -223,9 +219,6 @@ class EndpointPages:
             await manage.delete_endpoint(tx, visit.organization_id, status.endpoint.id)
             await _record(tx, visit, "webhook.delete", status.endpoint, before=_describe(status.endpoint))
         return redirect(visit, visit.url(PATH), done="Deleted. Nothing more is sent to it.")
-
-    async def ask_to_rotate(self, visit: Visit) -> Response:
-        return await self._confirm(visit, "webhooks/rotate.html")
 
     async def rotate(self, visit: Visit) -> Response:
         async with _conflict_if_unreadable(), visit.database.transaction() as tx:
@@ -243,7 +236,7 @@ class EndpointPages:
             await _record(tx, visit, "webhook.reveal", endpoint)
         return _show_secrets(visit, endpoint, " ".join(secrets))
 
-    async def _confirm(self, visit: Visit, template: str) -> Response:
+    async def _confirm(self, template: str, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             status = await find_endpoint_in_path(tx, visit)
         return render(visit, template, form=FormState(), **_confirmation_values(visit, status))

@@ -9,6 +9,7 @@ from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.webhooks.delivery.schedule import Health
+from regulars.webhooks.queries.endpoints import EncryptedSecrets
 
 
 class DueEndpoint(NamedTuple):
@@ -16,9 +17,7 @@ class DueEndpoint(NamedTuple):
 
     id: UUID
     url: str
-    secret: bytes
-    old_secret: bytes | None
-    old_secret_until: datetime | None
+    secrets: EncryptedSecrets
     first_due_at: datetime
     claimed_here: int
     claimed_elsewhere: int
@@ -80,7 +79,7 @@ async def lock_due_endpoints(tx: Tx, organization_id: UUID, *, owner: UUID, limi
         """,
         {"organization_id": organization_id, "owner": owner, "now": tx.now, "limit": limit},
     )
-    return [DueEndpoint(*(*row[:8], Health(*row[8:]))) for row in rows]
+    return [DueEndpoint(*(*row[:2], EncryptedSecrets(*row[2:5]), *row[5:8], Health(*row[8:]))) for row in rows]
 
 
 async def lock_due_deliveries(tx: Tx, organization_id: UUID, slots: Sequence[tuple[UUID, int]]) -> list[DueDelivery]:

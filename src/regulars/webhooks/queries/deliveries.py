@@ -59,10 +59,9 @@ async def find_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID) -> Del
 
 
 async def find_body(tx: Tx, organization_id: UUID, message_id: UUID) -> str | None:
-    rows = await tx.fetch(
+    return await tx.fetch_value(
         "SELECT body FROM webhook_messages WHERE organization_id = %s AND id = %s", (organization_id, message_id)
     )
-    return rows[0][0] if rows else None
 
 
 async def list_attempts(tx: Tx, organization_id: UUID, delivery_id: UUID) -> list[FailedAttempt]:

@@ -35,20 +35,15 @@ async def insert_endpoint(tx: Tx, organization_id: UUID, endpoint: Endpoint, *, 
         """
         INSERT INTO webhook_endpoints
             (organization_id, id, url, description, event_types, secret, state, created_at, updated_at)
-        VALUES (%(organization_id)s, %(id)s, %(url)s, %(description)s, %(event_types)s, %(secret)s, %(state)s, %(now)s,
-                %(now)s)
+        VALUES (%(organization_id)s, %(id)s, %(url)s, %(description)s, %(event_types)s, %(secret)s, %(state)s,
+                %(created_at)s, %(updated_at)s)
         """,
-        {
-            "organization_id": organization_id,
-            "id": endpoint.id,
-            "url": endpoint.url,
-            "description": endpoint.description,
-            "event_types": list(endpoint.event_types),
-            "secret": secret,
-            "state": endpoint.state,
-            "now": endpoint.created_at,
-        },
+        {**_settings_of(organization_id, endpoint), "secret": secret},
     )
+
+
+def _settings_of(organization_id: UUID, endpoint: Endpoint) -> dict[str, Any]:
+    return {**endpoint._asdict(), "organization_id": organization_id, "event_types": list(endpoint.event_types)}
 
 
 async def list_endpoints(tx: Tx, organization_id: UUID) -> list[Endpoint]:
@@ -94,23 +89,15 @@ async def update_endpoint_state(
     )
 
 
-async def update_endpoint(
-    tx: Tx, organization_id: UUID, endpoint_id: UUID, *, url: str, description: str, event_types: Sequence[str]
-) -> None:
+async def update_endpoint(tx: Tx, organization_id: UUID, endpoint: Endpoint) -> None:
+    """Change the URL, the description and the events."""
     await tx.execute(
         """
         UPDATE webhook_endpoints
-        SET url = %(url)s, description = %(description)s, event_types = %(event_types)s, updated_at = %(now)s
+        SET url = %(url)s, description = %(description)s, event_types = %(event_types)s, updated_at = %(updated_at)s
         WHERE organization_id = %(organization_id)s AND id = %(id)s
         """,
-        {
-            "organization_id": organization_id,
-            "id": endpoint_id,
-            "url": url,
-            "description": description,
-            "event_types": list(event_types),
-            "now": tx.now,
-        },
+        _settings_of(organization_id, endpoint),
     )
 
 
@@ -132,17 +119,11 @@ async def update_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID, encry
     await tx.execute(
         """
         UPDATE webhook_endpoints
-        SET secret = %(secret)s, old_secret = %(old_secret)s, old_secret_until = %(until)s, updated_at = %(now)s
+        SET secret = %(secret)s, old_secret = %(old_secret)s, old_secret_until = %(old_secret_until)s,
+            updated_at = %(now)s
         WHERE organization_id = %(organization_id)s AND id = %(id)s
         """,
-        {
-            "organization_id": organization_id,
-            "id": endpoint_id,
-            "secret": encrypted.secret,
-            "old_secret": encrypted.old_secret,
-            "until": encrypted.old_secret_until,
-            "now": tx.now,
-        },
+        {"organization_id": organization_id, "id": endpoint_id, "now": tx.now, **encrypted._asdict()},
     )
 
 

@@ -1,47 +1,18 @@
 """The SQL of the lists and counts on pages about webhooks; each statement reads a limited range of an index."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, read_in_index_order
 from regulars.webhooks.model import (
     ROWS_SCANNED_MAX,
     Delivery,
     DeliveryFilter,
     LastDelivery,
-    PostedEvent,
     WaitingDeliveries,
 )
-
-
-async def list_posted_events(
-    tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
-) -> list[PostedEvent]:
-    """Return messages about a subscription, each with the number of deliveries and successes, and a delivery's id."""
-    rows = await tx.fetch(
-        """
-        SELECT m.type, m.created_at, d.total, d.delivered, d.first_id
-        FROM (
-            SELECT id, type, created_at FROM webhook_messages
-            WHERE organization_id = %(organization_id)s AND subscription_id = %(subscription_id)s
-              AND created_at >= %(since)s
-            ORDER BY id
-            LIMIT %(limit)s
-        ) AS m
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS total, count(*) FILTER (WHERE state = 'delivered') AS delivered,
-                   (array_agg(id ORDER BY id))[1] AS first_id
-            FROM webhook_deliveries WHERE organization_id = %(organization_id)s AND message_id = m.id
-        ) AS d
-        ORDER BY m.id
-        """,
-        {"organization_id": organization_id, "subscription_id": subscription_id, "since": since, "limit": limit},
-    )
-    return [PostedEvent(*row) for row in rows]
-
 
 _NEWEST: Final = Keyset({"d.id": UUID}, is_descending=True)
 # Failed deliveries have an index by endpoint, so a filter by failure needs the endpoint too.
@@ -52,7 +23,8 @@ _FILTERS: Final = {"state": "d.state = %(state)s", "type": "m.type = %(type)s"}
 async def list_deliveries(
     tx: Tx, organization_id: UUID, filters: DeliveryFilter, page: PageRequest
 ) -> PageRows[Delivery]:
-    """Return deliveries, newest first, from a limited number of scanned rows."""
+    """Return a page of deliveries, newest first; it scans a limited number of rows, so it may be short."""
+    await read_in_index_order(tx)
     is_indexed = filters.state == "failed" and filters.endpoint_id is not None
     return await _NEWEST.scan(
         tx,
@@ -138,18 +110,3 @@ async def count_waiting(
         {"organization_id": organization_id, "endpoints": list(endpoint_ids), "limit": limit},
     )
     return {row[0]: WaitingDeliveries(*row[1:]) for row in rows}
-
-
-async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID, *, limit: int) -> int:
-    rows = await tx.fetch(
-        """
-        SELECT count(*) FROM (
-            SELECT 1 FROM webhook_deliveries
-            WHERE organization_id = %s AND endpoint_id = %s AND state = 'failed'
-            ORDER BY id
-            LIMIT %s
-        ) AS failed
-        """,
-        (organization_id, endpoint_id, limit),
-    )
-    return int(rows[0][0])

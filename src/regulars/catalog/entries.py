@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import msgspec
 from psycopg.sql import SQL
 
 from regulars.catalog.model import AttributeType, Catalog, CatalogEntry, KeyFilter, has_leading_zeros, infer_type
@@ -30,15 +31,7 @@ _COLUMNS: Final = {
 
 
 def _entry(*row: Any) -> CatalogEntry:
-    key, declared, allowed_values, starts_with_zeros, created_at, updated_at = row
-    return CatalogEntry(
-        key=key,
-        type=AttributeType(declared),
-        allowed_values=tuple(allowed_values),
-        has_leading_zeros=starts_with_zeros,
-        created_at=created_at,
-        updated_at=updated_at,
-    )
+    return msgspec.convert(dict(zip(CatalogEntry.__struct_fields__, row, strict=True)), CatalogEntry)
 
 
 async def find_entries(tx: Tx, organization_id: UUID, catalog: Catalog, keys: Collection[str]) -> list[CatalogEntry]:
@@ -96,13 +89,12 @@ async def list_entries(
 
 async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, count_max: int) -> int:
     """Return the number of keys, counted up to `count_max`."""
-    [(number,)] = await tx.fetch(
+    return await tx.fetch_count(
         SQL("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE organization_id = %s LIMIT %s) AS known").format(
             table=_TABLES[catalog]
         ),
         (organization_id, count_max),
     )
-    return int(number)
 
 
 class _NewAttribute(NamedTuple):

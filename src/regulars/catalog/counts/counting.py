@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Final, NamedTuple
 from uuid import UUID
 
+import msgspec
 from psycopg.sql import SQL, Identifier
 
 from regulars.catalog import entries
@@ -44,8 +45,7 @@ class ValueSource(ABC):
 
     async def count_rows(self, tx: Tx, organization_id: UUID) -> int:
         statement = SQL("SELECT count(*) FROM {table} WHERE organization_id = %s")
-        [(count,)] = await tx.fetch(statement.format(table=Identifier(self.table)), (organization_id,))
-        return int(count)
+        return await tx.fetch_count(statement.format(table=Identifier(self.table)), (organization_id,))
 
     async def read_batch(
         self, tx: Tx, organization_id: UUID, *, after: UUID, rows_max: int, key: str | None
@@ -145,11 +145,6 @@ async def delete_counts(tx: Tx, organization_id: UUID, count_ids: Sequence[UUID]
     await queries.delete_counts(tx, organization_id, count_ids)
 
 
-async def erase_values(tx: Tx, organization_id: UUID) -> None:
-    """Erase all sampled values, which may be those of an erased person; the numbers stay."""
-    await queries.erase_values(tx, organization_id)
-
-
 async def _start(
     tx: Tx,
     organization_id: UUID,
@@ -232,16 +227,15 @@ async def _count_batch(tx: Tx, organization_id: UUID, count: CountJob, source: V
     due_at = tx.now
     if is_done and count.key is not None:
         due_at = tx.now + PREVIEW_RETENTION
-    await queries.update_progress(
-        tx,
-        organization_id,
-        count.id,
+    counted = msgspec.structs.replace(
+        count,
         walked_to=batch.last or count.walked_to,
         rows_read=rows_read,
         rows_total=rows_read if is_done else max(total, rows_read),
         finished_at=tx.now if is_done else None,
         due_at=None if is_done and count.key is None else due_at,
     )
+    await queries.update_progress(tx, organization_id, counted)
     if is_done and count.key is None:
         # From now on pages show this count, so older counts of all keys are deleted.
         full_counts = await queries.list_full_counts(tx, organization_id, count.catalog)

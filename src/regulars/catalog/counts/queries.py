@@ -12,33 +12,18 @@ import msgspec
 from psycopg.rows import TupleRow
 
 from regulars.catalog.counts.model import CountJob, Tally
-from regulars.catalog.model import AttributeType, Catalog
+from regulars.catalog.model import Catalog
 from regulars.kit.arrays import Bigints, JsonTexts, Texts
-from regulars.kit.columns import Columns
+from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
 
-_SELECT: Final[LiteralString] = """
-SELECT id, catalog, key, type, allowed_values, walked_to, rows_read, rows_total, created_at, finished_at, attempts,
-    due_at
-FROM catalog_counts WHERE organization_id = %s AND
-"""
+_SELECT: Final = fill(
+    "SELECT {columns} FROM catalog_counts WHERE organization_id = %s AND ", columns=names_of(CountJob)
+)
 
 
 def _make_job(row: TupleRow) -> CountJob:
-    return CountJob(
-        id=row[0],
-        catalog=Catalog(row[1]),
-        key=row[2],
-        type=None if row[3] is None else AttributeType(row[3]),
-        allowed_values=tuple(row[4]),
-        walked_to=row[5],
-        rows_read=row[6],
-        rows_total=row[7],
-        created_at=row[8],
-        finished_at=row[9],
-        attempts=row[10],
-        due_at=row[11],
-    )
+    return msgspec.convert(dict(zip(CountJob.__struct_fields__, row, strict=True)), CountJob)
 
 
 async def insert_count(tx: Tx, organization_id: UUID, count: CountJob) -> None:
@@ -50,15 +35,11 @@ async def insert_count(tx: Tx, organization_id: UUID, count: CountJob) -> None:
             %(walked_to)s, %(created_at)s, %(due_at)s)
         """,
         {
+            **msgspec.structs.asdict(count),
             "organization_id": organization_id,
-            "id": count.id,
             "catalog": count.catalog.value,
-            "key": count.key,
             "type": None if count.type is None else count.type.value,
             "allowed_values": list(count.allowed_values),
-            "walked_to": count.walked_to,
-            "created_at": count.created_at,
-            "due_at": count.due_at,
         },
     )
 
@@ -88,17 +69,8 @@ async def list_full_counts(tx: Tx, organization_id: UUID, catalog: Catalog) -> l
     return [_make_job(row) for row in rows]
 
 
-async def update_progress(
-    tx: Tx,
-    organization_id: UUID,
-    count_id: UUID,
-    *,
-    walked_to: UUID,
-    rows_read: int,
-    rows_total: int,
-    finished_at: datetime | None,
-    due_at: datetime | None,
-) -> None:
+async def update_progress(tx: Tx, organization_id: UUID, count: CountJob) -> None:
+    """Store how far the count is; an attempt that succeeded resets the number of attempts."""
     await tx.execute(
         """
         UPDATE catalog_counts
@@ -106,15 +78,7 @@ async def update_progress(
             finished_at = %(finished_at)s, due_at = %(due_at)s, attempts = 0
         WHERE organization_id = %(organization_id)s AND id = %(id)s
         """,
-        {
-            "organization_id": organization_id,
-            "id": count_id,
-            "walked_to": walked_to,
-            "rows_read": rows_read,
-            "rows_total": rows_total,
-            "finished_at": finished_at,
-            "due_at": due_at,
-        },
+        {"organization_id": organization_id, **msgspec.structs.asdict(count)},
     )
 
 
@@ -201,7 +165,7 @@ async def upsert_tallies(tx: Tx, organization_id: UUID, count_id: UUID, tallies:
 
 
 async def erase_values(tx: Tx, organization_id: UUID) -> None:
-    """Erase the sampled values; the numbers stay."""
+    """Erase all sampled values, which may be those of an erased person; the numbers stay."""
     await tx.execute(
         """
         UPDATE catalog_tallies SET samples = '[]', common = '[]'

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent import wire
+from regulars.consent.certificate import entry_as_json
 from regulars.consent.check import CheckRequest, ConsentVerdict, FindSuppressed, check_consents
 from regulars.consent.decode import decode_check, decode_opt_in, decode_opt_out, read_profile_reference
 from regulars.consent.errors import ConsentedAtInFuture, InvalidPhoneNumber, SubscriptionNotFound
@@ -33,7 +34,6 @@ from regulars.http.route import (
     WriteRoute,
 )
 from regulars.kit.changes import read_start, scope_of_changes
-from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ValidationError, invalid
 from regulars.kit.ids import PROFILE, SUBSCRIPTION
@@ -226,19 +226,8 @@ def _verdict_out(verdict: ConsentVerdict) -> wire.VerdictOut:
 
 
 def _entry_out(entry: LedgerEntry) -> wire.EntryOut:
-    return wire.EntryOut(
-        sequence=entry.sequence,
-        kind=entry.kind,
-        outcome=entry.outcome,
-        effective_at=format_timestamp(entry.effective_at),
-        claimed_at=format_optional_timestamp(entry.claimed_at),
-        received_at=format_timestamp(entry.received_at),
-        payload=_NULL_JSON if entry.payload is None else msgspec.Raw(entry.payload.encode()),
-        salt=None if entry.salt is None else entry.salt.hex(),
-        commitment=entry.commitment.hex(),
-        previous_hash=entry.previous_hash.hex(),
-        hash=entry.hash.hex(),
-    )
+    payload = _NULL_JSON if entry.payload is None else msgspec.Raw(entry.payload.encode())
+    return wire.EntryOut(**{**entry_as_json(entry), "payload": payload})
 
 
 FILTERS = (

@@ -179,17 +179,8 @@ class ConsentStatus(NamedTuple):
 
 async def find_consent_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> dict[UUID, ConsentStatus]:
     """SUBSCRIBED if any number of the customer is, else UNSUBSCRIBED. A customer without numbers is absent."""
-    statuses: dict[UUID, ConsentStatus] = {}
-    rows = await _find_statuses(tx, organization_id, profile_ids) if profile_ids else []
-    for profile_id, status, phone_number in rows:
-        # 'SUBSCRIBED' sorts before 'UNSUBSCRIBED'.
-        if profile_id not in statuses or status < statuses[profile_id].status:
-            statuses[profile_id] = ConsentStatus(status, phone_number)
-    return statuses
-
-
-async def _find_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> list[tuple[UUID, str, str | None]]:
-    """The status and the number of each subscription of the customers."""
+    if not profile_ids:
+        return {}
     rows = await tx.fetch(
         """
         SELECT wanted.profile_id, s.status, s.phone_number
@@ -203,4 +194,9 @@ async def _find_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID])
         """,
         {"organization_id": organization_id, "profile_ids": profile_ids},
     )
-    return [(row[0], row[1], row[2]) for row in rows]
+    statuses: dict[UUID, ConsentStatus] = {}
+    for profile_id, status, phone_number in rows:
+        # 'SUBSCRIBED' sorts before 'UNSUBSCRIBED'.
+        if profile_id not in statuses or status < statuses[profile_id].status:
+            statuses[profile_id] = ConsentStatus(status, phone_number)
+    return statuses

@@ -6,7 +6,7 @@ few rows of an organization, and caches a plan for `= ANY` that reads all rows o
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from psycopg.rows import TupleRow
@@ -16,6 +16,7 @@ from regulars.consent.model import Proof, SubscriptionState
 from regulars.kit.arrays import Blobs
 from regulars.kit.changes import ChangePosition
 from regulars.kit.db import Tx
+from regulars.kit.keyset import join_filters
 
 
 class LedgerHead(NamedTuple):
@@ -160,6 +161,16 @@ async def find_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID
     return rows[0] if rows else None
 
 
+_FILTERS: Final = {
+    "number_hash": "subscriptions.number_hash = %(number_hash)s",
+    "profile_id": "subscriptions.profile_id = %(profile_id)s",
+    "status": "subscriptions.status = %(status)s",
+    "after": "subscriptions.id > %(after)s",
+    "horizon": "(subscriptions.updated_at, subscriptions.id) > (%(time)s, %(id)s)"
+    " AND subscriptions.updated_at < %(horizon)s",
+}
+
+
 async def list_subscriptions(
     tx: Tx,
     organization_id: UUID,
@@ -173,34 +184,19 @@ async def list_subscriptions(
 ) -> list[SubscriptionRow]:
     """The subscriptions that pass the filters, in the order of their creation; with `since`, those that changed after
     its position and before its horizon, in the order of their last change."""
-    conditions: list[Composable] = [SQL("subscriptions.organization_id = %(organization_id)s")]
-    if number_hash is not None:
-        conditions.append(SQL("subscriptions.number_hash = %(number_hash)s"))
-    if profile_id is not None:
-        conditions.append(SQL("subscriptions.profile_id = %(profile_id)s"))
-    if status is not None:
-        conditions.append(SQL("subscriptions.status = %(status)s"))
-    if after is not None:
-        conditions.append(SQL("subscriptions.id > %(after)s"))
-    if since is not None:
-        conditions.append(
-            SQL(
-                "(subscriptions.updated_at, subscriptions.id) > (%(time)s, %(id)s)"
-                " AND subscriptions.updated_at < %(horizon)s"
-            )
-        )
+    values: dict[str, Any] = {
+        **({"horizon": None} if since is None else since._asdict()),
+        "organization_id": organization_id,
+        "number_hash": number_hash,
+        "profile_id": profile_id,
+        "status": status,
+        "after": after,
+        "limit": limit,
+    }
     return await _select_subscriptions(
         tx,
-        SQL(" AND ").join(conditions),
-        {
-            **({} if since is None else since._asdict()),
-            "organization_id": organization_id,
-            "number_hash": number_hash,
-            "profile_id": profile_id,
-            "status": status,
-            "after": after,
-            "limit": limit,
-        },
+        SQL("subscriptions.organization_id = %(organization_id)s {}").format(join_filters(values, _FILTERS)),
+        values,
         order="subscriptions.id" if since is None else "subscriptions.updated_at, subscriptions.id",
     )
 

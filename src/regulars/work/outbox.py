@@ -61,7 +61,10 @@ async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at
 
 async def has_interest(tx: Tx, organization_id: UUID, fact: type[Fact]) -> bool:
     """Whether a module registered interest in the fact; for callers to whom making the fact is expensive."""
-    return await queries.has_interest(tx, organization_id, topic=fact.topic)
+    rows = await tx.fetch(
+        "SELECT FROM interests WHERE organization_id = %s AND topic = %s LIMIT 1", (organization_id, fact.topic)
+    )
+    return bool(rows)
 
 
 async def behind_since(tx: Tx, organization_id: UUID, *, at_least: timedelta = BEHIND_MIN) -> datetime | None:
@@ -77,12 +80,19 @@ async def register_interest(tx: Tx, organization_id: UUID, fact: type[Fact], *, 
     Interest is a row that the recording statement reads, never a cached value, so a write after this commit records the
     fact. `needed_by` distinguishes modules, or objects of one module, that need the same topic.
     """
-    await queries.insert_interest_if_new(tx, organization_id, topic=fact.topic, needed_by=needed_by)
+    await tx.execute(
+        "INSERT INTO interests (organization_id, topic, needed_by) VALUES (%s, %s, %s)"
+        " ON CONFLICT (organization_id, topic, needed_by) DO NOTHING",
+        (organization_id, fact.topic, needed_by),
+    )
 
 
 async def withdraw_interest(tx: Tx, organization_id: UUID, fact: type[Fact], *, needed_by: str) -> None:
     """Have the fact recorded no longer. Facts that are recorded already still reach their listeners."""
-    await queries.delete_interest(tx, organization_id, topic=fact.topic, needed_by=needed_by)
+    await tx.execute(
+        "DELETE FROM interests WHERE organization_id = %s AND topic = %s AND needed_by = %s",
+        (organization_id, fact.topic, needed_by),
+    )
 
 
 async def rewrite_waiting_facts(

@@ -1,4 +1,4 @@
-"""The SQL of the outbox (waiting events), of its retries, and of interests (the topics that modules registered for)."""
+"""The SQL of the outbox (waiting events) and of its retries."""
 
 import functools
 from collections.abc import Sequence
@@ -214,28 +214,6 @@ async def postpone_retry(
             "due_at": due_at,
         },
     )
-
-
-async def insert_interest_if_new(tx: Tx, organization_id: UUID, *, topic: str, needed_by: str) -> None:
-    await tx.execute(
-        "INSERT INTO interests (organization_id, topic, needed_by) VALUES (%s, %s, %s)"
-        " ON CONFLICT (organization_id, topic, needed_by) DO NOTHING",
-        (organization_id, topic, needed_by),
-    )
-
-
-async def delete_interest(tx: Tx, organization_id: UUID, *, topic: str, needed_by: str) -> None:
-    await tx.execute(
-        "DELETE FROM interests WHERE organization_id = %s AND topic = %s AND needed_by = %s",
-        (organization_id, topic, needed_by),
-    )
-
-
-async def has_interest(tx: Tx, organization_id: UUID, *, topic: str) -> bool:
-    rows = await tx.fetch(
-        "SELECT FROM interests WHERE organization_id = %s AND topic = %s LIMIT 1", (organization_id, topic)
-    )
-    return bool(rows)
 
 
 async def lock_rows_with(tx: Tx, organization_id: UUID, topic: str, needles: Sequence[str]) -> list[OutboxRow]:

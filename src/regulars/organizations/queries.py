@@ -139,12 +139,3 @@ async def delete_organization(tx: Tx, organization_id: UUID) -> None:
     await tx.execute("DELETE FROM api_keys WHERE organization_id = %s", (organization_id,))
     await tx.execute("DELETE FROM organization_slugs WHERE organization_id = %s", (organization_id,))
     await tx.execute("DELETE FROM organizations WHERE id = %s", (organization_id,))
-
-
-async def list_sealed_secrets(tx: Tx) -> list[tuple[UUID, bytes]]:
-    rows = await tx.fetch("SELECT id, sealed_secret FROM organizations WHERE sealed_secret IS NOT NULL FOR UPDATE")
-    return [(row[0], bytes(row[1])) for row in rows]
-
-
-async def replace_sealed_secret(tx: Tx, organization_id: UUID, sealed: bytes) -> None:
-    await tx.execute("UPDATE organizations SET sealed_secret = %s WHERE id = %s", (sealed, organization_id))

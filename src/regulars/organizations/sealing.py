@@ -10,7 +10,6 @@ import psycopg
 from regulars.kit.connection import Connection
 from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault, VaultError, lock_known_key, mark_sealed
-from regulars.organizations import queries
 from regulars.organizations.secret import context_of, current_vault, seal_secret
 
 # The first release that reads sealed secrets, by its newest migration.
@@ -77,8 +76,8 @@ def delete_plain_secrets(connection: psycopg.Connection[Any], vault: AnyVault) -
 
 async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
     """Encrypt every secret with another key; the secrets themselves do not change."""
-    rows = await queries.list_sealed_secrets(tx)
+    rows = await tx.fetch("SELECT id, sealed_secret FROM organizations WHERE sealed_secret IS NOT NULL FOR UPDATE")
     for identifier, sealed in rows:
-        secret = old.open(sealed, context=context_of(identifier))
-        await queries.replace_sealed_secret(tx, identifier, seal_secret(new, identifier, secret))
+        resealed = seal_secret(new, identifier, old.open(sealed, context=context_of(identifier)))
+        await tx.execute("UPDATE organizations SET sealed_secret = %s WHERE id = %s", (resealed, identifier))
     return len(rows)

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from starlette.responses import Response
 
@@ -37,6 +37,12 @@ from regulars.webhooks.queries.lists import list_deliveries
 
 LAST_DELIVERIES: Final = 10
 URL_CHARACTERS_MAX: Final = 2_048
+
+
+class EndpointFields(TypedDict):
+    url: str
+    description: str
+    event_types: list[str]
 
 
 class EndpointPages:
@@ -93,26 +99,19 @@ class EndpointPages:
         contain personal data."""
         is_draft = not visit.may(Action.MANAGE_WEBHOOKS)
         form = FormState(visit.form)
-        url, description, types = _read_fields(visit, form)
+        fields = _read_fields(visit, form)
         if form.is_refused:
-            return _form_page(visit, form, types)
+            return _form_page(visit, form, fields["event_types"])
         try:
             async with visit.database.transaction() as tx:
                 created = await manage.create_endpoint(
-                    tx,
-                    visit.organization_id,
-                    url=url,
-                    description=description,
-                    event_types=types,
-                    policy=self._policy,
-                    vault=self._vault,
-                    is_draft=is_draft,
+                    tx, visit.organization_id, **fields, policy=self._policy, vault=self._vault, is_draft=is_draft
                 )
                 act = "webhook.draft" if is_draft else "webhook.create"
                 await _record(tx, visit, act, created.endpoint, after=_describe(created.endpoint))
         except (EndpointRefused, VaultError) as error:
             _refuse(form, str(error))
-            return _form_page(visit, form, types)
+            return _form_page(visit, form, fields["event_types"])
         done = "The draft waits for an admin's approval." if is_draft else "The endpoint was created."
         return _show_secrets(visit, created.endpoint, created.secret, done=done)
 
@@ -148,26 +147,20 @@ class EndpointPages:
 
     async def change(self, visit: Visit) -> Response:
         form = FormState(visit.form)
-        url, description, types = _read_fields(visit, form)
+        fields = _read_fields(visit, form)
         async with visit.database.transaction() as tx:
             before = (await find_endpoint_in_path(tx, visit)).endpoint
         if form.is_refused:
-            return _form_page(visit, form, types, before)
+            return _form_page(visit, form, fields["event_types"], before)
         try:
             async with visit.database.transaction() as tx:
                 changed = await manage.change_endpoint(
-                    tx,
-                    visit.organization_id,
-                    before.id,
-                    url=url,
-                    description=description,
-                    event_types=types,
-                    policy=self._policy,
+                    tx, visit.organization_id, before.id, **fields, policy=self._policy
                 )
                 await _record(tx, visit, "webhook.change", changed, before=_describe(before), after=_describe(changed))
         except WebhookError as error:
             _refuse(form, str(error))
-            return _form_page(visit, form, types, before)
+            return _form_page(visit, form, fields["event_types"], before)
         return redirect(visit, _url(visit, changed), done="Saved. Waiting deliveries go to this address.")
 
     async def ping(self, visit: Visit) -> Response:
@@ -271,7 +264,7 @@ def _form_page(visit: Visit, form: FormState, types: Sequence[str], endpoint: En
     return render_form(visit, "webhooks/edit.html", form, **values)
 
 
-def _read_fields(visit: Visit, form: FormState) -> tuple[str, str, list[str]]:
+def _read_fields(visit: Visit, form: FormState) -> EndpointFields:
     """Read URL, description and event types; events that a selected family such as `profile.*` includes are dropped."""
     url = form.text("url", characters_max=URL_CHARACTERS_MAX)
     description = form.text("description", required=False, characters_max=DESCRIPTION_CHARACTERS_MAX)
@@ -280,7 +273,7 @@ def _read_fields(visit: Visit, form: FormState) -> tuple[str, str, list[str]]:
     types = [name for name in dict.fromkeys(chosen) if name not in covered]
     if not types:
         form.refuse("events", "Choose at least one type of event.")
-    return url, description, types
+    return {"url": url, "description": description, "event_types": types}
 
 
 def _refuse(form: FormState, sentence: str) -> None:

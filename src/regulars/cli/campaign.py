@@ -30,6 +30,7 @@ from regulars.cli.runner import (
     AsJson,
     CommandContext,
     OfOrganization,
+    bind,
     change,
     find_organization,
     read_id,
@@ -136,37 +137,26 @@ def check(
         print_estimate(estimate_or_reason, exact)
 
 
-@app.command()
-def send(
-    organization: OfOrganization,
-    campaign_id: TheId,
-    recipients: ExpectedRecipients,
-    cost: ExpectedCost = None,
-    as_json: AsJson = False,
-) -> None:
-    """Start a draft now, whatever its schedule says."""
-    _schedule(organization, campaign_id, recipients, cost, is_now=True, as_json=as_json)
+def _make_schedule_command(*, is_now: bool) -> Callable[..., None]:
+    def schedule(
+        organization: OfOrganization,
+        campaign_id: TheId,
+        recipients: ExpectedRecipients,
+        cost: ExpectedCost = None,
+        as_json: AsJson = False,
+    ) -> None:
+        work = partial(manage.schedule, confirmed_recipients=recipients, confirmed_cost=_read_cost(cost), is_now=is_now)
+        sentence = f"It starts {'now' if is_now else 'at {starts_at}'}; nothing is sent after {{not_after}}."
+        act = "campaign.send" if is_now else "campaign.schedule"
+        _change(organization, campaign_id, work, act, sentence, as_json=as_json)
+
+    return schedule
 
 
-@app.command()
-def schedule(
-    organization: OfOrganization,
-    campaign_id: TheId,
-    recipients: ExpectedRecipients,
-    cost: ExpectedCost = None,
-    as_json: AsJson = False,
-) -> None:
-    """Confirm a draft, to start at the time in its definition."""
-    _schedule(organization, campaign_id, recipients, cost, is_now=False, as_json=as_json)
-
-
-def _schedule(
-    organization: str, campaign_id: str, recipients: int, cost: list[str] | None, *, is_now: bool, as_json: bool
-) -> None:
-    work = partial(manage.schedule, confirmed_recipients=recipients, confirmed_cost=_read_cost(cost), is_now=is_now)
-    sentence = f"It starts {'now' if is_now else 'at {starts_at}'}; nothing is sent after {{not_after}}."
-    act = "campaign.send" if is_now else "campaign.schedule"
-    _change(organization, campaign_id, work, act, sentence, as_json=as_json)
+app.command("send", help="Start a draft now, whatever its schedule says.")(_make_schedule_command(is_now=True))
+app.command("schedule", help="Confirm a draft, to start at the time in its definition.")(
+    _make_schedule_command(is_now=False)
+)
 
 
 def _read_cost(amounts: list[str] | None) -> dict[str, Decimal] | None:
@@ -196,11 +186,7 @@ def approval(
 ) -> None:
     """Set above how many recipients or which cost another person must approve a campaign; no limit needs none."""
     rule = ApprovalRule(recipients, _read_cost(cost) or {})
-
-    async def work(context: CommandContext) -> None:
-        await save_rule(context.tx, context.organization_id, rule)
-
-    change(organization, work, "campaign.approval", "", after=msgspec.to_builtins(rule))
+    change(organization, bind(save_rule, rule), "campaign.approval", "", after=msgspec.to_builtins(rule))
     print_outcome({}, "Saved.", as_json=False)
 
 
@@ -297,10 +283,7 @@ def recipients(
 ) -> None:
     """List the recipients with one outcome."""
     identifier = read_id(ids.CAMPAIGN, campaign_id)
-    rows = run(
-        organization,
-        lambda context: list_recipients(context.tx, context.organization_id, identifier, outcome=outcome, limit=limit),
-    )
+    rows = run(organization, bind(list_recipients, identifier, outcome=outcome, limit=limit))
     print_rows([_recipient_as_data(row) for row in rows], RECIPIENT_COLUMNS, as_json=as_json)
 
 

@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from regulars.cli.output import Column, CommandError, ExitCode, err, out, pick, print_json, print_outcome, print_rows
-from regulars.cli.runner import AsJson, CommandContext, OfOrganization, read_id, run
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, read_id, run
 from regulars.kit.db import Tx
 from regulars.kit.ids import IdKind
 
@@ -119,9 +119,7 @@ class DefinitionCommands(Generic[Definition, Version]):
 
     def _show(self, organization: OfOrganization, identifier: TheId, version: AVersion = None) -> None:
         row_id = read_id(self.kind, identifier)
-        stored = run(
-            organization, lambda context: self.load(context.tx, context.organization_id, row_id, version=version)
-        )
+        stored = run(organization, bind(self.load, row_id, version=version))
         definition = msgspec.to_builtins(stored.definition)
         print_json({**self.row_as_data(stored.row), "definition": definition, "faults": faults_as_data(stored.faults)})
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from regulars.cli.output import err, pick, print_rows
-from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, change, read_id, run
 from regulars.cli.sms_settings import load_sms_settings
 from regulars.kit import ids
 from regulars.messaging.find import list_replies
@@ -39,10 +39,7 @@ def list_all(
     as_json: AsJson = False,
 ) -> None:
     """List replies. While a possible opt-out is undecided, its number gets no texts."""
-    rows = run(
-        organization,
-        lambda context: list_replies(context.tx, context.organization_id, undecided_only=not with_decided, limit=limit),
-    )
+    rows = run(organization, bind(list_replies, undecided_only=not with_decided, limit=limit))
     print_rows([_as_data(reply) for reply in rows], COLUMNS, as_json=as_json)
 
 

@@ -9,7 +9,7 @@ import typer
 
 from regulars.cli.definitions import AVersion, DefinitionCommands, TheId
 from regulars.cli.output import CommandError, err, pick, print_json, print_outcome, print_rows, print_table
-from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, change, read_id, run
 from regulars.cli.sms_settings import load_sms_settings
 from regulars.journeys import manage
 from regulars.journeys.backtest.report import NOTE, BacktestReport, sorted_counts
@@ -114,9 +114,7 @@ def runs(
     """List the runs of a journey."""
     identifier = read_id(ids.JOURNEY, journey_id)
     page = PageRequest(limit)
-    rows = run(
-        organization, lambda context: list_runs(context.tx, context.organization_id, identifier, page, state=state)
-    )
+    rows = run(organization, bind(list_runs, identifier, page, state=state))
     print_rows([_run_as_data(row) for row in rows], RUN_COLUMNS, as_json=as_json)
 
 
@@ -124,7 +122,7 @@ def runs(
 def trace(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False) -> None:
     """Show the history of a run: each step, its decision and its time."""
     identifier = read_id(ids.RUN, run_id)
-    rows = run(organization, lambda context: list_trace(context.tx, context.organization_id, identifier))
+    rows = run(organization, bind(list_trace, identifier))
     if not rows:
         raise CommandError(f"There is no run {run_id}; `regulars journey runs` shows the ids.")
     # JSON has microseconds, because several steps of a run may happen within a millisecond.
@@ -136,12 +134,7 @@ def trace(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False)
 def resume(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False) -> None:
     """Retry a parked run."""
     identifier = read_id(ids.RUN, run_id)
-    change(
-        organization,
-        lambda context: resume_run(context.tx, context.organization_id, identifier),
-        "journey.resume_run",
-        run_id,
-    )
+    change(organization, bind(resume_run, identifier), "journey.resume_run", run_id)
     print_outcome({"id": run_id, "state": RunState.ACTIVE.value}, "The run is active again.", as_json=as_json)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from regulars.cli.output import CommandError, ExitCode, err, out, print_outcome
-from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, change, read_id, run
 from regulars.cli.sms_settings import load_sms_settings, read_phone_number
 from regulars.kit import ids
 from regulars.messaging.in_flight import wait_for_texts_in_flight
@@ -58,12 +58,7 @@ def resend(
     text_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `message list` shows.", show_default=False)],
 ) -> None:
     identifier = read_id(ids.TEXT, text_id)
-    change(
-        organization,
-        lambda context: resend_text(context.tx, context.organization_id, identifier),
-        "text.resend",
-        text_id,
-    )
+    change(organization, bind(resend_text, identifier), "text.resend", text_id)
     err.print(f"Queued {text_id} again.", markup=False)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
 import typer
@@ -39,6 +39,7 @@ class CommandContext:
 
 
 UseCase = Callable[[CommandContext], Awaitable[Result]]
+Parameters = ParamSpec("Parameters")
 AfterCommit = Callable[[Database, UUID], Awaitable[object]]
 
 
@@ -62,6 +63,15 @@ def run(
         return result
 
     return run_on_pool(work, needs_vault=needs_vault)
+
+
+def bind(
+    function: Callable[Concatenate[Tx, UUID, Parameters], Awaitable[Result]],
+    *arguments: Parameters.args,
+    **options: Parameters.kwargs,
+) -> UseCase[Result]:
+    """Make a use case for `run` of a function whose first two parameters are the transaction and the organization."""
+    return lambda context: function(context.tx, context.organization_id, *arguments, **options)
 
 
 def change(

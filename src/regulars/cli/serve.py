@@ -132,7 +132,7 @@ async def _serve_all(
     stop, started = asyncio.Event(), asyncio.Event()
     on_stop_signals(stop.set)
     lifeline = Lifeline()
-    children = [_worker_child(lifeline)] if with_worker else []
+    children = [_child("worker", lifeline)] if with_worker else []
     if settings.workers > 1:
         # All server processes count the requests of an API key in this memory.
         shared = new_block()
@@ -141,7 +141,7 @@ async def _serve_all(
     supervised = [
         asyncio.create_task(supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)) for child in children
     ]
-    supervised.append(asyncio.create_task(_analyse_when_needed(settings, _analysis_child(lifeline), stop=stop)))
+    supervised.append(asyncio.create_task(_analyse_when_needed(settings, _child("analysis", lifeline), stop=stop)))
     if not with_worker:
         supervised.append(asyncio.create_task(_gather_statistics(settings, stop=stop)))
     if embedded_folder is not None:
@@ -188,14 +188,9 @@ async def _analyse_when_needed(settings: Settings, child: Child, *, stop: asynci
         await supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)
 
 
-def _analysis_child(lifeline: Lifeline) -> Child:
-    arguments = ["analysis", "--lifeline", str(lifeline.reading)]
-    return Child(name="analysis", arguments=arguments, descriptors=[lifeline.reading])
-
-
-def _worker_child(lifeline: Lifeline) -> Child:
-    arguments = ["worker", "--lifeline", str(lifeline.reading)]
-    return Child(name="worker", arguments=arguments, descriptors=[lifeline.reading])
+def _child(name: str, lifeline: Lifeline) -> Child:
+    """Make the child process that runs the command with this name."""
+    return Child(name=name, arguments=[name, "--lifeline", str(lifeline.reading)], descriptors=[lifeline.reading])
 
 
 def _server_child(settings: Settings, slot: int, listening: socket.socket, lifeline: Lifeline, shared: int) -> Child:

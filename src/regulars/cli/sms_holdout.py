@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from regulars.cli.output import pick, print_outcome
-from regulars.cli.runner import AsJson, CommandContext, OfOrganization, run
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, run
 from regulars.messaging.holdout.settings import GlobalHoldout, change_holdout, load_holdout
 
 app = typer.Typer(no_args_is_help=True, help="Show and set the global holdout.")
@@ -14,7 +14,7 @@ app = typer.Typer(no_args_is_help=True, help="Show and set the global holdout.")
 @app.command("show")
 def show_holdout(organization: OfOrganization, as_json: AsJson = False) -> None:
     """Show the global holdout and its quarters."""
-    holdout = run(organization, lambda context: load_holdout(context.tx, context.organization_id))
+    holdout = run(organization, bind(load_holdout))
     print_outcome(_as_data(holdout), _describe(holdout), as_json=as_json)
 
 

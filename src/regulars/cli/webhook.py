@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from regulars.cli.output import CommandError, ExitCode, out, pick, print_json, print_outcome, print_rows
-from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, change, read_id, run
 from regulars.kit import settings
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
@@ -65,7 +65,7 @@ def create(
 @app.command("list")
 def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
     """List the endpoints of an organization."""
-    endpoints = run(organization, lambda context: manage.list_endpoints(context.tx, context.organization_id))
+    endpoints = run(organization, bind(manage.list_endpoints))
     print_rows([_endpoint_as_data(endpoint) for endpoint in endpoints], ENDPOINT_COLUMNS, as_json=as_json)
 
 
@@ -73,7 +73,7 @@ def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
 def show(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Show an endpoint, and why it is disabled."""
     identifier = read_id(WEBHOOK, endpoint_id)
-    endpoint = run(organization, lambda context: manage.lock_endpoint(context.tx, context.organization_id, identifier))
+    endpoint = run(organization, bind(manage.lock_endpoint, identifier))
     _print_endpoint(endpoint, as_json=as_json)
 
 
@@ -183,9 +183,7 @@ def _change(
 ) -> Result:
     """Run a use case that changes one endpoint or delivery, and record the action in the audit log."""
     row_id = read_id(kind, identifier)
-    return change(
-        organization, lambda context: use_case(context.tx, context.organization_id, row_id), action, identifier
-    )
+    return change(organization, bind(use_case, row_id), action, identifier)
 
 
 def _read_time(text: str) -> datetime:

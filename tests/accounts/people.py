@@ -58,7 +58,7 @@ class Staff:
         return f"{LINK_PATH}/{self.run(lambda tx: users.password_link_by_operator(tx, email))}"
 
     def invitation(self, email: str, role: Role) -> str:
-        token = self.run(lambda tx: invite_user(tx, email, organization_id=self.organization_id, role=role))
+        token = self.run(lambda tx: invite_user(tx, self.organization_id, email, role=role))
         return f"{LINK_PATH}/{token}"
 
     def memberships(self, email: str) -> list[Membership]:

@@ -37,7 +37,7 @@ async def reset(tx, token):
 
 
 async def joins_another(tx, shop, other, boss, person):
-    token = await users.invite_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
+    token = await users.invite_user(tx, other.id, person.email, role=Role.OWNER)
     await link_use.accept_as_existing(tx, token, person.id, password_hash="old", address="")
 
 
@@ -46,7 +46,7 @@ async def joins_unseen(tx, shop, other, boss, person):
 
 
 async def is_promoted(tx, shop, other, boss, person):
-    await users.set_role(tx, person.email, Role.OWNER, organization_id=shop.id)
+    await users.set_role(tx, shop.id, person.email, Role.OWNER)
 
 
 async def is_promoted_unseen(tx, shop, other, boss, person):
@@ -157,7 +157,7 @@ async def test_joining_locks_the_audit_logs_in_the_order_in_which_a_sign_in_does
     async with database.transaction() as tx:
         person = await hire(tx, other, Role.ANALYST)
         await queries.set_password(tx, person.id, "old")
-        token = await users.invite_user(tx, person.email, organization_id=shop.id, role=Role.ANALYST)
+        token = await users.invite_user(tx, shop.id, person.email, role=Role.ANALYST)
         await lock_chain_end(tx, other.id)
 
     async def join():
@@ -194,12 +194,12 @@ async def test_a_known_address_gets_an_invitation_and_no_membership(database, sh
     async with database.transaction() as tx:
         person = await hire(tx, shop, Role.ANALYST, "ceo@other.example")
         await queries.set_password(tx, person.id, "the thief's")
-        token = await users.invite_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
+        token = await users.invite_user(tx, other.id, person.email, role=Role.OWNER)
         assert [one.organization_id for one in await users.find_memberships(tx, person.id)] == [shop.id]
         with pytest.raises(LinkUnusable):
             await link_use.accept_as_new(tx, token, name="Thief", password_hash="x", address="")
         with pytest.raises(AlreadyMember):
-            await users.invite_user(tx, person.email, organization_id=shop.id, role=Role.OWNER)
+            await users.invite_user(tx, shop.id, person.email, role=Role.OWNER)
 
 
 async def test_an_invitation_is_unusable_for_a_member_of_another_organization_without_a_password(database, shop, other):
@@ -215,7 +215,7 @@ async def test_a_password_that_changed_meanwhile_joins_nothing(database, shop, o
     async with database.transaction() as tx:
         person = await hire(tx, shop, Role.ANALYST)
         await queries.set_password(tx, person.id, "changed")
-        token = await users.invite_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
+        token = await users.invite_user(tx, other.id, person.email, role=Role.OWNER)
         with pytest.raises(LinkUnusable):
             await link_use.accept_as_existing(tx, token, person.id, password_hash="as it was checked", address="")
 

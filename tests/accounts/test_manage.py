@@ -124,7 +124,7 @@ async def test_the_last_owner_stays(database, shop):
         with pytest.raises(LastOwner):
             await team.remove_member(tx, shop.id, owner.id, by=BOSS, by_role=Role.OWNER)
         with pytest.raises(LastOwner):
-            await users.set_role(tx, owner.email, Role.ADMIN, organization_id=shop.id)
+            await users.set_role(tx, shop.id, owner.email, Role.ADMIN)
         other = await hire(tx, shop, Role.OWNER, "second@shop.example")
         await queries.set_disabled(tx, other.id, tx.now)
         with pytest.raises(LastOwner):

@@ -1,5 +1,6 @@
 """The SQL on `users`, `memberships` and `sessions`, which belong to no single organization."""
 
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -77,54 +78,12 @@ async def list_members(tx: Tx, organization_id: UUID, *, user_id: UUID | None = 
     return [Member(row[0], row[1], row[2], Role(row[3]), row[4], row[5], row[6], row[7]) for row in rows]
 
 
-class OrganizationAccess(NamedTuple):
-    """An organization that a user opens by its slug, the name in page addresses, and the user's role in it.
-    `sealed_secret` is the key that signs cursors and hashes numbers, encrypted; `secret` is its plain form or None."""
-
-    organization_id: UUID
-    current_slug: str
-    name: str
-    time_zone: str
-    locale: str
-    default_country: str | None
-    secret: bytes | None
-    sealed_secret: bytes | None
-    role: str
-    lacks_second_factor: bool
-    is_demo: bool
-    shows_first_steps: bool
-
-
-async def find_access(tx: Tx, slug: str, user_id: UUID) -> OrganizationAccess | None:
-    rows = await tx.fetch(
-        "SELECT o.id, latest.slug, o.name, o.time_zone, o.locale, o.default_country, o.secret, o.sealed_secret, m.role,"
-        " o.requires_second_factor AND u.totp_enabled_at IS NULL, o.is_demo, o.shows_first_steps"
-        " FROM organization_slugs requested"
-        " JOIN organizations o ON o.id = requested.organization_id"
-        " JOIN organization_slugs latest ON latest.organization_id = o.id AND latest.is_current"
-        " JOIN memberships m ON m.organization_id = o.id AND m.user_id = %s"
-        " JOIN users u ON u.id = m.user_id"
-        " WHERE requested.slug = %s",
-        (user_id, slug),
-    )
-    return OrganizationAccess(*rows[0]) if rows else None
-
-
 async def insert_session(tx: Tx, session: Session, *, token_hash: bytes) -> None:
     await tx.execute(
         "INSERT INTO sessions (token_hash, id, user_id, created_at, last_seen_at, idle_s, ends_at, address, agent)"
-        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
-        (
-            token_hash,
-            session.id,
-            session.user_id,
-            session.created_at,
-            session.last_seen_at,
-            int(session.idle.total_seconds()),
-            session.ends_at,
-            session.address,
-            session.agent,
-        ),
+        " VALUES (%(token_hash)s, %(id)s, %(user_id)s, %(created_at)s, %(last_seen_at)s, %(idle_s)s, %(ends_at)s,"
+        " %(address)s, %(agent)s)",
+        {**asdict(session), "token_hash": token_hash, "idle_s": int(session.idle.total_seconds())},
     )
 
 
@@ -200,17 +159,6 @@ async def has_other_owner(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
         (organization_id, user_id),
     )
     return bool(rows)
-
-
-async def list_accounts(tx: Tx) -> list[tuple[Account, str | None, str | None, str | None]]:
-    """Return every user with each of their organizations: its name, its slug and their role."""
-    rows = await tx.fetch(
-        "SELECT u.id, u.email, u.name, u.locale, u.created_at, u.disabled_at, u.password_hash IS NOT NULL,"
-        " u.totp_enabled_at IS NOT NULL, o.name, s.slug, m.role FROM users u"
-        " LEFT JOIN memberships m ON m.user_id = u.id LEFT JOIN organizations o ON o.id = m.organization_id"
-        " LEFT JOIN organization_slugs s ON s.organization_id = o.id AND s.is_current ORDER BY u.email, o.name"
-    )
-    return [(Account(*row[:8]), row[8], row[9], row[10]) for row in rows]
 
 
 async def set_disabled(tx: Tx, user_id: UUID, disabled_at: datetime | None) -> None:

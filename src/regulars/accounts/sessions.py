@@ -75,22 +75,7 @@ class SessionStore:
 
     async def find_organization(self, user: User, slug: str) -> VisitedOrganization | None:
         async with self._database.reading() as tx:
-            access = await queries.find_access(tx, slug, user.id)
-        if access is None:
-            return None
-        return VisitedOrganization(
-            organization_id=access.organization_id,
-            slug=access.current_slug,
-            name=access.name,
-            time_zone=access.time_zone,
-            locale=access.locale,
-            default_country=access.default_country,
-            secret=open_secret(access.organization_id, access.secret, access.sealed_secret),
-            role=Role(access.role),
-            lacks_second_factor=access.lacks_second_factor and Role(access.role) in model.SECOND_FACTOR_ROLES,
-            is_demo=access.is_demo,
-            shows_first_steps=access.shows_first_steps and not access.is_demo,
-        )
+            return await _find_organization(tx, slug, user.id)
 
     async def confirm(self, user: User, password: str, *, address: str) -> None:
         """Check the password of a signed-in user again; raises NotConfirmed."""
@@ -104,6 +89,38 @@ class SessionStore:
             raise NotConfirmed("Wrong password.")
         async with self._database.transaction() as tx:
             await queries.record_password_confirmation(tx, user.session_id)
+
+
+async def _find_organization(tx: Tx, slug: str, user_id: UUID) -> VisitedOrganization | None:
+    """Find an organization of the user by its slug, the name in page addresses, also by an earlier one."""
+    rows = await tx.fetch(
+        "SELECT o.id, latest.slug, o.name, o.time_zone, o.locale, o.default_country, o.secret, o.sealed_secret, m.role,"
+        " o.requires_second_factor AND u.totp_enabled_at IS NULL, o.is_demo, o.shows_first_steps"
+        " FROM organization_slugs requested"
+        " JOIN organizations o ON o.id = requested.organization_id"
+        " JOIN organization_slugs latest ON latest.organization_id = o.id AND latest.is_current"
+        " JOIN memberships m ON m.organization_id = o.id AND m.user_id = %s"
+        " JOIN users u ON u.id = m.user_id"
+        " WHERE requested.slug = %s",
+        (user_id, slug),
+    )
+    if not rows:
+        return None
+    identifier, current_slug, name, time_zone, locale, country, plain, sealed, role, lacks_factor, *flags = rows[0]
+    is_demo, shows_first_steps = flags
+    return VisitedOrganization(
+        organization_id=identifier,
+        slug=current_slug,
+        name=name,
+        time_zone=time_zone,
+        locale=locale,
+        default_country=country,
+        secret=open_secret(identifier, plain, sealed),
+        role=Role(role),
+        lacks_second_factor=lacks_factor and Role(role) in model.SECOND_FACTOR_ROLES,
+        is_demo=is_demo,
+        shows_first_steps=shows_first_steps and not is_demo,
+    )
 
 
 _BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))

@@ -22,10 +22,6 @@ from regulars.web.access import Action, Role, may
 _RANK = {Role.OWNER: 0, Role.ADMIN: 1, Role.MARKETER: 2, Role.ANALYST: 2, Role.DEVELOPER: 2}
 
 
-async def list_members(tx: Tx, organization_id: UUID) -> list[Member]:
-    return await queries.list_members(tx, organization_id)
-
-
 async def find_member(tx: Tx, organization_id: UUID, user_id: UUID) -> Member:
     for member in await queries.list_members(tx, organization_id, user_id=user_id):
         return member

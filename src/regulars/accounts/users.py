@@ -84,7 +84,7 @@ async def disable_second_factor(tx: Tx, by: Actor, user_id: UUID) -> None:
     await _record_in_all_organizations(tx, by, await find_account(tx, user_id), "second_factor.disable")
 
 
-async def invite_user(tx: Tx, email: str, *, organization_id: UUID, role: Role) -> str:
+async def invite_user(tx: Tx, organization_id: UUID, email: str, *, role: Role) -> str:
     """Return the token of an invitation, also for an address that has an account: addresses are not verified, so the
     user must enter the password of that account besides opening the link."""
     if any(member.email == email for member in await queries.list_members(tx, organization_id)):
@@ -119,7 +119,14 @@ async def password_link_by_operator(tx: Tx, email: str) -> str:
 
 
 async def list_users(tx: Tx) -> list[UserListing]:
-    return [UserListing(*row) for row in await queries.list_accounts(tx)]
+    """Return every user with each of their organizations: its name, its slug and their role."""
+    rows = await tx.fetch(
+        "SELECT u.id, u.email, u.name, u.locale, u.created_at, u.disabled_at, u.password_hash IS NOT NULL,"
+        " u.totp_enabled_at IS NOT NULL, o.name, s.slug, m.role FROM users u"
+        " LEFT JOIN memberships m ON m.user_id = u.id LEFT JOIN organizations o ON o.id = m.organization_id"
+        " LEFT JOIN organization_slugs s ON s.organization_id = o.id AND s.is_current ORDER BY u.email, o.name"
+    )
+    return [UserListing(Account(*row[:8]), *row[8:]) for row in rows]
 
 
 async def disable_user(tx: Tx, email: str) -> None:
@@ -137,7 +144,7 @@ async def enable_user(tx: Tx, email: str) -> None:
     await _record_in_all_organizations(tx, OPERATOR, account, "user.enable")
 
 
-async def set_role(tx: Tx, email: str, role: Role, *, organization_id: UUID) -> None:
+async def set_role(tx: Tx, organization_id: UUID, email: str, role: Role) -> None:
     account = await _find_by_email(tx, email)
     await team.change_role(tx, organization_id, account.id, role, by=OPERATOR, by_role=None)
 

@@ -8,7 +8,7 @@ from regulars.accounts import users
 from regulars.accounts.links import LINK_PATH
 from regulars.accounts.model import read_email
 from regulars.cli.output import CommandError, ExitCode, err, pick, print_rows
-from regulars.cli.runner import AsJson, OfOrganization, run, transact
+from regulars.cli.runner import AsJson, OfOrganization, bind, run, transact
 from regulars.kit import settings
 from regulars.web.access import Role
 
@@ -29,12 +29,7 @@ def create(
 ) -> None:
     """Invite a user: print a one-time link with which they choose a password, or enter the one they have."""
     address = _read_address(email)
-    _print_link(
-        run(
-            organization,
-            lambda context: users.invite_user(context.tx, address, organization_id=context.organization_id, role=role),
-        )
-    )
+    _print_link(run(organization, bind(users.invite_user, address, role=role)))
 
 
 @app.command()
@@ -83,9 +78,7 @@ def role(
 ) -> None:
     """Change the role of a member; the last owner cannot be changed."""
     address = _read_address(email)
-    run(
-        organization, lambda context: users.set_role(context.tx, address, role, organization_id=context.organization_id)
-    )
+    run(organization, bind(users.set_role, address, role))
     err.print(f"{address} is now {role.value} of {organization}.", markup=False)
 
 

@@ -1,5 +1,6 @@
 """The pages where users change their own account: name and locale, password, second factor, sessions."""
 
+from functools import partial
 from typing import Final
 
 from markupsafe import Markup
@@ -10,13 +11,17 @@ from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.audit.log import actor_of
 from regulars.accounts.errors import FactorIsOn, TooManyAttempts, WrongCode
 from regulars.accounts.model import NAME_CHARACTERS_MAX
-from regulars.accounts.pages.sign_in_responses import ACCOUNT_PATH, SIGN_IN_PATH, TOO_MANY_REQUESTS, read_new_password
+from regulars.accounts.pages.sign_in_responses import (
+    ACCOUNT_PATH,
+    TOO_MANY_REQUESTS,
+    read_new_password,
+    redirect_signed_out,
+)
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sessions import browser_of
 from regulars.accounts.sign_in import check_password, confirm_password, record_failure, uncounted_on_error
 from regulars.kit import ids
 from regulars.kit.vault import AnyVault, VaultError
-from regulars.web import cookies
 from regulars.web.form import FormState
 from regulars.web.format import LOCALES
 from regulars.web.render import redirect, render
@@ -36,14 +41,16 @@ class AccountPages:
 
     def pages(self) -> tuple[Page, ...]:
         signed_in = Audience.SIGNED_IN
+        disable_factor = partial(self._disable_or_renew, turns_off=True)
+        renew_codes = partial(self._disable_or_renew, turns_off=False)
         return (
             Page(path=ACCOUNT_PATH, needs=signed_in, handle=self.show),
             Form(path=ACCOUNT_PATH, needs=signed_in, handle=self.change),
             Form(path="/account/password", needs=signed_in, handle=self.change_password),
             Page(path=FACTOR_PATH, needs=signed_in, handle=self.show_factor),
             Form(path=FACTOR_PATH, needs=signed_in, handle=self.enable_factor),
-            Form(path="/account/second-factor/off", needs=signed_in, handle=self.disable_factor),
-            Form(path="/account/second-factor/codes", needs=signed_in, handle=self.renew_codes),
+            Form(path="/account/second-factor/off", needs=signed_in, handle=disable_factor),
+            Form(path="/account/second-factor/codes", needs=signed_in, handle=renew_codes),
             Page(path=SESSIONS_PATH, needs=signed_in, handle=show_sessions),
             Form(path="/account/sessions/all", needs=signed_in, handle=sign_out_everywhere),
             Form(path="/account/sessions/{session}", needs=signed_in, handle=end_session),
@@ -98,12 +105,6 @@ class AccountPages:
         except VaultError as error:
             form.refuse("code", str(error))
         return await self._render_factor(visit, form, status=status)
-
-    async def disable_factor(self, visit: Visit) -> Response:
-        return await self._disable_or_renew(visit, turns_off=True)
-
-    async def renew_codes(self, visit: Visit) -> Response:
-        return await self._disable_or_renew(visit, turns_off=False)
 
     async def _disable_or_renew(self, visit: Visit, *, turns_off: bool) -> Response:
         """Check password and code together, as one attempt: the password alone is not enough to create new recovery
@@ -185,20 +186,14 @@ async def end_session(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         ended = identifier is not None and await sessions.end_session(tx, visit.user.id, identifier)
     if identifier == visit.user.session_id:
-        return _redirect_signed_out(visit)
+        return redirect_signed_out(visit)
     return redirect(visit, SESSIONS_PATH, done="The browser is signed out." if ended else "That session had ended.")
 
 
 async def sign_out_everywhere(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         await sessions.end_sessions(tx, visit.user.id)
-    return _redirect_signed_out(visit)
-
-
-def _redirect_signed_out(visit: Visit) -> Response:
-    response = redirect(visit, SIGN_IN_PATH)
-    cookies.drop_cookie(response, cookies.session_name(is_https=visit.is_https), is_https=visit.is_https)
-    return response
+    return redirect_signed_out(visit)
 
 
 async def _render_account(visit: Visit, *, form: FormState, password_form: FormState, status: int = 200) -> Response:

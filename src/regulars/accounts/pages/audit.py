@@ -9,7 +9,7 @@ from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import count_acts, list_act_kinds, list_acts
 from regulars.accounts.audit.sentences import SENTENCES, describe
 from regulars.accounts.model import Act, ActFilter
-from regulars.accounts.team import list_members
+from regulars.accounts.queries import list_members
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest, PageRows

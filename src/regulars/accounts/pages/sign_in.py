@@ -18,6 +18,7 @@ from regulars.accounts.pages.sign_in_responses import (
     SIGN_IN_PATH,
     begin_session,
     redirect_signed_in,
+    redirect_signed_out,
     refuse_too_many,
 )
 from regulars.accounts.passwords import Passwords
@@ -31,7 +32,6 @@ from regulars.accounts.sign_in import (
     uncounted_on_error,
 )
 from regulars.kit.vault import AnyVault, VaultError
-from regulars.web import cookies
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Audience, Form, Page
@@ -149,8 +149,7 @@ class SignInPages:
 async def sign_out(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         await sessions.end_session(tx, visit.user.id, visit.user.session_id)
-    response = redirect(visit, SIGN_IN_PATH)
-    cookies.drop_cookie(response, cookies.session_name(is_https=visit.is_https), is_https=visit.is_https)
+    response = redirect_signed_out(visit)
     # The browser also deletes cached pages.
     response.headers["Clear-Site-Data"] = '"cache"'
     return response

@@ -41,6 +41,12 @@ def redirect_signed_in(visit: Visit, token: str, url: str, *, is_remembered: boo
     return response
 
 
+def redirect_signed_out(visit: Visit) -> Response:
+    response = redirect(visit, SIGN_IN_PATH)
+    cookies.drop_cookie(response, cookies.session_name(is_https=visit.is_https), is_https=visit.is_https)
+    return response
+
+
 def read_new_password(form: FormState, *, email: str) -> str:
     """Read a new password, and refuse a weak one or one that was repeated differently."""
     password = form.value("password")

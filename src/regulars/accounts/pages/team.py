@@ -13,6 +13,7 @@ from regulars.accounts.audit.sentences import USER
 from regulars.accounts.errors import AccountRefusal, NoSuchMember
 from regulars.accounts.links import LINK_PATH, list_links
 from regulars.accounts.model import Member, read_email
+from regulars.accounts.queries import list_members
 from regulars.kit import ids
 from regulars.web.access import Action, Role
 from regulars.web.errors import PageNotFound
@@ -47,12 +48,14 @@ class TeamPages:
     def pages(self) -> tuple[Page, ...]:
         needs = Action.MANAGE_TEAM
         member_path = TEAM_PATH + "/{member}"
+        sign_out = partial(_change, change=team.sign_out_member, done="is signed out everywhere.")
+        remove = partial(_change, change=team.remove_member, done="is no longer a member.")
         return (
             Page(path=TEAM_PATH, needs=needs, handle=show_team),
             Page(path="/settings/team/invite", needs=needs, handle=show_invite),
             Form(path="/settings/team/invite", needs=needs, handle=self.invite, needs_password=True),
             Form(path="/settings/team/links/{link}/withdraw", needs=needs, handle=withdraw),
-            Page(path=member_path, needs=needs, handle=show_member),
+            Page(path=member_path, needs=needs, handle=_render_member),
             Form(path=f"{member_path}/role", needs=needs, handle=change_role, needs_password=True),
             Form(path=f"{member_path}/password-link", needs=needs, handle=self.password_link, needs_password=True),
             Form(path=f"{member_path}/sign-out", needs=needs, handle=sign_out),
@@ -100,7 +103,7 @@ class TeamPages:
 
 async def show_team(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        members = await team.list_members(tx, visit.organization_id)
+        members = await list_members(tx, visit.organization_id)
         links = await list_links(tx, visit.organization_id)
     return render(
         visit,
@@ -123,20 +126,12 @@ async def withdraw(visit: Visit) -> Response:
     return redirect(visit, visit.url(TEAM_PATH), done="The link is revoked.")
 
 
-async def show_member(visit: Visit) -> Response:
-    return await _render_member(visit)
-
-
 async def change_role(visit: Visit) -> Response:
     role = visit.form.get("role", "")
     if role not in set(Role):
         return await _render_member(visit, refusal="Choose one of the roles.")
     change = partial(team.change_role, role=Role(role))
-    return await _change(visit, change, done=f"is now {role}.")
-
-
-async def sign_out(visit: Visit) -> Response:
-    return await _change(visit, team.sign_out_member, done="is signed out everywhere.")
+    return await _change(visit, change=change, done=f"is now {role}.")
 
 
 async def confirm_remove(visit: Visit) -> Response:
@@ -144,11 +139,7 @@ async def confirm_remove(visit: Visit) -> Response:
     return render(visit, "accounts/remove_member.html", member=member, reference=visit.references[0], form=FormState())
 
 
-async def remove(visit: Visit) -> Response:
-    return await _change(visit, team.remove_member, done="is no longer a member.")
-
-
-async def _change(visit: Visit, change: Callable[..., Awaitable[Member]], *, done: str) -> Response:
+async def _change(visit: Visit, *, change: Callable[..., Awaitable[Member]], done: str) -> Response:
     try:
         async with visit.database.transaction() as tx:
             member = await change(

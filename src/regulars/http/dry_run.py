@@ -15,7 +15,7 @@ from regulars.http.in_flight import make_outcome
 from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.route import ApiResponse, Request, Write, WriteRoute
 from regulars.kit.db import Database
-from regulars.kit.errors import ApiError, Unavailable, invalid
+from regulars.kit.errors import Unavailable, invalid
 from regulars.kit.ids import RESOURCES, collecting_new_ids
 
 PARAMETER: Final = "dry_run"
@@ -32,24 +32,13 @@ def read_dry_run(value: str) -> bool:
     return _VALUES[value]
 
 
-class _RollBackError(Exception):
-    """Rolls the transaction back, and carries the result out of it."""
-
-    def __init__(self, result: ApiResponse | ApiError) -> None:
-        super().__init__()
-        self.result = result
-
-
 async def run_dry(database: Database, route: WriteRoute, request: Request, command: object) -> ApiResponse:
     """Return the response that the write would get; nothing is stored, not even an idempotency key."""
     write = Write(request, command)
     with collecting_new_ids() as new_ids:
         try:
-            async with database.transaction() as tx:
+            async with database.dry_run() as tx:
                 [result] = await route.run(tx, request.caller.organization_id, [write])
-                raise _RollBackError(result)
-        except _RollBackError as rolled_back:
-            result = rolled_back.result
         except CONTENTION_ERRORS:
             raise Unavailable("Others are writing the same; try again.") from None
     response = make_outcome(write, result).response

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -25,10 +26,6 @@ OnRejected = Callable[[FileRow, ApiError], None]
 OnProgress = Callable[[int], None]
 
 
-class _RolledBackError(Exception):
-    """Rolls back the transaction of a dry run."""
-
-
 async def run_import(
     database: Database,
     kind: ImportKind,
@@ -45,10 +42,12 @@ async def run_import(
     earlier batches, which were rolled back.
     """
     report = ImportReport()
+    write = partial(_write_batch, database, kind, target, dry_run=dry_run)
     for batch in _batches(rows):
         decoded = [(row, decode_row(kind, row, target)) for row in batch]
         valid = [command for _, command in decoded if not isinstance(command, ApiError)]
-        results = iter(await _write_batch(database, kind, valid, target, dry_run=dry_run) if valid else [])
+        # A batch that the database refuses because of its content is bisected: only the faulty rows are rejected.
+        results = iter(await bisect_failures(valid, write, _reject) if valid else [])
         for row, command in decoded:
             result = command if isinstance(command, ApiError) else next(results)
             if isinstance(result, ApiError):
@@ -68,18 +67,6 @@ def _batches(rows: Iterable[FileRow]) -> Iterator[list[FileRow]]:
         yield batch
 
 
-async def _write_batch(
-    database: Database, kind: ImportKind, commands: Sequence[Any], target: Target, *, dry_run: bool
-) -> list[RowResult | ApiError]:
-    """Write a batch. If the database refuses it because of its content, bisect it, so that only the faulty rows are
-    rejected."""
-
-    async def write_part(part: Sequence[Any]) -> list[RowResult | ApiError]:
-        return await _write_with_retries(database, kind, part, target, dry_run=dry_run)
-
-    return await bisect_failures(commands, write_part, _reject)
-
-
 def _reject(commands: Sequence[Any], error: Exception) -> list[RowResult | ApiError] | None:
     """Return the error for a single row that the database refused; None for several rows, which the caller bisects."""
     if not isinstance(error, psycopg.Error) or error.sqlstate is None or error.sqlstate[:2] not in _DATA_ERRORS:
@@ -87,28 +74,15 @@ def _reject(commands: Sequence[Any], error: Exception) -> list[RowResult | ApiEr
     return [InternalError(f"The database refused the row ({error.sqlstate}).")] if len(commands) == 1 else None
 
 
-async def _write_with_retries(
-    database: Database, kind: ImportKind, commands: Sequence[Any], target: Target, *, dry_run: bool
+async def _write_batch(
+    database: Database, kind: ImportKind, target: Target, commands: Sequence[Any], *, dry_run: bool
 ) -> list[RowResult | ApiError]:
     for wait_s in (*RETRY_WAITS_S, None):
         try:
-            return await _write_once(database, kind, commands, target, dry_run=dry_run)
+            async with database.dry_run() if dry_run else database.transaction() as tx:
+                return await write_rows(tx, kind, commands, target)
         except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable, Unavailable) as error:
             if wait_s is None:
                 return [Unavailable(f"Other requests kept the row locked: {error}.")] * len(commands)
             await asyncio.sleep(wait_s)
     raise AssertionError("the last wait is None and returns")
-
-
-async def _write_once(
-    database: Database, kind: ImportKind, commands: Sequence[Any], target: Target, *, dry_run: bool
-) -> list[RowResult | ApiError]:
-    results: list[RowResult | ApiError] = []
-    try:
-        async with database.transaction() as tx:
-            results = await write_rows(tx, kind, commands, target)
-            if dry_run:
-                raise _RolledBackError
-    except _RolledBackError:
-        pass
-    return results

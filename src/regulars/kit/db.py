@@ -202,6 +202,16 @@ class Database:
             yield tx
 
     @asynccontextmanager
+    async def dry_run(self) -> AsyncIterator[Tx]:
+        """Begin a transaction that is always rolled back."""
+        try:
+            async with self.transaction() as tx:
+                yield tx
+                raise _RolledBackError
+        except _RolledBackError:
+            pass
+
+    @asynccontextmanager
     async def snapshot(self, *, until: float = inf) -> AsyncIterator[Tx]:
         """Begin a read-only transaction whose statements all see the database as of the first statement."""
         async with self._begin(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT now()", until) as tx:
@@ -241,6 +251,10 @@ class Database:
         """Borrow a connection for reads: every statement sees the newest commit. `now` is an estimate."""
         async with self.connection(until=until, reserve=self._reserve) as connection:
             yield Tx(connection, truncate_to_milliseconds(self.clock.estimate_now()))
+
+
+class _RolledBackError(Exception):
+    """Rolls a dry run back."""
 
 
 @contextmanager

@@ -2,18 +2,19 @@
 that the API calls too. A light profile is a customer of whom only an id is known."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from regulars.consent.opt_in import Consent, opt_in
+from regulars.consent.opt_in import opt_in
 from regulars.consent.opt_out import opt_out
 from regulars.demo import queries
 from regulars.demo.chain import SHOPS, Shop
-from regulars.demo.people import ConsentHistory, DemoCustomer, make_consents, make_customers, make_profiles
+from regulars.demo.people import DemoCustomer, make_consents, make_customers, make_profiles
 from regulars.demo.tickets import make_tickets
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
@@ -87,12 +88,13 @@ async def load_demo(
     await load_shops(database, organization_id, progress)
     # Light profiles are created first, so that lists, which show the newest first, begin with named customers.
     light_profiles = await create_light(database, organization_id, customers)
-    for batch in batches(make_profiles(plan.seed, customers), BATCH_ITEMS):
-        async with database.transaction() as tx:
-            _raise_errors(await upsert_profiles(tx, organization_id, batch))
-        progress("customers", len(batch))
+    write = partial(_write_batches, database, organization_id, progress)
+    await write("customers", make_profiles(plan.seed, customers), write=upsert_profiles)
     history = make_consents(plan.seed, customers, plan.last_day)
-    await load_consents(database, organization_id, history, secret=secret, progress=progress)
+    # For each number, these three are in the order of time.
+    await write("consents", history.opt_ins, write=partial(opt_in, secret=secret))
+    await write("consents", history.opt_outs, write=partial(opt_out, secret=secret))
+    await write("consents", history.renewals, write=partial(opt_in, secret=secret))
     last_purchases: deque[Sale] = deque(maxlen=LAST_PURCHASES)
     all_tickets = make_tickets(plan.seed, customers, count=plan.sales, last_day=plan.last_day)
     tickets = _collect_last(all_tickets, last_purchases)
@@ -120,23 +122,23 @@ async def load_shops(database: Database, organization_id: UUID, progress: Progre
     progress("stores", len(SHOPS))
 
 
-async def load_consents(
-    database: Database, organization_id: UUID, history: ConsentHistory, *, secret: bytes, progress: Progress
+async def _write_batches(
+    database: Database,
+    organization_id: UUID,
+    progress: Progress,
+    kind: str,
+    items: Iterable[Any],
+    *,
+    write: Callable[..., Awaitable[Sequence[object]]],
 ) -> None:
-    """Load opt-ins, then opt-outs, then renewals: for each number these are in the order of time."""
-
-    async def consent(consents: Iterable[Consent]) -> None:
-        for batch in batches(consents, BATCH_ITEMS):
-            async with database.transaction() as tx:
-                _raise_errors(await opt_in(tx, organization_id, batch, secret=secret))
-            progress("consents", len(batch))
-
-    await consent(history.opt_ins)
-    for batch in batches(history.opt_outs, BATCH_ITEMS):
+    """Write the items as the API does; rows that exist already are skipped."""
+    for batch in batches(items, BATCH_ITEMS):
         async with database.transaction() as tx:
-            _raise_errors(await opt_out(tx, organization_id, batch, secret=secret))
-        progress("consents", len(batch))
-    await consent(history.renewals)
+            for outcome in await write(tx, organization_id, batch):
+                # The data of the demo is valid, so an error is a bug.
+                if isinstance(outcome, ApiError):
+                    raise outcome
+        progress(kind, len(batch))
 
 
 async def create_light(
@@ -182,10 +184,8 @@ async def record_tickets(
     database: Database, organization_id: UUID, tickets: Iterable[Sale], progress: Progress
 ) -> None:
     """Record the tickets through `record_sales`, which writes the same rows and skips existing tickets."""
-    for batch in batches(tickets, BATCH_ITEMS):
-        async with database.transaction() as tx:
-            _raise_errors(await record_sales(tx, organization_id, batch, tolerance=TOLERANCE))
-        progress("tickets", len(batch))
+    record = partial(record_sales, tolerance=TOLERANCE)
+    await _write_batches(database, organization_id, progress, "tickets", tickets, write=record)
 
 
 def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -218,10 +218,3 @@ def _make_store(shop: Shop) -> StoreUpsert:
         administrative_area1=shop.region,
     )
     return StoreUpsert(external_id=shop.external_id, name=shop.name, address=address)
-
-
-def _raise_errors(outcomes: Sequence[object]) -> None:
-    """Raise the first error: the demo's own data is valid, so an error is a bug."""
-    for outcome in outcomes:
-        if isinstance(outcome, ApiError):
-            raise outcome

@@ -49,8 +49,6 @@ def describe(visit: Visit, entry: LedgerEntry, key_names: Mapping[str, str]) -> 
     """`key_names` has the names of the API keys by their ids."""
     payload: dict[str, Any] = {} if entry.payload is None else msgspec.json.decode(entry.payload)
     source = payload.get("consent_source") or payload.get("source")
-    is_superseded = entry.outcome == "superseded"
-    kind = "aside" if is_superseded else "yes" if entry.kind == Kind.OPT_IN else "no"
     return EntryView(
         sequence=entry.sequence,
         title=title_of(entry),
@@ -60,7 +58,7 @@ def describe(visit: Visit, entry: LedgerEntry, key_names: Mapping[str, str]) -> 
         origin=_describe_origin(payload, key_names),
         effective_at=entry.effective_at,
         received_at=entry.received_at,
-        kind=kind,
+        kind=kind_of(entry),
         hash=entry.hash.hex()[:_HASH_CHARACTERS],
         previous_hash=entry.previous_hash.hex()[:_HASH_CHARACTERS],
     )
@@ -68,6 +66,13 @@ def describe(visit: Visit, entry: LedgerEntry, key_names: Mapping[str, str]) -> 
 
 def title_of(entry: LedgerEntry) -> str:
     return TITLES.get((entry.kind, entry.outcome), f"{entry.kind}, {entry.outcome}")
+
+
+def kind_of(entry: LedgerEntry) -> str:
+    """The CSS class of an entry, by whether it allowed texts, ended them, or was superseded."""
+    if entry.outcome == "superseded":
+        return "aside"
+    return "yes" if entry.kind == Kind.OPT_IN else "no"
 
 
 def _describe_proof(visit: Visit, entry: LedgerEntry, payload: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Load what pages show about a phone number: its consent, its ledger entries, a chart over time, and whether it could
 be texted at a time that the user chose."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -63,8 +64,6 @@ async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, check
     answer = None
     if checked_at is not None:
         answer = await find_consent_at(tx, visit.organization_id, subscription.id, checked_at)
-    # The ledger entries that decide by what was recorded at that time and by what is known now, and the next entry.
-    deciding_entries = [] if answer is None else [answer.recorded.entry, answer.known.entry, answer.next]
     known_since = min([subscription.created_at, *(entry.effective_at for entry in entries)])
     start = known_since if checked_at is None else min(known_since, checked_at)
     return NumberView(
@@ -78,10 +77,15 @@ async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, check
         begins_at=start,
         checked_at=checked_at,
         answer=answer,
-        answer_entries={
-            entry.sequence: describe(visit, entry, key_names) for entry in deciding_entries if entry is not None
-        },
+        answer_entries=describe_answer(visit, answer, key_names),
     )
+
+
+def describe_answer(visit: Visit, answer: ConsentAtTime | None, key_names: Mapping[str, str]) -> dict[int, EntryView]:
+    """The ledger entries that decide by what was recorded at that time and by what is known now, and the next entry, by
+    their sequence number."""
+    entries = [] if answer is None else [answer.recorded.entry, answer.known.entry, answer.next]
+    return {entry.sequence: describe(visit, entry, key_names) for entry in entries if entry is not None}
 
 
 def _order_changes(entries: list[LedgerEntry]) -> list[ConsentChange]:

@@ -2,15 +2,12 @@
 example."""
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote
 
-from regulars.explore.reference import EXAMPLE_REFERENCES
+from regulars.explore.reference import fill_placeholders
 
 _SCHEMA: Final = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
-_PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
 
 
 def build_collection(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,8 +36,8 @@ def build_collection(document: Mapping[str, Any]) -> dict[str, Any]:
 def _request(path: str, method: str, operation: Mapping[str, Any]) -> dict[str, Any]:
     media = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     examples = [example["value"] for example in media.get("examples", {}).values()]
-    example_path = _PLACEHOLDER.sub(lambda match: quote(EXAMPLE_REFERENCES.get(match[1], match[1]), safe=""), path)
-    request: dict[str, Any] = {"method": method, "url": "{{base_url}}" + example_path, "header": []}
+    url = "{{base_url}}" + fill_placeholders(path)
+    request: dict[str, Any] = {"method": method, "url": url, "header": []}
     if examples:
         request["header"] = [{"key": "content-type", "value": "application/json"}]
         request["body"] = {"mode": "raw", "raw": json.dumps(examples[0], indent=2, ensure_ascii=False)}

@@ -157,7 +157,7 @@ def _read_operation(document: Mapping[str, Any], path: str, method: str, operati
         body_fields=fields_of(_resolve_ref(document, schema)),
         examples=examples,
         curl=curl(
-            document["servers"][0]["url"] + _fill_placeholders(path),
+            document["servers"][0]["url"] + fill_placeholders(path),
             method=method,
             body=textwrap.indent(examples[0].body, "  ").lstrip() if examples else None,
             needs_key=needs_key,
@@ -187,7 +187,8 @@ def _to_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _fill_placeholders(path: str) -> str:
+def fill_placeholders(path: str) -> str:
+    """Replace the placeholders of a path by example values."""
     return _PLACEHOLDER.sub(lambda match: quote(EXAMPLE_REFERENCES.get(match[1], match[1]), safe=""), path)
 
 

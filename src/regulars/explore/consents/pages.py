@@ -17,7 +17,7 @@ from regulars.consent.figures import WEEKS_COUNTED, ConsentFigures, FiguresSnaps
 from regulars.consent.find import DO_NOT_CONTACT, SubscriptionItem, find_subscription, list_newest, search_subscription
 from regulars.consent.model import SubscriptionState
 from regulars.explore.ledger_labels import describe
-from regulars.explore.number_view import NumberLabels, read_local_time, read_number
+from regulars.explore.number_view import NumberLabels, describe_answer, read_local_time, read_number
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY, PROFILE, STORE, SUBSCRIPTION, ById
@@ -69,8 +69,8 @@ class StoreRow(NamedTuple):
 
 
 async def show_consent(visit: Visit) -> Response:
-    zone = visit.format.zone
-    counted = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
+    first = visit.format.today - timedelta(days=29)
+    counted = await read_figures(visit.database, visit.organization_id, time_zone=visit.format.zone.key)
     stores = [] if counted.figures is None else await _rank_stores(visit, counted.figures)
     return render(
         visit,
@@ -80,13 +80,13 @@ async def show_consent(visit: Visit) -> Response:
         numbers_url=visit.url(NUMBERS),
         stores=stores,
         weeks=None if counted.figures is None else _sum_weeks(visit, counted),
-        last_30_days=None if counted.figures is None else counted.figures.since(_today(visit) - timedelta(days=29)),
+        last_30_days=None if counted.figures is None else counted.figures.since(first),
     )
 
 
 async def _rank_stores(visit: Visit, figures: ConsentFigures) -> list[StoreRow]:
     """The stores with tickets or consents, the highest opt-in rate first."""
-    today = _today(visit)
+    today = visit.format.today
     async with visit.database.reading() as tx:
         totals = await sum_stores(tx, visit.organization_id, first=today - timedelta(days=29), last=today)
         consents_by_store = {consents.store_id: consents for consents in figures.stores}
@@ -104,13 +104,9 @@ async def _rank_stores(visit: Visit, figures: ConsentFigures) -> list[StoreRow]:
     return sorted(rows, key=lambda row: (-(row.per_hundred or 0), row.name.casefold()))
 
 
-def _today(visit: Visit) -> Any:
-    return visit.now.astimezone(visit.format.zone).date()
-
-
 def _sum_weeks(visit: Visit, counted: FiguresSnapshot) -> WeekTotals:
     """Sum the daily changes of each week, which starts on Monday; the chart ends with the current week."""
-    monday = _today(visit) - timedelta(days=_today(visit).weekday())
+    monday = visit.format.today - timedelta(days=visit.format.today.weekday())
     starts = [monday - timedelta(weeks=n) for n in reversed(range(WEEKS_COUNTED - 1))]
     changes = [] if counted.figures is None else counted.figures.changes
     rows = []
@@ -144,6 +140,12 @@ async def show_numbers(visit: Visit) -> Response:
         return await _find_number(visit, view, text)
     async with visit.database.reading() as tx:
         page = make_page(view, await _list_numbers(tx, visit, view, view.request))
+    return _render_numbers(visit, view, page)
+
+
+def _render_numbers(
+    visit: Visit, view: ListView, page: ListPage[SubscriptionItem], *, found_url: str | None = None
+) -> Response:
     return render(
         visit,
         "explore/numbers.html",
@@ -152,6 +154,7 @@ async def show_numbers(visit: Visit) -> Response:
         search_more_url=page.search_more_url,
         sources=SOURCES,
         ids=_encode_ids(page.rows),
+        found_url=found_url,
     )
 
 
@@ -169,18 +172,10 @@ async def _find_number(visit: Visit, view: ListView, text: str) -> Response:
         subscription = await search_subscription(
             tx, visit.organization_id, text, secret=visit.organization.secret, sees_personal=visit.sees_personal
         )
-    if subscription is not None and not visit.is_htmx:
-        return redirect(visit, visit.url(NUMBERS, SUBSCRIPTION.encode(subscription.id)))
-    return render(
-        visit,
-        "explore/numbers.html",
-        view=view,
-        page=ListPage(()),
-        search_more_url=None,
-        sources=SOURCES,
-        ids={},
-        found_url=None if subscription is None else visit.url(NUMBERS, SUBSCRIPTION.encode(subscription.id)),
-    )
+    found_url = None if subscription is None else visit.url(NUMBERS, SUBSCRIPTION.encode(subscription.id))
+    if found_url is not None and not visit.is_htmx:
+        return redirect(visit, found_url)
+    return _render_numbers(visit, view, ListPage(()), found_url=found_url)
 
 
 async def _list_numbers(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[SubscriptionItem]:
@@ -274,12 +269,6 @@ async def print_certificate(visit: Visit) -> Response:
         linked = certificate.subscription.profile
         profile = None if linked is None else await find_profile(tx, visit.organization_id, ById(linked.id))
     customer = None if profile is None else mask.name(visit, profile.first_name, profile.last_name)
-    # The ledger entries that decide by what was recorded at that time and by what is known now, and the next entry.
-    deciding_entries = (
-        []
-        if certificate.answer is None
-        else [certificate.answer.recorded.entry, certificate.answer.known.entry, certificate.answer.next]
-    )
     return render(
         visit,
         "explore/certificate.html",
@@ -288,9 +277,7 @@ async def print_certificate(visit: Visit) -> Response:
         sentence=_summarize(visit, certificate.subscription.state, customer),
         document=certificate_as_json(certificate, organization_name=visit.organization.name),
         entry_views=[describe(visit, entry, key_names) for entry in certificate.entries],
-        answer_entries={
-            entry.sequence: describe(visit, entry, key_names) for entry in deciding_entries if entry is not None
-        },
+        answer_entries=describe_answer(visit, certificate.answer, key_names),
         labels=NumberLabels(visit.format),
         here=visit.url(NUMBERS, SUBSCRIPTION.encode(certificate.subscription.id)),
     )

@@ -229,18 +229,23 @@ async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageR
     text = view.value("q")
     if not text:
         return await list_newest(tx, visit.organization_id, page)
-    exact = await search_exactly(
+    exact = await find_exactly(tx, visit, text)
+    if exact:
+        return PageRows(ProfileHit(profile, position=(str(profile.id),)) for profile in exact if page.position is None)
+    if not visit.sees_personal:
+        return PageRows()
+    return await search_by_name(tx, visit.organization_id, text, page)
+
+
+async def find_exactly(tx: Tx, visit: Visit, text: str) -> list[Profile]:
+    """The customers with this id or phone number, if the user may see it."""
+    return await search_exactly(
         tx,
         visit.organization_id,
         text,
         default_country=visit.organization.default_country,
         sees_personal=visit.sees_personal,
     )
-    if exact:
-        return PageRows(ProfileHit(profile, position=(str(profile.id),)) for profile in exact if page.position is None)
-    if not visit.sees_personal:
-        return PageRows()
-    return await search_by_name(tx, visit.organization_id, text, page)
 
 
 async def load_rows(tx: Tx, visit: Visit, hits: list[ProfileHit]) -> list[ListedCustomer]:

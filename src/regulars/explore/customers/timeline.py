@@ -8,8 +8,8 @@ from typing import Final
 from uuid import UUID
 
 from regulars.campaigns.recipients import RecipientOfPerson
-from regulars.consent.model import Kind, LedgerEntry
-from regulars.explore.ledger_labels import title_of
+from regulars.consent.model import LedgerEntry
+from regulars.explore.ledger_labels import kind_of, title_of
 from regulars.journeys.model import RunRow
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.messaging.model import OriginKind, ReplyRow, TextRow
@@ -75,19 +75,11 @@ class TimelineEntry:
 
     @property
     def is_opt_in(self) -> bool:
-        return (
-            self.ledger_entry is not None
-            and self.ledger_entry.kind == Kind.OPT_IN
-            and self.ledger_entry.outcome != "superseded"
-        )
+        return self.ledger_entry is not None and kind_of(self.ledger_entry) == "yes"
 
     @property
     def is_withdrawal(self) -> bool:
-        return (
-            self.ledger_entry is not None
-            and self.ledger_entry.kind != Kind.OPT_IN
-            and self.ledger_entry.outcome != "superseded"
-        )
+        return self.ledger_entry is not None and kind_of(self.ledger_entry) == "no"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

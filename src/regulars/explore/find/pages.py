@@ -8,6 +8,7 @@ from starlette.responses import Response
 from regulars.campaigns.manage import list_campaigns, name_campaigns
 from regulars.campaigns.model import CampaignRow
 from regulars.consent.find import search_subscription
+from regulars.explore.customers import listing
 from regulars.journeys.manage import list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.runs.lists import name_journeys
@@ -15,7 +16,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, SEGMENT, STORE, SUBSCRIPTION, read_reference
 from regulars.kit.keyset import PageRequest
 from regulars.profiles.model import Profile
-from regulars.profiles.search import search_by_name, search_exactly
+from regulars.profiles.search import search_by_name
 from regulars.sales.listing import find_sale
 from regulars.segments.saved.manage import find_names, list_segments
 from regulars.segments.saved.model import SegmentRow
@@ -73,13 +74,7 @@ def _show(visit: Visit, text: str, results: SearchResults | None) -> Response:
 
 async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
     """The address of the page of the object with this id or phone number, if there is exactly one."""
-    customers = await search_exactly(
-        tx,
-        visit.organization_id,
-        text,
-        default_country=visit.organization.default_country,
-        sees_personal=visit.sees_personal,
-    )
+    customers = await listing.find_exactly(tx, visit, text)
     if len(customers) == 1:
         return visit.url("/customers", PROFILE.encode(customers[0].id))
     if customers:
@@ -109,9 +104,7 @@ async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
 async def _find_by_text(tx: Tx, visit: Visit, text: str) -> SearchResults:
     customers: list[Profile] = []
     if visit.sees_personal:
-        customers = await search_exactly(
-            tx, visit.organization_id, text, default_country=visit.organization.default_country, sees_personal=True
-        )
+        customers = await listing.find_exactly(tx, visit, text)
         if not customers:
             hits = await search_by_name(tx, visit.organization_id, text, PageRequest(CUSTOMERS_SHOWN + 1))
             customers = [hit.profile for hit in hits]

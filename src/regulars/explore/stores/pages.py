@@ -142,7 +142,7 @@ def _csv_rows_of(sales: StoreSales) -> Iterator[list[str]]:
 
 async def show_store(visit: Visit) -> Response:
     zone = visit.format.zone
-    today = visit.now.astimezone(zone).date()
+    today = visit.format.today
     first = today - timedelta(days=DAYS - 1)
     async with visit.database.reading() as tx:
         store = await find_store(tx, visit.organization_id, read_reference(STORE, visit.references[0]))

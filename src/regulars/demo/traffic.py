@@ -2,14 +2,13 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
-from regulars.http.responses import ResponseRecord
-from regulars.http.route import Route
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError, invalid
@@ -20,7 +19,7 @@ from regulars.messaging.model import TextState
 from regulars.messaging.receipts import apply_receipt
 from regulars.messaging.settings.store import load_texting
 from regulars.organizations.manage import create_key, list_keys
-from regulars.organizations.model import ApiCaller, Permission
+from regulars.organizations.model import Permission
 from regulars.request_log.recorder import RequestLog
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
@@ -41,22 +40,42 @@ UNREACHABLE_CODE: Final = "30003"
 CHANGED_CENTS: Final = 500
 
 
-def _post(path: str) -> Route:
-    """Make a route with the fields that the request log reads."""
-    return Route(method="POST", path=path, operation_id="", tag="", summary="", responses={})
+@dataclass(frozen=True, slots=True)
+class _Route:
+    method: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    organization_id: UUID
+    api_key_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Response:
+    """A response with the fields that the request log records."""
+
+    route: _Route
+    request_id: str
+    status: int
+    started: float
+    ended: float
+    problem: bytes = b""
+    references: tuple[str, ...] = ()
 
 
 _ACCEPTED_REQUESTS: Final = (
-    (_post("/v1/sales-events"), 201),
-    (_post("/v1/sales-events"), 201),
-    (_post("/v1/profiles"), 200),
-    (_post("/v1/subscriptions/opt-in"), 201),
-    (_post("/v1/stores"), 200),
+    (_Route("POST", "/v1/sales-events"), 201),
+    (_Route("POST", "/v1/sales-events"), 201),
+    (_Route("POST", "/v1/profiles"), 200),
+    (_Route("POST", "/v1/subscriptions/opt-in"), 201),
+    (_Route("POST", "/v1/stores"), 200),
 )
-_REFUSED_REQUESTS: Final[tuple[tuple[Route, ApiError], ...]] = (
-    (_post("/v1/sales-events"), StoreNotFound("No store has the external_id PAR-OPRA.")),
-    (_post("/v1/sales-events"), invalid("line_items[0].quantity", "MINIMUM", "It must be more than 0.")),
-    (_post("/v1/profiles"), invalid("phone_number", "FORMAT", "It is no phone number.")),
+_REFUSED_REQUESTS: Final[tuple[tuple[_Route, ApiError], ...]] = (
+    (_Route("POST", "/v1/sales-events"), StoreNotFound("No store has the external_id PAR-OPRA.")),
+    (_Route("POST", "/v1/sales-events"), invalid("line_items[0].quantity", "MINIMUM", "It must be more than 0.")),
+    (_Route("POST", "/v1/profiles"), invalid("phone_number", "FORMAT", "It is no phone number.")),
 )
 
 
@@ -70,11 +89,11 @@ async def log_requests(database: Database, organization_id: UUID, seed: int) -> 
     log = RequestLog(database)
     for key in keys:
         for response in _make_responses(rng):
-            log.record(ApiCaller(organization_id, key.id, b"", None), response)
+            log.record(_Caller(organization_id, key.id), response)
     await log.write()
 
 
-def _make_responses(rng: random.Random) -> Iterator[ResponseRecord]:
+def _make_responses(rng: random.Random) -> Iterator[_Response]:
     """Sample responses in the order of time, up to now."""
     now = monotonic()
     for number in range(REQUESTS_PER_KEY):
@@ -82,19 +101,25 @@ def _make_responses(rng: random.Random) -> Iterator[ResponseRecord]:
         started, request_id = ended - 0.002 - 0.004 * rng.random(), f"req_{new_uuid().hex}"
         if number % REFUSED_EVERY != REFUSED_EVERY - 1:
             route, status = _ACCEPTED_REQUESTS[number % len(_ACCEPTED_REQUESTS)]
-            yield ResponseRecord(route, (), request_id, status, started, ended, b"")
+            yield _Response(route=route, request_id=request_id, status=status, started=started, ended=ended)
             continue
         route, error = _REFUSED_REQUESTS[number // REFUSED_EVERY % len(_REFUSED_REQUESTS)]
-        problem = encode(
-            {
-                "title": error.title,
-                "status": error.status,
-                "detail": error.detail,
-                "code": error.code,
-                "request_id": request_id,
-            }
+        yield _Response(
+            route=route,
+            request_id=request_id,
+            status=error.status,
+            started=started,
+            ended=ended,
+            problem=encode(
+                {
+                    "title": error.title,
+                    "status": error.status,
+                    "detail": error.detail,
+                    "code": error.code,
+                    "request_id": request_id,
+                }
+            ),
         )
-        yield ResponseRecord(route, (), request_id, error.status, started, ended, problem)
 
 
 async def record_conflicts(database: Database, organization_id: UUID, sales: Sequence[Sale]) -> None:

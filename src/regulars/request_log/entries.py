@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Database, Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows
+from regulars.kit.keyset import PageRequest, PageRows
 from regulars.request_log import model, queries
 from regulars.work.personal import ErasedPeople, PersonalData
 
@@ -16,8 +16,6 @@ _STATUS_MIN = {
     model.ResponseFilter.REFUSED: model.REFUSED_STATUS_MIN,
     model.ResponseFilter.FAILED: model.FAILED_STATUS_MIN,
 }
-_NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
-_FILTERS: Final = {"api_key_id": "api_key_id = %(api_key_id)s"}
 
 
 async def list_responses(
@@ -29,45 +27,16 @@ async def list_responses(
     api_key_id: UUID | None = None,
 ) -> PageRows[model.RequestLogEntry]:
     """List the responses to one API key or to all keys, newest first."""
-    return await _NEWEST.fetch(
-        tx,
-        """
-        SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
-            problem::text
-        FROM request_log
-        WHERE organization_id = %(organization_id)s AND status >= %(status_min)s {and_filters} {and_after_position}
-        ORDER BY {ordered}
-        LIMIT %(limit)s
-        """,
-        page,
-        {"organization_id": organization_id, "api_key_id": api_key_id, "status_min": _STATUS_MIN[kind]},
-        make=model.RequestLogEntry,
-        filters=_FILTERS,
-    )
+    return await queries.list_entries(tx, organization_id, page, api_key_id=api_key_id, status_min=_STATUS_MIN[kind])
 
 
 async def find_response(tx: Tx, organization_id: UUID, entry_id: UUID) -> model.RequestLogEntry | None:
-    rows = await tx.fetch(
-        """
-        SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
-            problem::text
-        FROM request_log WHERE organization_id = %s AND id = %s
-        """,
-        (organization_id, entry_id),
-    )
-    return model.RequestLogEntry(*rows[0]) if rows else None
+    return await queries.find_entry(tx, organization_id, entry_id)
 
 
 async def count_responses(tx: Tx, organization_id: UUID) -> dict[UUID, model.Counts]:
     """Count the responses to each API key in the last 24 hours, the current hour included."""
-    rows = await tx.fetch(
-        """
-        SELECT api_key_id, sum(answers)::bigint, sum(refusals)::bigint
-        FROM request_counts WHERE organization_id = %s AND hour > %s GROUP BY api_key_id
-        """,
-        (organization_id, tx.now - timedelta(hours=COUNTED_HOURS)),
-    )
-    return {api_key_id: model.Counts(responses, refusals) for api_key_id, responses, refusals in rows}
+    return await queries.sum_counts_by_key(tx, organization_id, since=tx.now - timedelta(hours=COUNTED_HOURS))
 
 
 async def sweep(database: Database, organization_id: UUID) -> int:
@@ -87,10 +56,7 @@ async def sweep(database: Database, organization_id: UUID) -> int:
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     """Delete the entries whose path names these customers."""
-    await tx.execute(
-        "DELETE FROM request_log WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
-        (organization_id, list(people.profile_ids)),
-    )
+    await queries.delete_entries_of_profiles(tx, organization_id, people.profile_ids)
 
 
 PERSONAL_DATA: Final = PersonalData(

@@ -6,13 +6,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
 
-from regulars.http.responses import ResponseRecord
-from regulars.http.route import Caller
 from regulars.kit import log
 from regulars.kit.bisect import bisect_failures
 from regulars.kit.clock import monotonic, truncate_to_milliseconds
@@ -45,6 +43,39 @@ TRIM_AFTER_ENTRIES: Final = 200
 DAY: Final = timedelta(days=1)
 
 _log = log.get(__name__)
+
+
+class Caller(Protocol):
+    @property
+    def organization_id(self) -> UUID: ...
+    @property
+    def api_key_id(self) -> UUID: ...
+
+
+class Route(Protocol):
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+
+
+class ResponseRecord(Protocol):
+    """A response as the API reports it. `references` are the ids in the path; the times are of the monotonic clock."""
+
+    @property
+    def route(self) -> Route: ...
+    @property
+    def references(self) -> tuple[str, ...]: ...
+    @property
+    def request_id(self) -> str: ...
+    @property
+    def status(self) -> int: ...
+    @property
+    def started(self) -> float: ...
+    @property
+    def ended(self) -> float: ...
+    @property
+    def problem(self) -> bytes: ...
 
 
 class _KeyResponses:
@@ -116,8 +147,8 @@ class RequestLog:
         to_entry = partial(_to_entry, _make_converter(tx.now))
         refused = [to_entry(key, response) for key, responses in keys.items() for response in responses.refused]
         if refused:
-            refusals = await queries.count_refusals(tx, organization_id, since=hour - DAY)
-            refused = refused[: max(0, REFUSALS_PER_DAY_MAX - refusals)]
+            last_day = await queries.sum_counts(tx, organization_id, since=hour - DAY)
+            refused = refused[: max(0, REFUSALS_PER_DAY_MAX - last_day.refusals)]
         await queries.add_counts(tx, organization_id, counts, hour=hour)
         succeeded = [
             to_entry(key, response) for key, responses in keys.items() for response in [*responses.succeeded][-limit:]

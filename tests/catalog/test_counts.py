@@ -208,7 +208,7 @@ async def test_an_unconfirmed_preview_is_deleted_after_a_day(customers, previewe
 async def test_an_erasure_takes_the_samples_and_leaves_the_numbers(customers, previewed, database, organization_id):
     count, _ = await previewed(AttributeType.NUMBER)
     async with database.transaction() as tx:
-        await queries.erase_values(tx, organization_id)
+        await counting.erase_values(tx, organization_id)
         tallies = await counting.find_tallies(tx, organization_id, count)
     assert tallies["size"] == Tally(readable=4, unreadable=1, leading_zeros=1)
 

@@ -7,7 +7,7 @@ next count collects new ones.
 from typing import Final
 from uuid import UUID
 
-from regulars.catalog.counts.queries import erase_values
+from regulars.catalog.counts.counting import erase_values
 from regulars.kit.db import Tx
 from regulars.work.personal import ErasedPeople, PersonalData
 

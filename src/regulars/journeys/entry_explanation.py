@@ -22,8 +22,7 @@ from regulars.journeys.model import SALE_TYPES, LivePeriod, SaleRow
 from regulars.journeys.program import FILTER
 from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.journeys.runs.enter import entry_of_consent, entry_of_sale
-from regulars.journeys.runs.lists import list_live_periods
-from regulars.journeys.runs.queries import find_runs_by_facts
+from regulars.journeys.runs.lists import find_runs_by_facts, list_live_periods
 from regulars.journeys.snapshot import DecisionSubject, find_sales, list_last_sales, load_snapshot
 from regulars.kit.db import Tx
 from regulars.work.facts import AUTOMATION_WINDOW

@@ -145,6 +145,17 @@ async def delete_counts(tx: Tx, organization_id: UUID, count_ids: Sequence[UUID]
     await queries.delete_counts(tx, organization_id, count_ids)
 
 
+async def erase_values(tx: Tx, organization_id: UUID) -> None:
+    """Erase all sampled values, which may be those of an erased person; the numbers stay."""
+    await tx.execute(
+        """
+        UPDATE catalog_tallies SET samples = '[]', common = '[]'
+        WHERE organization_id = %s AND (samples <> '[]' OR common <> '[]')
+        """,
+        (organization_id,),
+    )
+
+
 async def _start(
     tx: Tx,
     organization_id: UUID,

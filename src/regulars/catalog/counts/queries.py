@@ -162,14 +162,3 @@ _UPSERT_TALLIES: Final[LiteralString] = (_KEYS | _TALLIES).write(
 async def upsert_tallies(tx: Tx, organization_id: UUID, count_id: UUID, tallies: Mapping[str, Tally]) -> None:
     values = {"key": Texts(tallies), **_TALLIES.of(tallies.values())}
     await tx.execute(_UPSERT_TALLIES, {"organization_id": organization_id, "count_id": count_id, **values})
-
-
-async def erase_values(tx: Tx, organization_id: UUID) -> None:
-    """Erase all sampled values, which may be those of an erased person; the numbers stay."""
-    await tx.execute(
-        """
-        UPDATE catalog_tallies SET samples = '[]', common = '[]'
-        WHERE organization_id = %s AND (samples <> '[]' OR common <> '[]')
-        """,
-        (organization_id,),
-    )

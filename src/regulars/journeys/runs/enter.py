@@ -20,6 +20,7 @@ from regulars.journeys.interests import start_recording_facts
 from regulars.journeys.model import SALE_TYPES, ActivationRow, NewJourneyRun, SaleRow, TraceEntry
 from regulars.journeys.program import FILTER, graph_of, references_of
 from regulars.journeys.runs import queries, trace
+from regulars.journeys.runs.lists import find_runs_by_facts
 from regulars.journeys.snapshot import DecisionSubject, JourneySnapshot, find_sales, load_snapshot
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
@@ -143,7 +144,7 @@ async def _start_runs(
         return
     profile_ids = sorted({entry.profile_id for entry, _, _ in admitted})
     last_entries = await queries.lock_customers(tx, organization_id, journey_id, profile_ids)
-    known_facts = await queries.find_runs_by_facts(
+    known_facts = await find_runs_by_facts(
         tx,
         organization_id,
         journey_id,

@@ -1,6 +1,6 @@
 """Lists the runs and versions of journeys for pages, commands and other packages. Each list reads one index range."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -180,3 +180,17 @@ async def is_any_run_open(tx: Tx, organization_id: UUID) -> bool:
         (organization_id,),
     )
     return bool(rows[0][0])
+
+
+async def find_runs_by_facts(
+    tx: Tx, organization_id: UUID, journey_id: UUID, *, fact_kind: str, fact_ids: Sequence[str]
+) -> dict[str, UUID]:
+    """The runs of the journey that the given facts (sales or consents) have started, by the id of the fact."""
+    rows = await tx.fetch(
+        """
+        SELECT fact_id, id FROM journey_runs
+        WHERE organization_id = %s AND journey_id = %s AND fact_kind = %s AND fact_id = ANY (%s::text[])
+        """,
+        (organization_id, journey_id, fact_kind, list(fact_ids)),
+    )
+    return dict(rows)

@@ -78,20 +78,6 @@ async def insert_runs_if_new(
     return {row[0] for row in await tx.fetch(_INSERT_RUNS, values)}
 
 
-async def find_runs_by_facts(
-    tx: Tx, organization_id: UUID, journey_id: UUID, *, fact_kind: str, fact_ids: Sequence[str]
-) -> dict[str, UUID]:
-    """The runs of the journey that the given facts (sales or consents) have started, by the id of the fact."""
-    rows = await tx.fetch(
-        """
-        SELECT fact_id, id FROM journey_runs
-        WHERE organization_id = %s AND journey_id = %s AND fact_kind = %s AND fact_id = ANY (%s::text[])
-        """,
-        (organization_id, journey_id, fact_kind, list(fact_ids)),
-    )
-    return dict(rows)
-
-
 async def set_customers_runs(
     tx: Tx, organization_id: UUID, journey_id: UUID, entered: Sequence[tuple[UUID, UUID]]
 ) -> None:

@@ -199,7 +199,7 @@ def measured_of(merged: Sequence[Lift], currency: str) -> list[Lift]:
 def summarise(merged: Sequence[Lift], currency: str) -> LiftSummary:
     """Add up lifts; `merge_months` has merged their months."""
     measured = measured_of(merged, currency)
-    extras = [it.extra_cents for it in measured if it.extra_cents is not None]
+    extras = [extra for it in measured if (extra := it.extra_cents) is not None]
     if extras:
         is_final = all(it.state is LiftState.FINAL for it in measured)
         return LiftSummary("final" if is_final else "provisional", add_up(extras))

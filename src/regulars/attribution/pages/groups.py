@@ -1,7 +1,7 @@
 """Loads the rows of the attribution overview: attributed sales, sent texts and lifts (measured extra sales), grouped by
 origin (the campaign, journey or person that sent the texts) or by month."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.analytics.period import parts_of
-from regulars.attribution.lift import Lift, SourceKind, read_lifts, select_measured
+from regulars.attribution.lift import Lift, SourceKind, read_lifts
 from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import MonthSums, read_sums_by_month
 from regulars.attribution.pages.filters import AttributionView
@@ -67,10 +67,10 @@ class Group:
     def total(self, currency: str) -> Attributed:
         return self.totals.get(currency, Attributed())
 
-    def measured_cents(self, currency: str) -> int:
+    def measured_cents(self, currency: str, measured: Iterable[Lift]) -> int:
         """The net that is attributed to texts whose lift was measured: the texts of a campaign, or of a journey in a
         month."""
-        periods = {(it.source.id, period) for it in select_measured(self.lifts, currency) for period in it.periods}
+        periods = {(it.source.id, period) for it in measured for period in it.periods}
         return sum(
             it.sums.net_cents
             for it in self.sums

@@ -80,6 +80,10 @@ class Verdict(NamedTuple):
     estimate: EffectEstimate | None = None
     is_provisional: bool = False
 
+    @property
+    def measured(self) -> Sequence[Lift]:
+        return () if self.estimate is None else self.lifts
+
 
 def judge(lifts: Sequence[Lift], currency: str) -> Verdict:
     """Sum the lifts that were measured in this currency, or find out why none was."""
@@ -146,8 +150,9 @@ def _describe_wait(formats: Format, lifts: Sequence[Lift]) -> tuple[str, str]:
 
 
 def _view_estimate(formats: Format, verdict: Verdict, extra: EffectEstimate, currency: str) -> LiftView:
-    last = max((it.final_on for it in verdict.lifts if it.final_on is not None), default=None)
-    note = f"final {formats.day(last)}" if verdict.is_provisional and last is not None else ""
+    note = ""
+    if verdict.is_provisional and (days := [day for it in verdict.lifts if (day := it.final_on) is not None]):
+        note = f"final {formats.day(max(days))}"
     if verdict.state == "unclear":
         note = f"provisional, {note}" if note else "final"
     if any(it.has_sample_ratio_alarm for it in verdict.lifts):

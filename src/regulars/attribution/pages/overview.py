@@ -18,7 +18,6 @@ from regulars.attribution.pages.lift_view import (
     Verdict,
     in_cents,
     judge,
-    view_lifts,
     view_periods,
     view_verdict,
 )
@@ -247,17 +246,17 @@ def _headline(
     combined = combine_groups([raw_row.group for raw_row in raw_rows])
     number = sum(raw_row.verdict.estimate is not None for raw_row in raw_rows)
     noun = ("month", "months") if view.value("by") == "month" else ("campaign or journey", "campaigns and journeys")
-    lift = view_lifts(visit.format, combined.lifts, currency)
+    verdict = judge(combined.lifts, currency)
     scope = f"{currency}, {visit.format.count(number, *noun)} with a result" if number else f"{currency}, no result"
-    if lift.estimate is not None and not number:
+    if verdict.estimate is not None and not number:
         scope = f"{currency}, months together"
     return write_headline(
         visit.format,
         currency,
-        lift,
+        view_verdict(visit.format, verdict, currency),
         scope=scope,
         attributed_cents=combined.total(currency).net_cents,
-        measured_cents=combined.measured_cents(currency),
+        measured_cents=combined.measured_cents(currency, verdict.measured),
         cost=describe_cost(visit.format, estimate(parts_by_country(combined.sent), overview.prices)),
         tickets_url=tickets_url(visit, view.period, currency=currency),
         url=view.url(currency=currency),

@@ -15,7 +15,7 @@ from regulars.attribution.month_sums import read_sums_of
 from regulars.attribution.pages.definitions import DEFINITIONS
 from regulars.attribution.pages.groups import Group
 from regulars.attribution.pages.headline import Headline, write_headline
-from regulars.attribution.pages.lift_view import LiftView, view_lifts, view_periods
+from regulars.attribution.pages.lift_view import LiftView, judge, view_lifts, view_periods, view_verdict
 from regulars.attribution.pages.links import name_origins, tickets_url
 from regulars.attribution.pages.overview import describe_cost
 from regulars.attribution.sent_texts import parts_by_country, read_sent_of
@@ -217,13 +217,14 @@ def _template_values(visit: Visit, group: Group, prices: dict[str, Price]) -> di
 
 
 def _headline(visit: Visit, group: Group, prices: dict[str, Price], currency: str) -> Headline:
+    verdict = judge(group.lifts, currency)
     return write_headline(
         visit.format,
         currency,
-        view_lifts(visit.format, group.lifts, currency),
+        view_verdict(visit.format, verdict, currency),
         scope=currency,
         attributed_cents=group.total(currency).net_cents,
-        measured_cents=group.measured_cents(currency),
+        measured_cents=group.measured_cents(currency, verdict.measured),
         cost=describe_cost(visit.format, estimate(parts_by_country(group.sent), prices)),
         tickets_url=f"{group.tickets_url}&currency={currency}",
         url=f"{group.url}?currency={currency}",

@@ -223,7 +223,7 @@ async def list_undecided_replies(tx: Tx, organization_id: UUID, page: PageReques
 
 async def count_undecided(tx: Tx, organization_id: UUID, *, limit: int) -> int:
     """The number of replies that wait for a user's decision; counting stops at `limit`."""
-    rows = await tx.fetch(
+    return await tx.fetch_count(
         """
         SELECT count(*) FROM (
             SELECT 1 FROM replies WHERE organization_id = %s AND decided IS NULL ORDER BY id LIMIT %s
@@ -231,16 +231,15 @@ async def count_undecided(tx: Tx, organization_id: UUID, *, limit: int) -> int:
         """,
         (organization_id, limit),
     )
-    return int(rows[0][0])
 
 
 async def find_suppressed(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
     """The hashes of numbers that get no text until a user has decided about their reply."""
-    rows = await tx.fetch(
+    hashes = await tx.fetch_column(
         "SELECT number_hash FROM suppressions WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])",
         (organization_id, Blobs(number_hashes)),
     )
-    return {row[0] for row in rows}
+    return set(hashes)
 
 
 async def list_messages(

@@ -86,11 +86,11 @@ async def _find_stored_ids(tx: Tx, organization_id: UUID, provider: str, provide
 
 async def _find_erased_hashes(tx: Tx, organization_id: UUID, message_hashes: Collection[bytes]) -> set[bytes]:
     """Which of these keyed hashes belong to replies that were erased."""
-    rows = await tx.fetch(
+    hashes = await tx.fetch_column(
         "SELECT message_hash FROM erased_replies WHERE organization_id = %s AND message_hash = ANY (%s::bytea[])",
         (organization_id, Blobs(message_hashes)),
     )
-    return {row[0] for row in rows}
+    return set(hashes)
 
 
 async def _delete_replies(

@@ -1,6 +1,5 @@
 import asyncio
 from typing import ClassVar
-from uuid import UUID
 
 from tests.support.drain_queues import drain
 
@@ -13,9 +12,6 @@ from regulars.work.facts import Fact, needed_if
 class SaleSeen(Fact, frozen=True):
     topic: ClassVar[str] = "test.sale_seen"
     number: int
-
-    def subjects(self):
-        return [UUID(int=self.number)]
 
 
 def test_a_listener_with_a_condition_is_called_only_while_the_condition_holds(database_url):
@@ -41,30 +37,3 @@ def test_a_listener_with_a_condition_is_called_only_while_the_condition_holds(da
 
     asyncio.run(work())
     assert (always, sometimes) == ([1, 2], [2])
-
-
-def test_a_condition_may_depend_on_what_the_facts_are_about(database_url):
-    database, organization_id = Database(database_url, pool_max=2), new_uuid()
-    calls = []
-
-    @needed_if("EXISTS (SELECT FROM unnest(%(subjects)s::uuid[]) AS it (id) WHERE it.id::text LIKE '%%7')")
-    async def listen(_tx, _organization_id, facts):
-        calls.append([fact.number for fact in facts])
-
-    async def work():
-        await database.open()
-        for numbers in ([1], [2, 7], [3]):
-            async with database.transaction() as tx:
-                await outbox.record(tx, organization_id, [SaleSeen(number) for number in numbers])
-            await drain(database, organization_id, {SaleSeen: {"a": listen}})
-        async with database.transaction() as tx:
-            await outbox.record(tx, organization_id, [SaleSeen(4)])
-            await tx.execute("UPDATE outbox SET payload = '[{}]'")
-        # What cannot be read waits for each listener, whatever its condition says.
-        await drain(database, organization_id, {SaleSeen: {"a": listen}})
-        async with database.transaction() as tx:
-            assert await tx.fetch("SELECT listener FROM outbox_retries") == [("a",)]
-        await database.close()
-
-    asyncio.run(work())
-    assert calls == [[2, 7]]

@@ -217,6 +217,18 @@ def test_a_drain_hands_over_every_fact_in_order_and_empties_the_outbox(database,
     assert [len(call) for call in listening.calls] == [BATCH_ROWS, BATCH_ROWS, 3]
 
 
+def test_a_batch_ends_with_the_row_that_makes_it_too_large(database, organization_id, monkeypatch):
+    listening = Listening()
+    monkeypatch.setattr(outbox, "BATCH_CHARACTERS_MAX", 2 * len('[{"number":0}]'))
+
+    async def work():
+        await record(database, organization_id, *range(8))
+        return await drain(database, organization_id, {SaleSeen: {"a": listening}})
+
+    assert run(database, work) == 8
+    assert listening.calls == [[0, 1, 2], [3, 4, 5], [6, 7]]
+
+
 def test_another_organization_is_left_alone(database, organization_id):
     listening = Listening()
     other = new_uuid()

@@ -17,25 +17,11 @@ from regulars.kit.ids import first_id_at
 
 QUEUE: Final = "attribution"
 COMPUTED_AFTER: Final = timedelta(seconds=2)
-# SQL condition: a customer of the new sales (`subjects`) was texted in the last 121 days, `SALES_BACK` and a day. If
-# not, attribution ignores the sales. One statement evaluates it with the conditions of the other listeners, because a
-# separate statement would make the recording of a single sale a tenth slower.
-HAS_TEXTED_CUSTOMER: Final = """
-EXISTS (
-    SELECT FROM unnest((SELECT %(subjects)s::uuid[])) AS wanted (id)
-    CROSS JOIN LATERAL (
-        SELECT profile_id FROM sales_events
-        WHERE organization_id = %(organization_id)s AND id = wanted.id AND profile_id IS NOT NULL
-        LIMIT 1
-    ) AS s
-    CROSS JOIN LATERAL (
-        SELECT created_at FROM texts
-        WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id
-        ORDER BY id DESC
-        LIMIT 1
-    ) AS t
-    WHERE t.created_at > now() - interval '121 days'
-)
+# SQL condition: the organization texted a customer in the last 121 days, `SALES_BACK` and a day. If not, attribution
+# ignores sales.
+HAS_RECENT_TEXTS: Final = """
+(SELECT created_at FROM texts WHERE organization_id = %(organization_id)s ORDER BY id DESC LIMIT 1)
+    > now() - interval '121 days'
 """
 _ENQUEUE: Final = """
 INSERT INTO attribution_customers AS c (organization_id, profile_id, since, due_at)

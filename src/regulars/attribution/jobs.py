@@ -22,7 +22,7 @@ from regulars.work.queue import Due, RowQueue, Schedule
 NEEDED_BY: Final = "attribution"
 
 
-@needed_if(due_customers.HAS_TEXTED_CUSTOMER)
+@needed_if(due_customers.HAS_RECENT_TEXTS)
 async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
     """Enqueue the customers of new sales who were texted."""
     await due_customers.make_due_by_sales(tx, organization_id, [sale for fact in facts for sale in fact.sales])

@@ -14,6 +14,3 @@ class SalesRecorded(Fact, frozen=True):
 
     sales: list[UUID]
     property_keys: tuple[str, ...] = ()
-
-    def subjects(self) -> list[UUID]:
-        return self.sales

@@ -25,10 +25,6 @@ class Fact(msgspec.Struct, frozen=True):
     # Whether the fact is recorded only for organizations for which a module has called `outbox.register_interest`.
     on_interest: ClassVar[bool] = False
 
-    def subjects(self) -> Sequence[UUID]:
-        """The ids of what the fact is about, which SQL conditions of listeners (`needed_if`) get as `%(subjects)s`."""
-        return ()
-
 
 # A listener gets all facts of its topic that were taken from the outbox together, in their order. It runs in the
 # transaction that deletes them from the outbox, so each fact takes effect exactly once. It must not call the network.
@@ -41,11 +37,10 @@ L = TypeVar("L", bound=Listener)
 
 
 def needed_if(condition: LiteralString) -> Callable[[L], L]:
-    """Decorate a listener that is called only if this SQL condition on `%(organization_id)s` holds. The condition may
-    also use `%(subjects)s`: the subjects of all facts that were taken together.
+    """Decorate a listener that is called only if this SQL condition on `%(organization_id)s` holds.
 
-    The conditions of all listeners are evaluated in one statement, so facts that no listener needs cost one round trip
-    instead of one for each listener.
+    The conditions of all listeners are evaluated in the statement that takes the facts, so a listener that is not
+    needed costs no round trip.
     """
 
     def decorate(listener: L) -> L:

@@ -26,7 +26,8 @@ BEHIND_MIN: Final = timedelta(seconds=3)
 # The waits before each retry. A fact that a listener fails on after the last one is parked: it stays stored for the
 # operator, is not tried again, and blocks nothing.
 RETRIES: Final = queue.Schedule(waits_s=(1, 5, 30, 120, 600, 1800, 3600))
-# The size of the facts about 6,000 sales. A row that is larger is a batch by itself.
+# The size of the facts about 6,000 sales, after which a batch ends: one row may be about one sale, and another about a
+# thousand.
 BATCH_CHARACTERS_MAX: Final = 1 << 18
 # The queue of facts that were deferred for one listener (`retries.py`).
 RETRY_QUEUE: Final = "outbox.retries"
@@ -169,16 +170,25 @@ class OutboxQueue(queue.Queue):
                 return await self._deliver_batch(database, organization_id, self._notify_each)
 
     async def _deliver_batch(self, database: Database, organization_id: UUID, notify: Notify) -> bool:
+        """Take rows and call their listeners; return whether more rows may be due."""
         async with database.transaction(statement_timeout_ms=STATEMENT_MS_MAX) as tx:
             limit = self._batch_rows
-            due_rows = await queries.take_due_rows(tx, organization_id, list(self._kinds), limit=limit)
-            rows = self._limit_batch(due_rows)
+            rows, unmet_conditions = await queries.take_due_rows(
+                tx,
+                organization_id,
+                list(self._kinds),
+                self._conditions,
+                limit=limit,
+                characters_max=BATCH_CHARACTERS_MAX,
+            )
             if rows:
                 failpoint.hit("fact.taken", tx.connection.drop_connection)
+            is_large = sum(len(row.payload) for row in rows) > BATCH_CHARACTERS_MAX
+            # As long as rows are large, fewer of them are taken at a time.
+            self._batch_rows = len(rows) if is_large else min(queue.BATCH_ROWS, limit * 2)
             by_topic: dict[str, list[OutboxRow]] = {}
             for row in rows:
                 by_topic.setdefault(row.topic, []).append(row)
-            unmet_conditions = await self._find_unmet_conditions(tx, organization_id, by_topic) if rows else ()
             for listeners in self._phases:
                 for topic, rows_of_topic in by_topic.items():
                     kind = self._kinds[topic]
@@ -190,23 +200,7 @@ class OutboxQueue(queue.Queue):
                     called = await self._defer_blocked(tx, organization_id, needed, rows_of_topic)
                     if called:
                         await notify(tx, organization_id, kind, called, rows_of_topic)
-            if rows:
-                await queries.delete_rows(tx, organization_id, [row.id for row in rows])
-        return len(rows) < len(due_rows) or len(due_rows) == limit
-
-    async def _find_unmet_conditions(
-        self, tx: Tx, organization_id: UUID, by_topic: Mapping[str, Sequence[OutboxRow]]
-    ) -> Collection[str | None]:
-        if not self._conditions:
-            return ()
-        try:
-            facts = [fact for topic, rows in by_topic.items() for fact in decode_facts(self._kinds[topic], rows)]
-        except msgspec.MsgspecError:
-            # All listeners are called, and a row that cannot be decoded becomes a retry for each of them.
-            return ()
-        subjects = [subject for fact in facts for subject in fact.subjects()]
-        results = await queries.evaluate_conditions(tx, organization_id, self._conditions, subjects=subjects)
-        return {condition for condition, holds in zip(self._conditions, results, strict=True) if not holds}
+        return is_large or len(rows) == limit
 
     def _defer(self, organization_id: UUID, listener: str, error: BaseException | None) -> None:
         now = monotonic()
@@ -235,23 +229,8 @@ class OutboxQueue(queue.Queue):
         self, tx: Tx, organization_id: UUID, name: str, rows: Sequence[OutboxRow], *, attempts: int
     ) -> None:
         due_at = RETRIES.due_at(tx.now, attempts=attempts) if attempts else tx.now
-        ids_of_rows = [row.id for row in rows]
-        await queries.insert_retries(tx, organization_id, ids_of_rows, listener=name, attempts=attempts, due_at=due_at)
+        await queries.insert_retries(tx, organization_id, rows, listener=name, attempts=attempts, due_at=due_at)
         tx.queues_to_wake.add((RETRY_QUEUE, organization_id))
-
-    def _limit_batch(self, due_rows: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
-        """Return the first rows, up to a total size: one row may be about one sale, and another about a thousand.
-
-        The next pass handles the remaining rows. As long as rows are this large, fewer of them are taken at a time.
-        """
-        size = 0
-        for count, row in enumerate(due_rows, 1):
-            size += len(row.payload)
-            if size > BATCH_CHARACTERS_MAX:
-                self._batch_rows = count
-                return due_rows[:count]
-        self._batch_rows = min(queue.BATCH_ROWS, self._batch_rows * 2)
-        return due_rows
 
     async def _notify_all(
         self,

@@ -6,10 +6,8 @@ from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from psycopg.rows import TupleRow
-
-from regulars.kit.arrays import Booleans, Ids, JsonTexts, Labels, Uuids
-from regulars.kit.columns import Columns
+from regulars.kit.arrays import Booleans, Ids, JsonTexts, Labels, Timestamps, Uuids
+from regulars.kit.columns import Columns, fill
 from regulars.kit.db import Tx
 
 
@@ -17,6 +15,7 @@ class OutboxRow(NamedTuple):
     id: UUID
     topic: str
     payload: str
+    created_at: datetime
 
 
 class RetryRow(NamedTuple):
@@ -45,6 +44,13 @@ _INSERT_OUTBOX: Final = _OUTBOX.write(
     )
     """
 )
+_TAKEN: Final = Columns(id=Ids, topic=Labels, payload=JsonTexts, created_at=Timestamps)
+_INSERT_RETRIES: Final = _TAKEN.write(
+    """
+    INSERT INTO outbox_retries (organization_id, listener, attempts, due_at, {columns})
+    SELECT %(organization_id)s, %(listener)s, %(attempts)s, %(due_at)s, it.* FROM {rows}
+    """
+)
 
 
 async def insert_outbox_rows(
@@ -58,41 +64,64 @@ async def insert_outbox_rows(
     return await tx.execute(_INSERT_OUTBOX, values)
 
 
-async def take_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str], *, limit: int) -> list[OutboxRow]:
-    """Lock and return the oldest due rows that no other worker has locked.
+async def take_due_rows(
+    tx: Tx,
+    organization_id: UUID,
+    topics: Sequence[str],
+    conditions: tuple[LiteralString, ...],
+    *,
+    limit: int,
+    characters_max: int,
+) -> tuple[list[OutboxRow], set[LiteralString]]:
+    """Delete and return the oldest due rows that no other worker has locked, up to the one with which their payloads
+    exceed `characters_max`; and return those conditions that do not hold for the organization.
 
-    The statement reads rows in the order of their ids, of which nearly all are due. `IS TRUE` prevents PostgreSQL's
-    planner from reading all due rows by the index on `due_at` and sorting them, which it would do while its statistics
-    show an empty table.
+    One statement does all of it, because for a single sale each further statement costs more than its own work.
     """
-    rows = await tx.fetch(
-        """
-        SELECT id, topic, payload::text
-        FROM outbox
-        WHERE organization_id = %(organization_id)s
-          AND topic = ANY (%(topics)s::text[])
-          AND (due_at <= %(now)s AND (not_before IS NULL OR not_before <= %(now)s)) IS TRUE
-        ORDER BY id
-        LIMIT %(limit)s
-        FOR UPDATE SKIP LOCKED
-        """,
-        {"organization_id": organization_id, "topics": list(topics), "now": tx.now, "limit": limit},
-    )
-    return [OutboxRow(*row) for row in rows]
-
-
-async def evaluate_conditions(
-    tx: Tx, organization_id: UUID, conditions: tuple[LiteralString, ...], *, subjects: Sequence[UUID]
-) -> TupleRow:
-    """Return whether each of the conditions holds for the organization and the subjects of its facts."""
-    parameters = {"organization_id": organization_id, "subjects": Uuids([identifier.bytes for identifier in subjects])}
-    [row] = await tx.fetch(_select(conditions), parameters)
-    return row
+    values = {
+        "organization_id": organization_id,
+        "topics": list(topics),
+        "now": tx.now,
+        "limit": limit,
+        "characters_max": characters_max,
+    }
+    rows = await tx.fetch(_take(conditions), values)
+    width = len(OutboxRow._fields)
+    results = zip(conditions, rows[0][width:], strict=True) if rows else ()
+    return [OutboxRow(*row[:width]) for row in rows], {condition for condition, holds in results if not holds}
 
 
 @functools.cache
-def _select(conditions: tuple[LiteralString, ...]) -> LiteralString:
-    return "SELECT " + ", ".join(conditions)
+def _take(conditions: tuple[LiteralString, ...]) -> LiteralString:
+    """Return the statement of `take_due_rows`.
+
+    It reads rows in the order of their ids, of which nearly all are due. `IS TRUE` prevents PostgreSQL's planner from
+    reading all due rows by the index on `due_at` and sorting them, which it would do while its statistics show an empty
+    table.
+    """
+    return fill(
+        """
+        WITH due AS MATERIALIZED (
+            SELECT id, length(payload::text) AS characters
+            FROM outbox
+            WHERE organization_id = %(organization_id)s
+              AND topic = ANY (%(topics)s::text[])
+              AND (due_at <= %(now)s AND (not_before IS NULL OR not_before <= %(now)s)) IS TRUE
+            ORDER BY id
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ), taken AS (
+            DELETE FROM outbox
+            WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+                SELECT it.id FROM (SELECT id, sum(characters) OVER (ORDER BY id) - characters AS before FROM due) AS it
+                WHERE it.before <= %(characters_max)s
+            ))
+            RETURNING id, topic, payload::text AS payload, created_at
+        )
+        SELECT {values} FROM taken ORDER BY id
+        """,
+        values=", ".join((*OutboxRow._fields, *conditions)),
+    )
 
 
 async def find_oldest_row(tx: Tx, organization_id: UUID) -> datetime | None:
@@ -111,24 +140,11 @@ async def delete_rows(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> Non
 
 
 async def insert_retries(
-    tx: Tx, organization_id: UUID, ids: Sequence[UUID], *, listener: str, attempts: int, due_at: datetime | None
+    tx: Tx, organization_id: UUID, rows: Sequence[OutboxRow], *, listener: str, attempts: int, due_at: datetime | None
 ) -> None:
-    """Copy these rows of the outbox for one listener that failed on them, or was blocked."""
-    await tx.execute(
-        """
-        INSERT INTO outbox_retries (organization_id, id, listener, topic, payload, created_at, attempts, due_at)
-        SELECT organization_id, id, %(listener)s, topic, payload, created_at, %(attempts)s, %(due_at)s
-        FROM outbox
-        WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])
-        """,
-        {
-            "organization_id": organization_id,
-            "ids": list(ids),
-            "listener": listener,
-            "attempts": attempts,
-            "due_at": due_at,
-        },
-    )
+    """Store these rows, which were taken from the outbox, for one listener that failed on them, or was blocked."""
+    given = {"organization_id": organization_id, "listener": listener, "attempts": attempts, "due_at": due_at}
+    await tx.execute(_INSERT_RETRIES, {**given, **_TAKEN.of(rows)})
 
 
 async def find_listeners_with_retries(tx: Tx, organization_id: UUID, listeners: Sequence[str]) -> list[str]:
@@ -220,7 +236,7 @@ async def lock_rows_with(tx: Tx, organization_id: UUID, topic: str, needles: Seq
     """Lock and return the rows of a topic whose payload contains one of the needles."""
     rows = await tx.fetch(
         """
-        SELECT id, topic, payload::text
+        SELECT id, topic, payload::text, created_at
         FROM outbox
         WHERE organization_id = %(organization_id)s AND topic = %(topic)s
           AND EXISTS (SELECT FROM unnest(%(needles)s::text[]) AS n (needle) WHERE strpos(payload::text, needle) > 0)

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import redirects
-from analytics import CUSTOMERS, DAYS, QUICK_SCALE, REPEATS, SALES, build_columns, new_database, own_cpu_s
+from analytics import CUSTOMERS, DAYS, QUICK_SCALE, REPEATS, SALES, build_columns, new_database
 from analytics_rows import vacuum, write_rows
 from attribution_credits import CreditTimes, measure_credits, measure_recording, show_credits
 from attribution_pages import AttributionPages, measure_pages, show_pages
@@ -188,7 +188,7 @@ async def _read_result(database: Database, organization_id: UUID, campaign_id: U
 
 def _cpu_parts_s(cluster: Cluster) -> dict[str, float]:
     return {
-        "worker": own_cpu_s(),
+        "worker": time.process_time(),
         "analysis process": analysis_cpu_s(),
         "database": cpu_s(cluster.postmaster_pid),
     }

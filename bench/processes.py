@@ -98,9 +98,18 @@ def memory_mib(pid: int) -> float:
 def _cpu_s(process: psutil.Process) -> float:
     try:
         times = process.cpu_times()
-    except psutil.NoSuchProcess:
+        own = _clock_s(process.pid) or times.user + times.system
+    except (psutil.NoSuchProcess, OSError):
         return 0.0
-    return float(times.user + times.system + times.children_user + times.children_system)
+    return float(own + times.children_user + times.children_system)
+
+
+def _clock_s(pid: int) -> float:
+    """The processor clock of another process, in nanoseconds instead of ticks of 10 ms; 0 where the system has none.
+
+    Linux defines its number as in `clock_getcpuclockid`.
+    """
+    return time.clock_gettime((~pid << 3) | 2) if sys.platform == "linux" else 0.0
 
 
 def _runs_jobs(process: psutil.Process) -> bool:

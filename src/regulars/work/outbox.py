@@ -207,7 +207,7 @@ class OutboxQueue(queue.Queue):
         self._deferred_until = {key: until for key, until in self._deferred_until.items() if until > now}
         self._deferred_until[organization_id, listener] = now + DEFER_S
         _log.warning(
-            "outbox.listener_defer",
+            "outbox.listener_deferred",
             organization_id=str(organization_id),
             listener=listener,
             error=type(error).__name__,

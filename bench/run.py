@@ -30,6 +30,7 @@ import latency
 import pages
 import queues
 import report  # the path above must be set first
+import sale_cost
 import segments  # as above
 import texts
 import webhooks  # as above
@@ -69,9 +70,12 @@ ALONE: dict[str, ModuleType] = {
     "analytics": analytics,
     "attribution": attribution,
     "backlog": backlog,
+    "sale": sale_cost,
 }
 # Those whose size can be chosen.
 SCALED = frozenset({"segments", "campaigns", "analytics", "attribution"})
+# Those that can measure another commit in turns, with `--beside`.
+COMPARED = frozenset({"texts", "sale"})
 # Those that end with an error when a target is missed.
 BARS: dict[str, Callable[[Any], bool]] = {"pages": pages.is_reached, "attribution": attribution.is_reached}
 GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "turns", "latency", "growth", *ALONE, *WORK)
@@ -142,7 +146,7 @@ def _measure_alone(console: Console, options: argparse.Namespace, name: str, mea
 
     with tempfile.TemporaryDirectory(prefix="regulars-bench-beside-") as folder, running_cluster() as cluster:
         sized: dict[str, Any] = {"scale": options.scale} if name in SCALED else {}
-        if name == "texts" and options.beside:
+        if name in COMPARED and options.beside:
             sized = {"beside": {options.beside: _source_of(options.beside, Path(folder))}}
         times = measured.measure(cluster, say, is_quick=options.quick, **sized)
         machine = _machine(cluster)
@@ -307,7 +311,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--scale", type=float, default=1.0, help="of segments and analytics: the share of a million customers"
     )
-    parser.add_argument("--beside", metavar="COMMIT", help="of turns and texts: measure this commit in the same turns")
+    parser.add_argument(
+        "--beside", metavar="COMMIT", help="of turns, texts and sale: measure this commit in the same turns"
+    )
     parser.add_argument("--long", action="store_true", help="also the growth to 10 million stored sales")
     parser.add_argument("--output", type=Path, help="where the JSON goes; default bench/results/local/")
     parser.add_argument("--document", action="store_true", help="put the results into docs/performance.md")

@@ -7,6 +7,7 @@ group is small and few customers spend a lot, separate variances would show effe
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import erfc, sqrt
 from statistics import NormalDist
 from typing import Final, NamedTuple
@@ -133,6 +134,8 @@ class LiftComparison:
         return self.adjusted.times(self.treated.people)
 
 
+# Cached, because a page compares hundreds of groups, and the sums of a final result never change.
+@lru_cache(maxsize=4096)
 def compare(treated: ArmSums, held_out: ArmSums) -> LiftComparison | None:
     """Compare both groups; None if too few customers bought. The spend is adjusted by what the same customers spent
     before (CUPED), with one slope for both groups, so that the adjustment favours neither."""

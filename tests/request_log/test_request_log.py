@@ -7,10 +7,10 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from regulars.http.responses import ResponseRecord
 from regulars.kit.clock import monotonic
 from regulars.kit.ids import PROFILE, new_uuid
 from regulars.kit.keyset import PageRequest
+from regulars.kit.metrics import ResponseRecord
 from regulars.kit.settings import Settings
 from regulars.organizations.model import ApiCaller
 from regulars.request_log import queries, recorder
@@ -28,7 +28,8 @@ REFUSAL = msgspec.json.encode({"code": "STORE_NOT_FOUND", "detail": "No store ha
 
 def answered(status=201, *, operation="recordSalesEvent", references=(), problem=b"") -> ResponseRecord:
     now = monotonic()
-    return ResponseRecord(ROUTES[operation], references, "req_1", status, now - 0.009, now, problem)
+    route = ROUTES[operation]
+    return ResponseRecord(route.method, route.path, references, "req_1", status, now - 0.009, now, problem)
 
 
 EVERYTHING = PageRequest(10_000)
@@ -154,8 +155,8 @@ async def test_after_seven_days_it_is_forgotten(request_log, caller, shown, data
     await request_log.write()
     assert await sweep(database, caller.organization_id) == 0
     async with database.transaction() as tx:
-        until = tx.now + timedelta(seconds=1)
-        deleted = await queries.delete_entries_before(tx, caller.organization_id, until=until, rows_max=10)
+        before = tx.now + timedelta(seconds=1)
+        deleted = await queries.delete_entries_before(tx, caller.organization_id, before=before, limit=10)
     assert (deleted, await shown(), RETENTION.days) == (1, [], 7)
 
 

@@ -14,6 +14,7 @@ from regulars.kit.db import Database
 from regulars.kit.errors import ApiError, invalid
 from regulars.kit.ids import new_uuid
 from regulars.kit.json import encode
+from regulars.kit.metrics import ResponseRecord
 from regulars.messaging.find import list_texts
 from regulars.messaging.model import TextState
 from regulars.messaging.receipts import apply_receipt
@@ -41,41 +42,22 @@ CHANGED_CENTS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class _Route:
-    method: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Caller:
     organization_id: UUID
     api_key_id: UUID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Response:
-    """A response with the fields that the request log records."""
-
-    route: _Route
-    request_id: str
-    status: int
-    started: float
-    ended: float
-    problem: bytes = b""
-    references: tuple[str, ...] = ()
-
-
 _ACCEPTED_REQUESTS: Final = (
-    (_Route("POST", "/v1/sales-events"), 201),
-    (_Route("POST", "/v1/sales-events"), 201),
-    (_Route("POST", "/v1/profiles"), 200),
-    (_Route("POST", "/v1/subscriptions/opt-in"), 201),
-    (_Route("POST", "/v1/stores"), 200),
+    ("/v1/sales-events", 201),
+    ("/v1/sales-events", 201),
+    ("/v1/profiles", 200),
+    ("/v1/subscriptions/opt-in", 201),
+    ("/v1/stores", 200),
 )
-_REFUSED_REQUESTS: Final[tuple[tuple[_Route, ApiError], ...]] = (
-    (_Route("POST", "/v1/sales-events"), StoreNotFound("No store has the external_id PAR-OPRA.")),
-    (_Route("POST", "/v1/sales-events"), invalid("line_items[0].quantity", "MINIMUM", "It must be more than 0.")),
-    (_Route("POST", "/v1/profiles"), invalid("phone_number", "FORMAT", "It is no phone number.")),
+_REFUSED_REQUESTS: Final[tuple[tuple[str, ApiError], ...]] = (
+    ("/v1/sales-events", StoreNotFound("No store has the external_id PAR-OPRA.")),
+    ("/v1/sales-events", invalid("line_items[0].quantity", "MINIMUM", "It must be more than 0.")),
+    ("/v1/profiles", invalid("phone_number", "FORMAT", "It is no phone number.")),
 )
 
 
@@ -93,33 +75,25 @@ async def log_requests(database: Database, organization_id: UUID, seed: int) -> 
     await log.write()
 
 
-def _make_responses(rng: random.Random) -> Iterator[_Response]:
+def _make_responses(rng: random.Random) -> Iterator[ResponseRecord]:
     """Sample responses in the order of time, up to now."""
     now = monotonic()
     for number in range(REQUESTS_PER_KEY):
         ended = now - (REQUESTS_PER_KEY - number - rng.random()) * REQUEST_EVERY_S
         started, request_id = ended - 0.002 - 0.004 * rng.random(), f"req_{new_uuid().hex}"
         if number % REFUSED_EVERY != REFUSED_EVERY - 1:
-            route, status = _ACCEPTED_REQUESTS[number % len(_ACCEPTED_REQUESTS)]
-            yield _Response(route=route, request_id=request_id, status=status, started=started, ended=ended)
+            path, status = _ACCEPTED_REQUESTS[number % len(_ACCEPTED_REQUESTS)]
+            yield ResponseRecord("POST", path, (), request_id, status, started, ended)
             continue
-        route, error = _REFUSED_REQUESTS[number // REFUSED_EVERY % len(_REFUSED_REQUESTS)]
-        yield _Response(
-            route=route,
-            request_id=request_id,
-            status=error.status,
-            started=started,
-            ended=ended,
-            problem=encode(
-                {
-                    "title": error.title,
-                    "status": error.status,
-                    "detail": error.detail,
-                    "code": error.code,
-                    "request_id": request_id,
-                }
-            ),
-        )
+        path, error = _REFUSED_REQUESTS[number // REFUSED_EVERY % len(_REFUSED_REQUESTS)]
+        problem = {
+            "title": error.title,
+            "status": error.status,
+            "detail": error.detail,
+            "code": error.code,
+            "request_id": request_id,
+        }
+        yield ResponseRecord("POST", path, (), request_id, error.status, started, ended, encode(problem))
 
 
 async def record_conflicts(database: Database, organization_id: UUID, sales: Sequence[Sale]) -> None:

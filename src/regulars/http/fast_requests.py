@@ -18,7 +18,7 @@ from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
-from regulars.http.responses import RecordResponse, ResponseRecord, record_nothing, response_head
+from regulars.http.responses import RecordResponse, record_nothing, response_head
 from regulars.http.route import ApiResponse, Caller, LookUpRoute, ReadRoute, Request, Route, Write, WriteRoute
 from regulars.http.router import Router
 from regulars.http.writes import Writes
@@ -27,7 +27,7 @@ from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, Headers
 from regulars.kit.ids import new_request_id
-from regulars.kit.metrics import PROCESS_METRICS
+from regulars.kit.metrics import PROCESS_METRICS, ResponseRecord
 
 _JSON = b"application/json"
 
@@ -183,8 +183,9 @@ class FastRequests:
         ended = monotonic()
         self._metrics[call.route.operation_id].observe(response.status, ended - call.started)
         problem = response.body if response.status >= PROBLEM_STATUS_MIN else b""
+        route, request_id = call.route, request.request_id
         record = ResponseRecord(
-            call.route, request.references, request.request_id, response.status, call.started, ended, problem
+            route.method, route.path, request.references, request_id, response.status, call.started, ended, problem
         )
         self._record_response(request.caller, record)
 

@@ -19,7 +19,7 @@ from regulars.http.in_flight import REQUEST_S, too_late, with_ignored_fields
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads, error_response
-from regulars.http.responses import RecordResponse, ResponseRecord, record_nothing, send_response
+from regulars.http.responses import RecordResponse, record_nothing, send_response
 from regulars.http.route import (
     ApiResponse,
     Caller,
@@ -38,7 +38,7 @@ from regulars.idempotency.model import read_key
 from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, Forbidden, Unauthorized, Unavailable
-from regulars.kit.metrics import PROCESS_METRICS
+from regulars.kit.metrics import PROCESS_METRICS, ResponseRecord
 from regulars.kit.writable import describe_outage
 
 Authenticate = Callable[[bytes], Awaitable[Caller | None]]
@@ -87,7 +87,8 @@ class JsonApi:
         metrics.observe(response.status, ended - exchange.started)
         if exchange.caller is not None and exchange.route is not None:
             record = ResponseRecord(
-                exchange.route,
+                exchange.route.method,
+                exchange.route.path,
                 exchange.references,
                 exchange.request_id,
                 response.status,

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable
 
-import msgspec
 from starlette.types import Send
 
 from regulars.http.problem import PROBLEM_STATUS_MIN
-from regulars.http.route import ApiResponse, Caller, Route
+from regulars.http.route import ApiResponse, Caller
 from regulars.kit import failpoint
 from regulars.kit.errors import Headers
+from regulars.kit.metrics import ResponseRecord
 
 NO_CONTENT = 204
 
@@ -16,19 +16,6 @@ _PLAIN_JSON = b"application/json"
 _PROBLEM_JSON = b"application/problem+json"
 # A response is data for one caller: browsers must not guess another type, and proxies must not cache it.
 _FIXED_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
-
-
-class ResponseRecord(msgspec.Struct, frozen=True, gc=False):
-    """A response that was sent, for the request log; made for every request, from values that cost nothing to get."""
-
-    route: Route
-    references: tuple[str, ...]
-    request_id: str
-    status: int
-    started: float
-    ended: float
-    # The body of a refusal; empty for a success, whose body may be large.
-    problem: bytes
 
 
 # A function that is called after the response was sent, and must not wait for anything.

@@ -44,6 +44,21 @@ class Histogram:
         self.total += value
 
 
+class ResponseRecord(msgspec.Struct, frozen=True, gc=False):
+    """A response that the API has sent, for the request log; made for every request, from values that cost nothing to
+    get. `path` is the path of the route and `references` are the ids in it; the times are of the monotonic clock."""
+
+    method: str
+    path: str
+    references: tuple[str, ...]
+    request_id: str
+    status: int
+    started: float
+    ended: float
+    # The body of a refusal; empty for a success, whose body may be large.
+    problem: bytes = b""
+
+
 class RouteMetrics:
     """The counts of one route; a caller gets it once, when it builds its route table."""
 

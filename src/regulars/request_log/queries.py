@@ -8,7 +8,6 @@ from uuid import UUID
 from regulars.kit.arrays import Bigints, Ids, JsonTexts, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.request_log.model import Counts, RequestLogEntry
 
 _ENTRIES: Final = Columns(
@@ -41,63 +40,11 @@ async def add_counts(tx: Tx, organization_id: UUID, counts: Mapping[UUID, Counts
     await tx.execute(_ADD_COUNTS, {"organization_id": organization_id, "hour": hour, **_COUNTS.of_tuples(rows)})
 
 
-async def sum_counts(tx: Tx, organization_id: UUID, *, since: datetime) -> Counts:
-    [(responses, refusals)] = await tx.fetch(
-        """
-        SELECT coalesce(sum(answers), 0)::bigint, coalesce(sum(refusals), 0)::bigint
-        FROM request_counts WHERE organization_id = %s AND hour > %s
-        """,
+async def count_refusals(tx: Tx, organization_id: UUID, *, since: datetime) -> int:
+    return await tx.fetch_count(
+        "SELECT sum(refusals)::bigint FROM request_counts WHERE organization_id = %s AND hour > %s",
         (organization_id, since),
     )
-    return Counts(responses, refusals)
-
-
-async def sum_counts_by_key(tx: Tx, organization_id: UUID, *, since: datetime) -> dict[UUID, Counts]:
-    rows = await tx.fetch(
-        """
-        SELECT api_key_id, sum(answers)::bigint, sum(refusals)::bigint
-        FROM request_counts WHERE organization_id = %s AND hour > %s GROUP BY api_key_id
-        """,
-        (organization_id, since),
-    )
-    return {api_key_id: Counts(responses, refusals) for api_key_id, responses, refusals in rows}
-
-
-_NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
-_FILTERS: Final = {"api_key_id": "api_key_id = %(api_key_id)s"}
-
-
-async def list_entries(
-    tx: Tx, organization_id: UUID, page: PageRequest, *, api_key_id: UUID | None, status_min: int
-) -> PageRows[RequestLogEntry]:
-    """List the entries of one API key or of all, with at least this status; the newest first."""
-    return await _NEWEST.fetch(
-        tx,
-        """
-        SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
-            problem::text
-        FROM request_log
-        WHERE organization_id = %(organization_id)s AND status >= %(status_min)s {and_filters} {and_after_position}
-        ORDER BY {ordered}
-        LIMIT %(limit)s
-        """,
-        page,
-        {"organization_id": organization_id, "api_key_id": api_key_id, "status_min": status_min},
-        make=RequestLogEntry,
-        filters=_FILTERS,
-    )
-
-
-async def find_entry(tx: Tx, organization_id: UUID, entry_id: UUID) -> RequestLogEntry | None:
-    rows = await tx.fetch(
-        """
-        SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
-            problem::text
-        FROM request_log WHERE organization_id = %s AND id = %s
-        """,
-        (organization_id, entry_id),
-    )
-    return RequestLogEntry(*rows[0]) if rows else None
 
 
 async def delete_all_but_last(tx: Tx, organization_id: UUID, api_key_id: UUID, *, limit: int) -> None:
@@ -114,36 +61,27 @@ async def delete_all_but_last(tx: Tx, organization_id: UUID, api_key_id: UUID, *
     )
 
 
-async def delete_entries_of_profiles(tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID]) -> None:
-    await tx.execute(
-        "DELETE FROM request_log WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
-        (organization_id, list(profile_ids)),
-    )
-
-
-async def delete_entries_before(tx: Tx, organization_id: UUID, *, until: datetime, rows_max: int) -> int:
+async def delete_entries_before(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
     """Delete the oldest entries up to this time; return how many."""
-    rows = await tx.fetch(
+    return await tx.execute(
         """
         DELETE FROM request_log
-        WHERE organization_id = %(organization_id)s AND answered_at < %(until)s AND id = ANY (ARRAY(
+        WHERE organization_id = %(organization_id)s AND answered_at < %(before)s AND id = ANY (ARRAY(
             SELECT id FROM request_log WHERE organization_id = %(organization_id)s
-            ORDER BY id LIMIT %(rows_max)s FOR UPDATE SKIP LOCKED
+            ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
         ))
-        RETURNING id
         """,
-        {"organization_id": organization_id, "until": until, "rows_max": rows_max},
+        {"organization_id": organization_id, "before": before, "limit": limit},
     )
-    return len(rows)
 
 
-async def delete_counts_before(tx: Tx, organization_id: UUID, *, until: datetime) -> None:
+async def delete_counts_before(tx: Tx, organization_id: UUID, *, before: datetime) -> None:
     await tx.execute(
         """
         DELETE FROM request_counts WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
-            SELECT ctid FROM request_counts WHERE organization_id = %(organization_id)s AND hour < %(until)s
+            SELECT ctid FROM request_counts WHERE organization_id = %(organization_id)s AND hour < %(before)s
             FOR UPDATE SKIP LOCKED
         ))
         """,
-        {"organization_id": organization_id, "until": until},
+        {"organization_id": organization_id, "before": before},
     )

@@ -16,6 +16,7 @@ from regulars.kit.bisect import bisect_failures
 from regulars.kit.clock import monotonic, truncate_to_milliseconds
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.ids import new_uuid
+from regulars.kit.metrics import ResponseRecord
 from regulars.request_log import queries
 from regulars.request_log.model import (
     ENTRIES_PER_KEY_MAX,
@@ -50,32 +51,6 @@ class Caller(Protocol):
     def organization_id(self) -> UUID: ...
     @property
     def api_key_id(self) -> UUID: ...
-
-
-class Route(Protocol):
-    @property
-    def method(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-
-
-class ResponseRecord(Protocol):
-    """A response as the API reports it. `references` are the ids in the path; the times are of the monotonic clock."""
-
-    @property
-    def route(self) -> Route: ...
-    @property
-    def references(self) -> tuple[str, ...]: ...
-    @property
-    def request_id(self) -> str: ...
-    @property
-    def status(self) -> int: ...
-    @property
-    def started(self) -> float: ...
-    @property
-    def ended(self) -> float: ...
-    @property
-    def problem(self) -> bytes: ...
 
 
 class _KeyResponses:
@@ -147,8 +122,8 @@ class RequestLog:
         to_entry = partial(_to_entry, _make_converter(tx.now))
         refused = [to_entry(key, response) for key, responses in keys.items() for response in responses.refused]
         if refused:
-            last_day = await queries.sum_counts(tx, organization_id, since=hour - DAY)
-            refused = refused[: max(0, REFUSALS_PER_DAY_MAX - last_day.refusals)]
+            refusals = await queries.count_refusals(tx, organization_id, since=hour - DAY)
+            refused = refused[: max(0, REFUSALS_PER_DAY_MAX - refusals)]
         await queries.add_counts(tx, organization_id, counts, hour=hour)
         succeeded = [
             to_entry(key, response) for key, responses in keys.items() for response in [*responses.succeeded][-limit:]
@@ -185,8 +160,8 @@ def _to_entry(to_time: Callable[[float], datetime], api_key_id: UUID, response: 
         id=new_uuid(),
         api_key_id=api_key_id,
         answered_at=to_time(response.ended),
-        method=response.route.method,
-        target=mask_target(response.route.path, response.references),
+        method=response.method,
+        target=mask_target(response.path, response.references),
         status=response.status,
         code=code,
         duration_us=round((response.ended - response.started) * 1e6),

@@ -105,13 +105,15 @@ class Sweep(Queue):
 
 async def delete_in_batches(
     database: Database, organization_id: UUID, delete: Callable[..., Awaitable[int]], *, retention: timedelta
-) -> None:
+) -> int:
     """Delete rows after their retention time, one batch in each transaction. `delete` returns how many rows it deleted:
-    a full batch means that there may be more."""
-    deleted = SWEEP_ROWS
+    a full batch means that there may be more. Returns how many rows it deleted in all."""
+    total, deleted = 0, SWEEP_ROWS
     while deleted == SWEEP_ROWS:
         async with database.transaction() as tx:
             deleted = await delete(tx, organization_id, before=tx.now - retention, limit=SWEEP_ROWS)
+        total += deleted
+    return total
 
 
 class BatchSize:

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from regulars.kit import coalesce
-from regulars.kit.coalesce import BATCH_BYTES_MAX, WAIT_S_MAX, Coalescer, Overloaded
+from regulars.kit.coalesce import BATCH_BYTES_MAX, WAIT_S_MAX, Batcher, Coalescer, Overloaded
 
 pytestmark = pytest.mark.anyio
 ITEMS_MAX = 256
@@ -241,3 +241,32 @@ async def test_a_flush_that_fails_leaves_no_queue_waiting():
     await coalescer.drain()
     assert served == ["a", "b", "c"]
     assert coalescer.waiting_items == 0
+
+
+async def test_a_batcher_gives_each_caller_the_result_of_its_own_item():
+    batches: list[list[int]] = []
+
+    async def double(_lane: str, batch: list[int]) -> list[int]:
+        batches.append(batch)
+        await asyncio.sleep(0)
+        return [2 * item for item in batch]
+
+    batcher: Batcher[str, int, int] = Batcher(double, items_max=ITEMS_MAX)
+    assert await asyncio.gather(*(batcher.submit("a", item) for item in range(5))) == [0, 2, 4, 6, 8]
+    assert batches == [[0, 1, 2, 3, 4]]
+
+
+async def test_a_batcher_gives_every_caller_the_error_except_one_that_was_cancelled():
+    gate = asyncio.Event()
+
+    async def fail(_lane: str, _batch: list[int]) -> list[int]:
+        await gate.wait()
+        raise RuntimeError("planted")
+
+    batcher: Batcher[str, int, int] = Batcher(fail, items_max=ITEMS_MAX)
+    callers = [asyncio.create_task(batcher.submit("a", item)) for item in range(3)]
+    await turns()
+    callers[0].cancel()
+    gate.set()
+    outcomes = await asyncio.gather(*callers, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError, RuntimeError, RuntimeError]

@@ -39,6 +39,7 @@ LONG_BATCH_S = 0.05
 _log = log.get(__name__)
 
 T = TypeVar("T")
+R = TypeVar("R")
 K = TypeVar("K", bound=Hashable)
 
 # The key of a queue, and the items taken from it.
@@ -246,3 +247,35 @@ class Coalescer(Generic[K, T]):
         self.waiting_items -= len(batch)
         self.waiting_bytes -= size
         return batch
+
+
+class Batcher(Generic[K, T, R]):
+    """A coalescer whose callers wait for the result of their item. `run` returns the results of a batch in its order;
+    if it raises, every caller of the batch gets the error."""
+
+    def __init__(
+        self, run: Callable[[K, list[T]], Awaitable[Sequence[R]]], *, items_max: int, flushers: int = FLUSHERS
+    ) -> None:
+        self._run = run
+        self._coalescer: Coalescer[K, tuple[T, asyncio.Future[R]]] = Coalescer(
+            self._flush, items_max=lambda _: items_max, flushers=flushers
+        )
+
+    async def submit(self, key: K, item: T) -> R:
+        """Return the result of the item, or raise Overloaded."""
+        result: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._coalescer.put(key, (item, result), size=1)
+        return await result
+
+    async def _flush(self, key: K, batch: list[tuple[T, asyncio.Future[R]]]) -> None:
+        try:
+            results = await self._run(key, [item for item, _ in batch])
+        except Exception as error:  # noqa: BLE001  # every waiting caller gets the error
+            for _, waiting in batch:
+                if not waiting.done():
+                    waiting.set_exception(error)
+            return
+        for (_, waiting), result in zip(batch, results, strict=True):
+            # A caller that was cancelled or timed out does not wait any more.
+            if not waiting.done():
+                waiting.set_result(result)

@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from regulars.kit import log
 from regulars.kit.clock import truncate_to_milliseconds
-from regulars.kit.coalesce import Coalescer, Overloaded
+from regulars.kit.coalesce import Batcher, Overloaded
 from regulars.kit.db import CONNECTION_ERRORS, KEY_READS_MAX, Database
 from regulars.kit.ids import new_uuid
 from regulars.messaging.in_flight import wait_for_texts_in_flight
@@ -46,13 +46,6 @@ class _Destination(NamedTuple):
     url: str
 
 
-class _Lookup(NamedTuple):
-    """A lookup that waits for the next statement; `url` gets the destination, or None if there is no such link."""
-
-    code: str
-    url: "asyncio.Future[str | None]"
-
-
 class ShortLinkPages:
     """Handles requests for short links, one object per process; shows `fallback_url` if the database fails."""
 
@@ -65,8 +58,8 @@ class ShortLinkPages:
         # By prefix and code; the links that were requested last are at the end.
         self._cached: OrderedDict[str, _Destination] = OrderedDict()
         # As many tasks flush lookups as there are connections for lookups.
-        self._lookups: Coalescer[UUID, _Lookup] = Coalescer(
-            self._look_up, items_max=lambda _: LOOKUPS_PER_STATEMENT_MAX, flushers=KEY_READS_MAX
+        self._lookups: Batcher[UUID, str, str | None] = Batcher(
+            self._look_up, items_max=LOOKUPS_PER_STATEMENT_MAX, flushers=KEY_READS_MAX
         )
 
     def routes(self) -> list[Route]:
@@ -123,7 +116,7 @@ class ShortLinkPages:
         prefix, code = full_code[:PREFIX_CHARACTERS], full_code[PREFIX_CHARACTERS:]
         async with asyncio.timeout(LOOKUP_TIMEOUT_S):
             organization_id = await self._find_organization(prefix)
-            url = None if organization_id is None else await self._find_url(organization_id, code)
+            url = None if organization_id is None else await self._lookups.submit(organization_id, code)
         if organization_id is None or url is None:
             return None
         self._cached[full_code] = destination = _Destination(organization_id, code, url)
@@ -140,24 +133,11 @@ class ShortLinkPages:
                 self._organizations[prefix] = organization_id
         return organization_id
 
-    async def _find_url(self, organization_id: UUID, code: str) -> str | None:
-        lookup = _Lookup(code, asyncio.get_running_loop().create_future())
-        self._lookups.put(organization_id, lookup, size=1)
-        return await lookup.url
-
-    async def _look_up(self, organization_id: UUID, batch: Sequence[_Lookup]) -> None:
-        """Look up a batch of codes; every waiting request gets its destination, or the error."""
-        try:
-            async with asyncio.timeout(LOOKUP_TIMEOUT_S), self._database.reading_by_key() as tx:
-                urls = await find_destinations(tx, organization_id, {lookup.code for lookup in batch})
-        except Exception as error:  # noqa: BLE001  # every waiting request gets the error
-            for lookup in batch:
-                if not lookup.url.done():
-                    lookup.url.set_exception(error)
-            return
-        for lookup in batch:
-            if not lookup.url.done():
-                lookup.url.set_result(urls.get(lookup.code))
+    async def _look_up(self, organization_id: UUID, codes: Sequence[str]) -> Sequence[str | None]:
+        """Look up the destinations of codes; None if there is no such link."""
+        async with asyncio.timeout(LOOKUP_TIMEOUT_S), self._database.reading_by_key() as tx:
+            urls = await find_destinations(tx, organization_id, set(codes))
+        return [urls.get(code) for code in codes]
 
     def _unavailable(self, error: Exception) -> Response:
         _log.warning("links.database_unavailable", error=type(error).__name__)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
+from regulars.kit.coalesce import Batcher
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.ids import new_uuid
 from regulars.messaging.providers.base import Accepted, NotReached, Outcome, OutgoingText, Refused, Unclear
@@ -11,6 +12,7 @@ from regulars.messaging.queries import texts
 from regulars.messaging.settings.model import Simulation
 from regulars.messaging.settings.store import Texting
 
+TEXTS_PER_WRITE_MAX = 1_000
 # The id of a text modulo this number decides its outcome.
 _BUCKETS = 10_000
 
@@ -20,58 +22,26 @@ class Simulator:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: list[tuple[OutgoingText, asyncio.Future[Outcome]]] = []
-        self._writer: asyncio.Task[None] | None = None
+        # Texts that arrive during a commit are written together, in the next transaction.
+        self._writes: Batcher[UUID, OutgoingText, Outcome] = Batcher(
+            self._write, items_max=TEXTS_PER_WRITE_MAX, flushers=1
+        )
 
     async def send(self, text: OutgoingText, texting: Texting) -> Outcome:
         simulation = texting.settings.simulation
         if simulation.delay_ms:
             await asyncio.sleep(simulation.delay_ms / 1000)
         failure = _choose_failure(simulation, text.text_id)
-        if failure is not None:
-            return failure
-        # Texts that arrive during a commit are written together, in the next transaction.
-        written: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting.append((text, written))
-        if self._writer is None:
-            self._writer = asyncio.create_task(self._write_all())
-        return await written
+        return failure or await self._writes.submit(text.organization_id, text)
 
-    async def _write_all(self) -> None:
-        try:
-            while batch := self._waiting:
-                self._waiting = []
-                by_organization: dict[UUID, list[tuple[OutgoingText, asyncio.Future[Outcome]]]] = {}
-                for text, written in batch:
-                    by_organization.setdefault(text.organization_id, []).append((text, written))
-                for organization_id, texts_and_futures in by_organization.items():
-                    await self._write(organization_id, texts_and_futures)
-        finally:
-            self._writer = None
-
-    async def _write(
-        self, organization_id: UUID, batch: Sequence[tuple[OutgoingText, "asyncio.Future[Outcome]"]]
-    ) -> None:
-        error: Exception | None = None
+    async def _write(self, organization_id: UUID, batch: Sequence[OutgoingText]) -> Sequence[Outcome]:
         try:
             async with self._database.transaction() as tx:
-                sent = [
-                    texts.SimulatedRow(new_uuid(), text.text_id, text.phone_number, text.body, tx.now)
-                    for text, _ in batch
-                ]
+                sent = [(new_uuid(), text.text_id, text.phone_number, text.body) for text in batch]
                 await texts.insert_simulated(tx, organization_id, sent)
-        except Exception as caught:  # noqa: BLE001  # the waiting caller raises it, and the writer continues
-            error = caught
-        for text, written in batch:
-            if written.done():
-                # The caller was cancelled or timed out.
-                continue
-            if error is None:
-                written.set_result(Accepted(f"sim_{text.text_id.hex}"))
-            elif isinstance(error, CONNECTION_ERRORS):
-                written.set_result(NotReached("The database of the simulator could not be reached."))
-            else:
-                written.set_exception(error)
+        except CONNECTION_ERRORS:
+            return [NotReached("The database of the simulator could not be reached.")] * len(batch)
+        return [Accepted(f"sim_{text.text_id.hex}") for text in batch]
 
 
 def _choose_failure(simulation: Simulation, text_id: UUID) -> Outcome | None:

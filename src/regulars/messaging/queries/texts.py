@@ -6,7 +6,7 @@ apart.
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from regulars.kit.arrays import Bigints, Blobs, Ids, Labels, Texts, Timestamps, Uuids
@@ -135,24 +135,17 @@ async def add_totals(tx: Tx, organization_id: UUID, day: date, counts: Sequence[
     await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, "day": day, **_TOTAL_COLUMNS.of_tuples(counts)})
 
 
-class SimulatedRow(NamedTuple):
-    """A text that the simulator, which sends nothing, accepted."""
-
-    id: UUID
-    text_id: UUID
-    phone_number: str
-    body: str
-    sent_at: datetime
-
-
-_SIMULATED_COLUMNS: Final = Columns(id=Ids, text_id=Ids, phone_number=Texts, body=Texts, sent_at=Timestamps)
+_SIMULATED_COLUMNS: Final = Columns(id=Ids, text_id=Ids, phone_number=Texts, body=Texts)
 _INSERT_SIMULATED: Final = _SIMULATED_COLUMNS.write(
-    "INSERT INTO simulated_texts (organization_id, {columns}) SELECT %(organization_id)s, it.* FROM {rows}"
+    "INSERT INTO simulated_texts (organization_id, sent_at, {columns})"
+    " SELECT %(organization_id)s, %(now)s, it.* FROM {rows}"
 )
 
 
-async def insert_simulated(tx: Tx, organization_id: UUID, sent: Sequence[SimulatedRow]) -> None:
-    await tx.execute(_INSERT_SIMULATED, {"organization_id": organization_id, **_SIMULATED_COLUMNS.of(sent)})
+async def insert_simulated(tx: Tx, organization_id: UUID, sent: Sequence[tuple[UUID, UUID, str, str]]) -> None:
+    """Insert texts that the simulator, which sends nothing, accepted: (id, id of the text, phone number, body)."""
+    values = _SIMULATED_COLUMNS.of_tuples(sent)
+    await tx.execute(_INSERT_SIMULATED, {"organization_id": organization_id, "now": tx.now, **values})
 
 
 async def delete_simulator_texts(tx: Tx, organization_id: UUID, text_ids: list[UUID]) -> None:

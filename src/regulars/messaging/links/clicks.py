@@ -89,7 +89,7 @@ async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -
     links = await queries.find_links(tx, organization_id, {click.code for click in clicks})
     text_ids = {link.text_id for link in links.values() if link.text_id is not None}
     sent_at = await queries.find_claim_times(tx, organization_id, text_ids) if text_ids else {}
-    valid = [_new_click(click, links[click.code], sent_at) for click in clicks if click.code in links]
+    valid = [_classify(click, links[click.code], sent_at) for click in clicks if click.code in links]
     inserted = await queries.insert_clicks_if_new(tx, organization_id, valid)
     stored = [click for click in valid if click.id in inserted]
     reclassified = await _reclassify_scanners(tx, organization_id, {(click.address, click.agent) for click in stored})
@@ -109,17 +109,9 @@ async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -
     await outbox.record(tx, organization_id, [*_click_facts(links, [*by_people, *reclassified])])
 
 
-def _new_click(click: Click, link: LinkRow, sent_at: Mapping[UUID, datetime]) -> queries.NewClick:
+def _classify(click: Click, link: LinkRow, sent_at: Mapping[UUID, datetime]) -> Click:
     text_sent_at = None if link.text_id is None else sent_at.get(link.text_id)
-    return queries.NewClick(
-        id=click.id,
-        code=click.code,
-        minute=click.at.replace(second=0, microsecond=0),
-        class_=ClickClass.MACHINE if is_too_soon_for_person(click.at, text_sent_at) else click.class_,
-        traced_at=click.at,
-        address=click.address,
-        agent=click.agent,
-    )
+    return click._replace(class_=ClickClass.MACHINE) if is_too_soon_for_person(click.at, text_sent_at) else click
 
 
 async def _reclassify_scanners(

@@ -75,7 +75,11 @@ def _shared_link(text: LinkedText, url: str) -> SharedLink:
 async def _load_prefix(tx: Tx, organization_id: UUID) -> str:
     """The prefix of the organization's codes, which is generated when its first link is created."""
     while (prefix := await queries.find_prefix(tx, organization_id)) is None:
-        await queries.insert_prefix_if_new(tx, organization_id, _random_code(PREFIX_CHARACTERS))
+        # Nothing is inserted if the prefix is in use, or if the organization has a prefix meanwhile.
+        await tx.execute(
+            "INSERT INTO link_prefixes (prefix, organization_id) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+            (_random_code(PREFIX_CHARACTERS), organization_id),
+        )
     return prefix
 
 

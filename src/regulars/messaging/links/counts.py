@@ -48,7 +48,8 @@ async def find_creditable_clicks(
 ) -> list[CreditableClick]:
     """Clicks by people on links of their own texts, except opt-out links, which a purchase may be credited to; one for
     each text and minute."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        CreditableClick,
         """
         SELECT links.profile_id, links.text_id, clicks.minute
         FROM links
@@ -62,7 +63,6 @@ async def find_creditable_clicks(
         """,
         {"organization_id": organization_id, "profile_ids": list(profile_ids), "since": since, "until": until},
     )
-    return [CreditableClick(*row) for row in rows]
 
 
 async def add_counts(

@@ -15,15 +15,15 @@ async def find_destinations(tx: Tx, organization_id: UUID, codes: Collection[str
 
 async def find_organization(tx: Tx, prefix: str) -> UUID | None:
     """The organization whose short codes begin with this prefix."""
-    rows = await tx.fetch("SELECT organization_id FROM link_prefixes WHERE prefix = %s", (prefix,))
-    return rows[0][0] if rows else None
+    return await tx.fetch_value("SELECT organization_id FROM link_prefixes WHERE prefix = %s", (prefix,))
 
 
 async def list_clicks_of_person(
     tx: Tx, organization_id: UUID, *, profile_id: UUID, number_hashes: Collection[bytes], after: UUID, limit: int
 ) -> list[ClickOfPerson]:
     del number_hashes  # other data of a customer is also found by number, but a link has only a profile
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        ClickOfPerson,
         """
         SELECT clicks.id, links.url, clicks.minute, clicks.class
         FROM links
@@ -35,4 +35,3 @@ async def list_clicks_of_person(
         """,
         {"organization_id": organization_id, "profile_id": profile_id, "after": after, "limit": limit},
     )
-    return [ClickOfPerson(*row) for row in rows]

@@ -70,6 +70,11 @@ class Click(NamedTuple):
     address: str
     agent: str
 
+    @property
+    def minute(self) -> datetime:
+        """The start of the minute of the click."""
+        return self.at.replace(second=0, microsecond=0)
+
 
 class ClickOfPerson(NamedTuple):
     """A click on a personal link of a customer, for the export of the customer's data."""

@@ -10,20 +10,11 @@ from psycopg.sql import SQL
 from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
-from regulars.messaging.links.model import ClickClass, LinkRow
+from regulars.messaging.links.model import Click, LinkRow
 
 
 async def find_prefix(tx: Tx, organization_id: UUID) -> str | None:
-    rows = await tx.fetch("SELECT prefix FROM link_prefixes WHERE organization_id = %s", (organization_id,))
-    return str(rows[0][0]) if rows else None
-
-
-async def insert_prefix_if_new(tx: Tx, organization_id: UUID, prefix: str) -> None:
-    """Insert the prefix, unless the prefix is in use or the organization has a prefix."""
-    await tx.execute(
-        "INSERT INTO link_prefixes (prefix, organization_id) VALUES (%s, %s) ON CONFLICT DO NOTHING",
-        (prefix, organization_id),
-    )
+    return await tx.fetch_value("SELECT prefix FROM link_prefixes WHERE organization_id = %s", (organization_id,))
 
 
 class SharedLink(NamedTuple):
@@ -72,8 +63,8 @@ _INSERT_LINKS: Final = _LINK_COLUMNS.write(
 async def insert_links_if_new(tx: Tx, organization_id: UUID, links: Sequence[LinkRow]) -> set[str]:
     """Insert links, except those whose code is taken, and shared links (of all recipients) that exist already; return
     the codes of the inserted links."""
-    rows = await tx.fetch(_INSERT_LINKS, {"organization_id": organization_id, "now": tx.now, **_LINK_COLUMNS.of(links)})
-    return {row[0] for row in rows}
+    values = {"organization_id": organization_id, "now": tx.now, **_LINK_COLUMNS.of(links)}
+    return set(await tx.fetch_column(_INSERT_LINKS, values))
 
 
 async def find_links(tx: Tx, organization_id: UUID, codes: Collection[str]) -> dict[str, LinkRow]:
@@ -94,23 +85,15 @@ async def find_claim_times(tx: Tx, organization_id: UUID, text_ids: Collection[U
         """,
         (organization_id, list(text_ids)),
     )
-    return {row[0]: row[1] for row in rows}
+    return dict(rows)
 
 
-class NewClick(NamedTuple):
-    id: UUID
-    code: str
-    minute: datetime
-    class_: ClickClass
-    # The exact time, which is deleted with the IP address and the user agent.
-    traced_at: datetime
-    address: str
-    agent: str
-
-
-_NEW_CLICKS: Final = Columns(id=Ids, code=Labels, minute=Timestamps, traced_at=Timestamps, address=Texts, agent=Texts)
-_CLASS_COLUMN: Final = Columns(**{"class": (Labels, "class_")})
-_INSERT_CLICKS: Final = (_NEW_CLICKS | _CLASS_COLUMN).write(
+# The exact time, which is stored in `traced_at`, is deleted with the IP address and the user agent.
+_CLICKS: Final = Columns(
+    id=Ids, code=Labels, minute=Timestamps, traced_at=(Timestamps, "at"), address=Texts, agent=Texts,
+    **{"class": (Labels, "class_")},
+)  # fmt: skip
+_INSERT_CLICKS: Final = _CLICKS.write(
     """
     INSERT INTO clicks (organization_id, {columns})
     SELECT %(organization_id)s, it.* FROM {rows}
@@ -120,13 +103,10 @@ _INSERT_CLICKS: Final = (_NEW_CLICKS | _CLASS_COLUMN).write(
 )
 
 
-async def insert_clicks_if_new(tx: Tx, organization_id: UUID, clicks: Sequence[NewClick]) -> set[UUID]:
+async def insert_clicks_if_new(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -> set[UUID]:
     """Insert clicks, and return the ids of those that were inserted. Some may exist already, since clicks are written
     again if the result of a commit is unknown."""
-    rows = await tx.fetch(
-        _INSERT_CLICKS, {"organization_id": organization_id, **_NEW_CLICKS.of(clicks), **_CLASS_COLUMN.of(clicks)}
-    )
-    return {row[0] for row in rows}
+    return set(await tx.fetch_column(_INSERT_CLICKS, {"organization_id": organization_id, **_CLICKS.of(clicks)}))
 
 
 _SOURCE_COLUMNS: Final = Columns(address=Texts, agent=Texts)

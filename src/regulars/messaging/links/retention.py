@@ -40,7 +40,7 @@ async def forget_people(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], text_ids: Collection[UUID]
 ) -> None:
     """Remove erased people from their links, which still work, and IP addresses and user agents from their clicks."""
-    rows = await tx.fetch(
+    codes = await tx.fetch_column(
         """
         UPDATE links SET profile_id = NULL, text_id = NULL
         WHERE organization_id = %(organization_id)s AND code = ANY (ARRAY(
@@ -59,5 +59,5 @@ async def forget_people(
         UPDATE clicks SET address = NULL, agent = NULL, traced_at = NULL
         WHERE organization_id = %s AND code = ANY (%s::text[]) AND traced_at IS NOT NULL
         """,
-        (organization_id, [row[0] for row in rows]),
+        (organization_id, codes),
     )

@@ -5,10 +5,8 @@ signs its requests. The response to a wrong URL or token is a plain 404, to a wr
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
-from uuid import UUID
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
@@ -34,7 +32,8 @@ _EMPTY_TWIML: Final = '<?xml version="1.0" encoding="UTF-8"?><Response></Respons
 
 _log = log.get(__name__)
 
-Handle = Callable[["_Callback"], Awaitable[Response]]
+# Handles a request of the provider with a valid URL and signature, for the organization of the text settings.
+Handle = Callable[[Request, Texting, Mapping[str, str]], Awaitable[Response]]
 
 
 class Callbacks:
@@ -70,7 +69,7 @@ class Callbacks:
                 return _not_found()
             if texting.encrypted_token is None or not self._is_signed(request, form, self._open_token(texting)):
                 return PlainTextResponse("The signature does not fit.\n", 403)
-            return await handle(_Callback(organization_id, texting, form, subject, request.query_params.get("attempt")))
+            return await handle(request, texting, form)
         except ClientDisconnect:
             return Response(status_code=400)
         except CONNECTION_ERRORS as error:
@@ -85,8 +84,7 @@ class Callbacks:
         url = f"{base_url.rstrip('/')}{request.url.path}{query}"
         return twilio.is_signed(token, url, form, request.headers.get("x-twilio-signature", ""))
 
-    async def _receive_message(self, callback: "_Callback") -> Response:
-        form = callback.form
+    async def _receive_message(self, _request: Request, texting: Texting, form: Mapping[str, str]) -> Response:
         try:
             number = read_consent_number(form.get("From", ""))
         except InvalidPhoneNumber:
@@ -101,14 +99,14 @@ class Callbacks:
             provider_responded=bool(form.get("OptOutType")),
         )
         async with self._database.transaction() as tx:
-            await receive_reply(tx, callback.organization_id, incoming, texting=callback.texting)
-        number_hash = hash_number(callback.texting.secret, number)
-        await wait_for_texts_in_flight(self._database, callback.organization_id, [number_hash])
+            await receive_reply(tx, texting.organization_id, incoming, texting=texting)
+        number_hash = hash_number(texting.secret, number)
+        await wait_for_texts_in_flight(self._database, texting.organization_id, [number_hash])
         return _empty_twiml()
 
-    async def _apply_receipt(self, callback: "_Callback") -> Response:
-        receipt = twilio.read_receipt(callback.form)
-        text_id = ids.TEXT.decode(callback.subject)
+    async def _apply_receipt(self, request: Request, texting: Texting, form: Mapping[str, str]) -> Response:
+        receipt = twilio.read_receipt(form)
+        text_id = ids.TEXT.decode(request.path_params["text"])
         if receipt is None or text_id is None:
             return Response(status_code=204)
         state, code = receipt
@@ -116,30 +114,17 @@ class Callbacks:
         async with self._database.transaction() as tx:
             await apply_receipt(
                 tx,
-                callback.organization_id,
+                texting.organization_id,
                 text_id,
                 state,
-                provider_id=callback.form.get("MessageSid"),
-                attempt=callback.attempt,
+                provider_id=form.get("MessageSid"),
+                # How often the text had been sent, from 1.
+                attempt=request.query_params.get("attempt"),
                 code=code,
                 is_stop=is_stop,
-                texting=callback.texting,
+                texting=texting,
             )
         return Response(status_code=204)
-
-
-@dataclass(frozen=True, slots=True)
-class _Callback:
-    """A request of the provider with a valid URL and signature."""
-
-    organization_id: UUID
-    # The text settings of the organization.
-    texting: Texting
-    form: Mapping[str, str]
-    # The id of the text that a receipt is for, or `inbound`.
-    subject: str
-    # How often the text of a receipt had been sent, from 1; the URL of the receipt contains it.
-    attempt: str | None
 
 
 async def _read_form(request: Request) -> dict[str, str] | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from babel import Locale
 from babel.numbers import get_territory_currencies
 from starlette.responses import Response
@@ -227,7 +228,7 @@ async def show_country(visit: Visit, form: FormState | None = None) -> Response:
         form = FormState({**hours, **describe_sender(texting.settings, code)})
         form.values["on_holidays"] = "on" if rule.on_holidays else ""
         if notice is not None:
-            form.values |= {"words": notice.words, "reply_path": notice.reply_path}
+            form.values |= msgspec.structs.asdict(notice)
     return render_form(visit, "messaging/country.html", form, **values)
 
 
@@ -297,11 +298,7 @@ async def change_notice(visit: Visit) -> Response:
 
 def _describe_notice(settings: SmsSettings, code: str) -> dict[str, Any]:
     notice = settings.notices.get(code)
-    return (
-        {"words": None, "reply_path": None}
-        if notice is None
-        else {"words": notice.words, "reply_path": notice.reply_path}
-    )
+    return {"words": None, "reply_path": None} if notice is None else msgspec.structs.asdict(notice)
 
 
 async def change_sender(visit: Visit) -> Response:

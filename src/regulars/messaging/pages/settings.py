@@ -48,7 +48,8 @@ class _ProviderForm:
     """The fields of the form that chooses the provider."""
 
     provider: ProviderName
-    settings: SmsSettings
+    # The changed fields of the settings.
+    changes: dict[str, Any]
     token: str
     parts_per_second: str
 
@@ -107,13 +108,7 @@ class SettingsPages:
                 token = seal_token(self._vault, visit.organization_id, entered.token)
             async with visit.database.transaction() as tx:
                 texting = await load_texting_of(tx, visit, is_to_change=True)
-                settings = msgspec.structs.replace(
-                    texting.settings,
-                    brand=entered.settings.brand,
-                    help_contact=entered.settings.help_contact,
-                    simulation=entered.settings.simulation,
-                    twilio=entered.settings.twilio,
-                )
+                settings = msgspec.structs.replace(texting.settings, **entered.changes)
                 if entered.provider == "twilio":
                     settings = with_rate(settings, settings.sender_of(None), entered.parts_per_second)
                 changed = await change_provider(
@@ -225,10 +220,10 @@ def _read_form(form: FormState, texting: Texting) -> _ProviderForm | None:
         twilio = TwilioAccount(account_sid, sender)
     if form.is_refused:
         return None
-    settings = SmsSettings(brand=brand or None, help_contact=contact or None, simulation=simulation, twilio=twilio)
+    changes = {"brand": brand or None, "help_contact": contact or None, "simulation": simulation, "twilio": twilio}
     provider: ProviderName = "twilio" if chosen == "twilio" else "simulator"
     token = token if provider == "twilio" else ""
-    return _ProviderForm(provider=provider, settings=settings, token=token, parts_per_second=rate)
+    return _ProviderForm(provider=provider, changes=changes, token=token, parts_per_second=rate)
 
 
 def _as_audit(texting: Texting) -> dict[str, Any]:

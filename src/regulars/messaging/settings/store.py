@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final, cast
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -11,7 +11,7 @@ from regulars.kit import log
 from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.queries import settings as queries
+from regulars.messaging.queries.settings import lock_settings, lock_settings_shared
 from regulars.messaging.settings.model import InboundProgress, OptOutNotice, ProviderName, SmsSettings
 from regulars.organizations.secret import open_secret
 
@@ -55,38 +55,44 @@ class Texting:
 
 async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
     """The text settings; None if the organization does not exist any more. Without a stored row, the defaults apply."""
-    row = await queries.find_settings(tx, organization_id)
-    if row is None:
-        return None
-    texting = Texting(
-        organization_id=organization_id,
-        organization_name=row.organization_name,
-        secret=open_secret(organization_id, row.secret, row.sealed_secret),
-        is_demo=row.is_demo,
+    rows = await tx.fetch(
+        """
+        SELECT organizations.name, organizations.secret, organizations.sealed_secret, organizations.is_demo,
+               sms_settings.provider, sms_settings.settings::text, sms_settings.credentials, sms_settings.held_since,
+               sms_settings.held_reason, sms_settings.inbound::text
+        FROM organizations
+        LEFT JOIN sms_settings ON sms_settings.organization_id = organizations.id
+        WHERE organizations.id = %s
+        """,
+        (organization_id,),
     )
-    if row.provider is None or row.settings is None:
-        return texting
-    return replace(
-        texting,
-        provider="simulator" if row.is_demo else cast("ProviderName", row.provider),
-        settings=msgspec.json.decode(row.settings, type=SmsSettings),
-        encrypted_token=row.credentials,
-        held_since=row.held_since,
-        held_reason=row.held_reason,
-        inbound_progress=msgspec.json.decode(row.inbound or "{}", type=InboundProgress),
+    if not rows:
+        return None
+    name, secret, sealed_secret, is_demo, provider, settings, token, held_since, held_reason, inbound = rows[0]
+    return Texting(
+        organization_id=organization_id,
+        organization_name=name,
+        secret=open_secret(organization_id, secret, sealed_secret),
+        provider="simulator" if is_demo or provider is None else provider,
+        settings=msgspec.json.decode(settings or "{}", type=SmsSettings),
+        encrypted_token=token,
+        held_since=held_since,
+        held_reason=held_reason,
+        inbound_progress=msgspec.json.decode(inbound or "{}", type=InboundProgress),
+        is_demo=is_demo,
     )
 
 
 async def lock_texting(tx: Tx, organization_id: UUID) -> Texting | None:
     """Load and lock the settings, so that no other transaction changes them or sets a hold."""
-    await queries.lock_settings(tx, organization_id)
+    await lock_settings(tx, organization_id)
     return await load_texting(tx, organization_id)
 
 
 async def load_texting_shared(tx: Tx, organization_id: UUID) -> Texting | None:
     """Load the settings in a transaction that claims texts for sending. Until this transaction ends, no other
     transaction changes the settings; so every claim after the commit of a hold sees the hold."""
-    await queries.lock_settings_shared(tx, organization_id)
+    await lock_settings_shared(tx, organization_id)
     return await load_texting(tx, organization_id)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import ClassVar
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -80,7 +79,7 @@ async def publish_text_changes(
     for text in changed:
         counts[text.state] += 1
         parts[text.state] += text.parts
-    zone = ZoneInfo(await texts.find_time_zone(tx, organization_id))
+    zone = await texts.load_zone(tx, organization_id)
     totals = [(state, counts[state], parts[state]) for state in sorted(counts)]
     await texts.add_totals(tx, organization_id, tx.now.astimezone(zone).date(), totals)
     await publish_queue_changes(tx, organization_id, changed, previous_state=previous_state)

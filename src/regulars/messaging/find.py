@@ -6,11 +6,12 @@ of an origin apart.
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime
-from typing import Final
+from typing import Final, LiteralString
 from uuid import UUID
 
 from regulars.consent.chain import hash_number
 from regulars.kit.arrays import Blobs
+from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 from regulars.kit.keyset import PageRequest, PageRows, read_in_index_order
@@ -29,6 +30,13 @@ from regulars.messaging.queries import lists
 # How many of the latest texts and replies are read for the list of phones that the simulator shows.
 SIMULATED_ROWS_MAX: Final = 200
 _RESPONSE_KINDS: Final = (OriginKind.STOP, OriginKind.HELP, OriginKind.ANSWER)
+_FIND_BY_ID: Final[LiteralString] = """
+    SELECT {columns} FROM unnest(%s::uuid[]) AS it (wanted_id)
+    CROSS JOIN LATERAL (SELECT * FROM {table} WHERE organization_id = %s AND id = it.wanted_id LIMIT 1) AS t
+"""
+_LIST_OF_NUMBER: Final[LiteralString] = """
+    SELECT {columns} FROM {table} WHERE organization_id = %s AND number_hash = %s ORDER BY {at} DESC LIMIT %s
+"""
 
 
 async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
@@ -38,14 +46,7 @@ async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | N
 
 
 async def find_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> dict[UUID, TextRow]:
-    texts = await tx.fetch_all(
-        TextRow,
-        """
-        SELECT {columns} FROM unnest(%s::uuid[]) AS it (text_id)
-        CROSS JOIN LATERAL (SELECT * FROM texts WHERE organization_id = %s AND id = it.text_id LIMIT 1) AS t
-        """,
-        (list(text_ids), organization_id),
-    )
+    texts = await tx.fetch_all(TextRow, fill(_FIND_BY_ID, table="texts"), (list(text_ids), organization_id))
     return {text.id: text for text in texts}
 
 
@@ -60,10 +61,13 @@ async def list_texts(
     limit: int,
 ) -> Sequence[TextRow]:
     """Texts, newest first."""
-    number_hash = None if phone_number is None else hash_number(secret, phone_number)
-    return await lists.list_texts(
-        tx, organization_id, number_hash=number_hash, profile_id=profile_id, state=state, limit=limit
-    )
+    values = {
+        "organization_id": organization_id,
+        "number_hash": None if phone_number is None else hash_number(secret, phone_number),
+        "profile_id": profile_id,
+        "state": state,
+    }
+    return await lists.list_rows(tx, "texts", TextRow, PageRequest(limit), values)
 
 
 async def list_texts_of_origin(
@@ -122,7 +126,7 @@ async def find_texted_numbers(
             "number_hashes": list(number_hashes),
         },
     )
-    return {row[0]: row[1] for row in rows}
+    return dict(rows)
 
 
 async def list_replies_to_origin(
@@ -196,14 +200,7 @@ async def find_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow 
 
 
 async def find_replies(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID]) -> dict[UUID, ReplyRow]:
-    replies = await tx.fetch_all(
-        ReplyRow,
-        """
-        SELECT {columns} FROM unnest(%s::uuid[]) AS it (reply_id)
-        CROSS JOIN LATERAL (SELECT * FROM replies WHERE organization_id = %s AND id = it.reply_id LIMIT 1) AS t
-        """,
-        (list(reply_ids), organization_id),
-    )
+    replies = await tx.fetch_all(ReplyRow, fill(_FIND_BY_ID, table="replies"), (list(reply_ids), organization_id))
     return {reply.id: reply for reply in replies}
 
 
@@ -211,14 +208,18 @@ async def list_replies(
     tx: Tx, organization_id: UUID, *, number_hash: bytes | None = None, undecided_only: bool = False, limit: int
 ) -> Sequence[ReplyRow]:
     """Replies, newest first; `undecided_only` lists only replies that wait for a user's decision."""
-    return await lists.list_replies(
-        tx, organization_id, PageRequest(limit), number_hash=number_hash, undecided_only=undecided_only
-    )
+    values = {
+        "organization_id": organization_id,
+        "number_hash": number_hash,
+        "undecided_only": undecided_only or None,
+    }
+    return await lists.list_rows(tx, "replies", ReplyRow, PageRequest(limit), values)
 
 
 async def list_undecided_replies(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ReplyRow]:
     """Replies that wait for a user's decision, oldest first."""
-    return await lists.list_replies(tx, organization_id, page, undecided_only=True, order=lists.OLDEST)
+    values = {"organization_id": organization_id, "undecided_only": True}
+    return await lists.list_rows(tx, "replies", ReplyRow, page, values, order=lists.OLDEST)
 
 
 async def count_undecided(tx: Tx, organization_id: UUID, *, limit: int) -> int:
@@ -249,9 +250,9 @@ async def list_messages(
     await read_in_index_order(tx)
     messages: PageRows[MessageListItem] = PageRows()
     if filters.is_sent:
-        messages = await lists.list_text_items(tx, organization_id, filters, page)
+        messages = await lists.list_items(tx, organization_id, filters, page, is_received=False)
     if filters.is_received:
-        messages += await lists.list_reply_items(tx, organization_id, filters, page)
+        messages += await lists.list_items(tx, organization_id, filters, page, is_received=True)
     messages.sort(key=lambda message: message.id, reverse=not page.is_backward)
     del messages[page.limit :]
     return messages
@@ -259,8 +260,10 @@ async def list_messages(
 
 async def read_conversation(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[ConversationItem]:
     """The latest texts to a number and replies from it, in the order of time."""
-    sent = await lists.list_texts_of_number(tx, organization_id, number_hash, limit=limit)
-    received = await lists.list_replies_of_number(tx, organization_id, number_hash, limit=limit)
+    # The index by number has no order; a number has few texts.
+    values = (organization_id, number_hash, limit)
+    sent = await tx.fetch_all(TextRow, fill(_LIST_OF_NUMBER, table="texts", at="created_at"), values)
+    received = await tx.fetch_all(ReplyRow, fill(_LIST_OF_NUMBER, table="replies", at="received_at"), values)
     # A text was claimed when a worker handed it to the provider.
     messages = [ConversationItem(row.claimed_at or row.created_at, text=row) for row in sent]
     messages += [ConversationItem(row.received_at, reply=row) for row in received]
@@ -288,4 +291,4 @@ async def count_texts_by_state(tx: Tx, organization_id: UUID, day: date) -> dict
     rows = await tx.fetch(
         "SELECT state, texts FROM text_totals WHERE organization_id = %s AND day = %s", (organization_id, day)
     )
-    return {row[0]: row[1] for row in rows}
+    return dict(rows)

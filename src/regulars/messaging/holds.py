@@ -9,7 +9,6 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, SkipReason, TextState
 from regulars.messaging.outcomes import skip_texts
-from regulars.messaging.queries import claims
 from regulars.messaging.settings.store import Texting, save_texting
 
 
@@ -26,8 +25,21 @@ async def release(tx: Tx, organization_id: UUID, texting: Texting) -> Texting:
     """End the hold: workers now check and send the waiting texts that have not expired."""
     released = replace(texting, held_since=None, held_reason=None)
     await save_texting(tx, organization_id, released)
-    # The texts that were postponed because of the hold; a minute more, because the clocks of workers may be ahead.
-    await claims.make_due(tx, organization_id, not_after=tx.now + HOLD_POSTPONES_BY + timedelta(minutes=1))
+    # Make the postponed texts due; a minute more, because the clocks of workers may be ahead.
+    not_after = tx.now + HOLD_POSTPONES_BY + timedelta(minutes=1)
+    await tx.execute(
+        """
+        UPDATE texts SET due_at = %(now)s
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM texts
+            WHERE organization_id = %(organization_id)s AND priority IN (0, 1, 2) AND due_at > %(now)s
+              AND due_at <= %(not_after)s AND state = 'queued'
+            ORDER BY id
+            FOR UPDATE
+        ))
+        """,
+        {"organization_id": organization_id, "now": tx.now, "not_after": not_after},
+    )
     # After the commit, the process wakes a worker for the queue of texts.
     tx.queues_to_wake.add(("texts", organization_id))
     return released

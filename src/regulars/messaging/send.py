@@ -163,7 +163,19 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         expired = [row.id for row in rows if tx.now >= row.expires_at]
         await skip_texts(tx, organization_id, expired, SkipReason.EXPIRED)
         until = tx.now + HOLD_POSTPONES_BY
-        await claims.postpone_all_due(tx, organization_id, until=until, limit=HELD_BATCH_ROWS)
+        await tx.execute(
+            """
+            UPDATE texts SET due_at = %(until)s
+            WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+                SELECT id FROM texts
+                WHERE organization_id = %(organization_id)s AND priority IN (0, 1, 2) AND due_at <= %(now)s
+                  AND state = 'queued'
+                LIMIT %(limit)s
+                FOR UPDATE SKIP LOCKED
+            ))
+            """,
+            {"organization_id": organization_id, "until": until, "now": tx.now, "limit": HELD_BATCH_ROWS},
+        )
 
     async def _end_lapsed(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
         """End texts whose worker died between the claim and the outcome; it is unknown whether they were sent."""

@@ -199,8 +199,7 @@ async def delete_team_numbers(tx: Tx, organization_id: UUID, number_hashes: Coll
 
 async def _count_tests(tx: Tx, organization_id: UUID, *, since: datetime) -> int:
     """Count the texts to team members: test texts and codes."""
-    rows = await tx.fetch(
+    return await tx.fetch_count(
         "SELECT count(*) FROM texts WHERE organization_id = %s AND origin_kind = 'test' AND created_at > %s",
         (organization_id, since),
     )
-    return int(rows[0][0])

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from datetime import date, datetime, time
 from typing import Final
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from regulars.catalog.model import day_of
 from regulars.consent.numbers import find_text_numbers, list_subscribed_profiles
@@ -26,7 +25,7 @@ from regulars.messaging.holdout.model import (
     next_quarter,
     quarter_of,
 )
-from regulars.organizations.settings import find_settings
+from regulars.messaging.queries.texts import load_zone
 from regulars.work import outbox
 from regulars.work.queue import Due, RowQueue, Schedule
 
@@ -46,7 +45,11 @@ class HoldoutDraws(RowQueue[HoldoutRow]):
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[HoldoutRow]:
         del limit  # an organization has only one row
-        return await queries.take_due(tx, organization_id)
+        return await tx.fetch_all(
+            HoldoutRow,
+            "SELECT {columns} FROM holdouts WHERE organization_id = %s AND due_at <= %s FOR UPDATE SKIP LOCKED",
+            (organization_id, tx.now),
+        )
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[HoldoutRow]) -> None:
         for row in rows:
@@ -57,10 +60,6 @@ class HoldoutDraws(RowQueue[HoldoutRow]):
     ) -> None:
         del row  # an organization has only one row
         await queries.set_due(tx, organization_id, due_at, attempts=attempts)
-
-
-async def load_zone(tx: Tx, organization_id: UUID) -> ZoneInfo:
-    return ZoneInfo((await find_settings(tx.connection, organization_id)).time_zone)
 
 
 async def _handle_page(tx: Tx, organization_id: UUID, row: HoldoutRow) -> datetime | None:
@@ -85,7 +84,10 @@ async def _draw_page(tx: Tx, organization_id: UUID, row: HoldoutRow, *, quarter:
     if newest is None or newest.quarter < quarter:
         begins_on = first_whole_day(quarter, today)
         newest = QuarterRow(quarter, row.percent, begins_on, None, None, None, 0, 0)
-        await queries.insert_quarter(tx, organization_id, newest)
+        await tx.execute(
+            "INSERT INTO holdout_quarters (organization_id, quarter, percent, begins_on) VALUES (%s, %s, %s, %s)",
+            (organization_id, *newest[:3]),
+        )
     if newest.drawn_at is not None or newest.stopped_at is not None:
         return False
     page = await list_subscribed_profiles(tx, organization_id, after=newest.drawn_to or _NIL_ID, limit=PAGE_CUSTOMERS)

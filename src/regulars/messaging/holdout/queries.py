@@ -17,14 +17,6 @@ async def find_holdout(tx: Tx, organization_id: UUID) -> HoldoutRow | None:
     )
 
 
-async def take_due(tx: Tx, organization_id: UUID) -> list[HoldoutRow]:
-    return await tx.fetch_all(
-        HoldoutRow,
-        "SELECT {columns} FROM holdouts WHERE organization_id = %s AND due_at <= %s FOR UPDATE SKIP LOCKED",
-        (organization_id, tx.now),
-    )
-
-
 async def set_due(tx: Tx, organization_id: UUID, due_at: datetime | None, *, attempts: int = 0) -> None:
     await tx.execute(
         "UPDATE holdouts SET due_at = %s, attempts = %s WHERE organization_id = %s",
@@ -41,15 +33,6 @@ async def list_quarters(tx: Tx, organization_id: UUID) -> list[QuarterRow]:
     )
 
 
-async def insert_quarter(tx: Tx, organization_id: UUID, row: QuarterRow) -> None:
-    await tx.execute(
-        """
-        INSERT INTO holdout_quarters (organization_id, quarter, percent, begins_on) VALUES (%s, %s, %s, %s)
-        """,
-        (organization_id, row.quarter, row.percent, row.begins_on),
-    )
-
-
 async def save_draw(tx: Tx, organization_id: UUID, row: QuarterRow) -> None:
     """Save how far the draw of a quarter is: its last customer, its end and its counts."""
     await tx.execute(
@@ -59,18 +42,6 @@ async def save_draw(tx: Tx, organization_id: UUID, row: QuarterRow) -> None:
         WHERE organization_id = %s AND quarter = %s
         """,
         (row.drawn_to, row.drawn_at, row.customers, row.held_out, organization_id, row.quarter),
-    )
-
-
-async def stop_quarters(tx: Tx, organization_id: UUID) -> list[QuarterRow]:
-    """End the draws that are in effect or in progress, and return them."""
-    return await tx.fetch_all(
-        QuarterRow,
-        """
-        UPDATE holdout_quarters SET stopped_at = %s WHERE organization_id = %s AND stopped_at IS NULL
-        RETURNING {columns}
-        """,
-        (tx.now, organization_id),
     )
 
 

@@ -9,8 +9,9 @@ from regulars.catalog.model import day_of
 from regulars.kit.db import Tx
 from regulars.messaging.facts import HoldoutQuarterChanged
 from regulars.messaging.holdout import queries
-from regulars.messaging.holdout.draw import QUEUE, load_zone
+from regulars.messaging.holdout.draw import QUEUE
 from regulars.messaging.holdout.model import QuarterRow, check_percent
+from regulars.messaging.queries.texts import load_zone
 from regulars.work import outbox
 
 
@@ -73,11 +74,16 @@ async def change_holdout(
 async def _end_quarter(tx: Tx, organization_id: UUID) -> None:
     """End the current quarter; its comparison ends with yesterday."""
     today = day_of(tx.now, await load_zone(tx, organization_id))
-    ended = [
-        quarter
-        for quarter in await queries.stop_quarters(tx, organization_id)
-        if quarter.drawn_at and quarter.ends_on >= today
-    ]
+    # The draws that are in effect or in progress.
+    stopped = await tx.fetch_all(
+        QuarterRow,
+        """
+        UPDATE holdout_quarters SET stopped_at = %s WHERE organization_id = %s AND stopped_at IS NULL
+        RETURNING {columns}
+        """,
+        (tx.now, organization_id),
+    )
+    ended = [quarter for quarter in stopped if quarter.drawn_at and quarter.ends_on >= today]
     last_day = today - timedelta(days=1)
     facts = [HoldoutQuarterChanged(quarter.quarter, quarter.percent, quarter.begins_on, last_day) for quarter in ended]
     await outbox.record(tx, organization_id, facts)

@@ -94,7 +94,11 @@ async def _lock_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow
     reply = await find_reply(tx, organization_id, reply_id)
     if reply is not None:
         await lock_consents(tx, organization_id, [reply.number_hash])
-        locked = await replies.lock_reply(tx, organization_id, reply_id)
+        locked = await tx.fetch_first(
+            ReplyRow,
+            "SELECT {columns} FROM replies WHERE organization_id = %s AND id = %s FOR UPDATE",
+            (organization_id, reply_id),
+        )
         if locked is not None:
             return locked
     raise ReplyNotFound("There is no reply with this id.")

@@ -33,11 +33,20 @@ async def find_received(
     received: set[MessageKey] = set()
     for provider in sorted({provider for provider, _ in keys}):
         provider_ids = [provider_id for name, provider_id in keys if name == provider]
-        stored_ids = await _find_stored_ids(tx, organization_id, provider, provider_ids)
+        stored_ids = await tx.fetch_column(
+            """
+            SELECT provider_id FROM replies
+            WHERE organization_id = %s AND provider = %s AND provider_id = ANY (%s::text[])
+            """,
+            (organization_id, provider, Texts(provider_ids)),
+        )
         received |= {(provider, provider_id) for provider_id in stored_ids}
     hashes = {hash_message(secret, key): key for key in keys if key not in received}
     if hashes:
-        erased_hashes = await _find_erased_hashes(tx, organization_id, hashes)
+        erased_hashes = await tx.fetch_column(
+            "SELECT message_hash FROM erased_replies WHERE organization_id = %s AND message_hash = ANY (%s::bytea[])",
+            (organization_id, Blobs(hashes)),
+        )
         received |= {hashes[message_hash] for message_hash in erased_hashes}
     return received
 
@@ -71,26 +80,6 @@ async def erase_replies(
             """,
             (organization_id, tx.now, Blobs({hash_message(secret, key) for key in deleted})),
         )
-
-
-async def _find_stored_ids(tx: Tx, organization_id: UUID, provider: str, provider_ids: Collection[str]) -> set[str]:
-    rows = await tx.fetch(
-        """
-        SELECT provider_id FROM replies
-        WHERE organization_id = %s AND provider = %s AND provider_id = ANY (%s::text[])
-        """,
-        (organization_id, provider, Texts(provider_ids)),
-    )
-    return {row[0] for row in rows}
-
-
-async def _find_erased_hashes(tx: Tx, organization_id: UUID, message_hashes: Collection[bytes]) -> set[bytes]:
-    """Which of these keyed hashes belong to replies that were erased."""
-    hashes = await tx.fetch_column(
-        "SELECT message_hash FROM erased_replies WHERE organization_id = %s AND message_hash = ANY (%s::bytea[])",
-        (organization_id, Blobs(message_hashes)),
-    )
-    return set(hashes)
 
 
 async def _delete_replies(

@@ -18,7 +18,7 @@ from regulars.messaging.inbox.deduplication import MessageKey, find_received
 from regulars.messaging.model import OriginKind, ReplyRow
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.public_holidays import holidays_of
-from regulars.messaging.queries import replies, texts
+from regulars.messaging.queries import replies
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.store import Texting
 
@@ -231,7 +231,14 @@ async def _apply_reply(
         if needs_response:
             await respond_once(tx, organization_id, row, OriginKind.HELP, body, texting=texting)
     elif row.meaning == Meaning.PERHAPS_STOP.value:
-        await replies.suppress_number(tx, organization_id, row.number_hash, reply_id=row.id)
+        # No texts are sent to the number until a user has decided about the reply.
+        await tx.execute(
+            """
+            INSERT INTO suppressions (organization_id, number_hash, reply_id, since) VALUES (%s, %s, %s, %s)
+            ON CONFLICT (organization_id, number_hash) DO UPDATE SET reply_id = EXCLUDED.reply_id
+            """,
+            (organization_id, row.number_hash, row.id, tx.now),
+        )
         profile_id = consent.profile_id if consent is not None else None
         await publish_suppression(tx, organization_id, row.number_hash, profile_id=profile_id)
 
@@ -240,8 +247,16 @@ async def respond_once(
     tx: Tx, organization_id: UUID, row: ReplyRow, kind: OriginKind, body: str, *, texting: Texting
 ) -> None:
     """Send the confirmation of a STOP, or the response to HELP, but only one to a number in 24 hours."""
-    since = tx.now - RESPOND_AGAIN_AFTER
-    if await texts.was_texted(tx, organization_id, row.number_hash, origin_kind=kind.value, since=since):
+    has_responded = await tx.fetch_value(
+        """
+        SELECT EXISTS (
+            SELECT 1 FROM texts
+            WHERE organization_id = %s AND number_hash = %s AND created_at > %s AND origin_kind = %s
+        )
+        """,
+        (organization_id, row.number_hash, tx.now - RESPOND_AGAIN_AFTER, kind.value),
+    )
+    if has_responded:
         return
     order = TextOrder(origin_kind=kind, origin_id=row.id, step=kind.value, rendered=body, phone_number=row.phone_number)
     await request_texts(tx, organization_id, [order], texting=texting)

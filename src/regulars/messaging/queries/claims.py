@@ -177,40 +177,6 @@ async def delete_texts_in_queue(
     return [TextRow(*row) for row in await tx.fetch(_DELETE_IN_QUEUE, values)]
 
 
-async def postpone_all_due(tx: Tx, organization_id: UUID, *, until: datetime, limit: int) -> int:
-    """Postpone up to `limit` due texts, because the organization's texts are on hold."""
-    return await tx.execute(
-        """
-        UPDATE texts SET due_at = %(until)s
-        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
-            SELECT id FROM texts
-            WHERE organization_id = %(organization_id)s AND priority IN (0, 1, 2) AND due_at <= %(now)s
-              AND state = 'queued'
-            LIMIT %(limit)s
-            FOR UPDATE SKIP LOCKED
-        ))
-        """,
-        {"organization_id": organization_id, "until": until, "now": tx.now, "limit": limit},
-    )
-
-
-async def make_due(tx: Tx, organization_id: UUID, *, not_after: datetime) -> int:
-    """Make the queued texts that are due until `not_after` due now, because the hold was released."""
-    return await tx.execute(
-        """
-        UPDATE texts SET due_at = %(now)s
-        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
-            SELECT id FROM texts
-            WHERE organization_id = %(organization_id)s AND priority IN (0, 1, 2) AND due_at > %(now)s
-              AND due_at <= %(not_after)s AND state = 'queued'
-            ORDER BY id
-            FOR UPDATE
-        ))
-        """,
-        {"organization_id": organization_id, "now": tx.now, "not_after": not_after},
-    )
-
-
 class EndedText(NamedTuple):
     """The final state of a text; without a `provider_id` the stored `provider_id` remains."""
 

@@ -1,7 +1,7 @@
 """The SQL that lists texts and replies by page, number or customer."""
 
-from collections.abc import Sequence
-from typing import Final, LiteralString
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, LiteralString, TypeVar
 from uuid import UUID
 
 from psycopg.sql import SQL
@@ -11,8 +11,7 @@ from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.messaging.model import LatestMessage, MessageFilter, MessageListItem, ReplyRow, TextRow
 
-_TEXT_COLUMNS: Final = SQL(names_of(TextRow, "t"))
-_REPLY_COLUMNS: Final = SQL(names_of(ReplyRow, "t"))
+Row = TypeVar("Row", TextRow, ReplyRow)
 OLDEST: Final = Keyset({"t.id": UUID})
 NEWEST: Final = Keyset({"t.id": UUID}, is_descending=True)
 _BETWEEN: Final[dict[str, LiteralString]] = {"since": "t.id >= %(since)s", "until": "t.id < %(until)s"}
@@ -52,12 +51,19 @@ _LIST_ITEMS: Final = SQL(
     ORDER BY {ordered}
     """
 )
+_TEXT_ITEM: Final = SQL(
+    "false AS is_received, t.created_at AS at, t.parts, t.origin_kind, t.state, t.reason, t.origin_id"
+)
+_REPLY_ITEM: Final = SQL(
+    "true AS is_received, t.received_at AS at, 0 AS parts, 'reply' AS origin_kind, t.meaning AS state,"
+    " t.decided AS reason, NULL::uuid AS origin_id"
+)
 
 
-async def list_text_items(
-    tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest
+async def list_items(
+    tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest, *, is_received: bool
 ) -> PageRows[MessageListItem]:
-    """A page of texts, newest first."""
+    """A page of texts, or of replies (`is_received`), newest first; a filter by state is only for texts."""
     is_indexed = filters.state in _STATES_INDEXED
     return await NEWEST.scan(
         tx,
@@ -65,50 +71,11 @@ async def list_text_items(
         page,
         {"organization_id": organization_id, **filters._asdict()},
         make=MessageListItem,
-        table="texts AS t",
-        columns=SQL("false AS is_received, t.created_at AS at, t.parts, t.origin_kind, t.state, t.reason, t.origin_id"),
-        indexed={**_TEXT_FILTERS, **(_STATE_INDEXED if is_indexed else {})},
+        table="replies AS t" if is_received else "texts AS t",
+        columns=_REPLY_ITEM if is_received else _TEXT_ITEM,
+        indexed={**(_REPLY_FILTERS if is_received else _TEXT_FILTERS), **(_STATE_INDEXED if is_indexed else {})},
         filters={} if is_indexed else _STATE,
         rows_max=ROWS_SCANNED_MAX,
-    )
-
-
-async def list_reply_items(
-    tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest
-) -> PageRows[MessageListItem]:
-    """A page of replies, newest first."""
-    return await NEWEST.scan(
-        tx,
-        _LIST_ITEMS,
-        page,
-        {"organization_id": organization_id, **filters._asdict()},
-        make=MessageListItem,
-        table="replies AS t",
-        columns=SQL(
-            "true AS is_received, t.received_at AS at, 0 AS parts, 'reply' AS origin_kind, t.meaning AS state,"
-            " t.decided AS reason, NULL::uuid AS origin_id"
-        ),
-        indexed=_REPLY_FILTERS,
-        filters={},
-        rows_max=ROWS_SCANNED_MAX,
-    )
-
-
-_LIST_OF_NUMBER: Final[LiteralString] = """
-    SELECT {columns} FROM {table} WHERE organization_id = %s AND number_hash = %s ORDER BY {at} DESC LIMIT %s
-"""
-
-
-async def list_texts_of_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[TextRow]:
-    """The texts to a number, newest first. The index by number has no order; a number has few texts."""
-    return await tx.fetch_all(
-        TextRow, fill(_LIST_OF_NUMBER, table="texts", at="created_at"), (organization_id, number_hash, limit)
-    )
-
-
-async def list_replies_of_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[ReplyRow]:
-    return await tx.fetch_all(
-        ReplyRow, fill(_LIST_OF_NUMBER, table="replies", at="received_at"), (organization_id, number_hash, limit)
     )
 
 
@@ -144,7 +111,8 @@ async def list_replies_of_person(
 
 async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> list[LatestMessage]:
     """The latest texts to the simulator's phones; a number may occur several times."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        LatestMessage,
         """
         SELECT t.number_hash, s.phone_number, s.sent_at, s.body, p.first_name, p.last_name
         FROM (
@@ -167,12 +135,12 @@ async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> l
         """,
         {"organization_id": organization_id, "limit": limit},
     )
-    return [LatestMessage(*row) for row in rows]
 
 
 async def list_last_replies(tx: Tx, organization_id: UUID, *, limit: int) -> list[LatestMessage]:
     """The latest replies, from any provider."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        LatestMessage,
         """
         SELECT r.number_hash, r.phone_number, r.received_at, r.body, p.first_name, p.last_name
         FROM (
@@ -190,7 +158,6 @@ async def list_last_replies(tx: Tx, organization_id: UUID, *, limit: int) -> lis
         """,
         {"organization_id": organization_id, "limit": limit},
     )
-    return [LatestMessage(*row) for row in rows]
 
 
 _LIST_ROWS: Final = SQL(
@@ -208,41 +175,17 @@ _ROW_FILTERS: Final[dict[str, LiteralString]] = {
 }
 
 
-async def list_texts(
-    tx: Tx, organization_id: UUID, *, number_hash: bytes | None, profile_id: UUID | None, state: str | None, limit: int
-) -> list[TextRow]:
-    """Texts, newest first."""
-    return await NEWEST.fetch(
-        tx,
-        _LIST_ROWS,
-        PageRequest(limit),
-        {"organization_id": organization_id, "number_hash": number_hash, "profile_id": profile_id, "state": state},
-        make=TextRow,
-        filters={
-            **{name: _ROW_FILTERS[name] for name in ("number_hash", "profile_id")},
-            **(_STATE_INDEXED if state in _STATES_INDEXED else _STATE),
-        },
-        table=SQL("texts"),
-        columns=_TEXT_COLUMNS,
-    )
-
-
-async def list_replies(
+async def list_rows(
     tx: Tx,
-    organization_id: UUID,
+    table: LiteralString,
+    row: Callable[..., Row],
     page: PageRequest,
+    values: Mapping[str, Any],
     *,
-    number_hash: bytes | None = None,
-    undecided_only: bool = False,
     order: Keyset = NEWEST,
-) -> PageRows[ReplyRow]:
-    return await order.fetch(
-        tx,
-        _LIST_ROWS,
-        page,
-        {"organization_id": organization_id, "number_hash": number_hash, "undecided_only": undecided_only or None},
-        make=ReplyRow,
-        filters={name: _ROW_FILTERS[name] for name in ("number_hash", "undecided_only")},
-        table=SQL("replies"),
-        columns=_REPLY_COLUMNS,
-    )
+) -> PageRows[Row]:
+    """Texts or replies; `values` has the organization and the values of filters, or None."""
+    state = _STATE_INDEXED if values.get("state") in _STATES_INDEXED else _STATE
+    filters = {name: text for name, text in {**_ROW_FILTERS, **state}.items() if name in values}
+    columns = SQL(names_of(row, "t"))
+    return await order.fetch(tx, _LIST_ROWS, page, values, make=row, filters=filters, table=SQL(table), columns=columns)

@@ -10,26 +10,17 @@ from regulars.messaging.model import ReplyRow
 
 
 async def insert_reply_if_new(tx: Tx, organization_id: UUID, reply: ReplyRow) -> bool:
-    rows = await tx.fetch(
+    inserted = await tx.execute(
         """
         INSERT INTO replies
             (organization_id, id, provider, provider_id, number_hash, phone_number, profile_id, body, meaning,
              decided, decided_by, decided_at, due_at, received_at)
         VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
         ON CONFLICT (organization_id, provider, provider_id) DO NOTHING
-        RETURNING id
         """,
         (organization_id, *reply),
     )
-    return bool(rows)
-
-
-async def lock_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
-    return await tx.fetch_first(
-        ReplyRow,
-        "SELECT {columns} FROM replies WHERE organization_id = %s AND id = %s FOR UPDATE",
-        (organization_id, reply_id),
-    )
+    return bool(inserted)
 
 
 async def decide_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, decided: str, decided_by: str | None) -> None:
@@ -108,17 +99,6 @@ async def take_overdue(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> 
         FOR UPDATE SKIP LOCKED
         """,
         (organization_id, list(ids), tx.now),
-    )
-
-
-async def suppress_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, reply_id: UUID) -> None:
-    """Send no texts to a number until a user has decided about its reply."""
-    await tx.execute(
-        """
-        INSERT INTO suppressions (organization_id, number_hash, reply_id, since) VALUES (%s, %s, %s, %s)
-        ON CONFLICT (organization_id, number_hash) DO UPDATE SET reply_id = EXCLUDED.reply_id
-        """,
-        (organization_id, number_hash, reply_id, tx.now),
     )
 
 

@@ -5,9 +5,10 @@ apart.
 """
 
 from collections.abc import Collection, Sequence
-from datetime import date, datetime
+from datetime import date
 from typing import Final
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from regulars.kit.arrays import Bigints, Blobs, Ids, Labels, Texts, Timestamps, Uuids
 from regulars.kit.columns import Columns
@@ -31,8 +32,8 @@ _INSERT_TEXTS: Final = _TEXT_COLUMNS.write(
 
 async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[TextRow]) -> set[UUID]:
     """Insert texts, and return the ids of those that were inserted. A step of an origin has only one text."""
-    rows = await tx.fetch(_INSERT_TEXTS, {"organization_id": organization_id, "now": tx.now, **_TEXT_COLUMNS.of(texts)})
-    return {row[0] for row in rows}
+    values = {"organization_id": organization_id, "now": tx.now, **_TEXT_COLUMNS.of(texts)}
+    return set(await tx.fetch_column(_INSERT_TEXTS, values))
 
 
 async def lock_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
@@ -48,7 +49,7 @@ async def is_any_in_flight_to_withdrawn(tx: Tx, organization_id: UUID, number_ha
 
     A text whose claim has expired does not count as being sent.
     """
-    rows = await tx.fetch(
+    is_in_flight = await tx.fetch_value(
         """
         SELECT EXISTS (
             SELECT 1 FROM texts
@@ -65,20 +66,7 @@ async def is_any_in_flight_to_withdrawn(tx: Tx, organization_id: UUID, number_ha
             "now": tx.now,
         },
     )
-    return bool(rows[0][0])
-
-
-async def was_texted(tx: Tx, organization_id: UUID, number_hash: bytes, *, origin_kind: str, since: datetime) -> bool:
-    rows = await tx.fetch(
-        """
-        SELECT EXISTS (
-            SELECT 1 FROM texts
-            WHERE organization_id = %s AND number_hash = %s AND created_at > %s AND origin_kind = %s
-        )
-        """,
-        (organization_id, number_hash, since, origin_kind),
-    )
-    return bool(rows[0][0])
+    return bool(is_in_flight)
 
 
 async def find_text_ids_of(
@@ -113,9 +101,10 @@ async def delete_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> 
     )
 
 
-async def find_time_zone(tx: Tx, organization_id: UUID) -> str:
-    rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
-    return str(rows[0][0]) if rows else "UTC"
+async def load_zone(tx: Tx, organization_id: UUID) -> ZoneInfo:
+    """The time zone of the organization."""
+    name = await tx.fetch_value("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
+    return ZoneInfo(name or "UTC")
 
 
 _TOTAL_COLUMNS: Final = Columns(state=Labels, texts=Bigints, parts=Bigints)

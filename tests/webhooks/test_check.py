@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.support.project import ROOT
 
-from regulars.webhooks.event_reference import SAMPLES, read_example_receiver
+from regulars.webhooks.event_reference import EVENTS, read_example_receiver
 from regulars.webhooks.secrets import format_secret
 from regulars.webhooks.signature import NamedSecret, check_signature, read_headers, read_secret, sign
 
@@ -86,7 +86,7 @@ def test_the_samples_and_receivers_of_the_pages_are_those_of_the_document():
     documented = {
         json.loads(text)["type"]: json.loads(text) for text in re.findall(r"```json\n(.*?)```", DOCUMENT, re.DOTALL)
     }
-    assert {one.type: one.body for one in SAMPLES} == documented
+    assert {one.type: one.body for one in EVENTS} == documented
     for language, name in (("python", "python"), ("javascript", "node")):
         assert re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL) == [read_example_receiver(name)]
 

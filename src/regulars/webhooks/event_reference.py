@@ -52,6 +52,11 @@ class EventSample(NamedTuple):
     def text(self) -> str:
         return json.dumps(self.body, indent=2, ensure_ascii=False)
 
+    @property
+    def payload(self) -> Any:
+        """The type of the body."""
+        return _PAYLOADS[self.type]
+
 
 def _subscription_sample(outcome: str, sentence: str, timestamp: str, **changes: Any) -> EventSample:
     data = {"subscription": {**_SUBSCRIPTION, "updated_at": timestamp, **changes}, "outcome": outcome}
@@ -104,7 +109,7 @@ def _message(name: str, sentence: str, **changes: Any) -> EventSample:
     return EventSample(f"message.{name}", sentence, "2026-03-02T10:00:05.000Z", {"message": message})
 
 
-SAMPLES: Final = (
+EVENTS: Final = (
     EventSample(
         "profile.created",
         "A new customer, also one first seen on a sale with only an ID.",
@@ -248,16 +253,3 @@ _PAYLOADS: Final[dict[str, type[msgspec.Struct]]] = {
     **dict.fromkeys(MESSAGE_EVENTS, MessageEvent),
     PING: PingEvent,
 }
-
-
-class EventDescription(NamedTuple):
-    type: str
-    sentence: str
-    payload: Any
-    # An example of the payload.
-    body: dict[str, Any]
-
-
-EVENTS: Final = tuple(
-    [EventDescription(sample.type, sample.sentence, _PAYLOADS[sample.type], sample.body) for sample in SAMPLES]
-)

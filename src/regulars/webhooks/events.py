@@ -14,7 +14,6 @@ from regulars.webhooks.delivery.queue import DeliveryQueue
 from regulars.webhooks.manage import lock_endpoint, require_enabled
 from regulars.webhooks.model import PING, Message, expand_types
 from regulars.webhooks.queries.deliveries import insert_deliveries, insert_messages
-from regulars.webhooks.queries.endpoints import find_receivers
 
 
 class WebhookEvent(NamedTuple):
@@ -30,7 +29,11 @@ class WebhookEvent(NamedTuple):
 
 async def post_events(tx: Tx, organization_id: UUID, events: Sequence[WebhookEvent]) -> None:
     """Insert a message for each event that an enabled endpoint receives, and a delivery for each such endpoint."""
-    receivers = [(endpoint_id, expand_types(types)) for endpoint_id, types in await find_receivers(tx, organization_id)]
+    enabled = await tx.fetch(
+        "SELECT id, event_types FROM webhook_endpoints WHERE organization_id = %s AND state = 'enabled' ORDER BY id",
+        (organization_id,),
+    )
+    receivers = [(endpoint_id, expand_types(types)) for endpoint_id, types in enabled]
     messages: list[Message] = []
     # The ids of each delivery, its endpoint and its message.
     deliveries: list[tuple[UUID, UUID, UUID]] = []

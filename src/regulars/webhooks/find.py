@@ -7,6 +7,7 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest, read_in_index_order
 from regulars.webhooks.errors import DeliveryNotFound
+from regulars.webhooks.manage import list_endpoints
 from regulars.webhooks.model import (
     Delivery,
     DeliveryDetails,
@@ -18,7 +19,6 @@ from regulars.webhooks.model import (
     WaitingDeliveries,
 )
 from regulars.webhooks.queries import deliveries, lists
-from regulars.webhooks.queries.endpoints import list_endpoints
 
 LIMIT_MAX: Final = 200
 LAST_DELIVERIES_SHOWN: Final = 24
@@ -79,7 +79,8 @@ async def list_posted_events(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
 ) -> list[PostedEvent]:
     """Return the events about a subscription since a time, oldest first, with the state of their deliveries."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        PostedEvent,
         """
         SELECT m.type, m.created_at, d.total, d.delivered, d.first_id
         FROM (
@@ -98,7 +99,6 @@ async def list_posted_events(
         """,
         {"organization_id": organization_id, "subscription_id": subscription_id, "since": since, "limit": limit},
     )
-    return [PostedEvent(*row) for row in rows]
 
 
 async def list_statuses(tx: Tx, organization_id: UUID) -> list[EndpointStatus]:

@@ -1,7 +1,7 @@
 """Create, change, disable, enable and delete webhook endpoints; rotate and show the secrets that sign deliveries."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from regulars.kit.db import Tx
@@ -25,6 +25,13 @@ from regulars.webhooks.queries import endpoints as queries
 from regulars.webhooks.queries.endpoints import EncryptedSecrets
 from regulars.webhooks.secrets import decrypt_valid_secrets, encrypt_secret, format_secret, new_secret
 
+_SELECT_ENDPOINTS: Final[LiteralString] = """
+    SELECT id, url, description, event_types, state, disabled_at, disabled_by, created_at, updated_at, old_secret_until,
+           failures, failing_since, last_success_at, is_slow, probe_at
+    FROM webhook_endpoints
+    WHERE organization_id = %s AND state <> 'deleted'
+"""
+
 
 class EndpointWithSecret(NamedTuple):
     endpoint: Endpoint
@@ -45,7 +52,7 @@ async def create_endpoint(
     """Create an endpoint with its own secret; a draft is disabled until an admin enables it. Raises EndpointRefused."""
     types = _check_fields(url=url, description=description, event_types=event_types, policy=policy)
     await lock_key(tx.connection, vault)
-    if len(await queries.list_endpoints(tx, organization_id)) >= ENDPOINTS_MAX:
+    if len(await list_endpoints(tx, organization_id)) >= ENDPOINTS_MAX:
         raise EndpointRefused(f"An organization can have {ENDPOINTS_MAX} endpoints; delete one that is not needed.")
     identifier, secret = new_uuid(), new_secret()
     state: State = "disabled" if is_draft else "enabled"
@@ -58,15 +65,20 @@ async def create_endpoint(
 
 
 async def list_endpoints(tx: Tx, organization_id: UUID) -> list[Endpoint]:
-    return await queries.list_endpoints(tx, organization_id)
+    rows = await tx.fetch(_SELECT_ENDPOINTS + "ORDER BY id", (organization_id,))
+    return [_to_endpoint(row) for row in rows]
 
 
 async def lock_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
     """Load an endpoint and lock its row until the transaction ends; raises EndpointNotFound."""
-    endpoint = None if endpoint_id is None else await queries.lock_endpoint(tx, organization_id, endpoint_id)
-    if endpoint is None:
+    rows = await tx.fetch(_SELECT_ENDPOINTS + "AND id = %s FOR UPDATE", (organization_id, endpoint_id))
+    if not rows:
         raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
-    return endpoint
+    return _to_endpoint(rows[0])
+
+
+def _to_endpoint(row: Sequence[Any]) -> Endpoint:
+    return Endpoint(*(*row[:3], tuple(row[3]), *row[4:10], Health(*row[10:])))
 
 
 async def change_endpoint(
@@ -165,7 +177,11 @@ def require_enabled(endpoint: Endpoint) -> None:
 
 
 async def _find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> EncryptedSecrets:
-    stored = await queries.find_secrets(tx, organization_id, endpoint_id)
+    stored = await tx.fetch_first(
+        EncryptedSecrets,
+        "SELECT {columns} FROM webhook_endpoints WHERE organization_id = %s AND id = %s",
+        (organization_id, endpoint_id),
+    )
     if stored is None:
         raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
     return stored

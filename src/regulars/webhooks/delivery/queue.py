@@ -86,8 +86,16 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
         await claims.claim_deliveries(tx, organization_id, [delivery.id for delivery in due], owner=owner, until=until)
         probed = [delivery.endpoint_id for delivery in due if by_id[delivery.endpoint_id].health.probe_at is not None]
         if probed:
-            await endpoints.postpone_probes(tx, organization_id, probed, probe_at=tx.now + PROBE_EVERY)
-        bodies = await claims.find_bodies(tx, organization_id, [delivery.message_id for delivery in due])
+            await tx.execute(
+                "UPDATE webhook_endpoints SET probe_at = %s WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+                (tx.now + PROBE_EVERY, organization_id, probed),
+            )
+        messages = await tx.fetch(
+            "SELECT id, body FROM webhook_messages"
+            " WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND body IS NOT NULL",
+            (organization_id, [delivery.message_id for delivery in due]),
+        )
+        bodies: dict[UUID, str] = dict(messages)
         secrets = {
             endpoint.id: decrypt_valid_secrets(self._vault, endpoint.id, endpoint.secrets, now=tx.now)
             for endpoint in due_endpoints
@@ -167,7 +175,15 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
             await endpoints.update_endpoint_state(tx, organization_id, endpoint_id, state="disabled", disabled_by=by)
             await withdraw_interests(tx, organization_id, endpoint_id)
         elif _must_be_written(before, health):
-            await endpoints.update_health(tx, organization_id, endpoint_id, health)
+            await tx.execute(
+                """
+                UPDATE webhook_endpoints
+                SET failures = %(failures)s, failing_since = %(failing_since)s, last_success_at = %(last_success_at)s,
+                    is_slow = %(is_slow)s, probe_at = %(probe_at)s
+                WHERE organization_id = %(organization_id)s AND id = %(id)s
+                """,
+                {"organization_id": organization_id, "id": endpoint_id, **health._asdict()},
+            )
         self._metrics.set_failing(endpoint_id, is_failing=health.failures > 0)
 
 

@@ -97,10 +97,7 @@ class DeliveryPages:
         rows = (_make_csv_row(delivery) async for delivery in deliveries)
         return export_csv(visit, "deliveries.export", "deliveries.csv", CSV_HEADER, rows)
 
-    async def show(self, visit: Visit) -> Response:
-        return await self._show(visit, FormState())
-
-    async def _show(self, visit: Visit, form: FormState) -> Response:
+    async def show(self, visit: Visit, form: FormState | None = None) -> Response:
         async with visit.database.transaction() as tx:
             details = await _find_details_in_path(tx, visit)
             endpoints = {endpoint.id: endpoint for endpoint in await manage.list_endpoints(tx, visit.organization_id)}
@@ -122,7 +119,7 @@ class DeliveryPages:
             "attempts_max": len(RETRIES.waits_s) + 1,
             "webhook_view": WebhookView(visit),
         }
-        return render_form(visit, "webhooks/delivery.html", form, **values)
+        return render_form(visit, "webhooks/delivery.html", form or FormState(), **values)
 
     async def _sign_headers(
         self, tx: Tx, visit: Visit, endpoint: model.Endpoint, details: model.DeliveryDetails
@@ -153,7 +150,7 @@ class DeliveryPages:
                 await record(tx, visit.organization_id, actor_of(visit), "webhook.replay", subject, after=after)
         except WebhookError as error:
             form.refuse("replay", str(error))
-            return await self._show(visit, form)
+            return await self.show(visit, form)
         return redirect(
             visit, WebhookView(visit).delivery_url(new_id), done="It is being sent again, with the same webhook-id."
         )

@@ -22,7 +22,7 @@ from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import events, manage
 from regulars.webhooks.errors import EndpointRefused, NotPossibleNow, WebhookError
-from regulars.webhooks.event_reference import SAMPLES, read_example_receiver
+from regulars.webhooks.event_reference import EVENTS, read_example_receiver
 from regulars.webhooks.find import WAITING_COUNTED_MAX, list_statuses
 from regulars.webhooks.model import (
     DEFAULT_EVENT_TYPES,
@@ -89,7 +89,7 @@ class EndpointPages:
         )
 
     async def events(self, visit: Visit) -> Response:
-        return render(visit, "webhooks/events.html", samples=SAMPLES)
+        return render(visit, "webhooks/events.html", samples=EVENTS)
 
     async def new(self, visit: Visit) -> Response:
         return _form_page(visit, FormState(), DEFAULT_EVENT_TYPES)
@@ -115,10 +115,7 @@ class EndpointPages:
         done = "The draft waits for an admin's approval." if is_draft else "The endpoint was created."
         return _show_secrets(visit, created.endpoint, created.secret, done=done)
 
-    async def show(self, visit: Visit) -> Response:
-        return await self._show(visit, FormState())
-
-    async def _show(self, visit: Visit, form: FormState) -> Response:
+    async def show(self, visit: Visit, form: FormState | None = None) -> Response:
         async with visit.database.transaction() as tx:
             status = await find_endpoint_in_path(tx, visit)
             filters = DeliveryFilter(endpoint_id=status.endpoint.id)
@@ -137,7 +134,7 @@ class EndpointPages:
             "old_until": until if until is not None and until > visit.now else None,
             "counted_max": WAITING_COUNTED_MAX,
         }
-        return render_form(visit, "webhooks/endpoint.html", form, **values)
+        return render_form(visit, "webhooks/endpoint.html", form or FormState(), **values)
 
     async def edit(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
@@ -173,7 +170,7 @@ class EndpointPages:
                 await _record(tx, visit, "webhook.ping", endpoint)
         except WebhookError as error:
             form.refuse("ping", str(error))
-            return await self._show(visit, form)
+            return await self.show(visit, form)
         return redirect(visit, WebhookView(visit).delivery_url(delivery_id), done="A test event is on its way.")
 
     async def disable(self, visit: Visit) -> Response:
@@ -258,7 +255,7 @@ def _form_page(visit: Visit, form: FormState, types: Sequence[str], endpoint: En
         "endpoint": endpoint,
         "families": FAMILIES,
         "chosen": set(types),
-        "samples": {sample.type: sample.sentence for sample in SAMPLES},
+        "samples": {sample.type: sample.sentence for sample in EVENTS},
         "webhook_view": WebhookView(visit),
     }
     return render_form(visit, "webhooks/edit.html", form, **values)

@@ -84,7 +84,8 @@ async def lock_due_endpoints(tx: Tx, organization_id: UUID, *, owner: UUID, limi
 
 async def lock_due_deliveries(tx: Tx, organization_id: UUID, slots: Sequence[tuple[UUID, int]]) -> list[DueDelivery]:
     """Lock for each endpoint as many due deliveries as it has free slots, in the order they became due."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        DueDelivery,
         """
         SELECT due.id, due.endpoint_id, due.message_id, due.attempts
         FROM unnest(%(endpoints)s::uuid[], %(slots)s::integer[]) AS e (id, slots)
@@ -103,7 +104,6 @@ async def lock_due_deliveries(tx: Tx, organization_id: UUID, slots: Sequence[tup
             "now": tx.now,
         },
     )
-    return [DueDelivery(*row) for row in rows]
 
 
 async def claim_deliveries(tx: Tx, organization_id: UUID, ids: Sequence[UUID], *, owner: UUID, until: datetime) -> None:
@@ -116,15 +116,6 @@ async def claim_deliveries(tx: Tx, organization_id: UUID, ids: Sequence[UUID], *
         """,
         {"organization_id": organization_id, "ids": list(ids), "owner": owner, "until": until},
     )
-
-
-async def find_bodies(tx: Tx, organization_id: UUID, message_ids: Sequence[UUID]) -> dict[UUID, str]:
-    rows = await tx.fetch(
-        "SELECT id, body FROM webhook_messages"
-        " WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND body IS NOT NULL",
-        (organization_id, list(message_ids)),
-    )
-    return {row[0]: row[1] for row in rows}
 
 
 _RESULTS: Final = Columns(
@@ -147,7 +138,7 @@ _UPDATE_DELIVERIES: Final = _RESULTS.write(
 async def write_results(tx: Tx, organization_id: UUID, results: Sequence[DeliveryResult], *, owner: UUID) -> set[UUID]:
     """Write outcomes, except of deliveries that were claimed again or cancelled meanwhile; returns the written ids."""
     values = {"organization_id": organization_id, "owner": owner, "now": tx.now, **_RESULTS.of(results)}
-    return {row[0] for row in await tx.fetch(_UPDATE_DELIVERIES, values)}
+    return set(await tx.fetch_column(_UPDATE_DELIVERIES, values))
 
 
 _ATTEMPTS: Final = Columns(

@@ -1,14 +1,12 @@
 """The SQL of messages and their deliveries; the statements of the delivery queue are in `claims`."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from psycopg.sql import SQL
-
 from regulars.kit.arrays import Booleans, Ids, Labels, Texts
-from regulars.kit.columns import Columns
+from regulars.kit.columns import Columns, fill
 from regulars.kit.db import Tx
 from regulars.webhooks.model import Delivery, FailedAttempt, Message, ReplayCandidate
 
@@ -45,7 +43,8 @@ async def insert_deliveries(
 
 
 async def find_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID) -> Delivery | None:
-    rows = await tx.fetch(
+    return await tx.fetch_first(
+        Delivery,
         """
         SELECT d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at,
                d.attempted_at, d.duration_ms, d.answer_status, d.is_replay
@@ -55,7 +54,6 @@ async def find_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID) -> Del
         """,
         {"organization_id": organization_id, "id": delivery_id},
     )
-    return Delivery(*rows[0]) if rows else None
 
 
 async def find_body(tx: Tx, organization_id: UUID, message_id: UUID) -> str | None:
@@ -86,9 +84,8 @@ async def list_deliveries_to_replay(
 
     With `only_failed`, neither can messages of which another delivery to the endpoint has succeeded or still waits.
     """
-    failed_condition = SQL("AND state = 'failed'") if only_failed else SQL("")
-    rows = await tx.fetch(
-        SQL("""
+    statement = fill(
+        """
         SELECT d.id, d.message_id, d.created_at,
                EXISTS (
                    SELECT FROM webhook_messages m
@@ -106,7 +103,12 @@ async def list_deliveries_to_replay(
             LIMIT %(limit)s
         ) AS d
         ORDER BY d.id
-        """).format(failed_condition=failed_condition),
+        """,
+        failed_condition="AND state = 'failed'" if only_failed else "",
+    )
+    return await tx.fetch_all(
+        ReplayCandidate,
+        statement,
         {
             "organization_id": organization_id,
             "endpoint_id": endpoint_id,
@@ -116,49 +118,6 @@ async def list_deliveries_to_replay(
             "limit": limit,
         },
     )
-    return [ReplayCandidate(*row) for row in rows]
-
-
-async def blank_messages(
-    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], subscription_ids: Collection[UUID]
-) -> list[UUID]:
-    """Remove the content of messages about these people, except about their erasure; return the changed messages."""
-    return await tx.fetch_column(
-        """
-        UPDATE webhook_messages SET body = NULL
-        WHERE organization_id = %(organization_id)s AND NOT of_erasure AND body IS NOT NULL
-          AND (profile_id = ANY (%(profiles)s::uuid[]) OR subscription_id = ANY (%(subscriptions)s::uuid[]))
-        RETURNING id
-        """,
-        {
-            "organization_id": organization_id,
-            "profiles": list(profile_ids),
-            "subscriptions": list(subscription_ids),
-        },
-    )
-
-
-async def cancel_deliveries(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
-    await tx.execute(
-        """
-        UPDATE webhook_deliveries SET state = 'cancelled', due_at = NULL, owner = NULL
-        WHERE organization_id = %s AND message_id = ANY (%s::uuid[]) AND state = 'pending'
-        """,
-        (organization_id, list(message_ids)),
-    )
-
-
-async def blank_responses(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
-    await tx.execute(
-        """
-        UPDATE webhook_attempts SET answer = NULL
-        WHERE organization_id = %(organization_id)s AND answer IS NOT NULL AND delivery_id IN (
-            SELECT id FROM webhook_deliveries
-            WHERE organization_id = %(organization_id)s AND message_id = ANY (%(messages)s::uuid[])
-        )
-        """,
-        {"organization_id": organization_id, "messages": list(message_ids)},
-    )
 
 
 async def find_old_messages(tx: Tx, organization_id: UUID, *, until: datetime, limit: int) -> list[UUID]:
@@ -166,30 +125,4 @@ async def find_old_messages(tx: Tx, organization_id: UUID, *, until: datetime, l
         "SELECT id FROM webhook_messages WHERE organization_id = %s AND created_at <= %s"
         " ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED",
         (organization_id, until, limit),
-    )
-
-
-async def delete_attempts(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
-    await tx.execute(
-        """
-        DELETE FROM webhook_attempts WHERE organization_id = %(organization_id)s AND delivery_id IN (
-            SELECT id FROM webhook_deliveries
-            WHERE organization_id = %(organization_id)s AND message_id = ANY (%(messages)s::uuid[])
-        )
-        """,
-        {"organization_id": organization_id, "messages": list(message_ids)},
-    )
-
-
-async def delete_deliveries(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
-    await tx.execute(
-        "DELETE FROM webhook_deliveries WHERE organization_id = %s AND message_id = ANY (%s::uuid[])",
-        (organization_id, list(message_ids)),
-    )
-
-
-async def delete_messages(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
-    await tx.execute(
-        "DELETE FROM webhook_messages WHERE organization_id = %s AND id = ANY (%s::uuid[])",
-        (organization_id, list(message_ids)),
     )

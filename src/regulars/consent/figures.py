@@ -108,7 +108,14 @@ async def read_figures(database: Database, organization_id: UUID, *, time_zone: 
     is_requested = stored is not None and stored.is_due
     if not is_requested and (stored is None or _is_stale(stored, now)):
         async with database.transaction() as tx:
-            await _request_count(tx, organization_id, time_zone=time_zone)
+            await tx.execute(
+                """
+                INSERT INTO consent_figures (organization_id, time_zone, due_at)
+                VALUES (%(organization_id)s, %(time_zone)s, %(now)s)
+                ON CONFLICT (organization_id) DO UPDATE SET due_at = excluded.due_at, time_zone = excluded.time_zone
+                """,
+                {"organization_id": organization_id, "time_zone": time_zone, "now": tx.now},
+            )
         is_requested = True
     if stored is None or stored.figures is None:
         return FiguresSnapshot(None, None, is_requested)
@@ -154,8 +161,12 @@ async def count_figures(database: Database, organization_id: UUID) -> None:
         stores = await _count_by_store(tx, organization_id, since=start_of_last_days(STORE_OPT_INS_DAYS, tx.now, zone))
         figures = _sum_counts(counts, stores, changes, zone)
         took_ms = int((monotonic() - started) * 1000)
-        await _store_figures(
-            tx, organization_id, counted_at=tx.now, took_ms=took_ms, figures=msgspec.json.encode(figures).decode()
+        await tx.execute(
+            """
+            UPDATE consent_figures SET due_at = NULL, counted_at = %s, took_ms = %s, figures = %s
+            WHERE organization_id = %s
+            """,
+            (tx.now, took_ms, msgspec.json.encode(figures).decode(), organization_id),
         )
 
 
@@ -187,21 +198,10 @@ def _sum_counts(
 
 
 async def _find_figures(tx: Tx, organization_id: UUID) -> _StoredFigures | None:
-    rows = await tx.fetch(
+    return await tx.fetch_first(
+        _StoredFigures,
         "SELECT counted_at, took_ms, figures::text, due_at IS NOT NULL FROM consent_figures WHERE organization_id = %s",
         (organization_id,),
-    )
-    return _StoredFigures(*rows[0]) if rows else None
-
-
-async def _request_count(tx: Tx, organization_id: UUID, *, time_zone: str) -> None:
-    await tx.execute(
-        """
-        INSERT INTO consent_figures (organization_id, time_zone, due_at)
-        VALUES (%(organization_id)s, %(time_zone)s, %(now)s)
-        ON CONFLICT (organization_id) DO UPDATE SET due_at = excluded.due_at, time_zone = excluded.time_zone
-        """,
-        {"organization_id": organization_id, "time_zone": time_zone, "now": tx.now},
     )
 
 
@@ -217,20 +217,10 @@ async def _lock_due_figures(tx: Tx, organization_id: UUID) -> str | None:
     )
 
 
-async def _store_figures(tx: Tx, organization_id: UUID, *, counted_at: datetime, took_ms: int, figures: str) -> None:
-    await tx.execute(
-        """
-        UPDATE consent_figures
-        SET due_at = NULL, counted_at = %(counted_at)s, took_ms = %(took_ms)s, figures = %(figures)s
-        WHERE organization_id = %(organization_id)s
-        """,
-        {"organization_id": organization_id, "counted_at": counted_at, "took_ms": took_ms, "figures": figures},
-    )
-
-
 async def _count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCount]:
     """Count numbers by status and source. Only the worker calls this function, because it reads every subscription."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        StatusCount,
         """
         SELECT status, phone_number IS NULL, consent_source, count(*),
                count(*) FILTER (WHERE terms_version IS NULL AND source_text IS NULL)
@@ -240,12 +230,12 @@ async def _count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCoun
         """,
         (organization_id,),
     )
-    return [StatusCount(*row) for row in rows]
 
 
 async def _count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> list[StoreConsents]:
     """Count numbers by the store of their consent. Only the worker calls this function: it reads every subscription."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        StoreConsents,
         """
         SELECT store_id, count(*) FILTER (WHERE status = 'SUBSCRIBED'),
                count(*) FILTER (WHERE latest_opt_in_at >= %(since)s)
@@ -255,12 +245,12 @@ async def _count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> 
         """,
         {"organization_id": organization_id, "since": since},
     )
-    return [StoreConsents(*row) for row in rows]
 
 
 async def _count_changes(tx: Tx, organization_id: UUID, *, since: datetime, time_zone: str) -> list[ChangeCount]:
     """Count opt-ins and withdrawals by day. Only the worker calls this function, because it reads the whole ledger."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        ChangeCount,
         """
         SELECT date_trunc('day', effective_at, %(time_zone)s), kind = 'OPT_IN', count(*)
         FROM consent_ledger
@@ -270,4 +260,3 @@ async def _count_changes(tx: Tx, organization_id: UUID, *, since: datetime, time
         """,
         {"organization_id": organization_id, "since": since, "time_zone": time_zone},
     )
-    return [ChangeCount(*row) for row in rows]

@@ -1,8 +1,10 @@
 """Find and list subscriptions: the consent state of phone numbers, by id, number, customer or filter."""
 
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
+
+from psycopg.sql import SQL
 
 from regulars.consent import chain, queries
 from regulars.consent.model import Status
@@ -12,7 +14,7 @@ from regulars.consent.subscription import Subscription, make_subscription
 from regulars.kit.changes import ChangePosition
 from regulars.kit.db import Tx
 from regulars.kit.ids import SUBSCRIPTION
-from regulars.kit.keyset import Keyset, PageRequest, PageRows
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, join_filters
 
 # If a filter matches few rows, one page scans at most this many rows; then the user may load the next page.
 ROWS_SCANNED_MAX: Final = 20_000
@@ -20,6 +22,15 @@ ROWS_SCANNED_MAX: Final = 20_000
 NUMBERS_MAX: Final = 20
 # The filter value for numbers of erased people: they are withdrawn, and only a keyed hash of each is stored.
 DO_NOT_CONTACT: Final = "DO_NOT_CONTACT"
+_ROW_FILTERS: Final = {
+    "number_hash": "subscriptions.number_hash = %(number_hash)s",
+    "profile_id": "subscriptions.profile_id = %(profile_id)s",
+    "status": "subscriptions.status = %(status)s",
+    "after": "subscriptions.id > %(after)s",
+    # Changes after the position of `since` and before its horizon.
+    "horizon": "(subscriptions.updated_at, subscriptions.id) > (%(time)s, %(id)s)"
+    " AND subscriptions.updated_at < %(horizon)s",
+}
 
 
 async def find_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID) -> Subscription | None:
@@ -41,22 +52,31 @@ async def list_subscriptions(
 ) -> list[Subscription]:
     """Subscriptions that pass the filters, after the id `after` in the order of their creation, or after the position
     `since` in the order of their last change. A number is found by its hash, even after the number was erased."""
-    rows = await queries.list_subscriptions(
+    values: dict[str, Any] = {
+        **({"horizon": None} if since is None else since._asdict()),
+        "organization_id": organization_id,
+        "number_hash": None if phone_number is None else chain.hash_number(secret, phone_number),
+        "profile_id": profile_id,
+        "status": None if status is None else status.value,
+        "after": after,
+        "limit": limit,
+    }
+    rows = await queries.select_subscriptions(
         tx,
-        organization_id,
-        number_hash=None if phone_number is None else chain.hash_number(secret, phone_number),
-        profile_id=profile_id,
-        status=None if status is None else status.value,
-        after=after,
-        since=since,
-        limit=limit,
+        SQL("subscriptions.organization_id = %(organization_id)s {}").format(join_filters(values, _ROW_FILTERS)),
+        values,
+        order="subscriptions.id" if since is None else "subscriptions.updated_at, subscriptions.id",
     )
     return [subscription_from_row(row) for row in rows]
 
 
 async def find_by_number_hash(tx: Tx, organization_id: UUID, number_hash: bytes) -> Subscription | None:
     """The subscription of the number with this hash."""
-    rows = await queries.list_subscriptions(tx, organization_id, number_hash=number_hash, limit=1)
+    rows = await queries.select_subscriptions(
+        tx,
+        SQL("subscriptions.organization_id = %(organization_id)s AND subscriptions.number_hash = %(number_hash)s"),
+        {"organization_id": organization_id, "number_hash": number_hash, "limit": 1},
+    )
     return subscription_from_row(rows[0]) if rows else None
 
 
@@ -82,8 +102,7 @@ async def search_subscription(
     number = read_if_number(text)
     if number is None:
         return None
-    subscriptions = await list_subscriptions(tx, organization_id, secret=secret, phone_number=number, limit=1)
-    return subscriptions[0] if subscriptions else None
+    return await find_by_number_hash(tx, organization_id, chain.hash_number(secret, number))
 
 
 async def list_by_profile(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: bytes) -> list[Subscription]:

@@ -3,21 +3,20 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from psycopg.sql import SQL
-
 from regulars.consent.model import Kind, LedgerEntry
+from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 
 NUMBERS_PER_CUSTOMER_MAX: Final = 20
 ENTRIES_PER_NUMBER_MAX: Final = 200
-_ENTRY_COLUMNS: Final = SQL(
-    """l.sequence, l.kind, l.outcome, l.effective_at, l.claimed_at, l.received_at, l.commitment, l.previous_hash,
-       l.hash, p.salt, p.payload::text"""
-)
-_SELECT_ENTRIES: Final = SQL(
+_ENTRY_COLUMNS: Final[LiteralString] = """
+    l.sequence, l.kind, l.outcome, l.effective_at, l.claimed_at, l.received_at, l.commitment, l.previous_hash,
+    l.hash, p.salt, p.payload::text
+"""
+_SELECT_ENTRIES: Final[LiteralString] = fill(
     """
     SELECT {columns}
     FROM consent_ledger AS l
@@ -25,28 +24,30 @@ _SELECT_ENTRIES: Final = SQL(
         ON p.organization_id = %(organization_id)s AND p.subscription_id = %(subscription_id)s
         AND p.sequence = l.sequence
     WHERE l.organization_id = %(organization_id)s AND l.subscription_id = %(subscription_id)s
-    """
-).format(columns=_ENTRY_COLUMNS)
+    """,
+    columns=_ENTRY_COLUMNS,
+)
 
 
 async def list_entries(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: int = 0, limit: int | None
 ) -> list[LedgerEntry]:
     """Entries in the order of arrival, after the sequence number `after`; erased salts and payloads are None."""
-    rows = await tx.fetch(
-        _SELECT_ENTRIES + SQL("AND l.sequence > %(after)s ORDER BY l.sequence LIMIT %(limit)s"),
+    return await tx.fetch_all(
+        LedgerEntry,
+        _SELECT_ENTRIES + "AND l.sequence > %(after)s ORDER BY l.sequence LIMIT %(limit)s",
         {"organization_id": organization_id, "subscription_id": subscription_id, "after": after, "limit": limit},
     )
-    return [LedgerEntry(*row) for row in rows]
 
 
 async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID, *, limit: int) -> list[LedgerEntry]:
     """The entries that arrived last, in the order of their arrival."""
-    rows = await tx.fetch(
-        _SELECT_ENTRIES + SQL("ORDER BY l.sequence DESC LIMIT %(limit)s"),
+    newest_first = await tx.fetch_all(
+        LedgerEntry,
+        _SELECT_ENTRIES + "ORDER BY l.sequence DESC LIMIT %(limit)s",
         {"organization_id": organization_id, "subscription_id": subscription_id, "limit": limit},
     )
-    return [LedgerEntry(*row) for row in reversed(rows)]
+    return newest_first[::-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ async def _find_deciding_entries(
     received until `received_until`. Among entries of the same time, a withdrawal is later than an opt-in."""
     subscriptions, times, until = ([lookup[column] for lookup in lookups] for column in range(3))
     rows = await tx.fetch(
-        SQL(
+        fill(
             """
             SELECT it.position, found.*
             FROM unnest(%(subscriptions)s::uuid[], %(times)s::timestamptz[], %(until)s::timestamptz[])
@@ -122,8 +123,9 @@ async def _find_deciding_entries(
                 ORDER BY l.effective_at DESC, (l.kind <> 'OPT_IN') DESC, l.sequence DESC
                 LIMIT 1
             ) AS found
-            """
-        ).format(columns=_ENTRY_COLUMNS),
+            """,
+            columns=_ENTRY_COLUMNS,
+        ),
         {"organization_id": organization_id, "subscriptions": subscriptions, "times": times, "until": until},
     )
     entries = {position: LedgerEntry(*entry) for position, *entry in rows}
@@ -134,15 +136,14 @@ async def _find_next_change(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: datetime, is_opt_in: bool
 ) -> LedgerEntry | None:
     """The first opt-in after a time, or with `is_opt_in=False` the first withdrawal."""
-    rows = await tx.fetch(
+    return await tx.fetch_first(
+        LedgerEntry,
         _SELECT_ENTRIES
-        + SQL(
-            """
+        + """
             AND l.effective_at > %(after)s AND (l.kind = 'OPT_IN') = %(is_opt_in)s
             ORDER BY l.effective_at, l.sequence
             LIMIT 1
-            """
-        ),
+        """,
         {
             "organization_id": organization_id,
             "subscription_id": subscription_id,
@@ -150,7 +151,6 @@ async def _find_next_change(
             "is_opt_in": is_opt_in,
         },
     )
-    return LedgerEntry(*rows[0]) if rows else None
 
 
 class LinkedEntry(NamedTuple):
@@ -201,7 +201,8 @@ async def load_histories(
 
 async def _list_linked_entries(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> list[LinkedEntry]:
     """The newest entries of every number linked to the customers."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        LinkedEntry,
         """
         SELECT it.id, number.id, number.number_hash, number.phone_number, entry.sequence, entry.kind, entry.outcome,
                entry.effective_at, entry.claimed_at, entry.received_at
@@ -226,4 +227,3 @@ async def _list_linked_entries(tx: Tx, organization_id: UUID, profile_ids: list[
             "entries_max": ENTRIES_PER_NUMBER_MAX,
         },
     )
-    return [LinkedEntry(*row) for row in rows]

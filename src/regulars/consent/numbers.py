@@ -9,7 +9,7 @@ from operator import attrgetter
 from uuid import UUID
 
 from regulars.consent.model import Status
-from regulars.consent.queries import LedgerHead, find_existing_heads, find_heads, lock_available_heads, lock_heads
+from regulars.consent.queries import LedgerHead, find_heads, lock_available_heads, lock_heads
 from regulars.kit.arrays import Blobs, Ids
 from regulars.kit.db import Tx
 
@@ -49,8 +49,17 @@ async def lock_available_consents(
     heads = await lock_available_heads(tx, organization_id, number_hashes)
     not_locked = set(number_hashes) - {head.number_hash for head in heads}
     # A number without a head has no consent event, and is not locked by another transaction either.
-    locked_elsewhere = await find_existing_heads(tx, organization_id, not_locked) if not_locked else set()
-    return _consents(heads), locked_elsewhere
+    if not not_locked:
+        return _consents(heads), set()
+    locked_elsewhere = await tx.fetch_column(
+        """
+        SELECT given.number_hash
+        FROM unnest(%s::bytea[]) AS given (number_hash)
+        WHERE EXISTS (SELECT FROM subscriptions WHERE organization_id = %s AND number_hash = given.number_hash)
+        """,
+        (Blobs(not_locked), organization_id),
+    )
+    return _consents(heads), set(locked_elsewhere)
 
 
 async def find_consents(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> dict[bytes, NumberConsent]:
@@ -108,7 +117,7 @@ async def was_withdrawn_by_text(tx: Tx, organization_id: UUID, number_hash: byte
 
     The withdrawal that arrived last decides, even if the number was unsubscribed already.
     """
-    rows = await tx.fetch(
+    was_withdrawn = await tx.fetch_value(
         """
         SELECT subscriptions.consented_at IS NOT NULL AND last.message_id IS NOT NULL
         FROM subscriptions
@@ -128,7 +137,7 @@ async def was_withdrawn_by_text(tx: Tx, organization_id: UUID, number_hash: byte
         """,
         {"organization_id": organization_id, "number_hash": number_hash},
     )
-    return bool(rows and rows[0][0])
+    return bool(was_withdrawn)
 
 
 async def find_subscription_ids(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> dict[bytes, UUID]:

@@ -95,12 +95,21 @@ class _References:
             return cls()
         named = await find_profiles(tx, organization_id, references)
         existing = await lock_profiles(tx, organization_id, {profile.id for profile in named.values()})
-        numbers = await queries.find_profile_numbers(tx, organization_id, existing)
+        numbers = await tx.fetch(
+            """
+            SELECT found.id, found.phone_number
+            FROM unnest(%s::uuid[]) AS wanted (id)
+            CROSS JOIN LATERAL (
+                SELECT id, phone_number FROM profiles
+                WHERE organization_id = %s AND id = wanted.id AND phone_number IS NOT NULL AND phone_reachable
+                LIMIT 1
+            ) AS found
+            """,
+            (list(existing), organization_id),
+        )
         return cls(
             profiles={reference: profile for reference, profile in named.items() if profile.id in existing},
-            own_numbers={
-                profile_id: number for profile_id, text in numbers.items() if (number := read_if_number(text))
-            },
+            own_numbers={profile_id: number for profile_id, text in numbers if (number := read_if_number(text))},
             linked=await queries.find_linked_hashes(tx, organization_id, existing),
         )
 

@@ -59,7 +59,13 @@ async def erase_consent(
         ledger.append(number_hash, event, EventDetails(origin=EventOrigin()))
     erased = [ledger.subscription_id(number_hash) for number_hash in numbers_to_erase]
     # Deleted before `write`, which adds the payloads of this erasure: these have no personal data and stay.
-    await queries.delete_payloads(tx, organization_id, subscription_ids=erased, profile_ids=numbers)
+    await tx.execute(
+        """
+        DELETE FROM consent_payloads
+        WHERE organization_id = %s AND (subscription_id = ANY (%s::uuid[]) OR profile_id = ANY (%s::uuid[]))
+        """,
+        (organization_id, erased, list(numbers)),
+    )
     await ledger.write()
     await erase_waiting_changes(tx, organization_id, profile_ids=numbers, subscription_ids=erased)
     return erased

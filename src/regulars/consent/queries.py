@@ -6,7 +6,7 @@ few rows of an organization, and caches a plan for `= ANY` that reads all rows o
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any, Final, LiteralString, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
 from psycopg.rows import TupleRow
@@ -14,9 +14,7 @@ from psycopg.sql import SQL, Composable
 
 from regulars.consent.model import Proof, SubscriptionState
 from regulars.kit.arrays import Blobs
-from regulars.kit.changes import ChangePosition
 from regulars.kit.db import Tx
-from regulars.kit.keyset import join_filters
 
 
 class LedgerHead(NamedTuple):
@@ -68,19 +66,6 @@ CROSS JOIN LATERAL (
     """
 
 
-async def find_existing_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
-    """The hashes of the numbers that have a head; nothing is locked."""
-    rows = await tx.fetch(
-        """
-        SELECT given.number_hash
-        FROM unnest(%s::bytea[]) AS given (number_hash)
-        WHERE EXISTS (SELECT FROM subscriptions WHERE organization_id = %s AND number_hash = given.number_hash)
-        """,
-        (Blobs(number_hashes), organization_id),
-    )
-    return {row[0] for row in rows}
-
-
 async def find_linked_hashes(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> dict[UUID, list[bytes]]:
     """The hashes of the numbers linked to each profile, in the order of their creation."""
     rows = await tx.fetch(
@@ -120,40 +105,11 @@ async def find_external_ids(
         """,
         (list(profiles), organization_id, list(stores), organization_id),
     )
-    return {row[0]: row[1] for row in rows}
-
-
-async def find_profile_numbers(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
-    """The phone numbers in the profiles' own fields; a profile without a valid number is not in the result."""
-    rows = await tx.fetch(
-        """
-        SELECT found.id, found.phone_number
-        FROM unnest(%s::uuid[]) AS wanted (id)
-        CROSS JOIN LATERAL (
-            SELECT id, phone_number FROM profiles
-            WHERE organization_id = %s AND id = wanted.id AND phone_number IS NOT NULL AND phone_reachable
-            LIMIT 1
-        ) AS found
-        """,
-        (list(ids), organization_id),
-    )
-    return {row[0]: row[1] for row in rows}
-
-
-async def delete_payloads(
-    tx: Tx, organization_id: UUID, *, subscription_ids: Collection[UUID], profile_ids: Collection[UUID]
-) -> None:
-    await tx.execute(
-        """
-        DELETE FROM consent_payloads
-        WHERE organization_id = %s AND (subscription_id = ANY (%s::uuid[]) OR profile_id = ANY (%s::uuid[]))
-        """,
-        (organization_id, list(subscription_ids), list(profile_ids)),
-    )
+    return dict(rows)
 
 
 async def find_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID) -> SubscriptionRow | None:
-    rows = await _select_subscriptions(
+    rows = await select_subscriptions(
         tx,
         SQL("subscriptions.organization_id = %(organization_id)s AND subscriptions.id = %(id)s"),
         {"organization_id": organization_id, "id": subscription_id, "limit": 1},
@@ -161,48 +117,8 @@ async def find_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID
     return rows[0] if rows else None
 
 
-_FILTERS: Final = {
-    "number_hash": "subscriptions.number_hash = %(number_hash)s",
-    "profile_id": "subscriptions.profile_id = %(profile_id)s",
-    "status": "subscriptions.status = %(status)s",
-    "after": "subscriptions.id > %(after)s",
-    "horizon": "(subscriptions.updated_at, subscriptions.id) > (%(time)s, %(id)s)"
-    " AND subscriptions.updated_at < %(horizon)s",
-}
-
-
-async def list_subscriptions(
-    tx: Tx,
-    organization_id: UUID,
-    *,
-    number_hash: bytes | None = None,
-    profile_id: UUID | None = None,
-    status: str | None = None,
-    after: UUID | None = None,
-    since: ChangePosition | None = None,
-    limit: int,
-) -> list[SubscriptionRow]:
-    """The subscriptions that pass the filters, in the order of their creation; with `since`, those that changed after
-    its position and before its horizon, in the order of their last change."""
-    values: dict[str, Any] = {
-        **({"horizon": None} if since is None else since._asdict()),
-        "organization_id": organization_id,
-        "number_hash": number_hash,
-        "profile_id": profile_id,
-        "status": status,
-        "after": after,
-        "limit": limit,
-    }
-    return await _select_subscriptions(
-        tx,
-        SQL("subscriptions.organization_id = %(organization_id)s {}").format(join_filters(values, _FILTERS)),
-        values,
-        order="subscriptions.id" if since is None else "subscriptions.updated_at, subscriptions.id",
-    )
-
-
 async def find_by_hashes(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[SubscriptionRow]:
-    return await _select_subscriptions(
+    return await select_subscriptions(
         tx,
         SQL("subscriptions.organization_id = %(organization_id)s AND subscriptions.number_hash = ANY (%(hashes)s)"),
         {"organization_id": organization_id, "hashes": list(number_hashes), "limit": None},
@@ -212,7 +128,7 @@ async def find_by_hashes(tx: Tx, organization_id: UUID, number_hashes: Collectio
 async def find_deciding_rows(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[SubscriptionRow]:
     """For each profile the subscription that decides its status: of those subscribed the one with the latest consent,
     or if none is subscribed, the one withdrawn last."""
-    return await _select_subscriptions(
+    return await select_subscriptions(
         tx,
         SQL(
             """
@@ -228,9 +144,10 @@ async def find_deciding_rows(tx: Tx, organization_id: UUID, profile_ids: Collect
     )
 
 
-async def _select_subscriptions(
+async def select_subscriptions(
     tx: Tx, condition: Composable, parameters: Mapping[str, Any], *, order: LiteralString = "subscriptions.id"
 ) -> list[SubscriptionRow]:
+    """The subscriptions that fulfil the condition; `parameters` has its values and the `limit`."""
     rows = await tx.fetch(
         SQL(
             """

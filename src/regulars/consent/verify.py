@@ -70,17 +70,20 @@ async def verify_organization(
     database: Database, organization_id: UUID, *, on_progress: Callable[[int], None] = lambda _: None
 ) -> Audit:
     """Verify the ledgers of all numbers of an organization."""
-    audit, after = Audit(), None
+    audit, after = Audit(), UUID(int=0)
     while True:
         async with database.reading() as tx:
-            page = await queries.list_subscriptions(tx, organization_id, after=after, limit=PAGE_SUBSCRIPTIONS)
-            for row in page:
-                verification = await verify_subscription(tx, organization_id, row.ledger_head.id)
+            page = await tx.fetch_column(
+                "SELECT id FROM subscriptions WHERE organization_id = %s AND id > %s ORDER BY id LIMIT %s",
+                (organization_id, after, PAGE_SUBSCRIPTIONS),
+            )
+            for subscription_id in page:
+                verification = await verify_subscription(tx, organization_id, subscription_id)
                 if verification is not None:
-                    audit.add(row.ledger_head.id, verification)
+                    audit.add(subscription_id, verification)
         if not page:
             return audit
-        after = page[-1].ledger_head.id
+        after = page[-1]
         on_progress(len(page))
 
 

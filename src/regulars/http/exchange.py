@@ -26,21 +26,6 @@ _PARAMETER = re.compile(rb";[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=([!#$%&'*+.^_`|~\w-]
 class Exchange:
     """One request and its response. `references` are the ids in the request's path."""
 
-    __slots__ = (
-        "api_keys",
-        "base_url",
-        "caller",
-        "headers",
-        "idempotency_keys",
-        "rate_headers",
-        "references",
-        "request_id",
-        "route",
-        "scope",
-        "started",
-        "time_left_s",
-    )
-
     def __init__(self, scope: Scope, *, public_url: str | None = None) -> None:
         self.scope = scope
         self.started = monotonic()

@@ -36,65 +36,49 @@ TAGS: Final = {
     "Description": "The interface described for machines.",
 }
 
+
+def _header(description: str, *, is_required: bool = False, **schema: Any) -> dict[str, Any]:
+    required = {"required": True} if is_required else {}
+    return {"description": description, **required, "schema": {"type": "string", **schema}}
+
+
+_COUNT: Final[dict[str, Any]] = {"type": "integer", "minimum": 0}
 HEADERS: Final[dict[str, Any]] = {
-    "X-Request-Id": {
-        "description": "Identifies this request in responses and logs. A valid value sent by the caller is used.",
-        "required": True,
-        "schema": {"type": "string", "minLength": 1, "maxLength": 128},
-    },
-    "X-Content-Type-Options": {
-        "description": "The body is of the type that Content-Type says.",
-        "required": True,
-        "schema": {"type": "string", "const": "nosniff"},
-    },
-    "Cache-Control": {
-        "description": "Responses are for their caller alone; no proxy may cache them.",
-        "required": True,
-        "schema": {"type": "string", "const": "no-store"},
-    },
-    "WWW-Authenticate": {
-        "description": "How to authenticate: with an API key, in the x-api-key header.",
-        "required": True,
-        "schema": {"type": "string", "const": "ApiKey"},
-    },
-    "Content-Encoding": {
-        "description": "`gzip` where `Accept-Encoding` names it and the page is not small; absent otherwise.",
-        "schema": {"type": "string", "const": "gzip"},
-    },
-    "Vary": {
-        "description": "Whether the page comes compressed depends on this header of the request.",
-        "required": True,
-        "schema": {"type": "string"},
-    },
-    "X-Dry-Run": {
-        "description": "`true` when the request was a dry run: nothing was stored. Absent otherwise.",
-        "schema": {"type": "string", "const": "true"},
-    },
-    "X-Ignored-Fields": {
-        "description": "Fields of the body that were ignored because the API does not know them: paths such as "
+    "X-Request-Id": _header(
+        "Identifies this request in responses and logs. A valid value sent by the caller is used.",
+        minLength=1,
+        maxLength=128,
+        is_required=True,
+    ),
+    "X-Content-Type-Options": _header(
+        "The body is of the type that Content-Type says.", const="nosniff", is_required=True
+    ),
+    "Cache-Control": _header(
+        "Responses are for their caller alone; no proxy may cache them.", const="no-store", is_required=True
+    ),
+    "WWW-Authenticate": _header(
+        "How to authenticate: with an API key, in the x-api-key header.", const="ApiKey", is_required=True
+    ),
+    "Content-Encoding": _header(
+        "`gzip` where `Accept-Encoding` names it and the page is not small; absent otherwise.", const="gzip"
+    ),
+    "Vary": _header("Whether the page comes compressed depends on this header of the request.", is_required=True),
+    "X-Dry-Run": _header("`true` when the request was a dry run: nothing was stored. Absent otherwise.", const="true"),
+    "X-Ignored-Fields": _header(
+        "Fields of the body that were ignored because the API does not know them: paths such as "
         "`nmae` or `line_items[].colour`, ten at most and then `...`. Absent when there are none.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": 1024},
-    },
-    "RateLimit-Limit": {
-        "description": "The burst limit: requests the key may make at once after being idle. Absent without a limit.",
-        "schema": {"type": "integer", "minimum": 0},
-    },
-    "RateLimit-Remaining": {
-        "description": "Requests the key may still make now.",
-        "schema": {"type": "integer", "minimum": 0},
-    },
-    "RateLimit-Reset": {
-        "description": "Seconds until the full burst limit is available again.",
-        "schema": {"type": "integer", "minimum": 0},
-    },
-    "Retry-After": {
-        "description": "Seconds to wait before the same request is worth sending again.",
-        "schema": {"type": "integer", "minimum": 0},
-    },
-    "Idempotent-Replayed": {
-        "description": "`true` when this is the stored response of the first request with the same Idempotency-Key.",
-        "schema": {"type": "string", "enum": ["true"]},
-    },
+        minLength=1,
+        maxLength=1024,
+    ),
+    "RateLimit-Limit": _header(
+        "The burst limit: requests the key may make at once after being idle. Absent without a limit.", **_COUNT
+    ),
+    "RateLimit-Remaining": _header("Requests the key may still make now.", **_COUNT),
+    "RateLimit-Reset": _header("Seconds until the full burst limit is available again.", **_COUNT),
+    "Retry-After": _header("Seconds to wait before the same request is worth sending again.", **_COUNT),
+    "Idempotent-Replayed": _header(
+        "`true` when this is the stored response of the first request with the same Idempotency-Key.", enum=["true"]
+    ),
 }
 
 PARAMETERS: Final[dict[str, Any]] = {

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from regulars.kit.changes import ChangePosition
 from regulars.kit.db import Tx
-from regulars.kit.ids import ByExternalId, ById, Reference, split_references
+from regulars.kit.ids import Reference
 from regulars.profiles import queries
 from regulars.profiles.model import Profile, ProfileRef
 
@@ -19,15 +19,7 @@ async def find_profiles(
     tx: Tx, organization_id: UUID, references: Collection[Reference]
 ) -> dict[Reference, ProfileRef]:
     """Return the profiles that the references name; a reference without a profile is not in the result."""
-    ids, external_ids = split_references(references)
-    profiles: dict[Reference, ProfileRef] = {}
-    if ids:
-        for profile in await queries.find_profile_refs_by_id(tx, organization_id, ids):
-            profiles[ById(profile.id)] = profile
-    if external_ids:
-        for profile in await queries.find_profile_refs_by_external_id(tx, organization_id, external_ids):
-            profiles[ByExternalId(profile.external_id)] = profile
-    return profiles
+    return await queries.REFS.find(tx, organization_id, references)
 
 
 async def find_profiles_by_phone(
@@ -91,15 +83,7 @@ async def find_profile(tx: Tx, organization_id: UUID, reference: Reference) -> P
 
 async def read_profiles(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, Profile]:
     """Like `find_profiles`, but with all fields of the profiles."""
-    ids, external_ids = split_references(references)
-    profiles: dict[Reference, Profile] = {}
-    if ids:
-        for profile in await queries.find_profiles_by_id(tx, organization_id, ids):
-            profiles[ById(profile.id)] = profile
-    if external_ids:
-        for profile in await queries.find_profiles_by_external_id(tx, organization_id, external_ids):
-            profiles[ByExternalId(profile.external_id)] = profile
-    return profiles
+    return await queries.PROFILES.find(tx, organization_id, references)
 
 
 async def list_profiles(

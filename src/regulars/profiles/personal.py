@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.kit.db import Tx
-from regulars.kit.ids import ByExternalId, ById, Reference, split_references
+from regulars.kit.ids import ById, Reference
 from regulars.profiles import queries
 from regulars.profiles.facts import ProfilesChanged, publish_changes
 from regulars.profiles.model import Profile
@@ -20,12 +20,7 @@ async def lock_profiles_to_erase(
 ) -> dict[Reference, Profile]:
     """Lock the profiles that the references name, so that no other transaction can refer to them until this one
     ends."""
-    ids, external_ids = split_references(references)
-    profiles: dict[Reference, Profile] = {}
-    for profile in await queries.lock_profiles_to_delete(tx, organization_id, ids=ids, external_ids=external_ids):
-        profiles[ById(profile.id)] = profile
-        profiles[ByExternalId(profile.external_id)] = profile
-    return {reference: profiles[reference] for reference in references if reference in profiles}
+    return await queries.PROFILES.lock(tx, organization_id, references, mode="UPDATE")
 
 
 async def delete_profiles(tx: Tx, organization_id: UUID, profiles: Sequence[Profile]) -> None:

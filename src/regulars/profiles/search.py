@@ -9,12 +9,13 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
+from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile, read_phone
-from regulars.profiles.queries import find_profiles_by_id
+from regulars.profiles.queries import PROFILES
 
 # A phone number that more profiles share is probably a switchboard, and does not identify a person.
 SAME_NUMBER_MAX: Final = 50
@@ -71,7 +72,7 @@ async def suggest_profiles(
 
 async def find_profiles_by_ids(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
     """Return the profiles that exist, in no order."""
-    return await find_profiles_by_id(tx, organization_id, ids) if ids else []
+    return await PROFILES.find_by_ids(tx, organization_id, ids)
 
 
 # Sorts after every other character: all texts with a prefix are between the prefix and the prefix plus this character.
@@ -79,12 +80,12 @@ _LAST_CHARACTER: Final = "\U0010ffff"
 # There is one index for "first last" and one for "last first".
 _BY_NAME: Final = Keyset({"folded": str, "id": UUID})
 _NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
+_COLUMNS: Final = SQL(names_of(Profile))
 
 
 async def _fold_name(tx: Tx, text: str) -> str:
     """Return the text without accents and case, by the same SQL function that the index uses."""
-    rows = await tx.fetch("SELECT folded_name(%s, NULL)", (text,))
-    return str(rows[0][0])
+    return str(await tx.fetch_value("SELECT folded_name(%s, NULL)", (text,)))
 
 
 async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: PageRequest) -> PageRows[ProfileHit]:
@@ -99,12 +100,10 @@ async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: Pag
     return await _BY_NAME.fetch(
         tx,
         """
-        SELECT folded, id, external_id, phone_number, phone_reachable, first_name, last_name, attributes,
-               created_at, updated_at
+        SELECT folded, {columns}
         FROM (
             (
-                SELECT folded_name(first_name, last_name) COLLATE "C" AS folded, id, external_id, phone_number,
-                       phone_reachable, first_name, last_name, attributes, created_at, updated_at
+                SELECT folded_name(first_name, last_name) COLLATE "C" AS folded, {columns}
                 FROM profiles
                 WHERE organization_id = %(organization_id)s
                   AND (first_name IS NOT NULL OR last_name IS NOT NULL)
@@ -115,8 +114,7 @@ async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: Pag
             )
             UNION ALL
             (
-                SELECT folded_name(last_name, first_name) COLLATE "C" AS folded, id, external_id, phone_number,
-                       phone_reachable, first_name, last_name, attributes, created_at, updated_at
+                SELECT folded_name(last_name, first_name) COLLATE "C" AS folded, {columns}
                 FROM profiles
                 WHERE organization_id = %(organization_id)s
                   AND first_name IS NOT NULL AND last_name IS NOT NULL
@@ -135,6 +133,7 @@ async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: Pag
         {"organization_id": organization_id, "beginning": beginning, "bound": bound},
         make=lambda folded, *row: ProfileHit(Profile(*row), (folded, str(row[0]))),
         bound_comparison=SQL(">=" if page.is_backward else "<"),
+        columns=_COLUMNS,
     )
 
 
@@ -143,9 +142,7 @@ async def list_newest(tx: Tx, organization_id: UUID, page: PageRequest) -> PageR
     return await _NEWEST.fetch(
         tx,
         """
-        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at,
-               updated_at
-        FROM profiles
+        SELECT {columns} FROM profiles
         WHERE organization_id = %(organization_id)s {and_after_position}
         ORDER BY {ordered}
         LIMIT %(limit)s
@@ -153,6 +150,7 @@ async def list_newest(tx: Tx, organization_id: UUID, page: PageRequest) -> PageR
         page,
         {"organization_id": organization_id},
         make=lambda *row: ProfileHit(Profile(*row), (str(row[0]),)),
+        columns=_COLUMNS,
     )
 
 

@@ -6,6 +6,7 @@ for sales.
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Literal
 from uuid import UUID
 
@@ -14,8 +15,8 @@ import msgspec
 from regulars.catalog.entries import register_attributes
 from regulars.kit.db import Tx
 from regulars.kit.errors import Unavailable, ValidationError
-from regulars.kit.ids import ByExternalId, ById, Reference, new_uuid, split_references
-from regulars.kit.upserts import upsert_with_retries
+from regulars.kit.ids import new_uuid
+from regulars.kit.upserts import upsert_rows
 from regulars.profiles import queries
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.facts import Change, publish_changes
@@ -43,15 +44,9 @@ UpsertOutcome = UpsertedProfile | ValidationError
 
 
 async def upsert_profiles(tx: Tx, organization_id: UUID, upserts: Sequence[ProfileUpsert]) -> list[UpsertOutcome]:
-    """Apply the upserts in their order; several may name the same profile. A refused upsert changes nothing.
-
-    Existing profiles are locked, and written only if an upsert changes them. A profile that does not exist is inserted
-    in its state after all its upserts. If another transaction inserts it first, our insert waits and returns nothing,
-    and the next attempt applies the same upserts to the other transaction's row.
-    """
-    outcomes = await upsert_with_retries(
-        upserts, lambda upsert: upsert.external_id, lambda waiting: _upsert_once(tx, organization_id, waiting)
-    )
+    """Apply the upserts in their order; several may name the same profile. A refused upsert changes nothing."""
+    apply_all = partial(_apply_all, now=tx.now)
+    outcomes = await upsert_rows(tx, organization_id, queries.PROFILES, upserts, apply_all)
     await register_attributes(tx, organization_id, _first_values(zip(upserts, outcomes, strict=True)))
     await publish_changes(tx, organization_id, _list_changes(outcomes))
     return outcomes
@@ -63,33 +58,6 @@ def _list_changes(outcomes: Iterable[UpsertOutcome]) -> list[tuple[Profile, Chan
         for outcome in outcomes
         if isinstance(outcome, UpsertedProfile) and outcome.change != "unchanged"
     ]
-
-
-async def _upsert_once(
-    tx: Tx, organization_id: UUID, upserts: dict[str, list[ProfileUpsert]]
-) -> dict[str, list[UpsertOutcome]]:
-    """Make one attempt for all profiles, by external id; a profile that another transaction inserted first is not in
-    the result."""
-    locked = await queries.lock_profiles_to_change(tx, organization_id, ids=(), external_ids=sorted(upserts))
-    stored = {profile.external_id: profile for profile in locked}
-    outcomes: dict[str, list[UpsertOutcome]] = {}
-    created: list[Profile] = []
-    changed: list[Profile] = []
-    for external_id, profile_upserts in upserts.items():
-        before = stored.get(external_id)
-        after, outcomes[external_id] = _apply_all(before, profile_upserts, now=tx.now)
-        if after is not None and before is None:
-            created.append(after)
-        elif after is not None and after is not before:
-            changed.append(after)
-    if changed:
-        await queries.update_profiles(tx, organization_id, changed)
-    if created:
-        inserted = await queries.insert_profiles_if_new(tx, organization_id, created)
-        for profile in created:
-            if profile.id not in inserted:
-                del outcomes[profile.external_id]
-    return outcomes
 
 
 def _apply_all(
@@ -127,21 +95,17 @@ AttributesOutcome = Profile | ProfileNotFound | ValidationError
 
 async def set_attributes(tx: Tx, organization_id: UUID, changes: Sequence[AttributeChanges]) -> list[AttributesOutcome]:
     """Apply the changes in order, to profiles that exist; returns for each the profile right after it."""
-    ids, external_ids = split_references([change.reference for change in changes])
-    locked = await queries.lock_profiles_to_change(tx, organization_id, ids=ids, external_ids=external_ids)
-    stored = {profile.id: profile for profile in locked}
+    locked = await queries.PROFILES.lock(tx, organization_id, [change.reference for change in changes])
+    stored = {profile.id: profile for profile in locked.values()}
     current = dict(stored)
-    id_of: dict[Reference, UUID] = {ById(profile.id): profile.id for profile in locked}
-    id_of |= {ByExternalId(profile.external_id): profile.id for profile in locked}
     first_values: dict[str, str] = {}
     outcomes: list[AttributesOutcome] = []
     updates: list[Profile] = []
     for change in changes:
-        identifier = id_of.get(change.reference)
-        if identifier is None:
+        if change.reference not in locked:
             outcomes.append(ProfileNotFound("No profile has this id or external_id."))
             continue
-        profile = current[identifier]
+        profile = current[locked[change.reference].id]
         try:
             merged = merge(profile.attributes, change.changes)
         except ValidationError as error:
@@ -149,14 +113,14 @@ async def set_attributes(tx: Tx, organization_id: UUID, changes: Sequence[Attrib
             continue
         if merged != profile.attributes:
             profile = with_updated_at(msgspec.structs.replace(profile, attributes=merged), now=tx.now)
-            current[identifier] = profile
+            current[profile.id] = profile
             updates.append(profile)
             for key in change.changes.keys() & merged.keys():
                 first_values.setdefault(key, merged[key])
         outcomes.append(profile)
     changed = [profile for profile in current.values() if profile is not stored[profile.id]]
     if changed:
-        await queries.update_profiles(tx, organization_id, changed)
+        await queries.PROFILES.update(tx, organization_id, changed)
     await register_attributes(tx, organization_id, first_values)
     await publish_changes(tx, organization_id, [(profile, "updated") for profile in updates])
     return outcomes
@@ -175,13 +139,13 @@ async def create_light_profiles(tx: Tx, organization_id: UUID, external_ids: Col
     missing = list(dict.fromkeys(external_ids))
     refs: dict[str, ProfileRef] = {}
     for _ in range(CREATE_ATTEMPTS_MAX):
-        for profile in await queries.find_profile_refs_by_external_id(tx, organization_id, missing) if missing else ():
+        for profile in await queries.REFS.find_by_external_ids(tx, organization_id, missing):
             refs[profile.external_id] = profile
         missing = [external_id for external_id in missing if external_id not in refs]
         if not missing:
             return refs
         candidates = [light_profile(external_id, identifier=new_uuid(), now=tx.now) for external_id in missing]
-        inserted = await queries.insert_profiles_if_new(tx, organization_id, candidates)
+        inserted = await queries.PROFILES.insert_if_new(tx, organization_id, candidates)
         for created in candidates:
             if created.id in inserted:
                 refs[created.external_id] = ProfileRef(created.id, created.external_id, is_new=True)

@@ -1,73 +1,48 @@
 """Find stores by their ids, search them by text, and list and count them."""
 
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Collection
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
-from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
-from regulars.kit.columns import fill, names_of
+from regulars.kit.arrays import Jsons, Texts
+from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
-from regulars.kit.ids import STORE, ByExternalId, ById, Reference, split_references
+from regulars.kit.ids import STORE, Reference
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
+from regulars.kit.referenced_table import ReferencedTable, ReferenceLookup, select_each
 from regulars.stores.model import Address, ListedStore, Store, StoreRef
 
 # Addresses that `find_addresses_in_country` reads at most.
 STORES_MAX: Final = 10_000
 # Rows that one page of a search scans at most, for a text that few stores match.
 ROWS_SCANNED_MAX: Final = 5_000
-
-
-async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoreRef]:
-    """Return the stores that the references name; a reference without a store is not in the result."""
-    ids, external_ids = split_references(references)
-    stores: dict[Reference, StoreRef] = {}
-    if ids:
-        for store in await find_store_refs_by_id(tx, organization_id, ids):
-            stores[ById(store.id)] = store
-    if external_ids:
-        for store in await find_store_refs_by_external_id(tx, organization_id, external_ids):
-            stores[ByExternalId(store.external_id)] = store
-    return stores
-
-
-async def find_store(tx: Tx, organization_id: UUID, reference: Reference) -> Store | None:
-    if isinstance(reference, ById):
-        rows = await tx.fetch(_FIND + "id = %s", (organization_id, reference.id))
-    elif "\0" in reference.external_id:
-        return None
-    else:
-        rows = await tx.fetch(_FIND + "external_id = %s", (organization_id, reference.external_id))
-    return store_from_row(rows[0]) if rows else None
-
-
 # Smaller than every UUIDv7: a list without a cursor begins after this id.
 _BEFORE_ALL = UUID(int=0)
-_FIND: Final = fill("SELECT {names} FROM stores WHERE organization_id = %s AND ", names=names_of(Store))
+_LIST: Final = fill(
+    "SELECT {names} FROM stores WHERE organization_id = %s AND id > %s ORDER BY id LIMIT %s", names=names_of(Store)
+)
 
 
-def store_from_row(row: TupleRow) -> Store:
+def _make_store(*row: Any) -> Store:
     identifier, external_id, name, address, created_at, updated_at = row
     read_address = None if address is None else msgspec.convert(address, Address)
     return Store(identifier, external_id, name, read_address, created_at, updated_at)
 
 
-async def find_store_refs_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[StoreRef]:
-    return await tx.fetch_all(
-        StoreRef,
-        "SELECT {columns} FROM stores WHERE organization_id = %s AND id = ANY (%s::uuid[])",
-        (organization_id, list(ids)),
-    )
+STORES: Final = ReferencedTable("stores", names_of(Store), _make_store, changeable=Columns(name=Texts, address=Jsons))
+_REFS: Final = ReferenceLookup(select_each("stores", names_of(StoreRef)), StoreRef)
 
 
-async def find_store_refs_by_external_id(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> list[StoreRef]:
-    return await tx.fetch_all(
-        StoreRef,
-        "SELECT {columns} FROM stores WHERE organization_id = %s AND external_id = ANY (%s::text[])",
-        (organization_id, list(external_ids)),
-    )
+async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoreRef]:
+    """Return the stores that the references name; a reference without a store is not in the result."""
+    return await _REFS.find(tx, organization_id, references)
+
+
+async def find_store(tx: Tx, organization_id: UUID, reference: Reference) -> Store | None:
+    return (await STORES.find(tx, organization_id, [reference])).get(reference)
 
 
 async def name_stores(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
@@ -103,11 +78,8 @@ async def find_addresses_in_country(tx: Tx, organization_id: UUID, country: str)
 
 async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limit: int) -> list[Store]:
     """Return the stores that follow the id `after`, in the order of their creation."""
-    rows = await tx.fetch(
-        _FIND + "id > %s ORDER BY id LIMIT %s",
-        (organization_id, after or _BEFORE_ALL, limit),
-    )
-    return [store_from_row(row) for row in rows]
+    rows = await tx.fetch(_LIST, (organization_id, after or _BEFORE_ALL, limit))
+    return [_make_store(*row) for row in rows]
 
 
 # The expression must be the same as in the index.
@@ -140,7 +112,7 @@ async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text
         """),
         page,
         {"organization_id": organization_id, "text": text.lower() or None, "identifier": STORE.decode(text)},
-        make=lambda name, *row: ListedStore(store_from_row(row), (name, str(row[0]))),
+        make=lambda name, *row: ListedStore(_make_store(*row), (name, str(row[0]))),
         table="stores",
         filters=_FILTERS,
         rows_max=ROWS_SCANNED_MAX,

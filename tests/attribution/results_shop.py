@@ -12,7 +12,8 @@ from tests.support.client import Api
 from tests.support.journeys import in_transaction
 
 from regulars.attribution.model import Attributed
-from regulars.attribution.queries import TotalKey, add_totals
+from regulars.attribution.month_sums import CREDITED
+from regulars.attribution.month_tables import TotalKey
 from regulars.campaigns.definition import Definition, Variant
 from regulars.campaigns.manage import create_campaign
 from regulars.journeys.definition import Definition as JourneyDefinition
@@ -73,7 +74,7 @@ class ResultsShop:
         """Net of one ticket, and a text of one part to France, so many days ago."""
         day = TODAY - timedelta(days=days)
         sums = {TotalKey(day, kind, origin, step, currency): Attributed(1, cents + 500, cents)}
-        self.do(lambda tx: add_totals(tx, self.organization_id, sums))
+        self.do(lambda tx: CREDITED.add(tx, self.organization_id, sums.items()))
         self.send(kind, origin, days=days, step=step)
 
     def send(self, kind: str, origin: UUID, *, days: int = 20, step: str = "") -> None:

@@ -12,8 +12,8 @@ from regulars.attribution.credits import CreditFilter, list_credits
 from regulars.attribution.explain import NoCredit, explain_sale
 from regulars.attribution.jobs import CustomerQueue
 from regulars.attribution.model import Attributed, Origin, Windows
-from regulars.attribution.month_sums import read_sums_by_month, read_sums_of, sum_by
-from regulars.attribution.queries import TotalKey, add_totals
+from regulars.attribution.month_sums import CREDITED, read_sums_by_month, read_sums_of, sum_by
+from regulars.attribution.month_tables import TotalKey
 from regulars.attribution.windows import (
     WindowsChanged,
     WindowsRefused,
@@ -109,7 +109,7 @@ def test_a_text_of_a_journey_is_credited_by_its_step(desk, ada):
 def test_a_period_that_cuts_months_has_the_sums_of_its_days(desk):
     days = [date(2024, 1, 1) + timedelta(days=number) for number in range(120)]
     sums = {TotalKey(day, "campaign", CAMPAIGN, "", "EUR"): Attributed(1, day.toordinal()) for day in days}
-    desk.do(lambda tx: add_totals(tx, desk.organization_id, sums))
+    desk.do(lambda tx: CREDITED.add(tx, desk.organization_id, sums.items()))
     chance = random.Random(7)
     periods = [sorted(chance.sample(days, 2)) for _ in range(30)] + [[days[0], days[30]], [days[31], days[31]]]
     for first, last in periods:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from regulars.attribution import queries
 from regulars.attribution.model import Attributed, Credit, Touch, Touches, Windows, is_frozen
-from regulars.attribution.queries import TotalKey
+from regulars.attribution.month_sums import CREDITED
 from regulars.attribution.touches import load_touches
 from regulars.kit import failpoint
 from regulars.kit.clock import in_zone
@@ -124,17 +124,16 @@ async def _save(tx: Tx, organization_id: UUID, *, before: Mapping[UUID, Credit],
     """Write the credits that differ, and change the totals of days and months by the difference."""
     changed = [it for it in after.values() if before.get(it.sale_id) != it]
     removed = [it for it in before.values() if it.sale_id not in after]
-    differences: defaultdict[TotalKey, Attributed] = defaultdict(Attributed)
-    for credit in (*removed, *(before[it.sale_id] for it in changed if it.sale_id in before)):
-        differences[queries.total_key(credit)] += _negate(queries.sums_of(credit))
-    for credit in changed:
-        differences[queries.total_key(credit)] += queries.sums_of(credit)
+    replaced = [before[it.sale_id] for it in changed if it.sale_id in before]
+    differences = [(queries.total_key(it), _negate(queries.sums_of(it))) for it in (*removed, *replaced)]
+    differences += [(queries.total_key(it), queries.sums_of(it)) for it in changed]
     if removed:
         await queries.delete_credits(tx, organization_id, [it.sale_id for it in removed])
     if changed:
         await queries.upsert_credits(tx, organization_id, changed)
     failpoint.hit("attribution.credited", tx.connection.drop_connection)
-    await queries.add_totals(tx, organization_id, differences)
+    # The totals are the last rows that a writer locks.
+    await CREDITED.add(tx, organization_id, differences)
 
 
 def _negate(sums: Attributed) -> Attributed:

@@ -1,4 +1,4 @@
-"""The SQL of credits (purchases attributed to texts) and of their totals by day and month."""
+"""The SQL of credits: purchases attributed to texts."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -16,6 +16,7 @@ from regulars.attribution.model import (
     Touch,
     TouchKind,
 )
+from regulars.attribution.month_tables import TotalKey
 from regulars.kit.arrays import Bigints, Ids, Labels, Timestamps
 from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
@@ -32,13 +33,6 @@ TOUCHES_BACK: Final = FROZEN_AFTER + RETURN_WITHIN
 _TEXT_WAITED_MAX: Final = timedelta(days=30)
 # How far back sales are read: an older sale can neither be credited nor be matched with a return.
 SALES_BACK: Final = TOUCHES_BACK + RETURN_WITHIN
-# Replace `{key}` and `{values}` in statements that add to the table of days, or to the table of months. `is_in_months`
-# is always true: without it, workers of releases before the table of months would add to the table of days only.
-DAY_KEY: Final[dict[str, LiteralString]] = {
-    "key": "organization_id, is_in_months",
-    "values": "%(organization_id)s, true",
-}
-MONTH_KEY: Final[dict[str, LiteralString]] = {"key": "organization_id", "values": "%(organization_id)s"}
 
 
 class DueCustomer(NamedTuple):
@@ -47,16 +41,6 @@ class DueCustomer(NamedTuple):
     profile_id: UUID
     since: datetime
     attempts: int
-
-
-class TotalKey(NamedTuple):
-    """The key of `attribution_totals`."""
-
-    day: date
-    origin_kind: str
-    origin_id: UUID
-    step: str
-    currency: str
 
 
 def total_key(credit: Credit) -> TotalKey:
@@ -177,42 +161,6 @@ async def detach_credits(tx: Tx, organization_id: UUID, profile_ids: Collection[
         """,
         (organization_id, list(profile_ids)),
     )
-
-
-_TOTALS: Final = Columns(
-    day=(Labels, date.isoformat),
-    origin_kind=Labels,
-    origin_id=Ids,
-    step=Labels,
-    currency=Labels,
-    tickets=Bigints,
-    gross_cents=(Labels, str),
-    net_cents=(Labels, str),
-    unmatched_cents=(Labels, str),
-)
-_ADD: Final[LiteralString] = """
-    INSERT INTO {table} AS t ({key}, {columns})
-    SELECT {values}, it.day::date, it.origin_kind, it.origin_id, it.step, it.currency, it.tickets,
-           it.gross_cents::numeric, it.net_cents::numeric, it.unmatched_cents::numeric
-    FROM {rows}
-    ON CONFLICT (organization_id, day, origin_kind, origin_id, step, currency) DO UPDATE
-    SET tickets = t.tickets + EXCLUDED.tickets, gross_cents = t.gross_cents + EXCLUDED.gross_cents,
-        net_cents = t.net_cents + EXCLUDED.net_cents, unmatched_cents = t.unmatched_cents + EXCLUDED.unmatched_cents
-"""
-_ADD_TOTALS: Final = _TOTALS.write(_ADD, table="attribution_totals", **DAY_KEY)
-_ADD_MONTHS: Final = _TOTALS.write(_ADD, table="attribution_months", **MONTH_KEY)
-
-
-async def add_totals(tx: Tx, organization_id: UUID, differences: Mapping[TotalKey, Attributed]) -> None:
-    """Add differences to the totals, in the order of their keys, so that two writers never deadlock. Totals are the
-    last rows that a writer locks."""
-    months: defaultdict[TotalKey, Attributed] = defaultdict(Attributed)
-    for key, sums in differences.items():
-        months[key._replace(day=key.day.replace(day=1))] += sums
-    for statement, sums_by_key in ((_ADD_TOTALS, differences), (_ADD_MONTHS, months)):
-        changed = [(*key, *sums_by_key[key]) for key in sorted(sums_by_key) if any(sums_by_key[key])]
-        if changed:
-            await tx.execute(statement, {"organization_id": organization_id, **_TOTALS.of_tuples(changed)})
 
 
 async def list_credits_of_person(

@@ -7,17 +7,14 @@ again is counted again.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
-from typing import Final, LiteralString, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from regulars.attribution.model import ORIGIN_KINDS, TOUCHING_STATES, Origin
-from regulars.attribution.month_sums import split_period
-from regulars.attribution.queries import DAY_KEY, MONTH_KEY
+from regulars.attribution.model import TOUCHING_STATES, Origin
+from regulars.attribution.month_tables import MonthTables, TotalKey
 from regulars.journeys.runs.lists import find_journeys_of_runs
-from regulars.kit.arrays import Bigints, Ids, Labels
 from regulars.kit.clock import in_zone
-from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.find import find_texts
@@ -31,17 +28,6 @@ _SENT: Final = frozenset(TOUCHING_STATES)
 _UNCHARGED: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.value})
 
 
-class _Key(NamedTuple):
-    """The key under which texts are counted."""
-
-    # In ISO format, because `Columns` has no array type for dates.
-    day: str
-    origin_kind: str
-    origin_id: UUID
-    step: str
-    country: str
-
-
 class SentTexts(NamedTuple):
     """The texts of one origin to one country in one month; `month` is the month's first day."""
 
@@ -52,18 +38,15 @@ class SentTexts(NamedTuple):
     parts: int
 
 
-_COUNTS: Final = Columns(
-    day=Labels, origin_kind=Labels, origin_id=Ids, step=Labels, country=Labels, texts=Bigints, parts=Bigints
+SENT: Final = MonthTables(
+    days="sent_texts",
+    months="sent_text_months",
+    group="country",
+    sums={"texts": "bigint", "parts": "bigint"},
+    make=SentTexts,
 )
-_ADD: Final[LiteralString] = """
-    INSERT INTO {table} AS t ({key}, {columns})
-    SELECT {values}, it.day::date, it.origin_kind, it.origin_id, it.step, it.country, it.texts, it.parts
-    FROM {rows}
-    ON CONFLICT (organization_id, day, origin_kind, origin_id, step, country)
-    DO UPDATE SET texts = t.texts + EXCLUDED.texts, parts = t.parts + EXCLUDED.parts
-"""
-_ADD_DAYS: Final = _COUNTS.write(_ADD, table="sent_texts", **DAY_KEY)
-_ADD_MONTHS: Final = _COUNTS.write(_ADD, table="sent_text_months", **MONTH_KEY)
+read_sent_by_month: Final = SENT.read
+read_sent_of: Final = SENT.read_origin
 
 
 async def count_sent_texts(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
@@ -76,21 +59,7 @@ async def count_sent_texts(tx: Tx, organization_id: UUID, facts: Sequence[Messag
     runs = {row.origin_id for row in rows if row.origin_kind == OriginKind.JOURNEY}
     journeys = {run: row[0] for run, row in (await find_journeys_of_runs(tx, organization_id, runs)).items()}
     keys = [(_key_of(row, journeys.get(row.origin_id), zone), row.parts) for row in rows]
-    days = [(key, parts) for key, parts in keys if key is not None]
-    months = [(key._replace(day=f"{key.day[:-2]}01"), parts) for key, parts in days]
-    for statement, counted in ((_ADD_DAYS, days), (_ADD_MONTHS, months)):
-        await _add(tx, organization_id, statement, counted)
-
-
-async def _add(tx: Tx, organization_id: UUID, statement: LiteralString, counted: Sequence[tuple[_Key, int]]) -> None:
-    """Add the counts in the order of their keys, so that two writers never deadlock."""
-    texts: Counter[_Key] = Counter(key for key, _ in counted)
-    parts: Counter[_Key] = Counter()
-    for key, number in counted:
-        parts[key] += number
-    if texts:
-        rows = [(*key, texts[key], parts[key]) for key in sorted(texts)]
-        await tx.execute(statement, {"organization_id": organization_id, **_COUNTS.of_tuples(rows)})
+    await SENT.add(tx, organization_id, [(key, (1, parts)) for key, parts in keys if key is not None])
 
 
 def _is_sent_now(fact: MessagesChanged) -> bool:
@@ -99,7 +68,7 @@ def _is_sent_now(fact: MessagesChanged) -> bool:
     return is_charged and fact.previous_state in _UNSENT
 
 
-def _key_of(row: TextRow, journey_id: UUID | None, zone: ZoneInfo) -> _Key | None:
+def _key_of(row: TextRow, journey_id: UUID | None, zone: ZoneInfo) -> TotalKey | None:
     """The key of a text; None for texts that are not counted: responses to STOP and HELP, and test texts."""
     origin = None
     if row.origin_kind == OriginKind.CAMPAIGN:
@@ -111,44 +80,9 @@ def _key_of(row: TextRow, journey_id: UUID | None, zone: ZoneInfo) -> _Key | Non
     if origin is None:
         return None
     # A worker claims a text when it sends it.
-    day = in_zone(row.claimed_at or row.created_at, zone).date().isoformat()
+    day = in_zone(row.claimed_at or row.created_at, zone).date()
     country = None if row.phone_number is None else locate_number(row.phone_number).country
-    return _Key(day, *origin, country or "")
-
-
-async def read_sent_by_month(tx: Tx, organization_id: UUID, *, first: date, last: date) -> list[SentTexts]:
-    """Texts that were sent from `first` to `last`, by origin and month; the steps of a journey are added up."""
-    rows = await tx.fetch(
-        """
-        SELECT origin_kind, origin_id, day, country, sum(texts)::bigint, sum(parts)::bigint
-        FROM sent_text_months
-        WHERE organization_id = %(organization_id)s AND day >= %(first)s AND day < %(until)s
-        GROUP BY origin_kind, origin_id, day, country
-        UNION ALL
-        SELECT t.origin_kind, t.origin_id, date_trunc('month', partial_month.first)::date, t.country, t.texts, t.parts
-        FROM unnest((SELECT %(firsts)s::date[]), (SELECT %(lasts)s::date[])) AS partial_month (first, last)
-        CROSS JOIN LATERAL (
-            SELECT origin_kind, origin_id, country, sum(texts)::bigint AS texts, sum(parts)::bigint AS parts
-            FROM sent_texts
-            WHERE organization_id = %(organization_id)s AND day BETWEEN partial_month.first AND partial_month.last
-            GROUP BY origin_kind, origin_id, country
-        ) AS t
-        """,
-        {"organization_id": organization_id, **split_period(first, last)},
-    )
-    return [SentTexts(Origin(ORIGIN_KINDS[kind], origin_id), *rest) for kind, origin_id, *rest in rows]
-
-
-async def read_sent_of(tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID) -> list[SentTexts]:
-    """All texts of one campaign or journey, by step."""
-    rows = await tx.fetch(
-        """
-        SELECT step, day, country, texts, parts FROM sent_text_months
-        WHERE organization_id = %s AND origin_id = %s
-        """,
-        (organization_id, origin_id),
-    )
-    return [SentTexts(Origin(kind, origin_id, step), *rest) for step, *rest in rows]
+    return TotalKey(day, *origin, country or "")
 
 
 def parts_by_country(sent: Iterable[SentTexts]) -> dict[str, int]:

@@ -154,7 +154,7 @@ async def _load_group(tx: Tx, visit: Visit, origin: Origin, source: SourceKind) 
         url=f"{origin_name.url}/results",
         tickets_url=tickets_url(visit, None, origin),
         sums=await read_sums_of(tx, visit.organization_id, origin.id),
-        sent=await read_sent_of(tx, visit.organization_id, origin.kind, origin.id),
+        sent=await read_sent_of(tx, visit.organization_id, origin.id),
         lifts=await read_lifts(tx, visit.organization_id, source, [origin.id]),
     )
     texting = await load_texting(tx, visit.organization_id)

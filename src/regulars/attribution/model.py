@@ -8,7 +8,7 @@ import enum
 from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
-from operator import add
+from operator import add, attrgetter
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -74,7 +74,7 @@ class Touches:
         by_kind: dict[TouchKind, list[Touch]] = {kind: [] for kind in TouchKind}
         for touch in touches:
             by_kind[touch.kind].append(touch)
-        self._sorted = {kind: sorted(unsorted, key=_order) for kind, unsorted in by_kind.items()}
+        self._sorted = {kind: sorted(unsorted, key=attrgetter("at", "text_id")) for kind, unsorted in by_kind.items()}
 
     def choose(self, at: datetime, windows: Windows) -> Touch | None:
         """The touch that a purchase at this time is credited to: the latest click if its window is still open, else the
@@ -82,18 +82,10 @@ class Touches:
         for kind in (TouchKind.CLICK, TouchKind.DELIVERY):
             touches = self._sorted[kind]
             # How many touches of this kind are before the purchase.
-            before = bisect_left(touches, at, key=_time_of)
+            before = bisect_left(touches, at, key=attrgetter("at"))
             if before and at - touches[before - 1].at <= windows.of(kind):
                 return touches[before - 1]
         return None
-
-
-def _time_of(touch: Touch) -> datetime:
-    return touch.at
-
-
-def _order(touch: Touch) -> tuple[datetime, UUID]:
-    return touch.at, touch.text_id
 
 
 class Credit(NamedTuple):

@@ -148,18 +148,17 @@ async def _sample_texts(tx: Tx, organization_id: UUID) -> tuple[int, int, list[U
     Campaigns text their recipients in random order, so the first texts of an hour are a random sample of its texts.
     """
     start = tx.now - FROZEN_AFTER
-    rows = await tx.fetch(
+    texts = await tx.fetch_count(
         """
         SELECT coalesce(sum(texts), 0)::bigint FROM text_totals
         WHERE organization_id = %s AND day >= %s AND state = 'sent'
         """,
         (organization_id, start.date()),
     )
-    texts = int(rows[0][0])
     hours = FROZEN_AFTER // timedelta(hours=1)
     per_hour = SAMPLE_TEXTS if texts <= SAMPLE_TEXTS else max(1, SAMPLE_TEXTS // hours)
     first_ids = [first_id_at(start + timedelta(hours=hour)) for hour in range(hours + 1)]
-    sampled = await tx.fetch(
+    sampled = await tx.fetch_column(
         """
         SELECT t.profile_id
         FROM unnest(%(first)s::uuid[], %(last)s::uuid[]) AS it (first, last)
@@ -180,4 +179,4 @@ async def _sample_texts(tx: Tx, organization_id: UUID) -> tuple[int, int, list[U
             "limit": SAMPLE_TEXTS,
         },
     )
-    return max(texts, len(sampled)), len(sampled), sorted({row[0] for row in sampled})
+    return max(texts, len(sampled)), len(sampled), sorted(set(sampled))

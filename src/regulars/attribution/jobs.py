@@ -81,6 +81,8 @@ class CustomerQueue(RowQueue[DueCustomer]):
 class RecomputeQueue(RowQueue[Recompute]):
     name = recompute.RECOMPUTE_QUEUE
     due = Due(table="attribution_recomputes")
+    # An organization has one row.
+    key = ()
     schedule = Schedule(waits_s=(5, 60, 600, 3600))
     batch_rows = 1
 
@@ -91,14 +93,3 @@ class RecomputeQueue(RowQueue[Recompute]):
         for row in rows:
             await recompute.process_page(tx, organization_id, row)
         tx.queues_to_wake.add((CustomerQueue.name, organization_id))
-
-    async def postpone(
-        self,
-        tx: Tx,
-        organization_id: UUID,
-        row: Recompute,  # noqa: ARG002  # an organization has one row
-        *,
-        attempts: int,
-        due_at: datetime | None,
-    ) -> None:
-        await recompute.postpone_recompute(tx, organization_id, attempts=attempts, due_at=due_at)

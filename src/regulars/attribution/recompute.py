@@ -66,7 +66,7 @@ async def find_recompute(tx: Tx, organization_id: UUID) -> Recompute | None:
 
 async def count_waiting(tx: Tx, organization_id: UUID, *, limit: int) -> int:
     """Count the customers whose credits wait to be computed; stops at `limit`."""
-    rows = await tx.fetch(
+    return await tx.fetch_count(
         """
         SELECT count(*) FROM (
             SELECT FROM attribution_customers WHERE organization_id = %s AND due_at IS NOT NULL LIMIT %s
@@ -74,7 +74,6 @@ async def count_waiting(tx: Tx, organization_id: UUID, *, limit: int) -> int:
         """,
         (organization_id, limit),
     )
-    return int(rows[0][0])
 
 
 async def take_recompute(tx: Tx, organization_id: UUID) -> list[Recompute]:
@@ -104,13 +103,6 @@ async def process_page(tx: Tx, organization_id: UUID, recompute: Recompute) -> N
             tx.now if len(ids) == TEXTS_PER_PASS else None,
             organization_id,
         ),
-    )
-
-
-async def postpone_recompute(tx: Tx, organization_id: UUID, *, attempts: int, due_at: datetime | None) -> None:
-    await tx.execute(
-        "UPDATE attribution_recomputes SET attempts = %s, due_at = %s WHERE organization_id = %s",
-        (attempts, due_at, organization_id),
     )
 
 

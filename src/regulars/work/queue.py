@@ -18,6 +18,7 @@ from psycopg.errors import DiskFull, LockNotAvailable, QueryCanceled, ReadOnlySq
 
 from regulars.kit import log
 from regulars.kit.bisect import bisect_failures
+from regulars.kit.columns import fill
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 
 BATCH_ROWS: Final = 200
@@ -167,6 +168,8 @@ class RowQueue(Queue, Generic[Row]):
 
     schedule: Schedule
     batch_rows: int = BATCH_ROWS
+    # The columns that identify a row of the organization; the row has attributes of the same names.
+    key: tuple[LiteralString, ...] = ("id",)
 
     @cached_property
     def _sizes(self) -> BatchSize:
@@ -180,11 +183,17 @@ class RowQueue(Queue, Generic[Row]):
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[Row]) -> None:
         """Act on the rows and write their outcome: delete them, or set another due time or NULL."""
 
-    @abc.abstractmethod
     async def postpone(
         self, tx: Tx, organization_id: UUID, row: Row, *, attempts: int, due_at: datetime | None
     ) -> None:
         """Record a failed attempt and when to try again; `due_at=None` parks the row."""
+        statement = fill(
+            "UPDATE {table} SET attempts = %s, due_at = %s WHERE organization_id = %s {and_key}",
+            table=self.due.table,
+            and_key=" ".join(["AND " + name + " = %s" for name in self.key]),
+        )
+        key = [getattr(row, name) for name in self.key]
+        await tx.execute(statement, (attempts, due_at, organization_id, *key))
 
     async def record_failure(self, tx: Tx, organization_id: UUID, row: Row, error: Exception) -> None:
         """Store why an attempt failed, for queues whose pages show it; others only log it."""

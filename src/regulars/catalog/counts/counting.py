@@ -3,7 +3,7 @@ result."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import ClassVar, Final, NamedTuple
 from uuid import UUID
 
@@ -13,7 +13,6 @@ from psycopg.sql import SQL, Identifier
 from regulars.catalog import entries
 from regulars.catalog.counts import queries
 from regulars.catalog.counts.model import (
-    START,
     CountJob,
     DeclaredType,
     JobState,
@@ -81,11 +80,6 @@ class CountQueue(RowQueue[CountJob]):
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[CountJob]) -> None:
         for count in rows:
             await _count_batch(tx, organization_id, count, self._sources[count.catalog])
-
-    async def postpone(
-        self, tx: Tx, organization_id: UUID, row: CountJob, *, attempts: int, due_at: datetime | None
-    ) -> None:
-        await queries.postpone_count(tx, organization_id, row.id, attempts=attempts, due_at=due_at)
 
 
 async def count_every_key(tx: Tx, organization_id: UUID, catalog: Catalog) -> CountJob:
@@ -171,12 +165,7 @@ async def _start(
         key=key,
         type=declared,
         allowed_values=allowed_values,
-        walked_to=START,
-        rows_read=0,
-        rows_total=None,
         created_at=tx.now,
-        finished_at=None,
-        attempts=0,
         due_at=tx.now,
     )
     await queries.insert_count(tx, organization_id, count)

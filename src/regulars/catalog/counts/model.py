@@ -28,16 +28,16 @@ class CountJob(msgspec.Struct, frozen=True, kw_only=True):
 
     id: UUID
     catalog: Catalog
-    key: str | None
-    type: AttributeType | None
-    allowed_values: tuple[str, ...]
+    key: str | None = None
+    type: AttributeType | None = None
+    allowed_values: tuple[str, ...] = ()
     # The id of the last row that was counted.
-    walked_to: UUID
-    rows_read: int
-    rows_total: int | None
+    walked_to: UUID = START
+    rows_read: int = 0
+    rows_total: int | None = None
     created_at: datetime
-    finished_at: datetime | None
-    attempts: int
+    finished_at: datetime | None = None
+    attempts: int = 0
     due_at: datetime | None
 
     @property
@@ -70,7 +70,7 @@ class DeclaredType(NamedTuple):
     allowed_values: frozenset[str] = frozenset()
 
 
-class Tally(msgspec.Struct, kw_only=True):
+class Tally(msgspec.Struct):
     """The counts of the values of one key; a value is readable if it fits the type."""
 
     readable: int = 0

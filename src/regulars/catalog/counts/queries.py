@@ -4,12 +4,10 @@ A count of all keys has no key; a preview, the count of one key by a proposed ty
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 import msgspec
-from psycopg.rows import TupleRow
 
 from regulars.catalog.counts.model import CountJob, Tally
 from regulars.catalog.model import Catalog
@@ -22,8 +20,9 @@ _SELECT: Final = fill(
 )
 
 
-def _make_job(row: TupleRow) -> CountJob:
-    return msgspec.convert(dict(zip(CountJob.__struct_fields__, row, strict=True)), CountJob)
+async def _fetch_counts(tx: Tx, condition: LiteralString, parameters: tuple[Any, ...]) -> list[CountJob]:
+    rows = await tx.fetch(_SELECT + condition, parameters)
+    return [msgspec.convert(dict(zip(CountJob.__struct_fields__, row, strict=True)), CountJob) for row in rows]
 
 
 async def insert_count(tx: Tx, organization_id: UUID, count: CountJob) -> None:
@@ -46,27 +45,18 @@ async def insert_count(tx: Tx, organization_id: UUID, count: CountJob) -> None:
 
 async def take_due_counts(tx: Tx, organization_id: UUID, *, limit: int) -> list[CountJob]:
     """Return the due counts that no other transaction has locked; they stay locked until this one ends."""
-    rows = await tx.fetch(
-        _SELECT + "due_at <= %s ORDER BY due_at, id LIMIT %s FOR UPDATE SKIP LOCKED", (organization_id, tx.now, limit)
-    )
-    return [_make_job(row) for row in rows]
+    condition = "due_at <= %s ORDER BY due_at, id LIMIT %s FOR UPDATE SKIP LOCKED"
+    return await _fetch_counts(tx, condition, (organization_id, tx.now, limit))
 
 
 async def find_count(tx: Tx, organization_id: UUID, count_id: UUID) -> CountJob | None:
-    rows = await tx.fetch(
-        _SELECT + "id = %s",
-        (organization_id, count_id),
-    )
-    return _make_job(rows[0]) if rows else None
+    return next(iter(await _fetch_counts(tx, "id = %s", (organization_id, count_id))), None)
 
 
 async def list_full_counts(tx: Tx, organization_id: UUID, catalog: Catalog) -> list[CountJob]:
     """Return the counts of all keys, newest first: the one that runs or has failed, and the last finished one."""
-    rows = await tx.fetch(
-        _SELECT + "catalog = %s AND key IS NULL ORDER BY id DESC",
-        (organization_id, catalog.value),
-    )
-    return [_make_job(row) for row in rows]
+    condition = "catalog = %s AND key IS NULL ORDER BY id DESC"
+    return await _fetch_counts(tx, condition, (organization_id, catalog.value))
 
 
 async def update_progress(tx: Tx, organization_id: UUID, count: CountJob) -> None:
@@ -79,15 +69,6 @@ async def update_progress(tx: Tx, organization_id: UUID, count: CountJob) -> Non
         WHERE organization_id = %(organization_id)s AND id = %(id)s
         """,
         {"organization_id": organization_id, **msgspec.structs.asdict(count)},
-    )
-
-
-async def postpone_count(
-    tx: Tx, organization_id: UUID, count_id: UUID, *, attempts: int, due_at: datetime | None
-) -> None:
-    await tx.execute(
-        "UPDATE catalog_counts SET attempts = %s, due_at = %s WHERE organization_id = %s AND id = %s",
-        (attempts, due_at, organization_id, count_id),
     )
 
 
@@ -125,14 +106,8 @@ async def find_tallies(
         {"organization_id": organization_id, "count_id": count_id, "keys": None if keys is None else list(keys)},
     )
     return {
-        row[0]: Tally(
-            readable=row[1],
-            unreadable=row[2],
-            leading_zeros=row[3],
-            samples=_values(row[4]),
-            common=_values(row[5]),
-        )
-        for row in rows
+        key: Tally(readable, unreadable, leading_zeros, _values(samples), _values(common))
+        for key, readable, unreadable, leading_zeros, samples, common in rows
     }
 
 

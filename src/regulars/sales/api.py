@@ -141,12 +141,10 @@ async def _run_batch(
 
 async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, tolerance: timedelta) -> ApiResponse:
     batch: Batch[Sale] = write.command
-    items, sales = batch.items, batch.accepted
-    recorded = iter(await record_sales(tx, organization_id, sales, tolerance=tolerance) if sales else ())
-    outcomes = [item if isinstance(item, ApiError) else next(recorded) for item in items]
-    caller = write.request.caller
-    responses = [outcome if isinstance(outcome, ApiError) else _respond(outcome, tx, caller) for outcome in outcomes]
-    return batch_response(responses, write.request)
+    singles = [Write(write.request, sale) for sale in batch.accepted]
+    responses = iter(await _run(tx, organization_id, singles, tolerance=tolerance))
+    in_order = [item if isinstance(item, ApiError) else next(responses) for item in batch.items]
+    return batch_response(in_order, write.request)
 
 
 async def _record_batch_quickly(

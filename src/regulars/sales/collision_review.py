@@ -126,7 +126,7 @@ def position_of(collision: ListedCollision) -> Position:
 
 
 async def count_open_collisions(tx: Tx, organization_id: UUID, *, count_max: int) -> int:
-    rows = await tx.fetch(
+    return await tx.fetch_count(
         """
         SELECT count(*) FROM (
             SELECT FROM ticket_collision_totals
@@ -137,12 +137,15 @@ async def count_open_collisions(tx: Tx, organization_id: UUID, *, count_max: int
         """,
         (organization_id, count_max),
     )
-    return int(rows[0][0])
 
 
 async def find_collision(tx: Tx, organization_id: UUID, sale: StoredSale) -> Collision | None:
     """Return the attempts to send this ticket again, compared field by field; None if there were none."""
-    review = await _find_review(tx, organization_id, sale.id)
+    review = await tx.fetch_first(
+        Review,
+        "SELECT {columns} FROM ticket_collision_totals WHERE organization_id = %s AND sales_event_id = %s",
+        (organization_id, sale.id),
+    )
     if review is None:
         return None
     rows = await tx.fetch(
@@ -162,24 +165,15 @@ async def find_collision(tx: Tx, organization_id: UUID, sale: StoredSale) -> Col
     return Collision(review, comparisons)
 
 
-async def _find_review(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> Review | None:
-    return await tx.fetch_first(
-        Review,
-        "SELECT {columns} FROM ticket_collision_totals WHERE organization_id = %s AND sales_event_id = %s",
-        (organization_id, sales_event_id),
-    )
-
-
 async def decide(
     tx: Tx, organization_id: UUID, sales_event_id: UUID, decision: Decision, *, note: str | None, decided_by: str
 ) -> bool:
     """Store the decision; return whether there was a collision to decide."""
-    rows = await tx.fetch(
+    decided = await tx.execute(
         """
         UPDATE ticket_collision_totals
         SET reviewed_at = %(now)s, review = %(review)s, note = %(note)s, reviewed_by = %(reviewed_by)s
         WHERE organization_id = %(organization_id)s AND sales_event_id = %(sales_event_id)s
-        RETURNING sales_event_id
         """,
         {
             "organization_id": organization_id,
@@ -190,7 +184,7 @@ async def decide(
             "reviewed_by": decided_by,
         },
     )
-    return bool(rows)
+    return decided > 0
 
 
 def compare(stored: dict[str, Any], attempted: dict[str, Any]) -> list[FieldDifference]:

@@ -4,6 +4,7 @@ tickets with the same id are equal."""
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from operator import attrgetter
 from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID
 
@@ -210,6 +211,10 @@ class StoredSale(msgspec.Struct, frozen=True, gc=False):
     # The customer was erased, and with the customer the personal data of the ticket.
     is_anonymised: bool = False
 
+    @property
+    def external_id(self) -> str:
+        return self.ticket.external_id
+
 
 class SaleOutcome(msgspec.Struct, frozen=True):
     """The outcome of a valid sale: the stored sale, whether it is new, and whether the sent ticket differs from it."""
@@ -224,6 +229,13 @@ def automation_state(sale: StoredSale, *, is_new: bool, now: datetime) -> Automa
     return "not_applicable" if not is_new or sale.profile is None else eligibility_of(sale.ticket.occurred_at, now=now)
 
 
+# The fields that two equal tickets have in common, beside the store and the customer.
+_PLAIN_FIELDS = attrgetter(
+    "type", "occurred_at", "currency", "total_amount_cents", "total_discount_cents", "total_tax_cents", "source"
+)
+_JSON_FIELDS = attrgetter("payments", "loyalty", "metadata", "line_items")
+
+
 def is_same_ticket(stored: StoredSale, sale: Sale, *, store: StoreRef | None, profile: ProfileRef | None) -> bool:
     """Whether a ticket that is sent again has the same decoded content. For the ticket of an erased person, only the
     fields that are still stored are compared."""
@@ -231,20 +243,11 @@ def is_same_ticket(stored: StoredSale, sale: Sale, *, store: StoreRef | None, pr
     if stored.is_anonymised:
         sale, profile = without_person(sale), None
     return (
-        ticket.type == sale.type
-        and ticket.occurred_at == sale.occurred_at
+        _PLAIN_FIELDS(ticket) == _PLAIN_FIELDS(sale)
         and store is not None
         and stored.store.id == store.id
         and _same_person(stored.profile, sale, profile)
-        and ticket.currency == sale.currency
-        and ticket.total_amount_cents == sale.total_amount_cents
-        and ticket.total_discount_cents == sale.total_discount_cents
-        and ticket.total_tax_cents == sale.total_tax_cents
-        and ticket.source == sale.source
-        and _same_json(ticket.payments, sale.payments)
-        and _same_json(ticket.loyalty, sale.loyalty)
-        and _same_json(ticket.metadata, sale.metadata)
-        and _same_json(ticket.line_items, sale.line_items)
+        and all(map(_same_json, _JSON_FIELDS(ticket), _JSON_FIELDS(sale)))
     )
 
 

@@ -2,20 +2,22 @@
 (tickets that were sent again with other content)."""
 
 from collections.abc import AsyncIterator, Collection
+from operator import attrgetter
 from typing import Final
 from uuid import UUID
 
+import msgspec
+
 from regulars.kit.db import Database, Tx
-from regulars.kit.ids import PROFILE
 from regulars.kit.json import encode
+from regulars.kit.keyset import PageRequest
 from regulars.sales.encode import encode_sale
-from regulars.sales.listing import list_sales
-from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
+from regulars.sales.model import StoredSale
+from regulars.sales.queries import list_sales
+from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows
 
 # Shorter names are not searched in users' notes, because they occur within many other words.
 NAME_CHARACTERS_MIN: Final = 4
-# A query parameter, so a text.
-SALES_PER_PAGE: Final = "200"
 
 
 async def anonymise_sales(
@@ -107,19 +109,12 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     )
 
 
-async def _page_sales(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
-    query = {"profile_id": PROFILE.encode(person.profile_id), "limit": SALES_PER_PAGE}
-    while True:
-        async with database.reading() as tx:
-            page, _, cursor = await list_sales(tx, person.organization_id, query, secret=person.secret)
-        yield [encode_sale(sale) for sale in page]
-        if cursor is None:
-            break
-        query = {**query, "cursor": cursor}
-
-
 def export_sales(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    return join_pages(_page_sales(database, person))
+    async def list_rows(tx: Tx, after: UUID, limit: int) -> list[StoredSale]:
+        filters = {"profile_id": person.profile_id, "after_id": after}
+        return await list_sales(tx, person.organization_id, filters, PageRequest(limit), by_time=False)
+
+    return export_rows(database, list_rows, lambda sale: msgspec.Raw(encode_sale(sale)), position=attrgetter("id"))
 
 
 PERSONAL_DATA: Final = PersonalData(

@@ -4,13 +4,16 @@ Lists of keys are looked up one key at a time, through LATERAL: before the first
 few rows of an organization, and its plan for `= ANY` or for a join would read all of them.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Any, LiteralString, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from regulars.kit.arrays import Jsons, Uuids
+from regulars.kit.clock import parse_timestamp
 from regulars.kit.db import Tx
-from regulars.kit.ids import ById
+from regulars.kit.ids import SALES_EVENT, ById
+from regulars.kit.keyset import Filters, Keyset, PageRequest
+from regulars.kit.referenced_table import ReferenceLookup
 from regulars.profiles.model import ProfileRef
 from regulars.sales.model import Sale, StoredSale
 from regulars.sales.statements import COLUMNS, SALE_COLUMNS, make_arrays
@@ -28,30 +31,33 @@ _SELECT: LiteralString = (
     + _SENT_COLUMNS
     + ", s.id, s.external_id, p.id, p.external_id, e.created_at, e.anonymised_at IS NOT NULL"
 )
-_BY_EXTERNAL_ID = """
-FROM unnest(%s::text[]) AS wanted (external_id)
+_EACH: LiteralString = """
+FROM unnest(%(keys)s::{type}[]) AS requested (key)
 CROSS JOIN LATERAL (
-    SELECT * FROM sales_events WHERE organization_id = %s AND external_id = wanted.external_id LIMIT 1
+    SELECT * FROM sales_events WHERE organization_id = %(organization_id)s AND {key} = requested.key LIMIT 1
 ) AS e
 """
-_FROM_PAGE = " FROM (SELECT * FROM sales_events AS e WHERE "
-_BY_ID = """
-FROM unnest(%s::uuid[]) AS wanted (id)
-CROSS JOIN LATERAL (SELECT * FROM sales_events WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS e
+_PAGE: LiteralString = """
+FROM (
+    SELECT * FROM sales_events AS e
+    WHERE e.organization_id = %(organization_id)s {and_filters} {and_after_position}
+    ORDER BY {ordered}
+    LIMIT %(limit)s
+) AS e
 """
 # The organization is compared with a parameter and never with a column of another table, because a cluster (Citus)
 # finds the node by that value.
-_JOINS = """
+_JOINS: LiteralString = """
 JOIN LATERAL (
-    SELECT id, external_id FROM stores WHERE organization_id = %s AND id = e.store_id LIMIT 1
+    SELECT id, external_id FROM stores WHERE organization_id = %(organization_id)s AND id = e.store_id LIMIT 1
 ) AS s ON true
 LEFT JOIN LATERAL (
-    SELECT id, external_id FROM profiles WHERE organization_id = %s AND id = e.profile_id LIMIT 1
+    SELECT id, external_id FROM profiles WHERE organization_id = %(organization_id)s AND id = e.profile_id LIMIT 1
 ) AS p ON true
 """
 
 
-def _make_stored_sale(row: Sequence[Any]) -> StoredSale:
+def _make_stored_sale(*row: Any) -> StoredSale:
     """Make a sale from a row with the columns of `_SELECT`."""
     store = StoreRef(row[13], row[14])
     profile = None if row[15] is None else ProfileRef(row[15], row[16])
@@ -62,43 +68,43 @@ def _make_stored_sale(row: Sequence[Any]) -> StoredSale:
     return StoredSale(row[0], Sale(*fields), store, profile, row[17], is_anonymised=row[18])
 
 
-async def find_sales_by_external_id(
-    tx: Tx, organization_id: UUID, external_ids: Collection[str]
-) -> dict[str, StoredSale]:
-    rows = await tx.fetch(_SELECT + _BY_EXTERNAL_ID + _JOINS, (list(external_ids), *[organization_id] * 3))
-    return {row[1]: _make_stored_sale(row) for row in rows}
-
-
-async def find_sales_by_id(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, StoredSale]:
-    rows = await tx.fetch(_SELECT + _BY_ID + _JOINS, (list(ids), *[organization_id] * 3))
-    return {row[0]: _make_stored_sale(row) for row in rows}
-
-
-class Condition(NamedTuple):
-    """A condition on the sale `e`, and the values of its placeholders."""
-
-    text: LiteralString
-    values: tuple[Any, ...]
+SALES: Final = ReferenceLookup(_SELECT + _EACH + _JOINS, _make_stored_sale)
+_BY_ID: Final = Keyset({"e.id": SALES_EVENT.decode})
+_BY_TIME: Final = Keyset({"e.occurred_at": parse_timestamp, "e.id": SALES_EVENT.decode})
+_FILTERS: Final[Filters] = {
+    "type": "e.type = %(type)s",
+    "currency": "e.currency = %(currency)s",
+    "external_id": "e.external_id = %(external_id)s",
+    "store_id": "e.store_id = %(store_id)s",
+    "profile_id": "e.profile_id = %(profile_id)s",
+    "occurred_from": "e.occurred_at >= %(occurred_from)s",
+    "occurred_to": "e.occurred_at < %(occurred_to)s",
+    "created_from": "e.created_at >= %(created_from)s",
+    "created_to": "e.created_at < %(created_to)s",
+    "updated_from": "e.created_at >= %(updated_from)s",
+    "after_id": "e.id > %(after_id)s",
+    "before_id": "e.id < %(before_id)s",
+}
 
 
 async def list_sales(
-    tx: Tx, organization_id: UUID, *, conditions: Sequence[Condition], by_time: bool, limit: int
+    tx: Tx, organization_id: UUID, filters: Mapping[str, Any], page: PageRequest, *, by_time: bool
 ) -> list[StoredSale]:
-    """Return sales that match all conditions, in the order of creation or, if `by_time`, of `occurred_at`."""
-    order: LiteralString = " ORDER BY e.occurred_at, e.id" if by_time else " ORDER BY e.id"
-    where: LiteralString = " AND ".join(["e.organization_id = %s", *(condition.text for condition in conditions)])
-    page: LiteralString = _FROM_PAGE + where + order + " LIMIT %s) AS e"
-    values = [value for condition in conditions for value in condition.values]
-    rows = await tx.fetch(
-        _SELECT + page + _JOINS + order, (organization_id, *values, limit, organization_id, organization_id)
+    """Return sales that match all filters, in the order of creation or, if `by_time`, of `occurred_at`."""
+    return await (_BY_TIME if by_time else _BY_ID).fetch(
+        tx,
+        _SELECT + _PAGE + _JOINS + "ORDER BY {ordered}",
+        page,
+        {"organization_id": organization_id, **dict.fromkeys(_FILTERS), **filters},
+        make=_make_stored_sale,
+        filters=_FILTERS,
     )
-    return [_make_stored_sale(row) for row in rows]
 
 
 async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[StoredSale]) -> set[UUID]:
     """Insert the sales in the order of external_id; return the ids of those that were not stored already."""
     ordered = sorted(sales, key=lambda sale: sale.ticket.external_id)
-    rows = await tx.fetch(
+    inserted = await tx.fetch_column(
         "INSERT INTO sales_events (organization_id, created_at, profile_id, " + COLUMNS + ")"  # noqa: S608  # the names are ours
         " SELECT %s, %s, i.* FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) AS i"
         " ON CONFLICT (organization_id, external_id) DO NOTHING RETURNING id",
@@ -113,4 +119,4 @@ async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[Sto
             ),
         ),
     )
-    return {row[0] for row in rows}
+    return set(inserted)

@@ -53,7 +53,9 @@ async def record_sales(
         for sale in sales
     ]
     valid = [sale for sale, outcome in zip(sales, outcomes, strict=True) if outcome is None]
-    stored = await queries.find_sales_by_external_id(tx, organization_id, {sale.external_id for sale in valid})
+    external_ids = {sale.external_id for sale in valid}
+    found_sales = await queries.SALES.find_by_external_ids(tx, organization_id, external_ids)
+    stored = {sale.external_id: sale for sale in found_sales}
     # A ticket that is sent again usually names its store and its customer as before, so these are not looked up again.
     to_look_up = [sale for sale in valid if not _has_references_of(sale, stored.get(sale.external_id))]
     stores = await find_stores(tx, organization_id, {sale.store for sale in to_look_up})
@@ -148,10 +150,10 @@ async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], targets:
 
 async def _find_committed(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> dict[str, StoredSale]:
     """Return the sales that other transactions committed. Our insert waited for them, so a new statement sees them."""
-    sales = await queries.find_sales_by_external_id(tx, organization_id, external_ids)
+    sales = await queries.SALES.find_by_external_ids(tx, organization_id, external_ids)
     if len(sales) != len(external_ids):
         raise Unavailable("Another request is writing the same sale; try again.")
-    return sales
+    return {sale.external_id: sale for sale in sales}
 
 
 def _decide_outcome(

@@ -1,16 +1,15 @@
 """Export everything that is stored about one person as one JSON document, for their right of access."""
 
 from collections.abc import AsyncGenerator
-from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database
-from regulars.kit.ids import PROFILE
 from regulars.privacy.personal import MODULES
 from regulars.profiles.model import Profile
+from regulars.profiles.wire import to_profile_out
 from regulars.work.personal import DataSubject
 
 
@@ -22,7 +21,9 @@ async def export_person(
     async with database.reading() as tx:
         now = tx.now
     yield b'{"exported_at":' + msgspec.json.encode(format_timestamp(now))
-    yield b',"profile":' + msgspec.json.encode(_profile(profile))
+    # The attributes in their stored order.
+    shown = msgspec.structs.replace(to_profile_out(profile), attributes=profile.attributes)
+    yield b',"profile":' + msgspec.json.encode(shown)
     for module in MODULES.values():
         for name, export in module.exports.items():
             yield b"," + msgspec.json.encode(name) + b":["
@@ -30,16 +31,3 @@ async def export_person(
                 yield piece
             yield b"]"
     yield b"}\n"
-
-
-def _profile(profile: Profile) -> dict[str, Any]:
-    return {
-        "id": PROFILE.encode(profile.id),
-        "external_id": profile.external_id,
-        "phone_number": profile.phone_number,
-        "first_name": profile.first_name,
-        "last_name": profile.last_name,
-        "attributes": profile.attributes,
-        "created_at": format_timestamp(profile.created_at),
-        "updated_at": format_timestamp(profile.updated_at),
-    }

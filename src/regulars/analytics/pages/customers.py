@@ -4,6 +4,7 @@ money), and cohorts by the month of the first purchase."""
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
@@ -127,11 +128,12 @@ class CustomerPages:
                 return await render_refused(tx, visit, view, "Customers")
             query, currency = await _prepare(tx, visit, view)
             saved_views = await list_saved_views(tx, visit, view)
+        request = partial(self._analysis.answer, visit.organization_id, query, deadline_s=PAGE_WAIT_S)
         answers = CustomerAnswers(
             *await asyncio.gather(
-                self._request(visit, query, _customers_question(view)),
-                self._request(visit, query, _rfm_question(view, currency)),
-                self._request(visit, query, _cohorts_question(view)),
+                await_answer(request(_customers_question(view))),
+                await_answer(request(_rfm_question(view, currency))),
+                await_answer(request(_cohorts_question(view))),
             )
         )
         buckets, groups, months = answers.customers.figures, answers.rfm.figures, answers.cohorts.figures
@@ -158,7 +160,8 @@ class CustomerPages:
             query, currency = await _prepare(tx, visit, view)
 
         async def request(question: QuestionOf[AnswerType]) -> AnalysisResult[AnswerType]:
-            return await self._request(visit, query, question, deadline_s=DEADLINE_S)
+            answer = self._analysis.answer(visit.organization_id, query, question, deadline_s=DEADLINE_S)
+            return await await_answer(answer)
 
         header: Sequence[str]
         match visit.query.get("table", ""):
@@ -169,16 +172,6 @@ class CustomerPages:
             case _:
                 header, rows = CSV_HEADER, (await request(_customers_question(view))).map(_csv_rows)
         return redirect(visit, view.url()) if rows is None else export_table(visit, "customers.csv", header, rows)
-
-    async def _request(
-        self,
-        visit: Visit,
-        query: SegmentQuery,
-        question: QuestionOf[AnswerType],
-        *,
-        deadline_s: float = PAGE_WAIT_S,
-    ) -> AnalysisResult[AnswerType]:
-        return await await_answer(self._analysis.answer(visit.organization_id, query, question, deadline_s=deadline_s))
 
 
 def _customers_question(view: AnalysisView) -> CustomersQuestion:

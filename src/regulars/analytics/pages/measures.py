@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from regulars.analytics.pages.frame import Definition
 from regulars.sales.totals.model import PerCurrency, Sums
@@ -12,75 +11,62 @@ from regulars.web.format import NOTHING, Format
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A column of sales tables. `name` identifies it in the CSV file and in the URL that sorts by it; `drop` is the CSS
-    class that hides it in a narrow table: `drop-1` first, `drop-4` last, "" never. `show` formats the value for a page,
-    `raw` is the value for the CSV file."""
+    """A column of sales tables. `name` is its property of `Sums`, and identifies it in the CSV file and in the URL that
+    sorts by it; `drop` is the CSS class that hides it in a narrow table: `drop-1` first, `drop-4` last, "" never.
+    `format` formats a value for a page."""
 
     name: str
     label: str
     definition: str
     drop: str
-    show: Callable[[Format, Sums, str], str]
-    raw: Callable[[Sums], int | float | None]
+    format: Callable[[Format, Any, str], str]
+
+    def raw(self, sums: Sums) -> int | float | None:
+        """The value for the CSV file."""
+        value: int | float | None = getattr(sums, self.name)
+        return value
+
+    def show(self, formats: Format, sums: Sums, currency: str) -> str:
+        """The value for a page."""
+        value = self.raw(sums)
+        return NOTHING if value is None else self.format(formats, value, currency)
 
 
-def _format_money(cents: Callable[[Sums], int]) -> Callable[[Format, Sums, str], str]:
-    return lambda formats, sums, currency: formats.money(cents(sums), currency)
+def _format_rate(formats: Format, rate: float, _: str) -> str:
+    return formats.aligned_share(rate, 1)
 
 
-def _format_rate(rate: Callable[[Sums], float | None]) -> Callable[[Format, Sums, str], str]:
-    def show(formats: Format, sums: Sums, _: str) -> str:
-        value = rate(sums)
-        return NOTHING if value is None else formats.aligned_share(value, 1)
-
-    return show
+def _format_returned(formats: Format, cents: int, currency: str) -> str:
+    return formats.money(-cents, currency)
 
 
-def _format_mean(formats: Format, sums: Sums, currency: str) -> str:
-    return NOTHING if sums.ticket_cents is None else formats.money(sums.ticket_cents, currency)
-
-
-def _format_units_per_ticket(formats: Format, sums: Sums, _: str) -> str:
-    return NOTHING if sums.units_per_ticket is None else formats.aligned_number(sums.units_per_ticket)
-
-
-def _rate_measure(name: str, label: str, definition: str, drop: str) -> Measure:
-    rate: Callable[[Sums], float | None] = attrgetter(name)
-    return Measure(name, label, definition, drop, _format_rate(rate), rate)
-
-
-def _money_measure(name: str, label: str, definition: str, drop: str, *, sign: int = 1) -> Measure:
-    cents: Callable[[Sums], int] = attrgetter(name)
-    return Measure(name, label, definition, drop, _format_money(lambda sums: sign * cents(sums)), cents)
+def _format_count(formats: Format, count: int, _: str) -> str:
+    return formats.number(count)
 
 
 MEASURES: Final = (
-    _money_measure("gross_cents", "Gross", "What customers paid for purchases, after discounts, with tax.", "drop-3"),
-    _money_measure("returned_cents", "Returns", "What was paid back, on the day of the return.", "drop-3", sign=-1),
-    _rate_measure("return_rate", "Return rate", "Returns ÷ gross, by value.", "drop-1"),
-    _rate_measure("return_rate_by_tickets", "Share of returns", "Returns ÷ tickets, by number.", "drop-1"),
-    _rate_measure("discount_rate", "Discount rate", "Discounts ÷ amount before discounts, of purchases.", "drop-2"),
     Measure(
-        "tickets",
-        "Tickets, returns included",
-        "Purchases and returns.",
-        "drop-3",
-        lambda formats, sums, _: formats.number(sums.tickets),
-        lambda sums: sums.tickets,
+        "gross_cents", "Gross", "What customers paid for purchases, after discounts, with tax.", "drop-3", Format.money
     ),
+    Measure("returned_cents", "Returns", "What was paid back, on the day of the return.", "drop-3", _format_returned),
+    Measure("return_rate", "Return rate", "Returns ÷ gross, by value.", "drop-1", _format_rate),
+    Measure("return_rate_by_tickets", "Share of returns", "Returns ÷ tickets, by number.", "drop-1", _format_rate),
     Measure(
-        "ticket_cents", "Value per purchase", "Gross ÷ purchases.", "drop-2", _format_mean, attrgetter("ticket_cents")
+        "discount_rate", "Discount rate", "Discounts ÷ amount before discounts, of purchases.", "drop-2", _format_rate
     ),
+    Measure("tickets", "Tickets, returns included", "Purchases and returns.", "drop-3", _format_count),
+    Measure("ticket_cents", "Value per purchase", "Gross ÷ purchases.", "drop-2", Format.money),
     Measure(
         "units_per_ticket",
         "Units per purchase",
         "Units bought ÷ purchases. An item sold by weight or length counts as one unit.",
         "drop-2",
-        _format_units_per_ticket,
-        attrgetter("units_per_ticket"),
+        lambda formats, units, _: formats.aligned_number(units),
     ),
-    _rate_measure("identified_rate", "Tickets with a customer", "Tickets with a known customer ÷ tickets.", "drop-3"),
-    _money_measure("net_cents", "Net", "Gross minus returns, with tax.", ""),
+    Measure(
+        "identified_rate", "Tickets with a customer", "Tickets with a known customer ÷ tickets.", "drop-3", _format_rate
+    ),
+    Measure("net_cents", "Net", "Gross minus returns, with tax.", "", Format.money),
 )
 BY_NAME: Final[Mapping[str, Measure]] = {measure.name: measure for measure in MEASURES}
 

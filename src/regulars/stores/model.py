@@ -51,6 +51,11 @@ class Store(msgspec.Struct, frozen=True):
     created_at: datetime
     updated_at: datetime
 
+    @property
+    def display_name(self) -> str:
+        """The name, or the code of a store without one."""
+        return self.name or self.external_id
+
 
 class ListedStore(NamedTuple):
     """A store and its sort key in a list (`position`); in a list by name, the key has the name in the form that the
@@ -91,14 +96,8 @@ def apply(upsert: StoreUpsert, store: Store, *, now: datetime) -> Store:
 
 
 def new_store(upsert: StoreUpsert, *, identifier: UUID, now: datetime) -> Store:
-    return Store(
-        id=identifier,
-        external_id=upsert.external_id,
-        name=None if upsert.name is UNSET else upsert.name,
-        address=None if upsert.address is UNSET else upsert.address,
-        created_at=now,
-        updated_at=now,
-    )
+    """Return a new store as the upsert describes it."""
+    return apply(upsert, Store(identifier, upsert.external_id, None, None, now, now), now=now)
 
 
 PERSONAL_DATA: Final = PersonalData(not_personal={"stores": "about the retailer's stores"})

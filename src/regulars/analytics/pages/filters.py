@@ -169,7 +169,7 @@ def _day_fields(period: Period) -> dict[str, str]:
 async def _read_stores(tx: Tx, visit: Visit, form: FormState) -> tuple[dict[UUID, str], dict[UUID, str]]:
     """Read the names of the stores that the user chose, and of all stores that the form offers."""
     listed = await list_stores(tx, visit.organization_id, after=None, limit=STORES_OFFERED_MAX)
-    names = {store.id: store.name or store.external_id for store in listed}
+    names = {store.id: store.display_name for store in listed}
     texts = [text for text in visit.request.query_params.getlist("store") if text][:STORES_OFFERED_MAX]
     references = {text: read_reference(STORE, text) for text in texts}
     stores_by_reference = await find_stores(tx, visit.organization_id, set(references.values())) if references else {}

@@ -61,9 +61,7 @@ async def offer_filters(tx: Tx, visit: Visit) -> list[Filter]:
     offered = [
         Filter("q", "Search customers", kind="search", placeholder=placeholder),
         Filter("texting", "Consent", tuple(STATES.items())),
-        Filter(
-            "store", "Bought in store", tuple((store.external_id, store.name or store.external_id) for store in stores)
-        ),
+        Filter("store", "Bought in store", tuple((store.external_id, store.display_name) for store in stores)),
         Filter("last", "Last purchase", LAST_PURCHASE_CHOICES),
         Filter("spend", "Net spend, at least", placeholder="500 or 500 CHF"),
         Filter("segment", "In segment", tuple((SEGMENT.encode(segment.id), segment.name) for segment in segments)),

@@ -29,13 +29,9 @@ from regulars.web.visit import Visit
 
 PATH: Final = "/search"
 TEXT_CHARACTERS_MAX: Final = 255
-CUSTOMERS_SHOWN: Final = 10
-STORES_SHOWN: Final = 10
-SEGMENTS_SHOWN: Final = 10
-JOURNEYS_SEARCHED_MAX: Final = 1_000
-JOURNEYS_SHOWN: Final = 10
-CAMPAIGNS_SEARCHED_MAX: Final = 1_000
-CAMPAIGNS_SHOWN: Final = 10
+# Objects of each kind that are shown, and journeys and campaigns whose names are searched.
+SHOWN_MAX: Final = 10
+SEARCHED_MAX: Final = 1_000
 
 
 class SearchResults(NamedTuple):
@@ -106,22 +102,22 @@ async def _find_by_text(tx: Tx, visit: Visit, text: str) -> SearchResults:
     if visit.sees_personal:
         customers = await listing.find_exactly(tx, visit, text)
         if not customers:
-            hits = await search_by_name(tx, visit.organization_id, text, PageRequest(CUSTOMERS_SHOWN + 1))
+            hits = await search_by_name(tx, visit.organization_id, text, PageRequest(SHOWN_MAX + 1))
             customers = [hit.profile for hit in hits]
     search_text = text.casefold()
-    stores = await list_by_name(tx, visit.organization_id, PageRequest(STORES_SHOWN), text=text)
+    stores = await list_by_name(tx, visit.organization_id, PageRequest(SHOWN_MAX), text=text)
     segments = await list_segments(tx, visit.organization_id) if visit.may(Action.READ_SEGMENTS) else []
     matching_segments = [row for row in segments if search_text in row.name.casefold()]
-    journeys = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_SEARCHED_MAX)
+    journeys = await list_journeys(tx, visit.organization_id, limit=SEARCHED_MAX)
     matching_journeys = [row for row in journeys if search_text in row.name.casefold()]
-    campaigns = await list_campaigns(tx, visit.organization_id, limit=CAMPAIGNS_SEARCHED_MAX)
+    campaigns = await list_campaigns(tx, visit.organization_id, limit=SEARCHED_MAX)
     return SearchResults(
-        customers[:CUSTOMERS_SHOWN],
-        len(customers) > CUSTOMERS_SHOWN,
+        customers[:SHOWN_MAX],
+        len(customers) > SHOWN_MAX,
         [listed.store for listed in stores],
-        matching_segments[:SEGMENTS_SHOWN],
-        matching_journeys[:JOURNEYS_SHOWN],
-        [row for row in campaigns if search_text in row.name.casefold()][:CAMPAIGNS_SHOWN],
+        matching_segments[:SHOWN_MAX],
+        matching_journeys[:SHOWN_MAX],
+        [row for row in campaigns if search_text in row.name.casefold()][:SHOWN_MAX],
     )
 
 

@@ -52,10 +52,6 @@ class StoreStatus:
     store: Store
     activity: StoreActivity
 
-    @property
-    def name(self) -> str:
-        return self.store.name or self.store.external_id
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeOverview:
@@ -124,7 +120,9 @@ async def read_overview(
         before=_sum_days(sales.rows, today - timedelta(days=2 * length - 1), today - timedelta(days=length)),
         today=_sum_days(sales.rows, today, today),
         # Silent stores first, then by name.
-        stores=sorted(statuses, key=lambda status: (not status.activity.is_silent, status.name.casefold())),
+        stores=sorted(
+            statuses, key=lambda status: (not status.activity.is_silent, status.store.display_name.casefold())
+        ),
         has_more_stores=len(stores) > STORES_MAX,
         api_responses=Counts(sum(of_key.responses for of_key in counts), sum(of_key.refusals for of_key in counts)),
         texts=await count_texts_by_state(tx, organization_id, today),

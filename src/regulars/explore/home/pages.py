@@ -207,7 +207,7 @@ def _silent_store_item(visit: Visit, status: StoreStatus) -> Attention:
     return Attention(
         "store",
         "no",
-        f"{status.name} sends no tickets",
+        f"{status.store.display_name} sends no tickets",
         f"{since}. It usually sends {visit.format.number(activity.usual_rate)} tickets an hour at this time of the"
         " week.",
         _describe_duration(visit, last),

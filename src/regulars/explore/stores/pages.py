@@ -1,32 +1,22 @@
 """Pages about stores: the list, by sales or by name, its CSV export, and the page of one store."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, timedelta
-from typing import Final, NamedTuple
-from uuid import UUID
+from collections.abc import Iterator, Mapping
+from datetime import date
+from operator import attrgetter
+from typing import Final
 
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.analytics.sales_figures import By, read_sales
 from regulars.consent.figures import read_figures
-from regulars.explore.stores.store_sales import (
-    DAYS,
-    RANKED_MAX,
-    StoreSales,
-    first_day,
-    load_store_sales,
-    load_totals,
-    rank_stores,
-)
-from regulars.kit.db import Tx
+from regulars.explore.stores.store_sales import RANKED_MAX, StoreSales, first_day, list_store_sales
 from regulars.kit.ids import STORE, read_reference
-from regulars.kit.keyset import PageRequest, PageRows, Position, page_of
+from regulars.kit.keyset import PageRequest
 from regulars.sales.tickets import TicketFilters, list_tickets
 from regulars.sales.totals.model import PerCurrency
 from regulars.sales.totals.reports import read_store_activity, totals_counted_until
-from regulars.stores.find import count_stores, find_store, list_by_name
-from regulars.stores.model import ListedStore
+from regulars.stores.find import count_stores, find_store
 from regulars.web.access import Action
 from regulars.web.charts import bar_chart, hour_columns
 from regulars.web.errors import PageNotFound
@@ -51,26 +41,23 @@ CSV_HEADER: Final = (
 
 
 async def show_stores(visit: Visit) -> Response:
-    zone = visit.format.zone
     async with visit.database.reading() as tx:
         store_count = await count_stores(tx, visit.organization_id, count_max=RANKED_MAX + 1)
         view = _view(visit, store_count)
-        stores, totals = await _find_stores(tx, visit, view, view.request)
-        page = make_page(view, stores, _position_of)
-        rows = await _load_rows(tx, visit, page.rows, totals)
+        page = make_page(view, await list_store_sales(tx, visit, view, view.request), attrgetter("position"))
         # The time up to which older sales are in the totals; None once all are.
         totals_until = await totals_counted_until(tx, visit.organization_id)
-    consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
+    consent = await read_figures(visit.database, visit.organization_id, time_zone=visit.format.zone.key)
     return render(
         visit,
         "explore/stores.html",
         view=view,
         page=page,
-        rows=rows,
+        rows=page.rows,
         store_count=store_count,
         ranked_max=RANKED_MAX,
         search_more_url=page.search_more_url,
-        first=first_day(visit.now, zone),
+        first=first_day(visit),
         filled_until=totals_until,
         consent=consent.figures,
     )
@@ -82,51 +69,17 @@ def _view(visit: Visit, store_count: int) -> ListView:
     )
 
 
-class _FoundStores(NamedTuple):
-    stores: PageRows[ListedStore]
-    # The sales of these stores, and possibly of others.
-    totals: Mapping[UUID, PerCurrency]
-
-
-async def _find_stores(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> _FoundStores:
-    text = view.value("q")
-    zone = visit.format.zone
-    if view.sort == "name":
-        stores = await list_by_name(tx, visit.organization_id, page, text=text)
-        ids = [listed.store.id for listed in stores]
-        return _FoundStores(
-            stores, await load_totals(tx, visit.organization_id, now=visit.now, zone=zone, store_ids=ids)
-        )
-    totals = await load_totals(tx, visit.organization_id, now=visit.now, zone=zone)
-    ranked = await rank_stores(tx, visit.organization_id, text=text, totals=totals)
-    listed = [ListedStore(store, position=(str(store.id),)) for store in ranked]
-    return _FoundStores(page_of(listed, page, _position_of), totals)
-
-
-def _position_of(listed: ListedStore) -> Position:
-    return listed.position
-
-
-async def _load_rows(
-    tx: Tx, visit: Visit, stores: Sequence[ListedStore], totals: Mapping[UUID, PerCurrency]
-) -> list[StoreSales]:
-    zone, page_stores = visit.format.zone, [listed.store for listed in stores]
-    return await load_store_sales(tx, visit.organization_id, page_stores, totals=totals, now=visit.now, zone=zone)
-
-
 async def export_stores(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         store_count = await count_stores(tx, visit.organization_id, count_max=RANKED_MAX + 1)
     view = _view(visit, store_count)
-
-    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[ListedStore, StoreSales]]:
-        stores, totals = await _find_stores(tx, visit, view, page)
-        rows = PageRows(zip(stores, await _load_rows(tx, visit, stores, totals), strict=True))
-        rows.end_position = stores.end_position
-        return rows
-
-    all_stores = read_all_rows(visit.database.reading, fetch, lambda pair: pair[0].position, limit=CSV_STORES)
-    csv_rows = (row async for _, sales in all_stores for row in _csv_rows_of(sales))
+    all_stores = read_all_rows(
+        visit.database.reading,
+        lambda tx, page: list_store_sales(tx, visit, view, page),
+        attrgetter("position"),
+        limit=CSV_STORES,
+    )
+    csv_rows = (row async for sales in all_stores for row in _csv_rows_of(sales))
     return export_csv(visit, "stores.export", "stores.csv", CSV_HEADER, csv_rows)
 
 
@@ -141,9 +94,7 @@ def _csv_rows_of(sales: StoreSales) -> Iterator[list[str]]:
 
 
 async def show_store(visit: Visit) -> Response:
-    zone = visit.format.zone
-    today = visit.format.today
-    first = today - timedelta(days=DAYS - 1)
+    zone, today, first = visit.format.zone, visit.format.today, first_day(visit)
     async with visit.database.reading() as tx:
         store = await find_store(tx, visit.organization_id, read_reference(STORE, visit.references[0]))
         if store is None:

@@ -7,18 +7,21 @@ stores are listed by name, which needs only the totals of the stores on the page
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
+from operator import attrgetter
 from typing import Final
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from regulars.analytics.sales_figures import By, read_sales
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE
+from regulars.kit.keyset import PageRequest, PageRows, Position, page_of
 from regulars.sales.totals.model import PerCurrency
 from regulars.sales.totals.reports import StoreActivity, read_store_activity
-from regulars.stores.find import list_stores
-from regulars.stores.model import Store
+from regulars.stores.find import list_by_name, list_stores
+from regulars.stores.model import ListedStore, Store
+from regulars.web.listing import ListView
+from regulars.web.visit import Visit
 
 DAYS: Final = 30
 RANKED_MAX: Final = 1_000
@@ -27,48 +30,45 @@ RANKED_MAX: Final = 1_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSales:
     store: Store
+    # The sort key of the store in the list.
+    position: Position
     total: PerCurrency
     activity: StoreActivity
 
-    @property
-    def name(self) -> str:
-        return name_of(self.store)
+
+def first_day(visit: Visit) -> date:
+    return visit.format.today - timedelta(days=DAYS - 1)
 
 
-def first_day(now: datetime, zone: ZoneInfo) -> date:
-    return now.astimezone(zone).date() - timedelta(days=DAYS - 1)
-
-
-async def load_totals(
-    tx: Tx, organization_id: UUID, *, now: datetime, zone: ZoneInfo, store_ids: Sequence[UUID] | None = None
-) -> Mapping[UUID, PerCurrency]:
-    """The sales of these stores in the last 30 days; of all stores if `store_ids` is None."""
-    today = now.astimezone(zone).date()
-    sales = await read_sales(
-        tx, organization_id, first=first_day(now, zone), last=today, by=By.STORE, store_ids=store_ids
+async def list_store_sales(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[StoreSales]:
+    """List the stores with the searched text in their name, town or code, by sales or by name."""
+    if view.sort == "name":
+        stores = await list_by_name(tx, visit.organization_id, page, text=view.value("q"))
+        totals = await _load_totals(tx, visit, [listed.store.id for listed in stores])
+    else:
+        totals = await _load_totals(tx, visit)
+        ranked = await _rank_stores(tx, visit.organization_id, text=view.value("q"), totals=totals)
+        stores = page_of([ListedStore(store, (str(store.id),)) for store in ranked], page, attrgetter("position"))
+    ids = [listed.store.id for listed in stores]
+    activities = await read_store_activity(tx, visit.organization_id, ids, now=visit.now, zone=visit.format.zone)
+    rows = PageRows(
+        StoreSales(
+            store=store, position=position, total=totals.get(store.id, PerCurrency()), activity=activities[store.id]
+        )
+        for store, position in stores
     )
+    rows.end_position = stores.end_position
+    return rows
+
+
+async def _load_totals(tx: Tx, visit: Visit, store_ids: Sequence[UUID] | None = None) -> Mapping[UUID, PerCurrency]:
+    """The sales of these stores in the last 30 days; of all stores if `store_ids` is None."""
+    first, last = first_day(visit), visit.format.today
+    sales = await read_sales(tx, visit.organization_id, first=first, last=last, by=By.STORE, store_ids=store_ids)
     return sales.rows
 
 
-async def load_store_sales(
-    tx: Tx,
-    organization_id: UUID,
-    stores: Sequence[Store],
-    *,
-    totals: Mapping[UUID, PerCurrency],
-    now: datetime,
-    zone: ZoneInfo,
-) -> list[StoreSales]:
-    """The totals and the activity of these stores, in their order."""
-    ids = [store.id for store in stores]
-    activities = await read_store_activity(tx, organization_id, ids, now=now, zone=zone)
-    return [
-        StoreSales(store=store, total=totals.get(store.id, PerCurrency()), activity=activities[store.id])
-        for store in stores
-    ]
-
-
-async def rank_stores(tx: Tx, organization_id: UUID, *, text: str, totals: Mapping[UUID, PerCurrency]) -> list[Store]:
+async def _rank_stores(tx: Tx, organization_id: UUID, *, text: str, totals: Mapping[UUID, PerCurrency]) -> list[Store]:
     """The stores with the text in their name, town or code, ranked by sales."""
     stores = await list_stores(tx, organization_id, after=None, limit=RANKED_MAX)
     sales = {store.id: _find_main_currency(totals.get(store.id, PerCurrency())) for store in stores}
@@ -79,13 +79,9 @@ async def rank_stores(tx: Tx, organization_id: UUID, *, text: str, totals: Mappi
 
     def rank(store: Store) -> tuple[bool, int, str, int, str]:
         currency, net_cents = sales[store.id]
-        return not currency, -stores_per_currency[currency], currency, -net_cents, name_of(store)
+        return not currency, -stores_per_currency[currency], currency, -net_cents, store.display_name
 
     return sorted(matching, key=rank)
-
-
-def name_of(store: Store) -> str:
-    return store.name or store.external_id
 
 
 def _find_main_currency(total: PerCurrency) -> tuple[str, int]:

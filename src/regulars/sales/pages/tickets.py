@@ -42,7 +42,7 @@ CSV_HEADER: Final = (
 
 async def list_filters(tx: Tx, visit: Visit) -> list[Filter]:
     stores = await list_stores(tx, visit.organization_id, after=None, limit=STORE_CHOICES_MAX)
-    choices = tuple((STORE.encode(store.id), store.name or store.external_id) for store in stores)
+    choices = tuple((STORE.encode(store.id), store.display_name) for store in stores)
     chosen = visit.query.get("store", "")
     if chosen and chosen not in {value for value, _ in choices}:
         # The store in the page's URL may be missing from the choices, or be named by its external id.
@@ -193,7 +193,7 @@ async def show_ticket(list_started: ListStarted, attribution_card: TicketCard, v
         ticket=sale.ticket,
         receipt=read_receipt(sale),
         store=store,
-        store_name=sale.store.external_id if store is None else store.name or store.external_id,
+        store_name=sale.store.external_id if store is None else store.display_name,
         customer=customer,
         customer_url="" if customer is None else visit.url("/customers", PROFILE.encode(customer.id)),
         canonical_id=SALES_EVENT.encode(sale.id),

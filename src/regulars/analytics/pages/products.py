@@ -86,7 +86,7 @@ class ProductPages:
                 return await render_refused(tx, visit, view, "Products")
             context = await _load_context(tx, visit, view)
             saved_views = await list_saved_views(tx, visit, view)
-        answer, basket = await self._request_figures(visit, view, grouping, context, rows_max=rows_max_of(view))
+        answer, basket = await self._request_figures(visit, view, grouping, context)
         figures = answer.figures
         return render_analysis(
             visit,
@@ -116,9 +116,7 @@ class ProductPages:
             view.require_readable()
             context = await _load_context(tx, visit, view)
         grouping = grouping or ProductGrouping(ProductKey(), ())
-        answer, _ = await self._request_figures(
-            visit, view, grouping, context, rows_max=rows_max_of(view), deadline_s=DEADLINE_S
-        )
+        answer, _ = await self._request_figures(visit, view, grouping, context, deadline_s=DEADLINE_S)
         figures = answer.figures
         if figures is None:
             return redirect(visit, view.url())
@@ -132,7 +130,6 @@ class ProductPages:
         grouping: ProductGrouping,
         context: ProductContext,
         *,
-        rows_max: int,
         deadline_s: float = PAGE_WAIT_S,
     ) -> tuple[AnalysisResult[ProductsAnswer], AnalysisResult[BasketAnswer]]:
         """Request the table, and for a page that is filtered to a group, the products that were bought with it."""
@@ -144,7 +141,7 @@ class ProductPages:
             by=grouping.by,
             filters=grouping.filters,
             comparison=None if comparison is None else to_question_period(comparison.period),
-            rows_max=rows_max,
+            rows_max=rows_max_of(view),
         )
         basket = BasketQuestion(
             store_ids=view.store_ids,

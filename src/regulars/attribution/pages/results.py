@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import partial
 from typing import Any, Final, NamedTuple
-from uuid import UUID
 
 from starlette.responses import Response
 
@@ -103,8 +102,7 @@ async def show_campaign_results(visit: Visit) -> Response:
             raise CampaignNotFound("There is no such campaign in this organization.")
         async with visit.database.reading() as tx:
             row = (await load_campaign(tx, visit.organization_id, campaign_id)).row
-            group, prices = await _load_group(tx, visit, Origin(OriginKind.CAMPAIGN, campaign_id), SourceKind.CAMPAIGN)
-            clicks = await _load_clicks(tx, visit, OriginKind.CAMPAIGN, campaign_id)
+            group, prices, clicks = await _load_results(tx, visit, Origin(OriginKind.CAMPAIGN, campaign_id))
     except CampaignNotFound as error:
         raise PageNotFound(str(error)) from None
     values = _template_values(visit, group, prices)
@@ -128,8 +126,7 @@ async def show_journey_results(visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             journey = await load_journey(tx, visit.organization_id, journey_id)
             stats = await load_stats(tx, visit.organization_id, journey_id)
-            group, prices = await _load_group(tx, visit, Origin(OriginKind.JOURNEY, journey_id), SourceKind.JOURNEY)
-            clicks = await _load_clicks(tx, visit, OriginKind.JOURNEY, journey_id)
+            group, prices, clicks = await _load_results(tx, visit, Origin(OriginKind.JOURNEY, journey_id))
     except JourneyNotFound as error:
         raise PageNotFound(str(error)) from None
     values = _template_values(visit, group, prices)
@@ -145,7 +142,10 @@ async def show_journey_results(visit: Visit) -> Response:
     )
 
 
-async def _load_group(tx: Tx, visit: Visit, origin: Origin, source: SourceKind) -> tuple[Group, dict[str, Price]]:
+async def _load_results(
+    tx: Tx, visit: Visit, origin: Origin
+) -> tuple[Group, dict[str, Price], Mapping[str, ClickCount]]:
+    """The results of a campaign or journey, the prices of texts, and the clicks by variant or step."""
     origin_name = (await name_origins(tx, visit, [origin]))[origin.id]
     group = Group(
         kind=origin.kind.value,
@@ -155,14 +155,11 @@ async def _load_group(tx: Tx, visit: Visit, origin: Origin, source: SourceKind) 
         tickets_url=tickets_url(visit, None, origin),
         sums=await read_sums_of(tx, visit.organization_id, origin.id),
         sent=await read_sent_of(tx, visit.organization_id, origin.id),
-        lifts=await read_lifts(tx, visit.organization_id, source, [origin.id]),
+        lifts=await read_lifts(tx, visit.organization_id, SourceKind(origin.kind.value), [origin.id]),
     )
     texting = await load_texting(tx, visit.organization_id)
-    return group, {} if texting is None else dict(texting.settings.prices)
-
-
-async def _load_clicks(tx: Tx, visit: Visit, kind: OriginKind, origin_id: UUID) -> Mapping[str, ClickCount]:
-    return (await count_clicks(tx, visit.organization_id, kind, [origin_id])).get(origin_id, {})
+    clicks = await count_clicks(tx, visit.organization_id, origin.kind, [origin.id])
+    return group, {} if texting is None else dict(texting.settings.prices), clicks.get(origin.id, {})
 
 
 def _list_click_lines(formats: Format, clicks: Mapping[str, ClickCount], names: Mapping[str, str]) -> list[ClickLine]:

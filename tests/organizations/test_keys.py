@@ -115,14 +115,14 @@ async def test_a_revoked_key_is_refused_within_a_second_and_a_live_one_stays(dat
 
 async def test_the_second_counts_from_before_the_question(database, issued, clock, monkeypatch):
     """A slow answer of the database must not keep a key alive for longer."""
-    find = authenticate.queries.find_live_keys
+    find = Authenticator._find_callers
 
     async def slow(*arguments):
         found = await find(*arguments)
         clock.now += 10
         return found
 
-    monkeypatch.setattr(authenticate.queries, "find_live_keys", slow)
+    monkeypatch.setattr(Authenticator, "_find_callers", slow)
     authenticator = Authenticator(database)
     assert await authenticator.authenticate(issued[2].encode()) is not None
     assert authenticator.cached(issued[2].encode()) is None
@@ -137,14 +137,14 @@ async def test_busy_keys_are_confirmed_again_together_and_idle_ones_are_left_alo
         keys = [(await manage.create_key(connection, organization.id, "till"))[1].encode() for _ in range(4)]
     for key in keys:
         await authenticator.authenticate(key)
-    find = authenticate.queries.find_live_keys
+    find = Authenticator._find_callers
     asked: list[int] = []
 
-    async def counting(connection, hashes):
+    async def counting(authenticator, tx, hashes):
         asked.append(len(hashes))
-        return await find(connection, hashes)
+        return await find(authenticator, tx, hashes)
 
-    monkeypatch.setattr(authenticate.queries, "find_live_keys", counting)
+    monkeypatch.setattr(Authenticator, "_find_callers", counting)
     clock.now += REFRESH_AFTER_S + 0.1
     assert all(authenticator.cached(key) is not None for key in keys[:3])
     await authenticator._refreshing

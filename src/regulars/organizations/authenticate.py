@@ -7,11 +7,12 @@ from datetime import timedelta
 from uuid import UUID
 
 from regulars.kit import log
+from regulars.kit.arrays import Blobs
 from regulars.kit.clock import monotonic
-from regulars.kit.db import CONNECTION_ERRORS, Database
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.vault import VaultError
-from regulars.organizations import queries
 from regulars.organizations.model import ApiCaller, Permission, hash_key, is_well_formed
+from regulars.organizations.secret import open_secret
 
 CACHE_S = 1.0
 # A busy key is queried again before its cache entry expires, so that its callers do not all wait for a query at the
@@ -104,27 +105,45 @@ class Authenticator:
         queried_at = monotonic()
         hashes = {key: hash_key(key.decode("latin-1")) for key in keys}
         async with self._database.reading_by_key(is_urgent=True) as tx:
-            live_keys = await queries.find_live_keys(tx, list(hashes.values()))
+            callers = await self._find_callers(tx, list(hashes.values()))
         failed: dict[bytes, VaultError] = {}
         for key, key_hash in hashes.items():
-            live_key = live_keys.get(key_hash)
-            if live_key is None or isinstance(live_key, VaultError):
+            caller = callers.get(key_hash)
+            if caller is None or isinstance(caller, VaultError):
                 self._cache.pop(key, None)
-                if live_key is not None:
-                    failed[key] = live_key
+                if caller is not None:
+                    failed[key] = caller
                 continue
             if key not in self._cache and len(self._cache) >= CACHED_KEYS_MAX:
                 self._cache.clear()
-            caller = ApiCaller(
-                live_key.organization_id,
-                live_key.id,
-                live_key.secret,
-                live_key.country or self._default_country,
-                is_ingest_only=live_key.permission is Permission.INGEST,
-            )
             self._cache[key] = _CachedKey(queried_at, caller)
-            self._used.add(live_key.id)
+            self._used.add(caller.api_key_id)
         return failed
+
+    async def _find_callers(self, tx: Tx, key_hashes: Sequence[bytes]) -> dict[bytes, ApiCaller | VaultError]:
+        """Find the callers of keys that are not revoked, by hash. A secret that cannot be decrypted affects only the
+        keys of its organization."""
+        rows = await tx.fetch(
+            "SELECT wanted.key_hash, o.id, k.id, o.secret, o.sealed_secret, o.default_country, k.permission"
+            " FROM unnest(%s::bytea[]) AS wanted (key_hash)"
+            " CROSS JOIN LATERAL (SELECT id, organization_id, permission FROM api_keys"
+            "   WHERE key_hash = wanted.key_hash AND revoked_at IS NULL LIMIT 1) AS k"
+            " CROSS JOIN LATERAL (SELECT id, secret, sealed_secret, default_country FROM organizations"
+            "   WHERE id = k.organization_id LIMIT 1) AS o",
+            (Blobs(key_hashes),),
+        )
+        callers: dict[bytes, ApiCaller | VaultError] = {}
+        for key_hash, organization_id, key_id, plain, sealed, country, permission in rows:
+            try:
+                secret = open_secret(organization_id, plain, sealed)
+            except VaultError as error:
+                callers[key_hash] = error
+                continue
+            default_country = country or self._default_country
+            callers[key_hash] = ApiCaller(
+                organization_id, key_id, secret, default_country, is_ingest_only=permission == Permission.INGEST
+            )
+        return callers
 
     async def record_use_forever(self) -> None:
         while True:
@@ -135,14 +154,17 @@ class Authenticator:
                 _log.warning("keys.use_not_noted", error=type(error).__name__)
 
     async def record_use(self) -> None:
-        used: Sequence[UUID] = sorted(self._used)
+        used = sorted(self._used)
         self._used.clear()
         if not used:
             return
         try:
             async with self._database.transaction() as tx:
-                before = tx.now - timedelta(seconds=RECORD_USE_EVERY_S)
-                await queries.record_key_use(tx.connection, used, now=tx.now, before=before)
+                await tx.execute(
+                    "UPDATE api_keys SET last_used_at = %s"
+                    " WHERE id = ANY(%s) AND (last_used_at IS NULL OR last_used_at < %s)",
+                    (tx.now, used, tx.now - timedelta(seconds=RECORD_USE_EVERY_S)),
+                )
         except BaseException:
             self._used.update(used)
             raise

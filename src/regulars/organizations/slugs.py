@@ -7,7 +7,6 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.connection import Connection
-from regulars.organizations import queries
 
 SLUG_CHARACTERS_MAX: Final = 48
 NAME_CHARACTERS_USED: Final = 40
@@ -37,22 +36,43 @@ async def ensure_slug(connection: Connection, organization_id: UUID, name: str, 
         f"{base[:12]}-{organization_id}",
     ]
     for candidate in candidates:
-        current = await queries.find_current_slug(connection, organization_id)
+        current = await _find_current_slug(connection, organization_id)
         if current is not None:
             return current
         # Unique keys resolve races: on the slug, with other organizations; on the current slug, with other requests of
         # this organization.
-        await queries.insert_slug_if_free(connection, organization_id, candidate, now)
-    current = await queries.find_current_slug(connection, organization_id)
+        await connection.change(
+            "INSERT INTO organization_slugs (slug, organization_id, is_current, created_at) VALUES (%s, %s, true, %s)"
+            " ON CONFLICT DO NOTHING",
+            (candidate, organization_id, now),
+        )
+    current = await _find_current_slug(connection, organization_id)
     if current is None:
         raise LookupError(f"No slug could be found for the organization {organization_id}.")
     return current
 
 
+async def _find_current_slug(connection: Connection, organization_id: UUID) -> str | None:
+    rows = await connection.fetch(
+        "SELECT slug FROM organization_slugs WHERE organization_id = %s AND is_current", (organization_id,)
+    )
+    return rows[0][0] if rows else None
+
+
 async def change_slug(connection: Connection, organization_id: UUID, slug: str, *, now: datetime) -> bool:
-    """Change the slug; return False if another organization has or had it. Call it in a transaction."""
-    owner = await queries.find_slug_owner(connection, slug)
-    if owner is not None and owner != organization_id:
+    """Change the slug, also to one that the organization had before; return False if another organization has or had
+    it. Call it in a transaction."""
+    owners = await connection.fetch("SELECT organization_id FROM organization_slugs WHERE slug = %s", (slug,))
+    if owners and owners != [(organization_id,)]:
         return False
-    await queries.retire_slug(connection, organization_id)
-    return await queries.make_slug_current(connection, organization_id, slug, now)
+    await connection.change(
+        "UPDATE organization_slugs SET is_current = false WHERE organization_id = %s AND is_current",
+        (organization_id,),
+    )
+    changed = await connection.change(
+        "INSERT INTO organization_slugs (slug, organization_id, is_current, created_at) VALUES (%s, %s, true, %s)"
+        " ON CONFLICT (slug) DO UPDATE SET is_current = true"
+        " WHERE organization_slugs.organization_id = excluded.organization_id",
+        (slug, organization_id, now),
+    )
+    return changed == 1

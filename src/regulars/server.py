@@ -174,8 +174,8 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
     origins: OriginFinders = {OriginKind.JOURNEY: find_sending_journeys, OriginKind.CAMPAIGN: find_sending_campaigns}
     return (
         *theme.PAGES,
-        *accounts.pages(secrets_vault, public_url=settings.public_url, first_steps=first_run.PATH),
-        *first_run.pages(public_url=settings.public_url),
+        *accounts.pages(secrets_vault),
+        *first_run.PAGES,
         *home.PAGES,
         *customers.pages(Analysis(settings)),
         *write_text.PAGES,
@@ -201,9 +201,9 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *analytics.pages(Analysis(settings)),
         *attribution.PAGES,
         *catalog.pages(uses=[find_reading_segments]),
-        *keys.pages(public_url=settings.public_url),
-        *requests.pages(),
-        *reference.pages(api_routes(settings), public_url=settings.public_url),
+        *keys.PAGES,
+        *requests.PAGES,
+        *reference.pages(api_routes(settings)),
     )
 
 

@@ -21,10 +21,10 @@ from regulars.explore.first_steps import first_steps
 from regulars.explore.postman import build_collection
 from regulars.explore.reference import Reference, read_reference, search_reference
 from regulars.http import openapi, refusals
-from regulars.http.address import base_url
 from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.http.refusals import refusals_of_all
 from regulars.http.route import Route as ApiRoute
+from regulars.kit.address import base_url
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS
 from regulars.web import cookies

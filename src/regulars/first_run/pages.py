@@ -13,7 +13,6 @@ from regulars.accounts.users import find_memberships, join
 from regulars.demo.requests import TICKETS, find_run, request_demo
 from regulars.explore.first_steps import consent_step, store_step, ticket_step
 from regulars.first_run.state import STEPS, read_state
-from regulars.http.address import base_url
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
 from regulars.organizations.manage import create_key, create_organization, dismiss_first_steps, mark_as_demo
@@ -21,50 +20,32 @@ from regulars.organizations.model import Organization
 from regulars.organizations.settings import NameTaken, change_settings, find_settings
 from regulars.web.access import Action, Role
 from regulars.web.errors import PageNotFound
+from regulars.web.navigation import DEMO, FIRST_STEPS
 from regulars.web.render import redirect, render
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 from regulars.work.outbox import behind_since
 
-PATH: Final = "/first-steps"
-DEMO_PATH: Final = "/demo"
 KEY_NAME: Final = "First key"
 DEMO_NAME: Final = "Demo"
 DEMOS_MAX: Final = 50
 _IMPORT: Final = 'regulars import sales tickets.csv \\\n  --organization "{}" \\\n  --dry-run'
 
 
-def pages(*, public_url: str | None) -> tuple[Page, ...]:
-    first_steps = _FirstStepsPages(public_url)
-    return (
-        Page(path=PATH, needs=Action.READ, handle=first_steps.show),
-        Form(path=f"{PATH}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key, needs_password=True),
-        Form(path=f"{PATH}/demo", needs=Action.MANAGE_ORGANIZATION, handle=_request_demo),
-        Form(path=f"{PATH}/dismiss", needs=Action.MANAGE_ORGANIZATION, handle=_dismiss),
-        Page(path=DEMO_PATH, needs=Action.READ, handle=_show_demo),
+async def _show_first_steps(visit: Visit) -> Response:
+    async with visit.database.snapshot() as tx:
+        state = await read_state(tx, visit.organization_id)
+    return render(
+        visit,
+        "first_run/first_steps.html",
+        state=state,
+        steps=STEPS,
+        store_step=store_step(visit.server_url),
+        ticket_step=ticket_step(visit.server_url, today=visit.now),
+        consent_step=consent_step(visit.server_url, today=visit.now),
+        demo_tickets=TICKETS,
+        import_command=_IMPORT.format(visit.organization.name),
     )
-
-
-class _FirstStepsPages:
-    def __init__(self, public_url: str | None) -> None:
-        self._public_url = public_url
-
-    async def show(self, visit: Visit) -> Response:
-        async with visit.database.snapshot() as tx:
-            state = await read_state(tx, visit.organization_id)
-        request = visit.request
-        address = self._public_url or base_url(request.scope, request.headers.get("host", "").encode("latin-1"))
-        return render(
-            visit,
-            "first_run/first_steps.html",
-            state=state,
-            steps=STEPS,
-            store_step=store_step(address),
-            ticket_step=ticket_step(address, today=visit.now),
-            consent_step=consent_step(address, today=visit.now),
-            demo_tickets=TICKETS,
-            import_command=_IMPORT.format(visit.organization.name),
-        )
 
 
 async def _dismiss(visit: Visit) -> Response:
@@ -79,7 +60,7 @@ async def _create_key(visit: Visit) -> Response:
         key, secret = await create_key(tx.connection, visit.organization_id, KEY_NAME)
         after = {"name": KEY_NAME, "permission": key.permission.value}
         await record(tx, visit.organization_id, actor_of(visit), "key.create", API_KEY.encode(key.id), after=after)
-    return redirect(visit, visit.url(PATH), show_once=secret)
+    return redirect(visit, visit.url(FIRST_STEPS), show_once=secret)
 
 
 async def _request_demo(visit: Visit) -> Response:
@@ -105,7 +86,7 @@ async def _request_demo(visit: Visit) -> Response:
             )
             memberships = await find_memberships(tx, visit.user.id)
             slug = next(each.slug for each in memberships if each.organization_id == organization.id)
-    return redirect(visit, f"/o/{slug}{DEMO_PATH}")
+    return redirect(visit, f"/o/{slug}{DEMO}")
 
 
 async def _show_demo(visit: Visit) -> Response:
@@ -143,3 +124,12 @@ async def _create_demo(tx: Tx) -> Organization:
         with contextlib.suppress(NameTaken):
             return await create_organization(tx.connection, name)
     raise PageNotFound(f"There are {DEMOS_MAX} demos already; create another one with `regulars demo`.")
+
+
+PAGES: Final = (
+    Page(path=FIRST_STEPS, needs=Action.READ, handle=_show_first_steps),
+    Form(path=f"{FIRST_STEPS}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key, needs_password=True),
+    Form(path=f"{FIRST_STEPS}/demo", needs=Action.MANAGE_ORGANIZATION, handle=_request_demo),
+    Form(path=f"{FIRST_STEPS}/dismiss", needs=Action.MANAGE_ORGANIZATION, handle=_dismiss),
+    Page(path=DEMO, needs=Action.READ, handle=_show_demo),
+)

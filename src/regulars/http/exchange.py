@@ -6,9 +6,9 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Message, Scope, Send
 
-from regulars.http.address import url_of_host
 from regulars.http.body import too_large
 from regulars.http.route import Caller, Route
+from regulars.kit.address import url_of_host
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import Headers, HeadersTooLarge, UnsupportedMediaType, UriTooLong, invalid
 from regulars.kit.ids import new_request_id

@@ -9,7 +9,6 @@ from functools import partial
 
 import msgspec
 
-from regulars.http.address import url_of_host
 from regulars.http.exchange import HEADER_BYTES_MAX, URL_BYTES_MAX, VALID_REQUEST_ID, read_query
 from regulars.http.fast_protocol import Head, RawHeaders, Reply
 from regulars.http.gzip import accepts_gzip, compress_list, is_list
@@ -24,6 +23,7 @@ from regulars.http.router import Router
 from regulars.http.writes import Writes
 from regulars.idempotency.model import fingerprint, read_key
 from regulars.kit import failpoint
+from regulars.kit.address import url_of_host
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, Headers
 from regulars.kit.ids import new_request_id

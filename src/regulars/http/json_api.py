@@ -10,7 +10,6 @@ from functools import partial
 
 from starlette.types import Receive, Scope, Send
 
-from regulars.http.address import base_url
 from regulars.http.body import BODY_TIMEOUTS, Bodies, BodyTimeouts
 from regulars.http.dry_run import DRY_RUN, PARAMETER, read_dry_run
 from regulars.http.exchange import Exchange, read_query
@@ -36,6 +35,7 @@ from regulars.http.router import Router
 from regulars.http.writes import Writes
 from regulars.idempotency.model import read_key
 from regulars.kit import failpoint
+from regulars.kit.address import base_url
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, Forbidden, Unauthorized, Unavailable
 from regulars.kit.metrics import PROCESS_METRICS, ResponseRecord

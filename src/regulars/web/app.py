@@ -106,6 +106,7 @@ class WebApp:
             database=self._database,
             query={},
             csrf="",
+            public_url=self._public_url,
             is_https=cookies.is_https(request, self._public_url),
             client_address=client.host if client is not None else "",
             now=datetime.now(UTC),

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from starlette.requests import Request
 
+from regulars.kit.address import base_url
 from regulars.kit.db import Database
 from regulars.web.access import Action, Role, may
 from regulars.web.errors import NotAllowed
@@ -82,6 +83,8 @@ class Visit:
     csrf: str
     is_https: bool
     client_address: str
+    # The address of the server that the operator has set, if any.
+    public_url: str | None = None
     visitor: User | None = None
     current_organization: VisitedOrganization | None = None
     now: datetime
@@ -116,6 +119,12 @@ class Visit:
         organization = self.current_organization
         locale = (self.visitor.locale if self.visitor else None) or (organization.locale if organization else "en-GB")
         return Format(locale, organization.time_zone if organization else "UTC", now=self.now)
+
+    @property
+    def server_url(self) -> str:
+        """The base of links to this server: the public address if it is set, else the one that the browser uses."""
+        host = self.request.headers.get("host", "").encode("latin-1")
+        return self.public_url or base_url(self.request.scope, host)
 
     def may(self, action: Action) -> bool:
         return may(self.organization.role, action)

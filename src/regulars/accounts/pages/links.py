@@ -23,6 +23,7 @@ from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import check_password, record_sign_in, uncounted_on_error
 from regulars.organizations.settings import NameTaken, time_zones
 from regulars.web.form import FormState
+from regulars.web.navigation import FIRST_STEPS
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Audience, Form, Page
 from regulars.web.visit import Visit
@@ -37,9 +38,8 @@ TEMPLATES: Final = {
 
 
 class OneTimeLinkPages:
-    def __init__(self, passwords: Passwords, first_steps: str) -> None:
+    def __init__(self, passwords: Passwords) -> None:
         self._passwords = passwords
-        self._first_steps = first_steps
 
     def pages(self) -> tuple[Page, ...]:
         path = LINK_PATH + "/{token}"  # the handlers read the token from `visit.references`
@@ -164,7 +164,7 @@ class OneTimeLinkPages:
         except NameTaken:
             form.refuse("organization", "An organization on this server has this name already; choose another.")
             return refused(visit, TEMPLATES[link.purpose], form, link=link, account=None, **_choices(link))
-        return redirect_signed_in(visit, token, f"/o/{slug}{self._first_steps}")
+        return redirect_signed_in(visit, token, f"/o/{slug}{FIRST_STEPS}")
 
 
 def _choices(link: Link) -> dict[str, Any]:

@@ -24,81 +24,48 @@ from regulars.web.visit import Visit
 
 TEAM_PATH: Final = "/settings/team"
 LINK_ID: Final = ids.IdKind("link", "inv_")
-ROLE_DESCRIPTIONS: Final = (
-    (Role.OWNER.value, "Owner", "Everything; can add and remove owners"),
-    (Role.ADMIN.value, "Admin", "Everything; cannot add or remove owners"),
-    (
-        Role.MARKETER.value,
-        "Marketer",
-        "Customers, segments, journeys, campaigns and texts; cannot erase customers or manage keys and team",
-    ),
-    (Role.ANALYST.value, "Analyst", "Sees sales, figures and segments without personal data; cannot change anything"),
-    (
-        Role.DEVELOPER.value,
-        "Developer",
-        "Send-only API keys, request log and webhooks, which an admin approves; sees no personal data",
-    ),
-)
+_ROLE_TEXTS: Final = {
+    Role.OWNER: "Everything; can add and remove owners",
+    Role.ADMIN: "Everything; cannot add or remove owners",
+    Role.MARKETER: "Customers, segments, journeys, campaigns and texts; cannot erase customers or manage keys and team",
+    Role.ANALYST: "Sees sales, figures and segments without personal data; cannot change anything",
+    Role.DEVELOPER: "Send-only API keys, request log and webhooks, which an admin approves; sees no personal data",
+}
+ROLE_DESCRIPTIONS: Final = [(role.value, role.value.capitalize(), text) for role, text in _ROLE_TEXTS.items()]
 
 
-class TeamPages:
-    def __init__(self, base_url: str) -> None:
-        self._base_url = base_url
-
-    def pages(self) -> tuple[Page, ...]:
-        needs = Action.MANAGE_TEAM
-        member_path = TEAM_PATH + "/{member}"
-        sign_out = partial(_change, change=team.sign_out_member, done="is signed out everywhere.")
-        remove = partial(_change, change=team.remove_member, done="is no longer a member.")
-        return (
-            Page(path=TEAM_PATH, needs=needs, handle=show_team),
-            Page(path="/settings/team/invite", needs=needs, handle=show_invite),
-            Form(path="/settings/team/invite", needs=needs, handle=self.invite, needs_password=True),
-            Form(path="/settings/team/links/{link}/withdraw", needs=needs, handle=withdraw),
-            Page(path=member_path, needs=needs, handle=_render_member),
-            Form(path=f"{member_path}/role", needs=needs, handle=change_role, needs_password=True),
-            Form(path=f"{member_path}/password-link", needs=needs, handle=self.password_link, needs_password=True),
-            Form(path=f"{member_path}/sign-out", needs=needs, handle=sign_out),
-            Page(path=f"{member_path}/remove", needs=needs, handle=confirm_remove),
-            Form(path=f"{member_path}/remove", needs=needs, handle=remove),
-        )
-
-    async def invite(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
-        email = read_email(form.value("email"))
-        if email is None:
-            form.refuse("email", "Write the address as name@example.com.")
-        role = form.choice("role", {role.value for role in Role})
-        try:
-            if not form.is_refused and email is not None:
-                async with visit.database.transaction() as tx:
-                    token = await team.invite(
-                        tx,
-                        visit.organization_id,
-                        email=email,
-                        role=Role(role),
-                        by=actor_of(visit),
-                        by_role=visit.organization.role,
-                    )
-                return redirect(visit, visit.url(TEAM_PATH), show_once=self._link_url(visit, token))
-        except AccountRefusal as refusal:
-            form.refuse("email", str(refusal))
-        return refused(visit, "accounts/invite.html", form, roles=ROLE_DESCRIPTIONS)
-
-    async def password_link(self, visit: Visit) -> Response:
-        try:
+async def invite(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    email = read_email(form.value("email"))
+    if email is None:
+        form.refuse("email", "Write the address as name@example.com.")
+    role = form.choice("role", {role.value for role in Role})
+    try:
+        if not form.is_refused and email is not None:
             async with visit.database.transaction() as tx:
-                token = await team.password_link(
-                    tx, visit.organization_id, _read_user_id(visit), by=actor_of(visit), by_role=visit.organization.role
+                token = await team.invite(
+                    tx,
+                    visit.organization_id,
+                    email=email,
+                    role=Role(role),
+                    by=actor_of(visit),
+                    by_role=visit.organization.role,
                 )
-        except AccountRefusal as refusal:
-            return await _render_member(visit, refusal=str(refusal))
-        return redirect(visit, visit.url(TEAM_PATH), show_once=self._link_url(visit, token))
+            return redirect(visit, visit.url(TEAM_PATH), show_once=f"{visit.server_url}{LINK_PATH}/{token}")
+    except AccountRefusal as refusal:
+        form.refuse("email", str(refusal))
+    return refused(visit, "accounts/invite.html", form, roles=ROLE_DESCRIPTIONS)
 
-    def _link_url(self, visit: Visit, token: str) -> str:
-        """Return the address of a link: below the public address if it is set, else as in the admin's browser."""
-        base = self._base_url or str(visit.request.base_url).rstrip("/")
-        return f"{base}{LINK_PATH}/{token}"
+
+async def password_link(visit: Visit) -> Response:
+    try:
+        async with visit.database.transaction() as tx:
+            token = await team.password_link(
+                tx, visit.organization_id, _read_user_id(visit), by=actor_of(visit), by_role=visit.organization.role
+            )
+    except AccountRefusal as refusal:
+        return await _render_member(visit, refusal=str(refusal))
+    return redirect(visit, visit.url(TEAM_PATH), show_once=f"{visit.server_url}{LINK_PATH}/{token}")
 
 
 async def show_team(visit: Visit) -> Response:
@@ -177,3 +144,21 @@ def _read_user_id(visit: Visit) -> UUID:
     if identifier is None:
         raise PageNotFound
     return identifier
+
+
+_NEEDS: Final = Action.MANAGE_TEAM
+_MEMBER_PATH: Final = TEAM_PATH + "/{member}"
+_sign_out: Final = partial(_change, change=team.sign_out_member, done="is signed out everywhere.")
+_remove: Final = partial(_change, change=team.remove_member, done="is no longer a member.")
+PAGES: Final = (
+    Page(path=TEAM_PATH, needs=_NEEDS, handle=show_team),
+    Page(path=f"{TEAM_PATH}/invite", needs=_NEEDS, handle=show_invite),
+    Form(path=f"{TEAM_PATH}/invite", needs=_NEEDS, handle=invite, needs_password=True),
+    Form(path=TEAM_PATH + "/links/{link}/withdraw", needs=_NEEDS, handle=withdraw),
+    Page(path=_MEMBER_PATH, needs=_NEEDS, handle=_render_member),
+    Form(path=f"{_MEMBER_PATH}/role", needs=_NEEDS, handle=change_role, needs_password=True),
+    Form(path=f"{_MEMBER_PATH}/password-link", needs=_NEEDS, handle=password_link, needs_password=True),
+    Form(path=f"{_MEMBER_PATH}/sign-out", needs=_NEEDS, handle=_sign_out),
+    Page(path=f"{_MEMBER_PATH}/remove", needs=_NEEDS, handle=confirm_remove),
+    Form(path=f"{_MEMBER_PATH}/remove", needs=_NEEDS, handle=_remove),
+)

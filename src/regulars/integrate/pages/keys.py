@@ -8,7 +8,6 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.http.address import base_url
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
 from regulars.kit.keyset import PageRequest
@@ -27,6 +26,11 @@ PATH: Final = "/keys"
 NAME_CHARACTERS_MAX: Final = 80
 RESPONSES_SHOWN: Final = 10
 ACCESS_LABELS: Final = {Permission.INGEST: "Write only", Permission.FULL: "Full access"}
+ACCESS_DESCRIPTIONS: Final = {
+    Permission.INGEST: "For tills, where a key may be stolen. It writes all data, but reads only stores. Its responses"
+    " show whether a number may be texted and whether a customer or ticket is known, and nothing else.",
+    Permission.FULL: "Reads and writes all data of this organization, and can erase customers.",
+}
 _NO_COUNTS: Final = Counts()
 
 
@@ -50,101 +54,89 @@ class KeyView:
         return "live" if self.key.last_used_at is not None or self.counts.responses else "unused"
 
 
-def pages(*, public_url: str | None) -> tuple[Page, ...]:
-    key_pages = _KeyPages(public_url)
-    needs = Action.MANAGE_INGEST_KEYS
-    return (
-        Page(path=PATH, needs=needs, handle=key_pages.list),
-        Form(path=PATH, needs=needs, handle=key_pages.create, needs_password=True),
-        Page(path=f"{PATH}/new", needs=needs, handle=key_pages.new),
-        Page(path=f"{PATH}/{{key}}", needs=needs, handle=key_pages.show),
-        Page(path=f"{PATH}/{{key}}/revoke", needs=needs, handle=key_pages.ask_to_revoke),
-        Form(path=f"{PATH}/{{key}}/revoke", needs=needs, handle=key_pages.revoke),
+async def _list_keys(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        views = await _load_keys(tx, visit)
+    live = [view for view in views if view.key.revoked_at is None]
+    revoked = [view for view in views if view.key.revoked_at is not None]
+    return render(visit, "integrate/keys.html", keys=[*live, *revoked], live=len(live))
+
+
+async def _show_new(visit: Visit) -> Response:
+    return render(
+        visit, "integrate/new_key.html", form=FormState({"permission": "ingest"}), choices=_list_permissions(visit)
     )
 
 
-class _KeyPages:
-    def __init__(self, public_url: str | None) -> None:
-        self._public_url = public_url
-
-    async def list(self, visit: Visit) -> Response:
-        async with visit.database.reading() as tx:
-            views = await self._load_keys(tx, visit)
-        live = [view for view in views if view.key.revoked_at is None]
-        revoked = [view for view in views if view.key.revoked_at is not None]
-        return render(visit, "integrate/keys.html", keys=[*live, *revoked], live=len(live))
-
-    async def new(self, visit: Visit) -> Response:
-        return render(
-            visit, "integrate/new_key.html", form=FormState({"permission": "ingest"}), choices=_list_permissions(visit)
+async def _create(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
+    choices = _list_permissions(visit)
+    permission = form.choice("permission", [value for value, _, _ in choices])
+    if form.is_refused:
+        return refused(visit, "integrate/new_key.html", form, choices=choices)
+    async with visit.database.transaction() as tx:
+        key, secret = await manage.create_key(
+            tx.connection, visit.organization_id, name, permission=Permission(permission)
         )
+        identifier, after = API_KEY.encode(key.id), {"name": name, "permission": permission}
+        await record(tx, visit.organization_id, actor_of(visit), "key.create", identifier, after=after)
+    # The next page shows the new secret once. The cookie (`reveal`) has the secret with the id of its key, so that
+    # only the page of this key shows the secret.
+    return redirect(visit, visit.url(PATH, identifier), show_once=f"{identifier} {secret}")
 
-    async def create(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
-        name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
-        choices = _list_permissions(visit)
-        permission = form.choice("permission", [value for value, _, _ in choices])
-        if form.is_refused:
-            return refused(visit, "integrate/new_key.html", form, choices=choices)
-        async with visit.database.transaction() as tx:
-            key, secret = await manage.create_key(
-                tx.connection, visit.organization_id, name, permission=Permission(permission)
-            )
-            identifier, after = API_KEY.encode(key.id), {"name": name, "permission": permission}
-            await record(tx, visit.organization_id, actor_of(visit), "key.create", identifier, after=after)
-        # The next page shows the new secret once. The cookie (`reveal`) has the secret with the id of its key, so that
-        # only the page of this key shows the secret.
-        return redirect(visit, visit.url(PATH, identifier), show_once=f"{identifier} {secret}")
 
-    async def show(self, visit: Visit) -> Response:
-        async with visit.database.reading() as tx:
-            key_view = await self._find_key_in_path(tx, visit)
-            page = PageRequest(RESPONSES_SHOWN)
-            responses = await list_responses(tx, visit.organization_id, page, api_key_id=key_view.key.id)
-        server_url = self._public_url or base_url(
-            visit.request.scope, visit.request.headers.get("host", "").encode("latin-1")
-        )
-        return render(visit, "integrate/key.html", key_view=key_view, server_url=server_url, responses=responses)
+async def _show(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        key_view = await _find_key_in_path(tx, visit)
+        page = PageRequest(RESPONSES_SHOWN)
+        responses = await list_responses(tx, visit.organization_id, page, api_key_id=key_view.key.id)
+    return render(visit, "integrate/key.html", key_view=key_view, server_url=visit.server_url, responses=responses)
 
-    async def ask_to_revoke(self, visit: Visit) -> Response:
-        async with visit.database.reading() as tx:
-            key_view = await self._find_revocable_key(tx, visit)
-        return render(visit, "integrate/revoke_key.html", key_view=key_view, form=FormState())
 
-    async def revoke(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
-        async with visit.database.reading() as tx:
-            key_view = await self._find_revocable_key(tx, visit)
-        if key_view.state == "live" and not form.is_checked("sure"):
-            form.refuse("sure", "Tick this if nothing uses the key any more.")
-            return refused(visit, "integrate/revoke_key.html", form, key_view=key_view)
-        async with visit.database.transaction() as tx:
-            await manage.revoke_key(tx.connection, key_view.key.id)
-            before = {"name": key_view.key.name}
-            await record(tx, visit.organization_id, actor_of(visit), "key.revoke", key_view.identifier, before=before)
-        done = f"{key_view.key.name} is revoked and stops working within a second."
-        return redirect(visit, visit.url(PATH), done=done)
+async def _ask_to_revoke(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        key_view = await _find_revocable_key(tx, visit)
+    return render(visit, "integrate/revoke_key.html", key_view=key_view, form=FormState())
 
-    async def _load_keys(self, tx: Tx, visit: Visit) -> Sequence[KeyView]:
-        counts = await count_responses(tx, visit.organization_id)
-        keys = await manage.list_keys(tx.connection, visit.organization_id)
-        return [_make_view(visit, key, counts.get(key.id, _NO_COUNTS)) for key in reversed(keys)]
 
-    async def _find_key_in_path(self, tx: Tx, visit: Visit) -> KeyView:
-        """Return the key whose id is in the page's URL, if it belongs to this organization."""
-        identifier: UUID | None = API_KEY.decode(visit.references[0])
-        for key_view in await self._load_keys(tx, visit):
-            if key_view.key.id == identifier:
-                return key_view
-        raise PageNotFound("This organization has no such key.")
+async def _revoke(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    async with visit.database.reading() as tx:
+        key_view = await _find_revocable_key(tx, visit)
+    if key_view.state == "live" and not form.is_checked("sure"):
+        form.refuse("sure", "Tick this if nothing uses the key any more.")
+        return refused(visit, "integrate/revoke_key.html", form, key_view=key_view)
+    async with visit.database.transaction() as tx:
+        await manage.revoke_key(tx.connection, key_view.key.id)
+        before = {"name": key_view.key.name}
+        await record(tx, visit.organization_id, actor_of(visit), "key.revoke", key_view.identifier, before=before)
+    done = f"{key_view.key.name} is revoked and stops working within a second."
+    return redirect(visit, visit.url(PATH), done=done)
 
-    async def _find_revocable_key(self, tx: Tx, visit: Visit) -> KeyView:
-        key_view = await self._find_key_in_path(tx, visit)
-        if key_view.key.permission is Permission.FULL:
-            visit.require(Action.MANAGE_FULL_KEYS)
-        if key_view.key.revoked_at is not None:
-            raise PageNotFound("This key is revoked already.")
-        return key_view
+
+async def _load_keys(tx: Tx, visit: Visit) -> Sequence[KeyView]:
+    counts = await count_responses(tx, visit.organization_id)
+    keys = await manage.list_keys(tx.connection, visit.organization_id)
+    return [_make_view(visit, key, counts.get(key.id, _NO_COUNTS)) for key in reversed(keys)]
+
+
+async def _find_key_in_path(tx: Tx, visit: Visit) -> KeyView:
+    """Return the key whose id is in the page's URL, if it belongs to this organization."""
+    identifier: UUID | None = API_KEY.decode(visit.references[0])
+    for key_view in await _load_keys(tx, visit):
+        if key_view.key.id == identifier:
+            return key_view
+    raise PageNotFound("This organization has no such key.")
+
+
+async def _find_revocable_key(tx: Tx, visit: Visit) -> KeyView:
+    key_view = await _find_key_in_path(tx, visit)
+    if key_view.key.permission is Permission.FULL:
+        visit.require(Action.MANAGE_FULL_KEYS)
+    if key_view.key.revoked_at is not None:
+        raise PageNotFound("This key is revoked already.")
+    return key_view
 
 
 def _make_view(visit: Visit, key: ApiKey, counts: Counts) -> KeyView:
@@ -153,22 +145,17 @@ def _make_view(visit: Visit, key: ApiKey, counts: Counts) -> KeyView:
 
 
 def _list_permissions(visit: Visit) -> list[tuple[str, str, str]]:
-    choices = [
-        (
-            "ingest",
-            ACCESS_LABELS[Permission.INGEST],
-            (
-                "For tills, where a key may be stolen. It writes all data, but reads only stores. Its responses show"
-                " whether a number may be texted and whether a customer or ticket is known, and nothing else."
-            ),
-        )
-    ]
-    if visit.may(Action.MANAGE_FULL_KEYS):
-        choices.append(
-            (
-                "full",
-                ACCESS_LABELS[Permission.FULL],
-                "Reads and writes all data of this organization, and can erase customers.",
-            )
-        )
-    return choices
+    """Return the value, the label and the description of each permission that the user may give a key."""
+    permissions = [Permission.INGEST, *([Permission.FULL] if visit.may(Action.MANAGE_FULL_KEYS) else [])]
+    return [(each.value, ACCESS_LABELS[each], ACCESS_DESCRIPTIONS[each]) for each in permissions]
+
+
+_NEEDS: Final = Action.MANAGE_INGEST_KEYS
+PAGES: Final = (
+    Page(path=PATH, needs=_NEEDS, handle=_list_keys),
+    Form(path=PATH, needs=_NEEDS, handle=_create, needs_password=True),
+    Page(path=f"{PATH}/new", needs=_NEEDS, handle=_show_new),
+    Page(path=f"{PATH}/{{key}}", needs=_NEEDS, handle=_show),
+    Page(path=f"{PATH}/{{key}}/revoke", needs=_NEEDS, handle=_ask_to_revoke),
+    Form(path=f"{PATH}/{{key}}/revoke", needs=_NEEDS, handle=_revoke),
+)

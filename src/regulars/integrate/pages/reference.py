@@ -8,7 +8,6 @@ from starlette.responses import Response
 from regulars.explore import reference
 from regulars.explore.samples import CodeSample
 from regulars.http import openapi
-from regulars.http.address import base_url
 from regulars.http.route import Route
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
@@ -23,8 +22,8 @@ SCHEMAS = "schemas"
 DUMMY_URL = "http://server.invalid"
 
 
-def pages(api_routes: Sequence[Route], *, public_url: str | None) -> tuple[Page, ...]:
-    reference_pages = _ReferencePages(api_routes, public_url)
+def pages(api_routes: Sequence[Route]) -> tuple[Page, ...]:
+    reference_pages = _ReferencePages(api_routes)
     return (
         Page(path=PATH, needs=Action.READ, handle=reference_pages.contents),
         Page(path=f"{PATH}/{{subject}}", needs=Action.READ, handle=reference_pages.subject),
@@ -34,9 +33,8 @@ def pages(api_routes: Sequence[Route], *, public_url: str | None) -> tuple[Page,
 class _ReferencePages:
     """The table of contents, and a page for each subject. The OpenAPI document is parsed once."""
 
-    def __init__(self, api_routes: Sequence[Route], public_url: str | None) -> None:
+    def __init__(self, api_routes: Sequence[Route]) -> None:
         self._api_routes = api_routes
-        self._public_url = public_url
 
     @cached_property
     def _reference(self) -> reference.Reference:
@@ -52,9 +50,7 @@ class _ReferencePages:
         return self._page(visit, anchor)
 
     def _page(self, visit: Visit, anchor: str | None) -> Response:
-        server_url = self._public_url or base_url(
-            visit.request.scope, visit.request.headers.get("host", "").encode("latin-1")
-        )
+        server_url = visit.server_url
         return render(
             visit,
             "integrate/reference.html",

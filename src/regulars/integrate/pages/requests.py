@@ -2,7 +2,6 @@
 response."""
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -29,22 +28,8 @@ from regulars.web.visit import Visit
 PATH: Final = "/requests"
 # Fields with a map whose keys the caller chooses, so that the keys may be personal data.
 _MAP_PREFIXES: Final = ("attributes.", "properties.")
-
-
-@dataclass(frozen=True, slots=True)
-class LogLimits:
-    """The limits of the log that the page states."""
-
-    days: int = RETENTION.days
-    per_key: int = ENTRIES_PER_KEY_MAX
-    refusals: int = REFUSALS_PER_DAY_MAX
-
-
-def pages() -> tuple[Page, ...]:
-    return (
-        Page(path=PATH, needs=Action.READ_REQUEST_LOG, handle=_list_requests),
-        Page(path=f"{PATH}/{{entry}}", needs=Action.READ_REQUEST_LOG, handle=_show_request),
-    )
+# The limits of the log that the page states.
+_LIMITS: Final = {"days": RETENTION.days, "per_key": ENTRIES_PER_KEY_MAX, "refusals": REFUSALS_PER_DAY_MAX}
 
 
 async def _list_requests(visit: Visit) -> Response:
@@ -71,7 +56,7 @@ async def _list_requests(visit: Visit) -> Response:
             api_key_id=API_KEY.decode(view.value("key")),
         )
     page = make_page(view, requests)
-    return render(visit, "integrate/requests.html", view=view, page=page, keys=keys, limits=LogLimits())
+    return render(visit, "integrate/requests.html", view=view, page=page, keys=keys, limits=_LIMITS)
 
 
 async def _show_request(visit: Visit) -> Response:
@@ -91,7 +76,7 @@ async def _show_request(visit: Visit) -> Response:
         key=keys.get(entry.api_key_id),
         key_id=API_KEY.encode(entry.api_key_id),
         problem=_format_problem(visit, entry),
-        limits=LogLimits(),
+        limits=_LIMITS,
     )
 
 
@@ -118,3 +103,9 @@ def mask_problem(problem: dict[str, Any]) -> dict[str, Any]:
                 text = text.replace(json.dumps(field, ensure_ascii=False)[1:-1], before + prefix + HIDDEN)
     masked: dict[str, Any] = json.loads(text)
     return masked
+
+
+PAGES: Final = (
+    Page(path=PATH, needs=Action.READ_REQUEST_LOG, handle=_list_requests),
+    Page(path=f"{PATH}/{{entry}}", needs=Action.READ_REQUEST_LOG, handle=_show_request),
+)

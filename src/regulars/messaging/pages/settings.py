@@ -9,7 +9,7 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
-from regulars.http.address import base_url
+from regulars.kit.address import base_url
 from regulars.kit.db import Tx
 from regulars.kit.ids import TEXT, new_uuid
 from regulars.kit.vault import AnyVault, VaultError

@@ -1,5 +1,7 @@
 """Which attempts count as failures, and what a failure leaves in the database."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from regulars.accounts import passwords as hashing
@@ -13,7 +15,8 @@ ADDRESS = "203.0.113.9"
 
 
 async def fail(database, passwords, email="nobody@shop.example"):
-    return await check_password(database, passwords, email=email, password="a guess", address=ADDRESS)
+    visit = SimpleNamespace(database=database, client_address=ADDRESS)
+    return await check_password(visit, passwords, email=email, password="a guess")
 
 
 async def test_an_attempt_that_was_never_checked_is_given_back(database, monkeypatch):

@@ -11,7 +11,13 @@ from regulars.kit.ids import new_uuid
 from regulars.organizations.secret import open_secret
 from regulars.web.access import Role
 from regulars.web.errors import NotConfirmed
-from regulars.web.visit import User, VisitedOrganization
+from regulars.web.visit import User, Visit, VisitedOrganization
+
+# `confirmed_at` is when the user last entered the password again.
+_SELECT_SESSION = (
+    "SELECT s.id, s.user_id, s.created_at, s.last_seen_at, s.idle_s * interval '1 second', s.ends_at,"
+    " coalesce(s.confirmed_at, s.created_at), s.address, s.agent"
+)
 
 
 async def start_session(tx: Tx, user_id: UUID, *, is_remembered: bool, address: str, agent: str) -> str:
@@ -77,18 +83,16 @@ class SessionStore:
         async with self._database.reading() as tx:
             return await _find_organization(tx, slug, user.id)
 
-    async def confirm(self, user: User, password: str, *, address: str) -> None:
+    async def confirm(self, visit: Visit, password: str) -> None:
         """Check the password of a signed-in user again; raises NotConfirmed."""
         try:
-            is_right = await confirm_password(
-                self._database, self._passwords, email=user.email, password=password, address=address
-            )
+            is_right = await confirm_password(visit, self._passwords, password)
         except TooManyAttempts as refusal:
             raise NotConfirmed(str(refusal), wait_s=refusal.wait_s) from None
         if not is_right:
             raise NotConfirmed("Wrong password.")
         async with self._database.transaction() as tx:
-            await queries.record_password_confirmation(tx, user.session_id)
+            await tx.execute("UPDATE sessions SET confirmed_at = %s WHERE id = %s", (tx.now, visit.user.session_id))
 
 
 async def _find_organization(tx: Tx, slug: str, user_id: UUID) -> VisitedOrganization | None:

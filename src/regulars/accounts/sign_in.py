@@ -15,6 +15,7 @@ from regulars.accounts.sign_in_attempts import Attempt
 from regulars.kit import log
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.ids import new_uuid
+from regulars.web.visit import Visit
 
 NOT_SIGNED_IN = "not signed in"
 _log = log.get(__name__)
@@ -63,10 +64,9 @@ async def uncounted_on_error(database: Database, attempt: Attempt) -> AsyncItera
         raise
 
 
-async def check_password(
-    database: Database, passwords: Passwords, *, email: str, password: str, address: str
-) -> PasswordCheck:
+async def check_password(visit: Visit, passwords: Passwords, *, email: str, password: str) -> PasswordCheck:
     """Check a password. No database connection is in use while the hash is computed."""
+    database, address = visit.database, visit.client_address
     attempt = await begin_attempt(database, email, address)
     async with uncounted_on_error(database, attempt):
         async with database.reading() as tx:
@@ -78,14 +78,13 @@ async def check_password(
     return PasswordCheck(attempt, None)
 
 
-async def confirm_password(
-    database: Database, passwords: Passwords, *, email: str, password: str, address: str
-) -> bool:
-    """Return whether the password is right. Earlier failures stay counted: they may be guesses of codes."""
-    check = await check_password(database, passwords, email=email, password=password, address=address)
+async def confirm_password(visit: Visit, passwords: Passwords, password: str) -> bool:
+    """Return whether the password of the signed-in user is right. Earlier failures stay counted: they may be guesses of
+    codes."""
+    check = await check_password(visit, passwords, email=visit.user.email, password=password)
     if check.matched is None:
         return False
-    async with database.transaction() as tx:
+    async with visit.database.transaction() as tx:
         await attempts.uncount(tx, check.attempt)
     return True
 

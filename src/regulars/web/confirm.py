@@ -30,12 +30,11 @@ async def confirm(visit: Visit, page: Page, sessions: SessionStore) -> tuple[Vis
     """
     if FIELD not in visit.form:
         is_confirmed = visit.now - visit.user.password_confirmed_at < CONFIRMED_FOR
-        return visit, None if is_confirmed else _ask_for_password(visit, page, FormState())
-    form = FormState(visit.form)
+        return visit, None if is_confirmed else _ask_for_password(visit, page)
     try:
-        await sessions.confirm(visit.user, form.value(FIELD), address=visit.client_address)
+        await sessions.confirm(visit, visit.form[FIELD])
     except NotConfirmed as refusal:
-        return visit, _ask_for_password(visit, page, form, refusal)
+        return visit, _ask_for_password(visit, page, refusal)
     form_values = {name: value for name, value in visit.form.items() if name not in _PASSWORD_FIELDS}
     form_lists = {name: values for name, values in visit.form_lists.items() if name not in _PASSWORD_FIELDS}
     return replace(visit, form=form_values, form_lists=form_lists), None
@@ -45,43 +44,39 @@ def pages(sessions: SessionStore) -> tuple[Page, ...]:
     """The target of the password form for pages: it checks the password and redirects to the page."""
 
     async def handle(visit: Visit) -> Response:
-        form = FormState(visit.form)
-        target = safe_next(form.value("next"), otherwise="/")
+        target = safe_next(visit.form.get("next"), otherwise="/")
         try:
-            await sessions.confirm(visit.user, form.value(FIELD), address=visit.client_address)
+            await sessions.confirm(visit, visit.form.get(FIELD, ""))
         except NotConfirmed as refusal:
-            return _password_page(visit, form, refusal, action=PATH, hidden_fields=[("next", target)], back=target)
+            return _password_page(visit, refusal, action=PATH, hidden_fields=[("next", target)], back=target)
         return redirect(visit, target)
 
     return (Form(path=PATH, needs=Audience.SIGNED_IN, handle=handle),)
 
 
-def _ask_for_password(visit: Visit, page: Page, form: FormState, refusal: NotConfirmed | None = None) -> Response:
+def _ask_for_password(visit: Visit, page: Page, refusal: NotConfirmed | None = None) -> Response:
     url = visit.request.url
     this_url = url.path + (f"?{url.query}" if url.query else "")
     came_from = urlsplit(visit.request.headers.get("referer", ""))
     back = safe_next(came_from.path + (f"?{came_from.query}" if came_from.query else ""), otherwise=visit.url("/"))
+    action, hidden_fields = PATH, [("next", this_url)]
     if isinstance(page, Form):
-        hidden_fields = [
-            (name, value)
-            for name, values in visit.form_lists.items()
-            for value in values
-            if name not in _PASSWORD_FIELDS
-        ]
-        return _password_page(visit, form, refusal, action=this_url, hidden_fields=hidden_fields, back=back)
-    return _password_page(visit, form, refusal, action=PATH, hidden_fields=[("next", this_url)], back=back)
+        action, hidden_fields = (
+            this_url,
+            [
+                (name, value)
+                for name, values in visit.form_lists.items()
+                for value in values
+                if name not in _PASSWORD_FIELDS
+            ],
+        )
+    return _password_page(visit, refusal, action=action, hidden_fields=hidden_fields, back=back)
 
 
 def _password_page(
-    visit: Visit,
-    form: FormState,
-    refusal: NotConfirmed | None,
-    *,
-    action: str,
-    hidden_fields: list[tuple[str, str]],
-    back: str,
+    visit: Visit, refusal: NotConfirmed | None, *, action: str, hidden_fields: list[tuple[str, str]], back: str
 ) -> Response:
-    status = 200
+    form, status = FormState(visit.form), 200
     if refusal is not None:
         form.refuse(FIELD, str(refusal))
         status = TOO_MANY_REQUESTS if refusal.wait_s else 400

@@ -62,8 +62,8 @@ class SessionStore(Protocol):
         """The organization with this slug, now or earlier, if the user is a member."""
         ...
 
-    async def confirm(self, user: User, password: str, *, address: str) -> None:
-        """Check the password and record the time in the session, or raise `NotConfirmed`."""
+    async def confirm(self, visit: "Visit", password: str) -> None:
+        """Check the password of the user and record the time in the session, or raise `NotConfirmed`."""
         ...
 
 

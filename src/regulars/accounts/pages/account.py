@@ -57,15 +57,14 @@ class AccountPages:
         )
 
     async def show(self, visit: Visit) -> Response:
-        form = FormState({"name": visit.user.name, "locale": visit.user.locale or ""})
-        return await _render_account(visit, form=form, password_form=FormState())
+        return await _render_account(visit)
 
     async def change(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
         locale = form.choice("locale", {"", *LOCALES})
         if form.is_refused:
-            return await _render_account(visit, form=form, password_form=FormState(), status=400)
+            return await _render_account(visit, form=form, status=400)
         async with visit.database.transaction() as tx:
             await queries.set_name_and_locale(tx, visit.user.id, name=name, locale=locale or None)
         return redirect(visit, ACCOUNT_PATH, done="Your account is saved.")
@@ -75,8 +74,7 @@ class AccountPages:
         status = await self._check_password(visit, form)
         password = read_new_password(form, email=visit.user.email)
         if form.is_refused:
-            account_form = FormState({"name": visit.user.name, "locale": visit.user.locale or ""})
-            return await _render_account(visit, form=account_form, password_form=form, status=status)
+            return await _render_account(visit, password_form=form, status=status)
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
             ended = await users.change_password(
@@ -111,13 +109,7 @@ class AccountPages:
         codes or to turn the second factor off."""
         form, user, by = FormState(visit.form), visit.user, actor_of(visit)
         try:
-            check = await check_password(
-                visit.database,
-                self._passwords,
-                email=user.email,
-                password=form.value("current"),
-                address=visit.client_address,
-            )
+            check = await check_password(visit, self._passwords, email=user.email, password=form.value("current"))
             if check.matched is None:
                 form.refuse("current", WRONG_PASSWORD)
                 return await self._render_factor(visit, form, status=400)
@@ -157,15 +149,8 @@ class AccountPages:
 
     async def _check_password(self, visit: Visit, form: FormState) -> int:
         """Refuse the field `current`, the password, if it is wrong; return the HTTP status of the refused form."""
-        password = form.value("current")
         try:
-            is_right = await confirm_password(
-                visit.database,
-                self._passwords,
-                email=visit.user.email,
-                password=password,
-                address=visit.client_address,
-            )
+            is_right = await confirm_password(visit, self._passwords, form.value("current"))
         except TooManyAttempts as refusal:
             form.refuse("current", str(refusal))
             return TOO_MANY_REQUESTS
@@ -196,7 +181,10 @@ async def sign_out_everywhere(visit: Visit) -> Response:
     return redirect_signed_out(visit)
 
 
-async def _render_account(visit: Visit, *, form: FormState, password_form: FormState, status: int = 200) -> Response:
+async def _render_account(
+    visit: Visit, *, form: FormState | None = None, password_form: FormState | None = None, status: int = 200
+) -> Response:
+    """Show the account, with one of its two forms if that was refused."""
     async with visit.database.reading() as tx:
         account = await users.find_account(tx, visit.user.id)
     locales = [("", "Use the organization's setting"), *LOCALES.items()]
@@ -204,8 +192,8 @@ async def _render_account(visit: Visit, *, form: FormState, password_form: FormS
         visit,
         "accounts/account.html",
         status=status,
-        form=form,
-        password_form=password_form,
+        form=form or FormState({"name": visit.user.name, "locale": visit.user.locale or ""}),
+        password_form=password_form or FormState(),
         account=account,
         locales=locales,
     )

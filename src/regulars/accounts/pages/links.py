@@ -93,11 +93,8 @@ class OneTimeLinkPages:
         form, template, address = FormState(visit.form), TEMPLATES[link.purpose], visit.client_address
         if visit.visitor is not None and visit.visitor.id != account.id:
             return render(visit, template, form=form, link=link, account=account)
-        password = form.value("current")
         try:
-            check = await check_password(
-                visit.database, self._passwords, email=account.email, password=password, address=address
-            )
+            check = await check_password(visit, self._passwords, email=account.email, password=form.value("current"))
         except TooManyAttempts as refusal:
             return refuse_too_many(visit, template, form, "current", refusal, link=link, account=account)
         if check.matched is None:

@@ -86,9 +86,7 @@ class SignInPages:
             return refused(visit, FORM, form)
         address = visit.client_address
         try:
-            check = await check_password(
-                visit.database, self._passwords, email=email, password=form.value("password"), address=address
-            )
+            check = await check_password(visit, self._passwords, email=email, password=form.value("password"))
         except TooManyAttempts as refusal:
             return refuse_too_many(visit, FORM, form, "password", refusal)
         if check.matched is None:

@@ -3,7 +3,7 @@ this order; then the page's handler runs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -69,17 +69,16 @@ class WebApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = monotonic()
         request = Request(scope, receive)
-        exchange = _Exchange(request, scope.get("regulars_request_id", ""))
+        exchange = _Exchange(self._first_visit(request))
         response = await self._respond(exchange)
         await response(scope, receive, send)
         if exchange.page is not None:
             self._metrics[exchange.page].observe(response.status_code, monotonic() - started)
 
     async def _respond(self, exchange: "_Exchange") -> Response:
-        path = exchange.request.url.path
+        path = exchange.visit.request.url.path
         if path.startswith(ASSETS_PATH) and (asset := asset_response(path)) is not None:
             return asset
-        exchange.visit = self._first_visit(exchange)
         try:
             return await self._handle(exchange)
         except PageRefusal as refusal:
@@ -87,33 +86,32 @@ class WebApp:
         except ApiError as error:
             return api_refusal_page(exchange.visit, error)
         except CONNECTION_ERRORS as error:
-            _log.warning("web.database_unavailable", request_id=exchange.request_id, error=type(error).__name__)
+            _log.warning("web.database_unavailable", request_id=exchange.visit.request_id, error=type(error).__name__)
             return unavailable_page(exchange.visit)
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception:  # noqa: BLE001  # an unexpected error becomes a 500 page with the navigation
-            _log.exception("web.failed", request_id=exchange.request_id)
+            _log.exception("web.failed", request_id=exchange.visit.request_id)
             return broken_page(exchange.visit)
 
-    def _first_visit(self, exchange: "_Exchange") -> Visit:
+    def _first_visit(self, request: Request) -> Visit:
         """The visit before session, organization and form are known."""
-        request = exchange.request
         setattr(request.state, NAVIGATION_STATE, self._navigation)
         client = request.client
         return Visit(
             request=request,
-            request_id=exchange.request_id,
+            request_id=request.scope.get("regulars_request_id", ""),
             database=self._database,
             query={},
             csrf="",
-            public_url=self._public_url,
             is_https=cookies.is_https(request, self._public_url),
             client_address=client.host if client is not None else "",
+            public_url=self._public_url,
             now=datetime.now(UTC),
         )
 
     async def _handle(self, exchange: "_Exchange") -> Response:
-        request = exchange.request
+        request = exchange.visit.request
         exchange.visit = visit = replace(exchange.visit, query=_read_query(request))
         visit = await self._identify(exchange, visit)
         raw_path: bytes = request.scope["raw_path"]
@@ -192,19 +190,14 @@ class WebApp:
         return replace(visit, form=first_values, form_lists=fields)
 
 
+@dataclass(slots=True)
 class _Exchange:
     """A request in progress. `visit` grows with each check, so that an error page shows the user and the organization
     found before the error."""
 
-    __slots__ = ("new_guest_secret", "page", "request", "request_id", "visit")
-
     visit: Visit
-
-    def __init__(self, request: Request, request_id: str) -> None:
-        self.request = request
-        self.request_id = request_id
-        self.page: Page | None = None
-        self.new_guest_secret: str | None = None
+    page: Page | None = None
+    new_guest_secret: str | None = None
 
     def set_guest_cookie(self, response: Response) -> None:
         if self.new_guest_secret is not None:

@@ -11,78 +11,56 @@ from regulars.web.visit import Visit
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A page in the navigation, by its path below `/o/<slug>`."""
-
-    label: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
 class Area:
+    """An area of the navigation; `entries` has the labels of its pages, and their paths below `/o/<slug>`."""
+
     label: str
     icon: str
-    entries: tuple[Entry, ...]
+    entries: Mapping[str, str]
 
 
 FIRST_STEPS: Final = "/first-steps"
 AREAS: Final = (
-    Area("Home", "home", (Entry("Home", "/"),)),
-    Area("First steps", "check", (Entry("First steps", FIRST_STEPS),)),
-    Area("Customers", "people", (Entry("Customers", "/customers"), Entry("Segments", "/segments"))),
-    Area("Consent", "consent", (Entry("Consent", "/consent"),)),
-    Area("Sales", "ticket", (Entry("Tickets", "/tickets"), Entry("Conflicting tickets", "/collisions"))),
-    Area("Stores", "store", (Entry("Stores", "/stores"),)),
+    Area("Home", "home", {"Home": "/"}),
+    Area("First steps", "check", {"First steps": FIRST_STEPS}),
+    Area("Customers", "people", {"Customers": "/customers", "Segments": "/segments"}),
+    Area("Consent", "consent", {"Consent": "/consent"}),
+    Area("Sales", "ticket", {"Tickets": "/tickets", "Conflicting tickets": "/collisions"}),
+    Area("Stores", "store", {"Stores": "/stores"}),
     Area(
         "Automate",
         "automate",
-        (
-            Entry("Journeys", "/journeys"),
-            Entry("Campaigns", "/campaigns"),
-            Entry("Messages", "/messages"),
-            Entry("Simulator", "/simulator"),
-        ),
+        {"Journeys": "/journeys", "Campaigns": "/campaigns", "Messages": "/messages", "Simulator": "/simulator"},
     ),
     Area(
         "Analyse",
         "chart",
-        (
-            Entry("Sales", "/analyse/sales"),
-            Entry("Customers", "/analyse/customers"),
-            Entry("Products", "/analyse/products"),
-            Entry("Stores", "/analyse/stores"),
-            Entry("Attribution", "/analyse/attribution"),
-        ),
+        {
+            "Sales": "/analyse/sales",
+            "Customers": "/analyse/customers",
+            "Products": "/analyse/products",
+            "Stores": "/analyse/stores",
+            "Attribution": "/analyse/attribution",
+        },
     ),
     Area(
-        "Data",
-        "data",
-        (
-            Entry("Imports", "/imports"),
-            Entry("Customer attributes", "/attributes"),
-            Entry("Product properties", "/products"),
-        ),
+        "Data", "data", {"Imports": "/imports", "Customer attributes": "/attributes", "Product properties": "/products"}
     ),
     Area(
         "Integrate",
         "plug",
-        (
-            Entry("API keys", "/keys"),
-            Entry("Webhooks", "/webhooks"),
-            Entry("Request log", "/requests"),
-            Entry("API reference", "/reference"),
-        ),
+        {"API keys": "/keys", "Webhooks": "/webhooks", "Request log": "/requests", "API reference": "/reference"},
     ),
     Area(
         "Settings",
         "gear",
-        (
-            Entry("Organization", "/settings/organization"),
-            Entry("Team", "/settings/team"),
-            Entry("Texts", "/settings/texts"),
-            Entry("Attribution", "/settings/attribution"),
-            Entry("Audit log", "/settings/audit"),
-        ),
+        {
+            "Organization": "/settings/organization",
+            "Team": "/settings/team",
+            "Texts": "/settings/texts",
+            "Attribution": "/settings/attribution",
+            "Audit log": "/settings/audit",
+        },
     ),
 )
 # The areas in the tab bar, which narrow screens show instead of the sidebar.
@@ -128,12 +106,12 @@ class Navigation:
         areas = []
         for area in AREAS:
             entries = tuple(
-                NavigationLink(entry.label, visit.url(entry.path), entry.path == current, waiting.get(entry.path, 0))
-                for entry in area.entries
-                if self._may_open(visit, entry.path)
+                NavigationLink(label, visit.url(path), path == current, waiting.get(path, 0))
+                for label, path in area.entries.items()
+                if self._may_open(visit, path)
             )
             if entries:
-                is_here = current in {entry.path for entry in area.entries}
+                is_here = current in area.entries.values()
                 areas.append(NavigationArea(area.label, area.icon, entries[0].url, is_here, entries))
         return areas
 
@@ -152,6 +130,6 @@ def entry_of(path: str) -> str:
     """The path of the entry that a page belongs to: the longest one that the page's path begins with."""
     if path == DEMO:
         return "/"
-    paths = [entry.path for area in AREAS for entry in area.entries]
+    paths = [entry for area in AREAS for entry in area.entries.values()]
     matching = [entry for entry in paths if path == entry or (entry != "/" and path.startswith(f"{entry}/"))]
     return max(matching, key=len, default="")

@@ -32,6 +32,7 @@ _SELECT: Final = (
     " FROM sign_in_links l LEFT JOIN organizations o ON o.id = l.organization_id"
     " LEFT JOIN users u ON u.id = l.created_by"
 )
+_END: Final = "UPDATE sign_in_links SET expires_at = created_at WHERE used_at IS NULL AND expires_at > %s"
 
 
 class Purpose(StrEnum):
@@ -70,9 +71,8 @@ async def make_link(
         await end_password_links(tx, email)
     else:
         await tx.execute(
-            "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = %s AND used_at IS NULL"
-            " AND expires_at > %s AND email IS NOT DISTINCT FROM %s AND organization_id IS NOT DISTINCT FROM %s",
-            (purpose.value, tx.now, email, organization_id),
+            _END + " AND purpose = %s AND email IS NOT DISTINCT FROM %s AND organization_id IS NOT DISTINCT FROM %s",
+            (tx.now, purpose.value, email, organization_id),
         )
     token = new_token()
     expires_at = tx.now + (FIRST_OWNER_LIFE if purpose is Purpose.FIRST_OWNER else LINK_LIFE)
@@ -125,55 +125,38 @@ async def list_links(tx: Tx, organization_id: UUID) -> list[Link]:
 async def end_link(tx: Tx, organization_id: UUID, link_id: UUID) -> tuple[Purpose, str] | None:
     """End a link; return its purpose and email address, or None if it could not be used any more."""
     rows = await tx.fetch(
-        "UPDATE sign_in_links SET expires_at = created_at WHERE organization_id = %s AND id = %s AND used_at IS NULL"
-        " AND expires_at > %s RETURNING purpose, email",
-        (organization_id, link_id, tx.now),
+        _END + " AND organization_id = %s AND id = %s RETURNING purpose, email", (tx.now, organization_id, link_id)
     )
     return (Purpose(rows[0][0]), rows[0][1]) if rows else None
 
 
 async def end_password_links(tx: Tx, email: str) -> None:
     """End the password links of an account after its password has changed, so that no older link changes it again."""
-    await tx.execute(
-        "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = 'password' AND used_at IS NULL"
-        " AND expires_at > %s AND email = %s",
-        (tx.now, email),
-    )
+    await tx.execute(_END + " AND purpose = 'password' AND email = %s", (tx.now, email))
 
 
 async def end_password_links_of_organizations(tx: Tx, email: str) -> None:
     """End password links that members made, when the account joins another organization: then only the operator may
     make them."""
-    await tx.execute(
-        "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = 'password' AND used_at IS NULL"
-        " AND expires_at > %s AND email = %s AND organization_id IS NOT NULL",
-        (tx.now, email),
-    )
+    await tx.execute(_END + " AND purpose = 'password' AND email = %s AND organization_id IS NOT NULL", (tx.now, email))
 
 
 async def end_links_of_member(tx: Tx, organization_id: UUID, *, user_id: UUID, email: str) -> None:
     """End the links that a member made here, and those made for them, when their role changes or they leave."""
     await tx.execute(
-        "UPDATE sign_in_links SET expires_at = created_at WHERE organization_id = %s AND used_at IS NULL"
-        " AND expires_at > %s AND (created_by = %s OR email = %s)",
-        (organization_id, tx.now, user_id, email),
+        _END + " AND organization_id = %s AND (created_by = %s OR email = %s)",
+        (tx.now, organization_id, user_id, email),
     )
 
 
 async def end_links_of_user(tx: Tx, *, user_id: UUID, email: str) -> None:
     """End the links that a disabled user made and those made for them, in all organizations."""
-    await tx.execute(
-        "UPDATE sign_in_links SET expires_at = created_at WHERE used_at IS NULL AND expires_at > %s"
-        " AND (created_by = %s OR email = %s)",
-        (tx.now, user_id, email),
-    )
+    await tx.execute(_END + " AND (created_by = %s OR email = %s)", (tx.now, user_id, email))
 
 
 async def end_all_links(tx: Tx) -> None:
     """End all links after a restore, which brings back links that were used or ended since the backup."""
-    await tx.execute(
-        "UPDATE sign_in_links SET expires_at = created_at WHERE used_at IS NULL AND expires_at > %s", (tx.now,)
-    )
+    await tx.execute(_END, (tx.now,))
 
 
 def _to_link(row: TupleRow) -> Link:

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from regulars.accounts import model, queries
+from regulars.accounts import model
 from regulars.accounts.errors import TooManyAttempts
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import confirm_password
@@ -23,26 +23,37 @@ _SELECT_SESSION = (
 async def start_session(tx: Tx, user_id: UUID, *, is_remembered: bool, address: str, agent: str) -> str:
     """Start a session; return the token for its cookie, of which the database stores only the hash."""
     token = model.new_token()
-    session = model.Session(
-        id=new_uuid(),
-        user_id=user_id,
-        created_at=tx.now,
-        last_seen_at=tx.now,
-        idle=model.IDLE_MAX_REMEMBERED if is_remembered else model.IDLE_MAX,
-        ends_at=tx.now + model.SESSION_AGE_MAX,
-        password_confirmed_at=tx.now,
-        address=address or None,
-        agent=agent[: model.AGENT_CHARACTERS_MAX] or None,
+    idle = model.IDLE_MAX_REMEMBERED if is_remembered else model.IDLE_MAX
+    await tx.execute(
+        "INSERT INTO sessions (token_hash, id, user_id, created_at, last_seen_at, idle_s, ends_at, address, agent)"
+        " VALUES (%(token_hash)s, %(id)s, %(user_id)s, %(now)s, %(now)s, %(idle_s)s, %(ends_at)s, %(address)s,"
+        " %(agent)s)",
+        {
+            "token_hash": model.hash_token(token),
+            "id": new_uuid(),
+            "user_id": user_id,
+            "now": tx.now,
+            "idle_s": int(idle.total_seconds()),
+            "ends_at": tx.now + model.SESSION_AGE_MAX,
+            "address": address or None,
+            "agent": agent[: model.AGENT_CHARACTERS_MAX] or None,
+        },
     )
-    await queries.insert_session(tx, session, token_hash=model.hash_token(token))
     # Each new session deletes a batch of ended ones.
-    await queries.delete_old_sessions(tx)
+    await tx.execute(
+        "DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions"
+        " WHERE ends_at <= %s OR last_seen_at + idle_s * interval '1 second' <= %s LIMIT 1000 FOR UPDATE SKIP LOCKED)",
+        (tx.now, tx.now),
+    )
     return token
 
 
 async def list_sessions(tx: Tx, user_id: UUID) -> list[model.Session]:
     """Return the active sessions, last used first."""
-    return [session for session in await queries.list_sessions(tx, user_id) if session.is_alive(tx.now)]
+    rows = await tx.fetch(
+        _SELECT_SESSION + " FROM sessions s WHERE s.user_id = %s ORDER BY s.last_seen_at DESC LIMIT 200", (user_id,)
+    )
+    return [session for row in rows if (session := model.Session(*row)).is_alive(tx.now)]
 
 
 async def end_session(tx: Tx, user_id: UUID, session_id: UUID) -> bool:
@@ -69,15 +80,22 @@ class SessionStore:
 
     async def identify(self, token: str) -> User | None:
         async with self._database.reading() as tx:
-            session_and_account = await queries.find_session(tx, model.hash_token(token))
-            if session_and_account is None:
+            rows = await tx.fetch(
+                _SELECT_SESSION + ", u.email, u.name, u.locale, u.disabled_at"
+                " FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.token_hash = %s",
+                (model.hash_token(token),),
+            )
+            if not rows:
                 return None
-            session, account = session_and_account
-            if account.disabled_at is not None or not session.is_alive(tx.now):
+            *columns, email, name, locale, disabled_at = rows[0]
+            session = model.Session(*columns)
+            if disabled_at is not None or not session.is_alive(tx.now):
                 return None
             if tx.now - session.last_seen_at >= model.LAST_SEEN_WRITTEN_EVERY:
-                await queries.update_last_seen(tx, session.id, tx.now)
-        return User(account.id, account.email, account.name, account.locale, session.id, session.password_confirmed_at)
+                await tx.execute(
+                    "UPDATE sessions SET last_seen_at = greatest(last_seen_at, %s) WHERE id = %s", (tx.now, session.id)
+                )
+        return User(session.user_id, email, name, locale, session.id, session.password_confirmed_at)
 
     async def find_organization(self, user: User, slug: str) -> VisitedOrganization | None:
         async with self._database.reading() as tx:

@@ -69,7 +69,7 @@ async def remove_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Act
     member = await _lock_member(tx, organization_id, user_id, by_role)
     if member.role is Role.OWNER:
         await _check_other_owner(tx, organization_id, user_id)
-    await queries.delete_membership(tx, organization_id, user_id)
+    await tx.execute("DELETE FROM memberships WHERE organization_id = %s AND user_id = %s", (organization_id, user_id))
     await end_links_of_member(tx, organization_id, user_id=user_id, email=member.email)
     await record(tx, organization_id, by, "member.remove", member.email, before={"role": member.role.value})
     return member
@@ -130,7 +130,10 @@ def _check_may_assign(by_role: Role, role: Role) -> None:
 
 async def _lock_member(tx: Tx, organization_id: UUID, user_id: UUID, by_role: Role | None) -> Member:
     """Load a member and lock all owners: of two owners who demote each other at the same time, one stays an owner."""
-    await queries.lock_owners(tx, organization_id)
+    await tx.fetch(
+        "SELECT 1 FROM memberships WHERE organization_id = %s AND role = 'owner' ORDER BY user_id FOR UPDATE",
+        (organization_id,),
+    )
     member = await find_member(tx, organization_id, user_id)
     if by_role is not None and member.role is Role.OWNER and not may(by_role, Action.MANAGE_OWNERS):
         raise OwnersOnly
@@ -138,5 +141,11 @@ async def _lock_member(tx: Tx, organization_id: UUID, user_id: UUID, by_role: Ro
 
 
 async def _check_other_owner(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
-    if not await queries.has_other_owner(tx, organization_id, user_id):
+    """Raise unless the organization has another owner, who is not disabled."""
+    others = await tx.fetch(
+        "SELECT 1 FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.organization_id = %s"
+        " AND m.role = 'owner' AND m.user_id <> %s AND u.disabled_at IS NULL LIMIT 1",
+        (organization_id, user_id),
+    )
+    if not others:
         raise LastOwner

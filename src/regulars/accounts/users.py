@@ -27,7 +27,11 @@ class UserListing:
 
 async def create_account(tx: Tx, *, email: str, name: str, password_hash: str | None = None) -> Account:
     """Create a user, or return the one that has this address already."""
-    await queries.insert_user_if_new(tx, identifier=new_uuid(), email=email, name=name, password_hash=password_hash)
+    await tx.execute(
+        "INSERT INTO users (id, email, name, password_hash, created_at) VALUES (%s, %s, %s, %s, %s)"
+        " ON CONFLICT (email) DO NOTHING",
+        (new_uuid(), email, name, password_hash, tx.now),
+    )
     account = await queries.find_account_by_email(tx, email)
     if account is None:
         raise LookupError(f"The user {email} vanished while being created.")

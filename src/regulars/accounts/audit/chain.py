@@ -18,35 +18,24 @@ COMMITMENT_BYTES: Final = 32
 _GENESIS_DOMAIN: Final = b"regulars audit log\0"
 
 
-@dataclass(frozen=True, slots=True)
-class PersonalFields:
-    """The personal fields of a row, encoded. The row's hash covers a commitment (a salted hash) of each field, not its
-    value, so that a field can be deleted and the chain stays valid."""
+def encode_personal_fields(
+    *, address: str | None, actor_id: UUID | None, actor: str, subject: str, before: str | None, after: str | None
+) -> dict[str, bytes]:
+    """Encode the personal fields of a row; `before` and `after` are JSON strings, as they are stored.
 
-    address: bytes
-    actor: bytes
-    subject: bytes
+    The row's hash covers a commitment (a salted hash) of each field, not its value, so that a field can be deleted and
+    the chain stays valid.
+    """
+    return {
+        "address": msgspec.json.encode([address]),
+        "actor": msgspec.json.encode([actor_id, actor]),
+        "subject": msgspec.json.encode([subject, before, after]),
+    }
 
-    @classmethod
-    def of(  # the columns of a row of the audit log
-        cls,
-        *,
-        address: str | None,
-        actor_id: UUID | None,
-        actor: str,
-        subject: str,
-        before: str | None,
-        after: str | None,
-    ) -> "PersonalFields":
-        """`before` and `after` are JSON strings, as they are stored."""
-        return cls(
-            address=msgspec.json.encode([address]),
-            actor=msgspec.json.encode([None if actor_id is None else str(actor_id), actor]),
-            subject=msgspec.json.encode([subject, before, after]),
-        )
 
-    def commitments(self, *, address_salt: bytes, actor_salt: bytes, subject_salt: bytes) -> bytes:
-        return commit(address_salt, self.address) + commit(actor_salt, self.actor) + commit(subject_salt, self.subject)
+_DELETED_FIELDS: Final = encode_personal_fields(
+    address=None, actor_id=None, actor="", subject="", before=None, after=None
+)
 
 
 def genesis(organization_id: UUID) -> bytes:
@@ -127,7 +116,7 @@ def _check_row(proof: AuditProof, row: ChainedRow) -> str | None:
     )
     if not hmac.compare_digest(expected, row.hash):
         return "its hash is not the hash of what it says"
-    content = PersonalFields.of(
+    contents = encode_personal_fields(
         address=row.address,
         actor_id=row.actor_id,
         actor=row.actor,
@@ -135,14 +124,11 @@ def _check_row(proof: AuditProof, row: ChainedRow) -> str | None:
         before=row.before,
         after=row.after,
     )
-    fields = (
-        ("address", content.address, row.address_salt, row.address is None),
-        ("actor", content.actor, row.actor_salt, not row.actor and row.actor_id is None),
-        ("subject", content.subject, row.subject_salt, not row.subject and row.before is None and row.after is None),
-    )
-    for index, (name, content_bytes, salt, is_empty) in enumerate(fields):
+    salts = (row.address_salt, row.actor_salt, row.subject_salt)
+    for index, ((name, content), salt) in enumerate(zip(contents.items(), salts, strict=True)):
         committed = row.commitments[index * COMMITMENT_BYTES : (index + 1) * COMMITMENT_BYTES]
-        if not (is_empty if salt is None else hmac.compare_digest(commit(salt, content_bytes), committed)):
+        is_deleted = content == _DELETED_FIELDS[name]
+        if not (is_deleted if salt is None else hmac.compare_digest(commit(salt, content), committed)):
             return f"its {name} is not the one it commits to"
     proof.addresses_deleted += row.address_salt is None
     proof.others_deleted += row.actor_salt is None or row.subject_salt is None

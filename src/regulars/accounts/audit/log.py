@@ -7,7 +7,7 @@ chain until its commit, so a use case records last. Acts are rare, and no freque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -15,10 +15,14 @@ from psycopg.sql import SQL
 
 from regulars.accounts.audit import chain
 from regulars.accounts.model import Act, ActFilter
-from regulars.kit.commitments import new_salt
+from regulars.kit.commitments import commit, new_salt
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import API_KEY, new_uuid
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, join_filters
+
+if TYPE_CHECKING:
+    # Commands record acts too, and must not load the pages.
+    from regulars.web.visit import Visit
 
 COMMAND_LINE: Final = "the command line"
 EVERY_ACT: Final = ActFilter()
@@ -42,25 +46,7 @@ def key_actor(key_id: UUID) -> Actor:
     return Actor(None, API_KEY.encode(key_id), None)
 
 
-class _User(Protocol):
-    @property
-    def id(self) -> UUID: ...
-
-    @property
-    def email(self) -> str: ...
-
-
-class _Visit(Protocol):
-    """The part of a page's visit that the log needs: commands record too, and must not import the pages."""
-
-    @property
-    def user(self) -> _User: ...
-
-    @property
-    def client_address(self) -> str: ...
-
-
-def actor_of(visit: _Visit) -> Actor:
+def actor_of(visit: "Visit") -> Actor:
     """Return the actor for the signed-in user, with their client address."""
     return Actor(visit.user.id, visit.user.email, visit.client_address or None)
 
@@ -85,8 +71,9 @@ async def record(
         "before": None if before is None else msgspec.json.encode(before).decode(),
         "after": None if after is None else msgspec.json.encode(after).decode(),
     }
-    salts = {"address_salt": new_salt(), "actor_salt": new_salt(), "subject_salt": new_salt()}
-    commitments = chain.PersonalFields.of(**row).commitments(**salts)
+    contents = chain.encode_personal_fields(**row)
+    salts = {name: new_salt() for name in contents}
+    commitments = b"".join(commit(salts[name], content) for name, content in contents.items())
     identifier = new_uuid()
     last_sequence, previous = await lock_chain_end(tx, organization_id)
     sequence = last_sequence + 1
@@ -105,7 +92,7 @@ async def record(
             "now": tx.now,
             "act": act,
             **row,
-            **salts,
+            **{f"{name}_salt": salt for name, salt in salts.items()},
             "sequence": sequence,
             "commitments": commitments,
             "hash": hash_,
@@ -168,12 +155,11 @@ async def count_acts(tx: Tx, organization_id: UUID, filters: ActFilter, *, count
 
 async def list_act_kinds(tx: Tx, organization_id: UUID) -> list[str]:
     """Return the kinds of acts in the last 10,000 rows, for the filter."""
-    rows = await tx.fetch(
+    return await tx.fetch_column(
         "SELECT DISTINCT act FROM (SELECT act FROM audit_log WHERE organization_id = %s ORDER BY id DESC LIMIT 10000)"
         " AS latest ORDER BY act LIMIT 200",
         (organization_id,),
     )
-    return [str(row[0]) for row in rows]
 
 
 async def sweep_addresses(database: Database, organization_id: UUID, *, retention: timedelta) -> int:

@@ -3,11 +3,10 @@ requests."""
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.first_run import queries
-from regulars.first_run.queries import FirstTicket
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest
 from regulars.organizations.manage import list_keys
@@ -19,6 +18,16 @@ from regulars.stores.model import Store
 
 REQUESTS_SHOWN: Final = 5
 STEPS: Final = 4
+
+
+class FirstTicket(NamedTuple):
+    id: UUID
+    external_id: str
+    created_at: datetime
+    currency: str
+    total_amount_cents: int
+    store: str
+    customer: str | None
 
 
 class ReceivedRequest(NamedTuple):
@@ -53,16 +62,33 @@ async def read_state(tx: Tx, organization_id: UUID) -> FirstRunState:
     """Load the progress. `tx` must read one snapshot, so that no two parts of the page contradict each other."""
     keys = [key for key in await list_keys(tx.connection, organization_id) if key.revoked_at is None]
     stores = await list_stores(tx, organization_id, after=None, limit=1)
+    # ORDER BY makes the planner use the index instead of scanning the table of all organizations.
+    consents = await tx.fetch(
+        "SELECT id FROM subscriptions WHERE organization_id = %s ORDER BY id LIMIT 1", (organization_id,)
+    )
     return FirstRunState(
         key=keys[0] if keys else None,
         store=stores[0] if stores else None,
-        ticket=await queries.find_first_ticket(tx, organization_id),
-        has_consent=await queries.has_consent(tx, organization_id),
+        ticket=await _find_first_ticket(tx, organization_id),
+        has_consent=bool(consents),
         requests=[
             ReceivedRequest(entry, reason_of(entry))
             for entry in await list_responses(tx, organization_id, PageRequest(REQUESTS_SHOWN))
         ],
     )
+
+
+async def _find_first_ticket(tx: Tx, organization_id: UUID) -> FirstTicket | None:
+    """The ticket that was received first."""
+    rows = await tx.fetch(
+        "SELECT e.id, e.external_id, e.created_at, e.currency, e.total_amount_cents, coalesce(s.name, s.external_id),"
+        " p.external_id FROM sales_events e"
+        " JOIN stores s ON s.organization_id = %(organization_id)s AND s.id = e.store_id"
+        " LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = e.profile_id"
+        " WHERE e.organization_id = %(organization_id)s ORDER BY e.id LIMIT 1",
+        {"organization_id": organization_id},
+    )
+    return FirstTicket(*rows[0]) if rows else None
 
 
 def reason_of(entry: RequestLogEntry) -> str:

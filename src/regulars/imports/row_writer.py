@@ -17,7 +17,6 @@ from regulars.consent.decode import decode_opt_in, decode_opt_out
 from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
-from regulars.imports import queries
 from regulars.imports.model import FileRow, ImportKind, RowOutcome
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, invalid
@@ -149,16 +148,26 @@ async def _write_consents(tx: Tx, commands: Sequence[Any], target: Target) -> li
 
 
 async def _find_recorded(tx: Tx, commands: Sequence[Consent | Withdrawal], target: Target) -> set[str]:
+    """Return the request ids of commands that an earlier import of the same file has recorded in the consent ledger."""
     numbers = {command.phone_number for command in commands if command.phone_number is not None}
     references = {command.profile for command in commands if command.profile is not None}
     profiles = await find_profiles(tx, target.organization_id, references) if references else {}
-    return await queries.find_recorded_requests(
-        tx,
-        target.organization_id,
-        [command.origin.request_id for command in commands if command.origin.request_id is not None],
-        number_hashes=[hash_number(target.secret, number) for number in numbers],
-        profile_ids=[profile.id for profile in profiles.values()],
+    request_ids = await tx.fetch_column(
+        "SELECT p.payload ->> 'request_id' FROM consent_payloads p"
+        " JOIN subscriptions s ON s.organization_id = p.organization_id AND s.id = p.subscription_id"
+        " WHERE p.organization_id = %(organization_id)s AND s.number_hash = ANY(%(number_hashes)s)"
+        " AND p.payload ->> 'request_id' = ANY(%(request_ids)s)"
+        " UNION SELECT p.payload ->> 'request_id' FROM consent_payloads p"
+        " WHERE p.organization_id = %(organization_id)s AND p.profile_id = ANY(%(profile_ids)s)"
+        " AND p.payload ->> 'request_id' = ANY(%(request_ids)s)",
+        {
+            "organization_id": target.organization_id,
+            "request_ids": [command.origin.request_id for command in commands if command.origin.request_id is not None],
+            "number_hashes": [hash_number(target.secret, number) for number in numbers],
+            "profile_ids": [profile.id for profile in profiles.values()],
+        },
     )
+    return set(request_ids)
 
 
 _WRITERS = {

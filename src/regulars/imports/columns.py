@@ -16,6 +16,7 @@ from msgspec import inspect
 
 from regulars.consent.wire import OptInIn, OptOutIn
 from regulars.imports.model import ImportKind
+from regulars.kit.body_reader import plain_types
 from regulars.profiles.wire import ProfileIn
 from regulars.sales.decode import SaleIn
 from regulars.stores.decode import StoreIn
@@ -72,7 +73,7 @@ def columns_of(kind: ImportKind) -> ColumnSet:
     map_prefixes: list[str] = []
     for request in REQUESTS[kind]:
         for path, field in _list_fields(inspect.type_info(request), ""):
-            kinds = list(_alternatives(field.type))
+            kinds = list(plain_types(field.type))
             if any(isinstance(each, inspect.DictType) for each in kinds):
                 map_prefixes.append(f"{path}.")
                 continue
@@ -86,24 +87,11 @@ def _list_fields(info: inspect.Type, prefix: str) -> Iterator[tuple[str, inspect
         return
     for field in info.fields:
         path = f"{prefix}{field.encode_name}"
-        inner = [each for each in _alternatives(field.type) if isinstance(each, inspect.StructType)]
+        inner = [each for each in plain_types(field.type) if isinstance(each, inspect.StructType)]
         if inner:
             yield from _list_fields(inner[0], f"{path}.")
         else:
             yield path, field
-
-
-def _alternatives(info: inspect.Type) -> Iterator[inspect.Type]:
-    """Yield the plain types within a type that has metadata, is a union, or is a list."""
-    if isinstance(info, inspect.Metadata):
-        yield from _alternatives(info.type)
-    elif isinstance(info, inspect.UnionType):
-        for each in info.types:
-            yield from _alternatives(each)
-    elif isinstance(info, inspect.ListType | inspect.VarTupleType):
-        yield from _alternatives(info.item_type)
-    else:
-        yield info
 
 
 def _kind_of(path: str, kinds: Iterable[inspect.Type]) -> CellKind:

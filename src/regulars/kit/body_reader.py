@@ -1,7 +1,7 @@
 """Decode JSON request bodies into one type: once if the body is valid, a second time to collect all its errors."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 
@@ -34,7 +34,9 @@ class Reader(Generic[T]):
         self._known_fields = _known_fields_of(self._type_info)
         fields = self._type_info.fields if isinstance(self._type_info, inspect.StructType) else ()
         self._raw_fields = frozenset(
-            field.encode_name for field in fields if isinstance(_without_metadata(field.type), inspect.RawType)
+            field.encode_name
+            for field in fields
+            if isinstance(validation.without_metadata(field.type), inspect.RawType)
         )
 
     def read(
@@ -91,16 +93,24 @@ class _KnownFields(dict[str, "_KnownFields | None"]):
 
 
 def _known_fields_of(type_: inspect.Type) -> _KnownFields | None:
+    for plain_type in plain_types(type_):
+        if isinstance(plain_type, inspect.StructType):
+            return _KnownFields({field.encode_name: _known_fields_of(field.type) for field in plain_type.fields})
+    return None
+
+
+def plain_types(type_: inspect.Type) -> Iterator[inspect.Type]:
+    """Yield the plain types within a type that has metadata, is a union, or is a list."""
     match type_:
         case inspect.Metadata():
-            return _known_fields_of(type_.type)
+            yield from plain_types(type_.type)
         case inspect.UnionType():
-            return next((fields for variant in type_.types if (fields := _known_fields_of(variant)) is not None), None)
-        case inspect.ListType():
-            return _known_fields_of(type_.item_type)
-        case inspect.StructType():
-            return _KnownFields({field.encode_name: _known_fields_of(field.type) for field in type_.fields})
-    return None
+            for variant in type_.types:
+                yield from plain_types(variant)
+        case inspect.ListType() | inspect.VarTupleType():
+            yield from plain_types(type_.item_type)
+        case _:
+            yield type_
 
 
 def _collect_unknown(known_fields: _KnownFields | None, value: Any, path: str, unknown: dict[str, None]) -> None:
@@ -121,10 +131,6 @@ def _collect_unknown(known_fields: _KnownFields | None, value: Any, path: str, u
 
 def not_json(error: Exception) -> InvalidJson:
     return InvalidJson(f"The body cannot be read as JSON: {error}.")
-
-
-def _without_metadata(type_: inspect.Type) -> inspect.Type:
-    return type_.type if isinstance(type_, inspect.Metadata) else type_
 
 
 def forbid_unknown_fields(type_: Any) -> Any:

@@ -76,7 +76,7 @@ def collect_faults(type_: inspect.Type, value: Any, faults: Faults, field: str =
     """Add the errors of the value at the path `field` to `faults`."""
     variants = list(_variants(type_))
     if value is None:
-        if not any(isinstance(variant, (inspect.NoneType, inspect.AnyType)) for variant, _ in variants):
+        if not _takes_null(type_):
             faults.add(field, "REQUIRED", "")
         return
     allowed = [(variant, extra) for variant, extra in variants if not isinstance(variant, inspect.NoneType)]
@@ -120,7 +120,7 @@ def _collect_inner_faults(type_: inspect.Type, value: Any, faults: Faults, field
             collect_faults(type_.item_type, item, faults, f"{field}[{index}]")
     elif isinstance(type_, inspect.DictType):
         for name, item in value.items():
-            fault = _limit_fault(_without_metadata(type_.key_type), name)
+            fault = _limit_fault(without_metadata(type_.key_type), name)
             if fault is not None:
                 faults.add(field, fault[0], f"The name of a member is wrong: {fault[1]}")
             if item is None and not _takes_null(type_.value_type):
@@ -159,7 +159,7 @@ def _unwrap(type_: inspect.Type) -> tuple[inspect.Type, Mapping[str, Any]]:
     return (type_.type, type_.extra or {}) if isinstance(type_, inspect.Metadata) else (type_, {})
 
 
-def _without_metadata(type_: inspect.Type) -> inspect.Type:
+def without_metadata(type_: inspect.Type) -> inspect.Type:
     return _unwrap(type_)[0]
 
 

@@ -29,15 +29,15 @@ PUBLISH_INTERVAL_S: Final = 1.0
 STALE_AFTER_S: Final = 10.0
 
 
-class Histogram:
-    """A histogram: how many values fell in each bucket, and their sum."""
+class Histogram(msgspec.Struct):
+    """A histogram: the upper bounds of its buckets, how many values fell in each bucket, and the sum of the values."""
 
-    __slots__ = ("bounds", "counts", "total")
+    bounds: tuple[float, ...]
+    counts: list[int] = []
+    total: float = 0.0
 
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
+    def __post_init__(self) -> None:
+        self.counts = self.counts or [0] * (len(self.bounds) + 1)
 
     def observe(self, value: float) -> None:
         self.counts[bisect_left(self.bounds, value)] += 1
@@ -59,24 +59,16 @@ class ResponseRecord(msgspec.Struct, frozen=True, gc=False):
     problem: bytes = b""
 
 
-class RouteMetrics:
+class RouteMetrics(msgspec.Struct):
     """The counts of one route; a caller gets it once, when it builds its route table."""
 
-    __slots__ = ("seconds", "statuses")
-
-    def __init__(self) -> None:
-        self.statuses: dict[int, int] = {}
-        self.seconds = Histogram(SECONDS_BOUNDS)
+    statuses: dict[int, int] = {}
+    seconds: Histogram = msgspec.field(default_factory=lambda: Histogram(SECONDS_BOUNDS))
 
     def observe(self, status: int, seconds: float) -> None:
         statuses = self.statuses
         statuses[status] = statuses.get(status, 0) + 1
         self.seconds.observe(seconds)
-
-
-class HistogramSnapshot(msgspec.Struct, frozen=True):
-    counts: list[int]
-    total: float
 
 
 class GaugeSnapshot(msgspec.Struct, frozen=True):
@@ -90,9 +82,8 @@ class MetricsSnapshot(msgspec.Struct, frozen=True):
     """All counts of one process, as written to its file."""
 
     worker: str
-    statuses: dict[str, dict[int, int]]
-    seconds: dict[str, HistogramSnapshot]
-    items: dict[str, HistogramSnapshot]
+    routes: dict[str, RouteMetrics]
+    batches: dict[str, Histogram]
     gauges: list[GaugeSnapshot]
 
 
@@ -143,9 +134,8 @@ class Metrics:
     def snapshot(self) -> MetricsSnapshot:
         return MetricsSnapshot(
             worker=self.process_name,
-            statuses={name: dict(route.statuses) for name, route in self._routes.items() if route.statuses},
-            seconds={name: _take_snapshot(route.seconds) for name, route in self._routes.items() if route.statuses},
-            items={name: _take_snapshot(histogram) for name, histogram in self._batches.items()},
+            routes={name: route for name, route in self._routes.items() if route.statuses},
+            batches=self._batches,
             gauges=[GaugeSnapshot(g.name, g.meaning, g.label, g.read()) for g in self._gauges.values()],
         )
 
@@ -175,13 +165,12 @@ class _Collector(Collector):
         items = HistogramMetricFamily("regulars_batch_items", "Items in a committed batch.", labels=["queue", "worker"])
         gauges: dict[str, GaugeMetricFamily] = {}
         for snapshot in self._snapshots:
-            for route, statuses in snapshot.statuses.items():
-                for status, count in statuses.items():
-                    requests.add_metric([route, str(status), snapshot.worker], count)
-            for route, histogram in snapshot.seconds.items():
-                _add_histogram(seconds, [route, snapshot.worker], histogram, SECONDS_BOUNDS)
-            for queue, histogram in snapshot.items.items():
-                _add_histogram(items, [queue, snapshot.worker], histogram, ITEMS_BOUNDS)
+            for name, route in snapshot.routes.items():
+                for status, count in route.statuses.items():
+                    requests.add_metric([name, str(status), snapshot.worker], count)
+                _add_histogram(seconds, [name, snapshot.worker], route.seconds)
+            for queue, histogram in snapshot.batches.items():
+                _add_histogram(items, [queue, snapshot.worker], histogram)
             for gauge in snapshot.gauges:
                 names = [gauge.label, "worker"] if gauge.label else ["worker"]
                 family = gauges.setdefault(gauge.name, GaugeMetricFamily(gauge.name, gauge.meaning, labels=names))
@@ -190,14 +179,8 @@ class _Collector(Collector):
         return [requests, seconds, items, *gauges.values()]
 
 
-def _take_snapshot(histogram: Histogram) -> HistogramSnapshot:
-    return HistogramSnapshot(counts=list(histogram.counts), total=histogram.total)
-
-
-def _add_histogram(
-    family: HistogramMetricFamily, labels: list[str], histogram: HistogramSnapshot, bounds: Sequence[float]
-) -> None:
-    names = [*(str(float(bound)) for bound in bounds), "+Inf"]
+def _add_histogram(family: HistogramMetricFamily, labels: list[str], histogram: Histogram) -> None:
+    names = [*(str(float(bound)) for bound in histogram.bounds), "+Inf"]
     cumulative = itertools.accumulate(histogram.counts)
     family.add_metric(labels, buckets=list(zip(names, cumulative, strict=True)), sum_value=histogram.total)
 

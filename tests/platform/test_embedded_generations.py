@@ -102,7 +102,7 @@ def test_a_start_waits_for_processes_that_outlive_their_postmaster(data_dir, mon
     url = embedded.ensure_running(data_dir, throwaway=True)
     embedded.release(data_dir)
     with taken(data_dir / "postmaster.lock") as lock:
-        take, tries = cluster_lock._lock, []
+        take, tries = cluster_lock.try_lock, []
 
         def end_after_the_third_try(descriptor: int) -> bool:
             tries.append(take(descriptor))
@@ -110,7 +110,7 @@ def test_a_start_waits_for_processes_that_outlive_their_postmaster(data_dir, mon
                 fcntl.flock(lock, fcntl.LOCK_UN)
             return tries[-1]
 
-        monkeypatch.setattr(cluster_lock, "_lock", end_after_the_third_try)
+        monkeypatch.setattr(cluster_lock, "try_lock", end_after_the_third_try)
         assert embedded.ensure_running(data_dir, throwaway=True) == url
     assert tries == [False, False, False, True]
 

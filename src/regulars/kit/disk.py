@@ -1,6 +1,9 @@
-"""Sync files and folders to disk, so that they survive a power cut; a caller syncs a file before it renames it to the
-final name."""
+"""Sync files and folders to disk, so that they survive a power cut, and lock files against other processes.
 
+A caller syncs a file before it renames it to the final name.
+"""
+
+import fcntl
 import os
 from pathlib import Path
 
@@ -22,3 +25,17 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def open_lock_file(path: Path) -> int:
+    """Open a file for `try_lock`; the lock is released when the descriptor is closed or the process has ended."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock the file exclusively, unless another process has locked it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -5,13 +5,13 @@ exist, or another process has its id. A file lock of the kernel works across con
 inherit the locked file descriptor, so the lock is released when the last of them has ended, for whatever reason.
 """
 
-import fcntl
 import os
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from regulars.kit.disk import open_lock_file, try_lock
 from regulars.postgres.errors import EmbeddedDatabaseError
 from regulars.postgres.folder import SOCKET_NAME, Folder
 
@@ -27,10 +27,10 @@ def hold_cluster_lock(folder: Folder, *, seconds_max: float) -> Iterator[int]:
     After `kill -9` of a postmaster its processes end when they have finished their statement. If a postmaster still
     accepts connections, the lock is refused at once.
     """
-    descriptor = os.open(folder.postmaster_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = open_lock_file(folder.postmaster_lock)
     try:
         deadline = time.monotonic() + seconds_max
-        while (is_alive := _accepts_connections(folder)) or not _lock(descriptor):
+        while (is_alive := _accepts_connections(folder)) or not try_lock(descriptor):
             if is_alive or time.monotonic() > deadline:
                 raise EmbeddedDatabaseError(
                     f"The PostgreSQL of the data folder {folder.root} is run from where it cannot be seen, "
@@ -40,14 +40,6 @@ def hold_cluster_lock(folder: Folder, *, seconds_max: float) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _accepts_connections(folder: Folder) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from regulars.kit import disk
 from regulars.postgres import account as accounts
 from regulars.postgres import cluster as clusters
 from regulars.postgres import folder as folders
@@ -81,11 +82,7 @@ def release(data_dir: Path) -> None:
         with _start_lock(folder):
             try:
                 # The shared lock becomes exclusive only if no other process holds it.
-                fcntl.flock(users_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                pass
-            else:
-                if clusters.is_running(folder):
+                if disk.try_lock(users_lock) and clusters.is_running(folder):
                     clusters.stop(_make_cluster(folder, accounts.choose()))
             finally:
                 os.close(users_lock)
@@ -135,7 +132,7 @@ def _make_cluster(folder: Folder, account: accounts.Account, *, throwaway: bool 
 def _register_as_user(folder: Folder) -> None:
     key = (os.getpid(), folder.root)
     if key not in _held_locks:
-        descriptor = os.open(folder.users_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = disk.open_lock_file(folder.users_lock)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         _held_locks[key] = descriptor
 
@@ -143,24 +140,20 @@ def _register_as_user(folder: Folder) -> None:
 @contextmanager
 def _start_lock(folder: Folder) -> Iterator[None]:
     try:
-        descriptor = os.open(folder.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = disk.open_lock_file(folder.start_lock)
     except OSError as error:
         raise EmbeddedDatabaseError(
             f"The data folder {folder.root} cannot be written ({error.strerror}); set REGULARS_DATA_DIR."
         ) from error
     try:
         deadline = time.monotonic() + LOCK_SECONDS_MAX
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise EmbeddedDatabaseError(
-                        f"Another command has been starting or stopping the database in {folder.root} "
-                        f"for more than {LOCK_SECONDS_MAX} seconds."
-                    ) from None
-                time.sleep(LOCK_POLL_SECONDS)
+        while not disk.try_lock(descriptor):
+            if time.monotonic() > deadline:
+                raise EmbeddedDatabaseError(
+                    f"Another command has been starting or stopping the database in {folder.root} "
+                    f"for more than {LOCK_SECONDS_MAX} seconds."
+                )
+            time.sleep(LOCK_POLL_SECONDS)
         yield
     finally:
         os.close(descriptor)

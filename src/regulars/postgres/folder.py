@@ -3,8 +3,8 @@
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from regulars.kit import disk
 from regulars.postgres import account as accounts
@@ -20,7 +20,6 @@ SOCKET_NAME = ".s.PGSQL.5432"
 SHORT_SOCKET_PARENT = Path("/tmp")  # noqa: S108  # the folder in it is made 0700 and its owner is checked
 
 
-@dataclass(frozen=True)
 class Folder:
     """The paths in a data folder, whose own path is `root`.
 
@@ -29,39 +28,16 @@ class Folder:
     account.
     """
 
-    root: Path
-
-    @property
-    def cluster(self) -> Path:
-        return self.root / "cluster"
-
-    @property
-    def unfinished_cluster(self) -> Path:
-        return self.root / "cluster.unfinished"
-
-    @property
-    def logs(self) -> Path:
-        return self.root / "logs"
-
-    @property
-    def programs(self) -> Path:
-        return self.root / "programs"
-
-    @property
-    def settings(self) -> Path:
-        return self.root / "settings"
-
-    @property
-    def start_lock(self) -> Path:
-        return self.root / "start.lock"
-
-    @property
-    def postmaster_lock(self) -> Path:
-        return self.root / "postmaster.lock"
-
-    @property
-    def users_lock(self) -> Path:
-        return self.root / "users.lock"
+    def __init__(self, root: Path) -> None:
+        self.root: Final = root
+        self.cluster: Final = root / "cluster"
+        self.unfinished_cluster: Final = root / "cluster.unfinished"
+        self.logs: Final = root / "logs"
+        self.programs: Final = root / "programs"
+        self.settings: Final = root / "settings"
+        self.start_lock: Final = root / "start.lock"
+        self.postmaster_lock: Final = root / "postmaster.lock"
+        self.users_lock: Final = root / "users.lock"
 
     @property
     def socket(self) -> Path:

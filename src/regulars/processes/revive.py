@@ -1,6 +1,7 @@
 """Restart the embedded PostgreSQL when it dies while a server runs, for example by the OOM killer."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Final
 
@@ -17,24 +18,20 @@ async def keep_alive(data_dir: Path, *, stop: asyncio.Event) -> None:
     """Restart the database whenever it has died, until `stop` is set. While this process is registered as its user, the
     database ends only by a crash."""
     failures = 0
-    stopped = asyncio.create_task(stop.wait())
-    wait = CHECK_INTERVAL_S
+    wait_s = CHECK_INTERVAL_S
     last_pid = await asyncio.to_thread(embedded.postmaster, data_dir)
-    try:
-        while not stop.is_set():
-            await asyncio.wait({stopped}, timeout=wait)
-            if stop.is_set():
-                return
-            pid = await _restart_if_dead(data_dir)
-            if pid is not None:
-                if pid != last_pid:
-                    _log.warning("database.restarted")
-                last_pid, failures, wait = pid, 0, CHECK_INTERVAL_S
-            else:
-                wait = RETRY_WAITS_S[min(failures, len(RETRY_WAITS_S) - 1)]
-                failures += 1
-    finally:
-        stopped.cancel()
+    while not stop.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), wait_s)
+            return
+        pid = await _restart_if_dead(data_dir)
+        if pid is not None:
+            if pid != last_pid:
+                _log.warning("database.restarted")
+            last_pid, failures, wait_s = pid, 0, CHECK_INTERVAL_S
+        else:
+            wait_s = RETRY_WAITS_S[min(failures, len(RETRY_WAITS_S) - 1)]
+            failures += 1
 
 
 async def _restart_if_dead(data_dir: Path) -> int | None:

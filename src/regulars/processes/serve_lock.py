@@ -1,10 +1,10 @@
 """A file lock that allows one `regulars serve` per data folder, and no restore while it runs."""
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 
+from regulars.kit import disk
 from regulars.kit.settings import Settings
 from regulars.postgres import embedded
 from regulars.processes.in_use import InUseError
@@ -21,7 +21,7 @@ def hold(settings: Settings) -> Iterator[None]:
             embedded.prepare_folder(settings.data_dir)
         else:
             settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(settings.data_dir / "serve.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = disk.open_lock_file(settings.data_dir / "serve.lock")
     except OSError as error:
         # Only the embedded database needs the folder; with an external database, a read-only container may not have
         # one.
@@ -32,13 +32,11 @@ def hold(settings: Settings) -> Iterator[None]:
         yield
         return
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not disk.try_lock(descriptor):
             raise InUseError(
                 f"Another `regulars serve` already runs on the data folder {settings.data_dir}; stop it, or set"
                 " REGULARS_DATA_DIR to another folder."
-            ) from None
+            )
         yield
     finally:
         os.close(descriptor)

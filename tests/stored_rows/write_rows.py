@@ -31,7 +31,7 @@ from tests.support.visitor import Visitor
 from regulars.accounts import second_factor
 from regulars.campaigns.facts import CampaignEnded
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
-from regulars.demo.requests import finish_run, insert_run_if_new
+from regulars.demo.requests import finish_run, request_demo
 from regulars.journeys.backtest.requests import request_backtest
 from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.manage import load_journey
@@ -171,7 +171,7 @@ def _write_definitions(database_url: str, organization_id: UUID) -> str:
         assert journey_id is not None
         definition = (await load_journey(tx, organization_id, journey_id)).definition
         await request_backtest(tx, organization_id, journey_id, definition, version=1, revision=None, days=30, by="me")
-        await insert_run_if_new(tx, organization_id, tickets=50)
+        await request_demo(tx, organization_id, tickets=50)
         await finish_run(tx, organization_id, {"tickets": 50})
 
     in_transaction(database_url, backtest)

@@ -23,7 +23,6 @@ from regulars.campaigns.run.outcomes import update_outcomes
 from regulars.campaigns.run.queue import CampaignQueue
 from regulars.campaigns.run.start import start_frozen
 from regulars.conditions.tree import All, Consent, Country
-from regulars.demo import queries
 from regulars.demo.chain import COUNTRIES
 from regulars.demo.texts import CAMPAIGN_TEXTS
 from regulars.kit.db import Database, Tx
@@ -125,7 +124,13 @@ async def _add_old_sales(database: Database, organization_id: UUID, campaign_id:
     tickets = [ticket for ticket in tickets if ticket.currency == "EUR"]
     # With today's clock, so that journeys do not treat these tickets as new.
     async with database.transaction() as tx:
-        recipients = await queries.find_texted_and_held_out(tx, organization_id, campaign_id)
+        # Arm 0 is held out, and arms from 1 are variants of the text; customers in no arm have -1.
+        rows = await tx.fetch(
+            "SELECT profile_id, arm > 0 FROM campaign_recipients"
+            " WHERE organization_id = %s AND campaign_id = %s AND arm >= 0 ORDER BY profile_id",
+            (organization_id, campaign_id),
+        )
+        recipients = {is_texted: [row[0] for row in rows if row[1] is is_texted] for is_texted in (True, False)}
         bought: list[Sale] = []
         bought_at = tx.now - PAST_AGE + BUYS_AFTER
         for is_texted, profile_ids in recipients.items():
@@ -152,8 +157,11 @@ def _copy_ticket(tickets: Sequence[Sale], number: int, profile_id: UUID, *, at: 
 async def _add_new_sales(database: Database, organization_id: UUID, tickets: Sequence[Sale]) -> None:
     """Record purchases of customers who got a text, so that the attribution pages have credited sales."""
     async with database.transaction() as tx:
-        buyers = await queries.find_recipients_with_text(
-            tx, organization_id, since=tx.now - timedelta(days=1), limit=BUYERS_MAX
+        buyers = await tx.fetch_column(
+            "SELECT DISTINCT profile_id FROM campaign_recipients"
+            " WHERE organization_id = %s AND outcome IN ('sent', 'delivered') AND created_at > %s"
+            " ORDER BY profile_id LIMIT %s",
+            (organization_id, tx.now - timedelta(days=1), BUYERS_MAX),
         )
         bought = [
             _copy_ticket(tickets, number, profile_id, at=tx.now, prefix="AFTER-TEXT")
@@ -165,9 +173,13 @@ async def _add_new_sales(database: Database, organization_id: UUID, tickets: Seq
 async def count_texts(database: Database, organization_id: UUID) -> None:
     """Update the outcomes of recipients from the states of their texts; normally the worker does this."""
     async with database.transaction() as tx:
-        recipients = await queries.find_open_recipients(tx, organization_id)
-        if recipients:
-            await update_outcomes(tx, organization_id, recipients)
+        rows = await tx.fetch(
+            "SELECT campaign_id, profile_id FROM campaign_recipients"
+            " WHERE organization_id = %s AND outcome IN ('queued', 'sent') ORDER BY campaign_id, profile_id",
+            (organization_id,),
+        )
+        if rows:
+            await update_outcomes(tx, organization_id, [(row[0], row[1]) for row in rows])
 
 
 async def _create(tx: Tx, organization_id: UUID, plan: _CampaignPlan, *, by: str) -> UUID:
@@ -189,7 +201,13 @@ async def _create(tx: Tx, organization_id: UUID, plan: _CampaignPlan, *, by: str
 async def _start(tx: Tx, organization_id: UUID, plan: _CampaignPlan, *, by: str) -> UUID:
     """Start the campaign; one without an audience stays a draft."""
     campaign_id = await _create(tx, organization_id, plan, by=by)
-    audience = await queries.find_texted_profiles(tx, organization_id, plan.countries)
+    audience = await tx.fetch_column(
+        "SELECT id FROM profiles WHERE organization_id = %(organization_id)s"
+        " AND attributes ->> 'country' = ANY (%(countries)s::text[]) AND EXISTS ("
+        "SELECT FROM subscriptions s WHERE s.organization_id = %(organization_id)s AND s.profile_id = profiles.id"
+        " AND s.status = 'SUBSCRIBED') ORDER BY id",
+        {"organization_id": organization_id, "countries": list(plan.countries)},
+    )
     if audience:
         await schedule(tx, organization_id, campaign_id, confirmed_recipients=len(audience), by=by, is_now=True)
         # Store the audience as the recipients.

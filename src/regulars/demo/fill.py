@@ -14,7 +14,6 @@ from uuid import UUID
 import msgspec
 
 from regulars.catalog.entries import register_attributes
-from regulars.demo import queries
 from regulars.demo.campaigns import count_texts, run_campaigns
 from regulars.demo.chain import COUNTRIES, SHOPS
 from regulars.demo.load import DemoPlan, Progress, load_demo, mark_organization
@@ -121,8 +120,11 @@ async def create_segments(database: Database, organization_id: UUID) -> None:
 async def run_automations(database: Database, organization_id: UUID, *, vault: AnyVault | None) -> None:
     """Start journeys for recent sales, after the tickets are loaded; send their texts, and reply to some."""
     async with database.transaction() as tx:
-        since = tx.now - TICKETS_AGE_MAX
-        sale_ids = await queries.find_recent_sales(tx, organization_id, since=since, limit=TICKETS_MAX)
+        sale_ids = await tx.fetch_column(
+            "SELECT id FROM sales_events WHERE organization_id = %s AND occurred_at >= %s AND profile_id IS NOT NULL"
+            " ORDER BY occurred_at DESC, id DESC LIMIT %s",
+            (organization_id, tx.now - TICKETS_AGE_MAX, TICKETS_MAX),
+        )
         await enter_by_sales(tx, organization_id, [SalesRecorded(sale_ids)])
     await _run_queues(database, organization_id)
     if isinstance(vault, Vault):
@@ -144,8 +146,15 @@ async def _run_queues(database: Database, organization_id: UUID) -> None:
                 await queue.finish()
             await queue.finish()
         async with database.reading() as tx:
-            if not await queries.has_due_runs_or_texts(tx, organization_id):
-                return
+            has_due_rows = await tx.fetch_value(
+                "SELECT EXISTS (SELECT FROM journey_runs WHERE organization_id = %(organization_id)s"
+                "   AND due_at <= %(now)s)"
+                " OR EXISTS (SELECT FROM texts WHERE organization_id = %(organization_id)s AND due_at <= %(now)s)"
+                " OR EXISTS (SELECT FROM texts WHERE organization_id = %(organization_id)s AND state = 'sending')",
+                {"organization_id": organization_id, "now": tx.now},
+            )
+        if not has_due_rows:
+            return
         await asyncio.sleep(CHECK_EVERY_S)
 
 

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from regulars.consent.opt_in import opt_in
 from regulars.consent.opt_out import opt_out
-from regulars.demo import queries
 from regulars.demo.chain import SHOPS, Shop
 from regulars.demo.people import DemoCustomer, make_consents, make_customers, make_profiles
 from regulars.demo.tickets import make_tickets
@@ -76,7 +75,13 @@ class DemoPlan:
 
 async def organization_has_data(database: Database, organization_id: UUID) -> bool:
     async with database.transaction() as tx:
-        return await queries.has_data(tx, organization_id)
+        has_data = await tx.fetch_value(
+            "SELECT EXISTS (SELECT FROM stores WHERE organization_id = %(organization_id)s)"
+            " OR EXISTS (SELECT FROM profiles WHERE organization_id = %(organization_id)s)"
+            " OR EXISTS (SELECT FROM sales_events WHERE organization_id = %(organization_id)s)",
+            {"organization_id": organization_id},
+        )
+    return bool(has_data)
 
 
 async def load_demo(
@@ -99,7 +104,9 @@ async def load_demo(
     all_tickets = make_tickets(plan.seed, customers, count=plan.sales, last_day=plan.last_day)
     tickets = _collect_last(all_tickets, last_purchases)
     async with database.transaction() as tx:
-        has_sales = await queries.has_sales(tx, organization_id)
+        has_sales = await tx.fetch_value(
+            "SELECT EXISTS (SELECT FROM sales_events WHERE organization_id = %s)", (organization_id,)
+        )
     if has_sales:
         # A bulk load cannot skip existing tickets; `record_sales` can.
         await record_tickets(database, organization_id, tickets, progress)
@@ -173,8 +180,12 @@ async def load_tickets(
         progress("tickets", loaded)
     for batch in batches(light_profiles, BATCH_ITEMS):
         async with database.transaction() as tx:
-            ids = [profile.id for profile in batch]
-            unused = set(await queries.find_profiles_without_sales(tx, organization_id, ids))
+            unused_ids = await tx.fetch_column(
+                "SELECT p.id FROM profiles p WHERE p.organization_id = %s AND p.id = ANY(%s) AND NOT EXISTS ("
+                "SELECT FROM sales_events e WHERE e.organization_id = p.organization_id AND e.profile_id = p.id)",
+                (organization_id, [profile.id for profile in batch]),
+            )
+            unused = set(unused_ids)
             await remove_light_profiles(tx, organization_id, unused)
             used = [profile for profile in batch if profile.id not in unused]
             await publish_light_profiles(tx, organization_id, used)

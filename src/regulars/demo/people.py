@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from regulars.consent.ledger import EventOrigin
@@ -109,17 +109,9 @@ def make_consents(seed: int, customers: Sequence[DemoCustomer], last_day: date) 
             )
         )
         if rng.random() < RENEWAL_SHARE:
-            history.renewals.append(
-                Consent(
-                    phone_number=customer.phone_number,
-                    source="POINT_OF_SALE",
-                    consented_at=_random_time(rng, unsubscribed_at, end),
-                    origin=ORIGIN,
-                    proof=PROOF,
-                    profile=ByExternalId(customer.external_id),
-                    store=ByExternalId(customer.shop.external_id),
-                )
-            )
+            renewed_at = _random_time(rng, unsubscribed_at, end)
+            store = ByExternalId(customer.shop.external_id)
+            history.renewals.append(replace(consent, source="POINT_OF_SALE", consented_at=renewed_at, store=store))
     return history
 
 

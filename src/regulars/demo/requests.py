@@ -45,26 +45,6 @@ async def find_run(tx: Tx, organization_id: UUID) -> DemoRun | None:
     )
 
 
-async def _take_due_run(tx: Tx, organization_id: UUID, *, until: datetime) -> DemoRun | None:
-    """Claim the run until a deadline, which `_report_progress` extends; if the worker dies, the run becomes due
-    again."""
-    return await tx.fetch_first(
-        DemoRun,
-        "UPDATE demo_runs SET due_at = %s, attempts = attempts + 1, progress = '{}' WHERE organization_id = %s"
-        " AND organization_id IN (SELECT organization_id FROM demo_runs WHERE organization_id = %s AND due_at <= %s"
-        " FOR UPDATE SKIP LOCKED)"
-        " RETURNING {columns}",
-        (until, organization_id, organization_id, tx.now),
-    )
-
-
-async def _save_progress(tx: Tx, organization_id: UUID, progress: Mapping[str, int], *, until: datetime) -> None:
-    await tx.execute(
-        "UPDATE demo_runs SET progress = %s, due_at = %s WHERE organization_id = %s AND finished_at IS NULL",
-        (msgspec.json.encode(progress).decode(), until, organization_id),
-    )
-
-
 async def finish_run(tx: Tx, organization_id: UUID, progress: Mapping[str, int]) -> None:
     await tx.execute(
         "UPDATE demo_runs SET progress = %s, due_at = NULL, finished_at = %s WHERE organization_id = %s",
@@ -72,30 +52,16 @@ async def finish_run(tx: Tx, organization_id: UUID, progress: Mapping[str, int])
     )
 
 
-async def _fail_run(tx: Tx, organization_id: UUID, *, due_at: datetime | None) -> None:
-    """Schedule the next attempt; None marks the run as failed."""
-    await tx.execute(
-        "UPDATE demo_runs SET due_at = %s::timestamptz,"
-        " failed_at = CASE WHEN %s::timestamptz IS NULL THEN %s::timestamptz END WHERE organization_id = %s",
-        (due_at, due_at, tx.now, organization_id),
-    )
-
-
-async def insert_run_if_new(tx: Tx, organization_id: UUID, *, tickets: int) -> bool:
-    count = await tx.execute(
+async def request_demo(tx: Tx, organization_id: UUID, *, tickets: int = TICKETS) -> bool:
+    """Request a demo; return False if the organization has one already."""
+    inserted = await tx.execute(
         "INSERT INTO demo_runs (organization_id, tickets, created_at, due_at) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (organization_id) DO NOTHING",
         (organization_id, tickets, tx.now, tx.now),
     )
-    return count == 1
-
-
-async def request_demo(tx: Tx, organization_id: UUID, *, tickets: int = TICKETS) -> bool:
-    """Request a demo; return False if the organization has one already."""
-    is_new = await insert_run_if_new(tx, organization_id, tickets=tickets)
-    if is_new:
+    if inserted:
         tx.queues_to_wake.add((QUEUE, organization_id))
-    return is_new
+    return inserted == 1
 
 
 class DemoQueue(Queue):
@@ -111,7 +77,16 @@ class DemoQueue(Queue):
 
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         async with database.transaction() as tx:
-            run = await _take_due_run(tx, organization_id, until=tx.now + SILENT_MAX)
+            # Claim the run until a deadline, which `_report_progress` extends; if the worker dies, the run becomes due
+            # again.
+            run = await tx.fetch_first(
+                DemoRun,
+                "UPDATE demo_runs SET due_at = %s, attempts = attempts + 1, progress = '{}' WHERE organization_id = %s"
+                " AND organization_id IN (SELECT organization_id FROM demo_runs WHERE organization_id = %s"
+                "   AND due_at <= %s FOR UPDATE SKIP LOCKED)"
+                " RETURNING {columns}",
+                (tx.now + SILENT_MAX, organization_id, organization_id, tx.now),
+            )
             if run is None:
                 return False
             secret = (await find_secret_and_country(tx.connection, organization_id)).secret
@@ -133,7 +108,10 @@ class DemoQueue(Queue):
             async with database.transaction() as tx:
                 due_at = self.schedule.due_at(tx.now, attempts=run.attempts)
                 log_failure(self.name, organization_id, error, attempts=run.attempts, is_parked=due_at is None)
-                await _fail_run(tx, organization_id, due_at=due_at)
+                await tx.execute(
+                    "UPDATE demo_runs SET due_at = %s, failed_at = %s WHERE organization_id = %s",
+                    (due_at, tx.now if due_at is None else None, organization_id),
+                )
             return False
         finally:
             reporting.cancel()
@@ -148,4 +126,7 @@ async def _report_progress(database: Database, organization_id: UUID, loaded: Co
     while True:
         await asyncio.sleep(PROGRESS_EVERY_S)
         async with database.transaction() as tx:
-            await _save_progress(tx, organization_id, loaded, until=tx.now + SILENT_MAX)
+            await tx.execute(
+                "UPDATE demo_runs SET progress = %s, due_at = %s WHERE organization_id = %s AND finished_at IS NULL",
+                (msgspec.json.encode(loaded).decode(), tx.now + SILENT_MAX, organization_id),
+            )

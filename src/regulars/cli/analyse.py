@@ -1,7 +1,7 @@
 """`regulars analyse sales` and `stores`: print sums of sales per period, store or currency, as table, JSON or CSV."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -38,17 +38,6 @@ app.command()(customers)
 app.command()(products)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SalesRows:
-    """Sums of sales and store names by row key, and the totals; without sales before `filled_until`, if it is set."""
-
-    rows: Mapping[str, PerCurrency]
-    names: Mapping[str, str]
-    totals: PerCurrency
-    as_of: datetime
-    filled_until: datetime | None = None
-
-
 @app.command()
 def sales(
     *,
@@ -63,11 +52,11 @@ def sales(
 ) -> None:
     """Show sales net of returns by hour, day, week, month, store or currency."""
 
-    async def work(pool: Database, settings: Settings) -> SalesRows:
+    async def work(pool: Database, settings: Settings) -> PrintedTable:
         scope = await find_scope(pool, organization, first, last, segment=segment, stores=store)
         return await _load_sales(pool, settings, scope, by)
 
-    _sales_table(run_on_pool(work), by).print(as_json=as_json, as_csv=as_csv)
+    run_on_pool(work).print(as_json=as_json, as_csv=as_csv)
 
 
 @app.command()
@@ -94,24 +83,19 @@ def stores(
     )
 
 
-async def _load_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> SalesRows:
+async def _load_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> PrintedTable:
     """Read the stored totals of sales; for the members of a segment, query the analysis process."""
     first, last = scope.period.first, scope.period.last
     if scope.members is not None:
         return await _query_segment_sales(pool, settings, scope, by)
     async with pool.snapshot() as tx:
         figures = await read_sales(tx, scope.organization_id, first=first, last=last, by=by, store_ids=scope.store_ids)
-        rows = {_encode_key(key): total for key, total in figures.rows.items()}
-        return SalesRows(
-            rows=rows,
-            names=await _load_store_names(tx, scope.organization_id, rows, by),
-            totals=figures.total,
-            as_of=figures.progress.as_of,
-            filled_until=figures.progress.filled_until,
-        )
+        progress = figures.progress
+        table = await _make_table(tx, scope, by, figures.rows, figures.total, as_of=progress.as_of)
+    return replace(table, filled_until=progress.filled_until)
 
 
-async def _query_segment_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> SalesRows:
+async def _query_segment_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> PrintedTable:
     if scope.members is None or by is By.HOUR:
         raise CommandError(
             "Sales of a segment are counted by day or longer, by store or by currency.", code=ExitCode.USAGE
@@ -119,52 +103,46 @@ async def _query_segment_sales(pool: Database, settings: Settings, scope: Scope,
     question = questions.SalesQuestion(
         period=scope.days,
         by=by.value if by is not By.CURRENCY else "month",  # type: ignore[arg-type]  # hours are refused above
-        store_ids=scope.store_id_tuple,
+        store_ids=scope.store_ids,
     )
     async with running(settings) as analysis:
         answer = await analysis.answer(scope.organization_id, scope.members, question, deadline_s=DEADLINE_S)
     totals = add_up(answer.whole.items())
-    rows = {_encode_key(row.store_id or row.first): add_up(row.sums.items()) for row in answer.rows}
+    rows: dict[Any, PerCurrency] = {row.store_id or row.first: add_up(row.sums.items()) for row in answer.rows}
     if by is By.CURRENCY:
         rows = {currency: PerCurrency({currency: sums}) for currency, sums in totals.by_net_sales()}
     async with pool.reading() as tx:
-        names = await _load_store_names(tx, scope.organization_id, rows, by)
-    return SalesRows(rows=rows, names=names, totals=totals, as_of=answer.as_of)
+        return await _make_table(tx, scope, by, rows, totals, as_of=answer.as_of)
+
+
+async def _make_table(
+    tx: Tx, scope: Scope, by: By, rows: Mapping[Any, PerCurrency], totals: PerCurrency, *, as_of: datetime
+) -> PrintedTable:
+    """Make a table of sums, whose rows are stores, with their names, or days, hours or currencies."""
+    names = await name_stores(tx, scope.organization_id, rows.keys()) if by is By.STORE else {}
+    printed_rows = [
+        {
+            by.value: _encode_key(key),
+            **({"name": names.get(key, "")} if by is By.STORE else {}),
+            "currency": currency,
+            **_as_data(sums),
+        }
+        for key, total in rows.items()
+        for currency, sums in total.by_net_sales()
+    ]
+    name_column = ("name",) if by is By.STORE else ()
+    return PrintedTable(
+        columns=list(dict.fromkeys([by.value, *name_column, "currency", *_as_data(Sums())])),
+        rows=printed_rows,
+        totals=[{"currency": currency, **_as_data(sums)} for currency, sums in totals.by_net_sales()],
+        as_of=as_of,
+    )
 
 
 def _encode_key(key: object) -> str:
     if isinstance(key, UUID):
         return ids.STORE.encode(key)
     return key.isoformat() if isinstance(key, date) else str(key)
-
-
-async def _load_store_names(tx: Tx, organization_id: UUID, rows: Mapping[str, object], by: By) -> dict[str, str]:
-    if by is not By.STORE:
-        return {}
-    keys_by_store_id = {store_id: key for key in rows if (store_id := ids.STORE.decode(key)) is not None}
-    names = await name_stores(tx, organization_id, keys_by_store_id)
-    return {keys_by_store_id[store_id]: name for store_id, name in names.items()}
-
-
-def _sales_table(sales_rows: SalesRows, by: By) -> PrintedTable:
-    rows = [
-        {
-            by.value: key,
-            **({"name": sales_rows.names.get(key, "")} if by is By.STORE else {}),
-            "currency": currency,
-            **_as_data(sums),
-        }
-        for key, total in sales_rows.rows.items()
-        for currency, sums in total.by_net_sales()
-    ]
-    names = ("name",) if by is By.STORE else ()
-    return PrintedTable(
-        columns=list(dict.fromkeys([by.value, *names, "currency", *_as_data(Sums())])),
-        rows=rows,
-        totals=[{"currency": currency, **_as_data(sums)} for currency, sums in sales_rows.totals.by_net_sales()],
-        as_of=sales_rows.as_of,
-        filled_until=sales_rows.filled_until,
-    )
 
 
 def _as_data(sums: Sums) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
@@ -39,11 +39,6 @@ class CustomersBy(StrEnum):
     RFM = "rfm"
 
 
-_BUCKETS: Final[Mapping[CustomersBy, questions.Bucket]] = {
-    CustomersBy.DAY: "day",
-    CustomersBy.WEEK: "week",
-    CustomersBy.MONTH: "month",
-}
 OfCurrency = Annotated[str, typer.Option("--currency", help="EUR, GBP, USD or CHF.")]
 
 
@@ -69,14 +64,14 @@ def customers(
         question: questions.QuestionOf[Any]
         match by:
             case CustomersBy.COHORT:
-                question = questions.CohortsQuestion(period=scope.days, store_ids=scope.store_id_tuple)
+                question = questions.CohortsQuestion(period=scope.days, store_ids=scope.store_ids)
                 return _cohort_table(await _query_analysis(pool, settings, scope, question))
             case CustomersBy.RFM:
-                question = questions.RfmQuestion(currency=currency_code, store_ids=scope.store_id_tuple)
+                question = questions.RfmQuestion(currency=currency_code, store_ids=scope.store_ids)
                 return _rfm_table(await _query_analysis(pool, settings, scope, question))
             case _:
-                bucket = _BUCKETS[by]
-                question = questions.CustomersQuestion(period=scope.days, by=bucket, store_ids=scope.store_id_tuple)
+                bucket = cast("questions.Bucket", by.value)
+                question = questions.CustomersQuestion(period=scope.days, by=bucket, store_ids=scope.store_ids)
                 return _customer_table(await _query_analysis(pool, settings, scope, question), bucket)
 
     run_on_pool(work).print(as_json=as_json, as_csv=as_csv)
@@ -104,7 +99,7 @@ def products(
     async def work(pool: Database, settings: Settings) -> PrintedTable:
         scope = await find_scope(pool, organization, first, last, segment=segment, stores=store)
         question = questions.ProductsQuestion(
-            period=scope.days, currency=currency_code, by=key, filters=filters, store_ids=scope.store_id_tuple
+            period=scope.days, currency=currency_code, by=key, filters=filters, store_ids=scope.store_ids
         )
         answer = await _query_analysis(pool, settings, scope, question)
         async with pool.reading() as tx:

@@ -46,13 +46,9 @@ class Scope:
 
     organization_id: UUID
     period: Period
-    store_ids: Sequence[UUID] | None
+    store_ids: tuple[UUID, ...] | None
     # None selects all sales, also those without a customer.
     members: SegmentQuery | None
-
-    @property
-    def store_id_tuple(self) -> tuple[UUID, ...] | None:
-        return None if self.store_ids is None else tuple(self.store_ids)
 
     @property
     def days(self) -> questions.Period:
@@ -75,13 +71,13 @@ async def find_scope(
         return Scope(organization_id=owner.id, period=period, store_ids=store_ids, members=members)
 
 
-async def _find_store_ids(tx: Tx, organization_id: UUID, arguments: Sequence[str]) -> list[UUID]:
+async def _find_store_ids(tx: Tx, organization_id: UUID, arguments: Sequence[str]) -> tuple[UUID, ...]:
     argument_by_reference = {ids.read_reference(ids.STORE, argument): argument for argument in arguments}
     stores = await find_stores(tx, organization_id, argument_by_reference)
     for reference, argument in argument_by_reference.items():
         if reference not in stores:
             raise CommandError(f"There is no store {argument}.")
-    return [store.id for store in stores.values()]
+    return tuple(store.id for store in stores.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

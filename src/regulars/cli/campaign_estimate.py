@@ -5,7 +5,7 @@ from typing import Any
 from regulars.campaigns.estimate import Estimate
 from regulars.campaigns.exact_cost import ExactCost
 from regulars.campaigns.text_sizes import AudienceSize
-from regulars.cli.output import print_outcome, print_rows
+from regulars.cli.output import pick, print_outcome, print_rows
 
 
 def estimate_as_data(estimate: Estimate) -> dict[str, Any]:
@@ -14,19 +14,14 @@ def estimate_as_data(estimate: Estimate) -> dict[str, Any]:
     return {
         "customers": estimate.counts.total,
         "may_be_texted": estimate.counts.split.may_be_texted,
-        "recipients": estimate.recipients,
-        "held_out": estimate.held_out,
-        "global_holdout": estimate.global_holdout,
-        "capped": estimate.capped,
-        "skipped": estimate.size.skipped,
-        "parts": estimate.size.parts,
+        **pick(estimate, "recipients", "held_out", "global_holdout", "capped"),
+        **pick(estimate.size, "skipped", "parts"),
         "cost": estimate.size.cost.amounts,
         "parts_without_price": estimate.size.cost.parts_without_price,
         "countries": _countries_as_data(estimate.size),
         "variants": [
             {
-                "recipients": variant.recipients,
-                "parts": variant.parts,
+                **pick(variant, "recipients", "parts"),
                 "spread": {str(parts): times for parts, times in variant.spread.items()},
                 "forces_unicode": [each.character for each in variant.forcing],
             }
@@ -71,18 +66,13 @@ def exact_as_data(exact: ExactCost | None) -> dict[str, Any] | None:
     return {
         "customers": exact.customers,
         "counted": exact.rendered,
-        "held_out": exact.held_out,
-        "global_holdout": exact.global_holdout,
+        **pick(exact, "held_out", "global_holdout"),
         "parts": None if size is None else size.parts,
         "cost": None if size is None else size.cost.amounts,
         "countries": None if size is None else _countries_as_data(size),
-        "reason": exact.reason,
-        "completed_at": exact.completed_at,
+        **pick(exact, "reason", "completed_at"),
     }
 
 
 def _countries_as_data(size: AudienceSize) -> list[dict[str, Any]]:
-    return [
-        {"country": each.country or None, "recipients": each.recipients, "parts": each.parts, "cost": each.cost}
-        for each in size.countries
-    ]
+    return [{"country": each.country or None, **pick(each, "recipients", "parts", "cost")} for each in size.countries]

@@ -12,6 +12,7 @@ import typer
 
 from regulars.cli.output import Column, CommandError, ExitCode, err, out, pick, print_json, print_outcome, print_rows
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, read_id, run
+from regulars.conditions.check import Fault
 from regulars.kit.db import Tx
 from regulars.kit.ids import IdKind
 
@@ -20,16 +21,6 @@ Definition = TypeVar("Definition")
 TheId = Annotated[str, typer.Argument(metavar="ID", help="The id, as `list` shows it.", show_default=False)]
 TheFile = Annotated[Path, typer.Argument(metavar="FILE.json", help="File with the definition.", show_default=False)]
 AVersion = Annotated[int | None, typer.Option(min=1, help="Number of an earlier version.")]
-
-
-class DefinitionFault(Protocol):
-    """One error in a definition; `place` is the path of the wrong part."""
-
-    @property
-    def place(self) -> str: ...
-
-    @property
-    def message(self) -> str: ...
 
 
 class StoredVersion(Protocol):
@@ -42,7 +33,7 @@ class StoredVersion(Protocol):
     def definition(self) -> Any: ...
 
     @property
-    def faults(self) -> Sequence[DefinitionFault]: ...
+    def faults(self) -> Sequence[Fault]: ...
 
 
 Version = TypeVar("Version", bound=StoredVersion)
@@ -147,11 +138,11 @@ class DefinitionCommands(Generic[Definition, Version]):
         print_faults(saved.faults, self.consequence)
 
 
-def faults_as_data(faults: Sequence[DefinitionFault]) -> list[dict[str, str]]:
+def faults_as_data(faults: Sequence[Fault]) -> list[dict[str, str]]:
     return [{"place": fault.place, "message": fault.message} for fault in faults]
 
 
-def print_faults(faults: Sequence[DefinitionFault], consequence: str) -> None:
+def print_faults(faults: Sequence[Fault], consequence: str) -> None:
     for fault in faults:
         err.print(f"{consequence}: {fault.place}: {fault.message}", style="yellow", markup=False)
 

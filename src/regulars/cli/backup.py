@@ -8,8 +8,9 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Annotated, Final
+from typing import IO, Annotated, Any, Final
 
+import psycopg
 import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -89,13 +90,13 @@ def restore(
         database.connected(url) as connection,
         in_use.exclusive(connection),
     ):
-        replaces = _has_tables(url)
+        replaces = _has_tables(connection)
         if replaces and connection.execute(IS_CLUSTER).fetchone() == (True,):
             raise CommandError(
                 "The database is a cluster (Citus), whose tables a restore cannot replace; restore into an empty"
                 " database and name that one in DATABASE_URL."
             )
-        if replaces and _has_data(url) and not force:
+        if replaces and _has_data(connection) and not force:
             raise CommandError("The database holds data; add --force to replace all of it with the backup.")
         changes = restore_replay.collect_changes(loaded, connection, erasures or (), revokes_all_keys=revoke_keys)
         _run_restore(file, url, replaces=replaces, last_statements=restore_replay.make_statements(changes))
@@ -183,18 +184,16 @@ def _copy_statements(source: IO[bytes], target: IO[bytes], *, replaces: bool, is
     target.flush()
 
 
-def _has_tables(url: str) -> bool:
-    with database.connected(url) as connection:
-        row = connection.execute("SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public')").fetchone()
-        return row == (True,)
+def _has_tables(connection: psycopg.Connection[Any]) -> bool:
+    row = connection.execute("SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public')").fetchone()
+    return row == (True,)
 
 
-def _has_data(url: str) -> bool:
+def _has_data(connection: psycopg.Connection[Any]) -> bool:
     """Return whether a restore would replace data: organizations, or the tables of another program."""
-    with database.connected(url) as connection:
-        if connection.execute("SELECT to_regclass('public.organizations') IS NULL").fetchone() == (True,):
-            return True
-        return connection.execute("SELECT EXISTS (SELECT FROM organizations)").fetchone() == (True,)
+    if connection.execute("SELECT to_regclass('public.organizations') IS NULL").fetchone() == (True,):
+        return True
+    return connection.execute("SELECT EXISTS (SELECT FROM organizations)").fetchone() == (True,)
 
 
 @contextlib.contextmanager

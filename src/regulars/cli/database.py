@@ -11,7 +11,7 @@ import psycopg
 from regulars.cli.output import CommandError, ExitCode, err
 from regulars.kit import db_checks, db_session, migrate, releases, vault
 from regulars.kit import settings as all_settings
-from regulars.kit.db import LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, Database, Tx
+from regulars.kit.db import LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, Database
 from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import Settings, masked_url
 from regulars.messaging.links.marks import set_link_url
@@ -125,12 +125,12 @@ def check_fsync_settings(url: str) -> None:
         db_checks.assert_durable(connection)
 
 
-def transact(url: str, work: Callable[[Tx], Awaitable[Result]]) -> Result:
-    """Run an asynchronous use case in one transaction, from a command that has opened the database already."""
+def run_on_pool(url: str, work: Callable[[Database], Awaitable[Result]], **timeouts_ms: int) -> Result:
+    """Run an asynchronous use case, from a command that has opened the database already; `timeouts_ms` as of `pool`."""
 
     async def run() -> Result:
-        async with pool(url) as database, database.transaction() as tx:
-            return await work(tx)
+        async with pool(url, **timeouts_ms) as database:
+            return await work(database)
 
     return asyncio.run(run())
 

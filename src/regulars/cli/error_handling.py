@@ -55,8 +55,10 @@ def run(app: typer.Typer) -> None:
         raise
     except CommandError as error:
         _end(error, error.code)
-    except KeyboardInterrupt as error:
-        _end_interrupted(error)
+    except Terminated:
+        _end("Terminated.", ExitCode.TERMINATED)
+    except KeyboardInterrupt:
+        _end("Interrupted.", ExitCode.INTERRUPTED)
     except Exception as error:
         names = [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__]
         error_name = next((name for name in names if name in EXIT_CODE_BY_ERROR), None)
@@ -99,12 +101,6 @@ def _terminable() -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, previous_handler)
-
-
-def _end_interrupted(error: KeyboardInterrupt) -> None:
-    if isinstance(error, Terminated):
-        _end("Terminated.", ExitCode.TERMINATED)
-    _end("Interrupted.", ExitCode.INTERRUPTED)
 
 
 def _end(sentence: object, code: ExitCode) -> None:

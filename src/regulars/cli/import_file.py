@@ -1,6 +1,5 @@
 """`regulars import`: import a file of sales, customers, stores or consents, and write rejected rows to another file."""
 
-import asyncio
 import gzip
 import io
 import os
@@ -26,6 +25,7 @@ from regulars.imports.model import FileError, FileRow, ImportKind, ImportReport,
 from regulars.imports.row_writer import Target
 from regulars.imports.run import run_import
 from regulars.kit import settings
+from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
 from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.organizations import manage
@@ -115,10 +115,11 @@ def import_file(
             parsed = read_file(stream, kind, cast("Format | None", file_format), column_mapping)
             for remark in parsed.remarks:
                 err.print(remark, markup=False)
-            report = asyncio.run(
-                _import_rows(
-                    url, organization, kind, parsed.rows, loaded, stream=stream, dry_run=dry_run, rejections=rejections
-                )
+            report = database.run_on_pool(
+                url,
+                lambda pool: _import_rows(
+                    pool, organization, kind, parsed.rows, loaded, stream=stream, dry_run=dry_run, rejections=rejections
+                ),
             )
         except (FileError, EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise CommandError(_describe_file_error(error), code=ExitCode.USAGE) from None
@@ -136,7 +137,7 @@ def _describe_file_error(error: Exception) -> str:
 
 
 async def _import_rows(
-    url: str,
+    pool: Database,
     name: str,
     kind: ImportKind,
     rows: Iterator[FileRow],
@@ -146,34 +147,33 @@ async def _import_rows(
     dry_run: bool,
     rejections: "_RejectedRows",
 ) -> ImportReport:
-    async with database.pool(url) as pool:
-        async with pool.connection() as connection:
-            organization = await find_organization(connection, name)
-            secret_and_country = await manage.find_secret_and_country(connection, organization.id)
-        target = Target(
-            organization_id=organization.id,
-            secret=secret_and_country.secret,
-            default_country=secret_and_country.default_country or loaded.default_country,
-            tolerance=timedelta(seconds=loaded.occurred_at_tolerance_s),  # a sale may be this far in the future
+    async with pool.connection() as connection:
+        organization = await find_organization(connection, name)
+        secret_and_country = await manage.find_secret_and_country(connection, organization.id)
+    target = Target(
+        organization_id=organization.id,
+        secret=secret_and_country.secret,
+        default_country=secret_and_country.default_country or loaded.default_country,
+        tolerance=timedelta(seconds=loaded.occurred_at_tolerance_s),  # a sale may be this far in the future
+    )
+    with _progress(f"{kind.value} (dry run)" if dry_run else kind.value, stream) as on_progress:
+        report = await run_import(
+            pool,
+            kind,
+            rows,
+            target,
+            dry_run=dry_run,
+            on_rejected=rejections.add,
+            on_progress=on_progress,
         )
-        with _progress(f"{kind.value} (dry run)" if dry_run else kind.value, stream) as on_progress:
-            report = await run_import(
-                pool,
-                kind,
-                rows,
-                target,
-                dry_run=dry_run,
-                on_rejected=rejections.add,
-                on_progress=on_progress,
-            )
-        if not dry_run:
-            after = {"rows": report.rows, "rejected": report.counts[RowOutcome.REJECTED]}
-            async with pool.transaction() as tx:
-                await record(tx, organization.id, OPERATOR, "import.run", kind.value, after=after)
-        if kind is ImportKind.CONSENTS and not dry_run:
-            # A file may withdraw consents: the command ends only when no text to these numbers is being sent any more.
-            await wait_for_texts_in_flight(pool, organization.id)
-        return report
+    if not dry_run:
+        after = {"rows": report.rows, "rejected": report.counts[RowOutcome.REJECTED]}
+        async with pool.transaction() as tx:
+            await record(tx, organization.id, OPERATOR, "import.run", kind.value, after=after)
+    if kind is ImportKind.CONSENTS and not dry_run:
+        # A file may withdraw consents: the command ends only when no text to these numbers is being sent any more.
+        await wait_for_texts_in_flight(pool, organization.id)
+    return report
 
 
 @contextmanager

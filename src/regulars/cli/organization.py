@@ -94,7 +94,7 @@ def set_settings(
     if require_second_factor is not None:
         changes["requires_second_factor"] = require_second_factor
     if time_zone is not None:
-        if not organization_settings.is_time_zone(time_zone):
+        if time_zone not in organization_settings.time_zones():
             raise CommandError(f"'{time_zone}' is not a time zone such as Europe/Paris.", code=ExitCode.USAGE)
         changes["time_zone"] = time_zone
     if locale is not None:

@@ -4,7 +4,6 @@
 next command that opens the database carries them out first, and deletes the marker.
 """
 
-import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
@@ -138,13 +137,9 @@ def _print_report(report: ReplayReport) -> None:
 
 
 def _run(url: str, work: Callable[[Database], Awaitable[Result]]) -> Result:
-    async def run() -> Result:
-        # No statement timeout and a long lock timeout: another node may do the same work, and the erasure of a customer
-        # with many rows takes long.
-        async with database.pool(url, statement_timeout_ms=0, lock_timeout_ms=LOCK_TIMEOUT_MS) as pool:
-            return await work(pool)
-
-    return asyncio.run(run())
+    # No statement timeout and a long lock timeout: another node may do the same work, and the erasure of a customer
+    # with many rows takes long.
+    return database.run_on_pool(url, work, statement_timeout_ms=0, lock_timeout_ms=LOCK_TIMEOUT_MS)
 
 
 def _load_erasures(connection: psycopg.Connection[Any]) -> list[Erasure]:

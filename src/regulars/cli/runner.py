@@ -1,6 +1,5 @@
 """Run a command: its common options, a database pool, one transaction for an organization, and the audit log."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
@@ -115,13 +114,11 @@ def run_on_pool(
     With `needs_vault` its settings contain the encryption key; `may_create` lets it create the embedded database.
     """
     loaded = settings.load()
-
-    async def run_with_pool(url: str, current_settings: Settings) -> Result:
-        async with database.pool(url, statement_timeout_ms=statement_timeout_ms) as pool:
-            return await work(pool, current_settings)
-
     with database.ready(loaded, may_create=may_create) as url:
-        return asyncio.run(run_with_pool(url, database.with_secret_key(loaded, url) if needs_vault else loaded))
+        current_settings = database.with_secret_key(loaded, url) if needs_vault else loaded
+        return database.run_on_pool(
+            url, lambda pool: work(pool, current_settings), statement_timeout_ms=statement_timeout_ms
+        )
 
 
 async def find_organization(connection: Connection, name: str) -> Organization:

@@ -19,7 +19,7 @@ from regulars.cli import database
 from regulars.cli.output import CommandError, out
 from regulars.kit import log, metrics, migrate, vault
 from regulars.kit.clock import monotonic
-from regulars.kit.db import CONNECTION_ERRORS, Database
+from regulars.kit.db import CONNECTION_ERRORS
 from regulars.kit.process import Lifeline, on_parent_exit, on_stop_signals
 from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import PORT_MAX, Settings, load, variable_of
@@ -161,29 +161,25 @@ async def _serve_all(
 
 async def _gather_statistics(settings: Settings, *, stop: asyncio.Event) -> None:
     """Update the planner statistics, as the worker would: otherwise query plans for empty tables would stay in use."""
-    database = Database(settings.database_url or "", pool_max=2)
-    gathering = asyncio.create_task(Statistics(database).run())
-    try:
-        await stop.wait()
-    finally:
-        gathering.cancel()
-        await asyncio.wait([gathering])
-        await database.close()
+    async with database.pool(settings.database_url or "") as pool:
+        gathering = asyncio.create_task(Statistics(pool).run())
+        try:
+            await stop.wait()
+        finally:
+            gathering.cancel()
+            await asyncio.wait([gathering])
 
 
 async def _analyse_when_needed(settings: Settings, child: Child, *, stop: asyncio.Event) -> None:
     """Start the analysis process when the first segment exists: until then other processes can use its memory."""
-    database = Database(settings.database_url or "", pool_max=2)
-    try:
+    async with database.pool(settings.database_url or "") as pool:
         while not stop.is_set():
             with contextlib.suppress(*CONNECTION_ERRORS):
-                async with database.transaction(until=monotonic() + ANALYSIS_QUERY_S_MAX) as tx:
+                async with pool.transaction(until=monotonic() + ANALYSIS_QUERY_S_MAX) as tx:
                     if await find_due_organizations(tx, NEEDS_ANALYSIS, after=None):
                         break
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), ANALYSIS_POLL_S)
-    finally:
-        await database.close()
     if not stop.is_set():
         await supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)
 

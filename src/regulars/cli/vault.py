@@ -10,7 +10,7 @@ from regulars.cli import database
 from regulars.cli.output import CommandError, ExitCode, err, format_count
 from regulars.kit import releases, settings
 from regulars.kit import vault as vaults
-from regulars.kit.db import Tx
+from regulars.kit.db import Database
 from regulars.kit.settings import Settings
 from regulars.messaging.settings.store import reseal as reseal_credentials
 from regulars.organizations import sealing
@@ -85,7 +85,7 @@ def rotate(
         new = vaults.new_key_file(new_key or loaded.data_dir / vaults.NEW_KEY_FILE_NAME)
         if new.fingerprint == old.fingerprint:
             raise CommandError(f"The file {new_key} contains the current key; name another one.", code=ExitCode.USAGE)
-        count = database.transact(url, lambda tx: _reseal(tx, old, new))
+        count = database.run_on_pool(url, lambda pool: _reseal(pool, old, new))
         if is_file:
             vaults.finish_key_rotation(loaded.data_dir, new.fingerprint)
     err.print(f"Encrypted {format_count(count, 'secret')} with the key {new.fingerprint}.", markup=False)
@@ -95,14 +95,13 @@ def rotate(
     err.print(f"Copy the new key to a safe place. Older backups need {old_key}.", markup=False)
 
 
-async def _reseal(tx: Tx, old: vaults.Vault, new: vaults.Vault) -> int:
-    # The fingerprint is replaced first, because that locks its row: a command that is about to seal a value waits for
-    # this transaction, and a value that was sealed before is committed by now and sealed again with the others.
-    await vaults.replace_fingerprint(tx.connection, new)
-    count = 0
-    for reseal in (sealing.reseal, reseal_factors, reseal_credentials, reseal_webhooks):
-        count += await reseal(tx, old, new)
-    return count
+async def _reseal(pool: Database, old: vaults.Vault, new: vaults.Vault) -> int:
+    async with pool.transaction() as tx:
+        # The fingerprint is replaced first, because that locks its row: a command that is about to seal a value waits
+        # for this transaction, and a value that was sealed before is committed by now and sealed again with the others.
+        await vaults.replace_fingerprint(tx.connection, new)
+        resealers = (sealing.reseal, reseal_factors, reseal_credentials, reseal_webhooks)
+        return sum([await reseal(tx, old, new) for reseal in resealers])
 
 
 def _load_vault(loaded: Settings, url: str) -> vaults.Vault:

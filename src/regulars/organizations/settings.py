@@ -29,10 +29,6 @@ class NameTaken(Exception):
         super().__init__(f"Another organization is named '{name}'.")
 
 
-def is_time_zone(name: str) -> bool:
-    return name in time_zones()
-
-
 def time_zones() -> list[str]:
     """Return the current time zones; the zone database also has many old names."""
     return [*sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/")), "UTC"]

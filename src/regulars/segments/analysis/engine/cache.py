@@ -9,7 +9,7 @@ part. An epoch is the number of one build of all columns.
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -24,6 +24,8 @@ from regulars.segments.columns.model import IDENTIFIED_SALES, CustomerState, Run
 RESULTS_BYTES_MAX: Final = 256 << 20
 # A run is large if it has at least 1/16 of the rows of the largest run of its kind.
 LARGE_RUN_DIVISOR: Final = 16
+
+ColumnType = TypeVar("ColumnType")
 
 
 class Result(NamedTuple):
@@ -132,10 +134,15 @@ class CachedColumns:
 
     def profile_columns(self) -> tuple[Array, Array]:
         """The profile ids of all customers, as two 64-bit integers each."""
-        high, low = (self.columns[name] for name in PROFILE)
-        if not isinstance(high, np.ndarray) or not isinstance(low, np.ndarray):
-            raise TypeError("ids are stored as numbers")
+        high, low = (self.column(name, np.ndarray) for name in PROFILE)
         return high, low
+
+    def column(self, name: str, kind: type[ColumnType]) -> ColumnType:
+        """The loaded column of customers with this name, which is of this kind."""
+        column = self.columns[name]
+        if not isinstance(column, kind):
+            raise TypeError(f"{name} is not stored as {kind.__name__}")
+        return column
 
     def runs(self, *kinds: str) -> list[Run]:
         return [run for run in self.snapshot.runs if run.kind in kinds]

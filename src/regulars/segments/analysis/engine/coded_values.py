@@ -28,6 +28,7 @@ class LoadProgress:
 
 
 YES, NO, UNREADABLE = np.int8(1), np.int8(0), np.int8(-1)
+_TRUTH: Final = {True: YES, False: NO, None: UNREADABLE}
 # Fewer values are compared one by one with `ValueTest`; the vectorized code gives the same results.
 VECTORIZED_VALUES_MIN: Final = 2_000
 # How many values are parsed before the progress is updated.
@@ -72,7 +73,7 @@ class ParsedValues:
                     return _compare_parsable(condition, len(values), lambda: self._compare_texts(condition, values))
                 case _:
                     pass
-        return np.fromiter((_truth_of(test(value)) for value in values), np.int8, len(values))
+        return np.fromiter((_TRUTH[test(value)] for value in values), np.int8, len(values))
 
     def _read_days(self, values: Sequence[str], progress: LoadProgress) -> None:
         zone = Zone(self._zone.key)
@@ -122,12 +123,6 @@ def _unparsed(values: Sequence[str], parsed_count: int, progress: LoadProgress) 
         chunk = [value.strip() for value in values[first : first + CHUNK_VALUES]]
         yield chunk
         progress.done += len(chunk)
-
-
-def _truth_of(holds: bool | None) -> np.int8:
-    if holds is None:
-        return UNREADABLE
-    return YES if holds else NO
 
 
 def _compare_parsable(condition: ValueComparison, count: int, compare: Callable[[], Array]) -> Array:

@@ -2,7 +2,8 @@
 in patches, which have the new states of changed customers and are not merged into the blocks yet."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import numpy as np
 
@@ -30,13 +31,12 @@ NO_TIME: Final = np.iinfo(np.int64).min
 Number = int | bool | None
 
 
-class NumericColumn:
+class NumericColumn(NamedTuple):
     """A numeric column: its type, the default of a customer without a value, and how to read it from a state."""
 
-    def __init__(self, dtype: Any, default: Number, read: Callable[[CustomerState], Number]) -> None:
-        self.dtype = dtype
-        self.default = default
-        self.read = read
+    dtype: Any
+    default: Number
+    read: Callable[[CustomerState], Number]
 
 
 NUMERIC: Final[dict[str, NumericColumn]] = {
@@ -77,6 +77,12 @@ class LastTexts:
         self.customer = np.concatenate((self.customer, customer.astype(np.int64)))
         self.sender = np.concatenate((self.sender, sender.astype(np.int32)))
         self.at_s = np.concatenate((self.at_s, at_s.astype(np.int64)))
+
+    def are_from(self, sender_id: UUID | None) -> Array:
+        """A mask of the rows of a sender; None is no sender."""
+        code = NONE if sender_id is None else self.senders.find(sender_id.bytes)
+        mask: Array = (self.sender == code) & (code >= 0)
+        return mask
 
     def apply_states(self, states: Sequence[CustomerState], first: int) -> None:
         """Replace the rows of the customers in `states`; customer `first` has the index 0."""

@@ -3,7 +3,7 @@
 import io
 import itertools
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from sys import getsizeof
 from typing import Any, Final
 
@@ -95,6 +95,12 @@ class Dictionary:
 
     def find(self, value: Any) -> int:
         return self._codes.get(value, NONE)
+
+    def mask(self, values: Iterable[Any]) -> Array:
+        """A mask of the codes of these values; its last element is false, so that NONE is not in the mask."""
+        mask = np.zeros(len(self.values) + 1, bool)
+        mask[[code for value in values if (code := self.find(value)) >= 0]] = True
+        return mask
 
     def map(self, values: Sequence[Any]) -> Array:
         """The code of each value, which is added if it is new; the last element is NONE, so that code -1 maps to

@@ -63,9 +63,6 @@ class Engine:
     def _lock(self, organization_id: UUID) -> asyncio.Lock:
         return self._locks.setdefault(organization_id, asyncio.Lock())
 
-    def _is_busy(self, organization_id: UUID) -> bool:
-        return organization_id in self._locks
-
     async def _respond(self, tx: Tx, request: AnalysisRequest) -> AnalysisResponse | AudienceCopy:
         started = time.perf_counter()
         query = request.query
@@ -103,7 +100,8 @@ class Engine:
             ids = tuple(cached.profile_of(number) for number in numbers)
             cursor = None if next_number is None else MemberCursor(snapshot.epoch, next_number)
             response = AnalysisResponse(members=Members(profile_ids=ids, total=total, next=cursor, as_of=tx.now))
-        self.cache.evict_to_budget(request.organization_id, required.customers | required.sales, is_busy=self._is_busy)
+        parts = required.customers | required.sales
+        self.cache.evict_to_budget(request.organization_id, parts, is_busy=self._locks.__contains__)
         return response
 
 

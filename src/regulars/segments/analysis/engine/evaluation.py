@@ -1,7 +1,7 @@
 """Evaluates the conditions of a segment for all customers at once, over columns in memory: each condition gives a mask
 of customers, and groups combine masks with and, or, not."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -64,9 +64,11 @@ class Evaluation:
 
     def count(self) -> list[ConditionCount]:
         """Count, for each condition and group of the definition, the customers for whom it is true."""
-        counts: list[ConditionCount] = []
-        self._count(self._query.match, (), counts)
-        return counts
+        results = ((path, self._result_of(condition)) for path, condition in tree.walk(self._query.match))
+        return [
+            ConditionCount(path, self._count_alive(result.holds), self._count_alive(result.unreadable))
+            for path, result in results
+        ]
 
     def sort_keys_of(self, order: Order, currency: Currency) -> Sequence[Array]:
         """The sort keys, the primary key first."""
@@ -90,7 +92,7 @@ class Evaluation:
 
     def count_countries(self, members: Array) -> list[tuple[str | None, int]]:
         """Members by the country of their own number, the most frequent first."""
-        countries = self._coded_column("country")
+        countries = self._cached.column("country", CodedColumn)
         values: list[str | None] = [None, *countries.dictionary.values]
         # Code -1 means no number.
         counts = np.bincount(countries.codes[members] + 1, minlength=len(values)).tolist()
@@ -100,13 +102,6 @@ class Evaluation:
     def weekly_spends(self, members: Array) -> list[WeeklySpend]:
         """The net spend per member and week, for each currency."""
         return self._sales.weekly_spends(members)
-
-    def _count(self, condition: tree.Condition, path: tree.Path, counts: list[ConditionCount]) -> None:
-        holds, _, unreadable = self._result_of(condition)
-        counts.append(ConditionCount(path, self._count_alive(holds), self._count_alive(unreadable)))
-        if isinstance(condition, tree.Group):
-            for index, inner in enumerate(condition.of):
-                self._count(inner, (*path, index), counts)
 
     def _count_alive(self, mask: Array | None) -> int:
         return 0 if mask is None else int(np.count_nonzero(mask & self.alive))
@@ -181,7 +176,7 @@ class Evaluation:
             case tree.Named(is_=expected):
                 return Result(self._numeric_column("named") == expected)
             case tree.Country(any_of=countries):
-                return Result(self._mask_values("country", countries.__contains__))
+                return Result(self._mask_values("country", countries))
             case _ if isinstance(condition, tree.SalesCondition):
                 return self._sales.evaluate(condition)
             case _:
@@ -192,7 +187,7 @@ class Evaluation:
         declared = self._query.attributes.get(condition.key)
         if declared is None or not is_valid_comparison(condition, self._query.attributes):
             return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
-        column = self._coded_column(ATTRIBUTE_PREFIX + condition.key)
+        column = self._cached.column(ATTRIBUTE_PREFIX + condition.key, CodedColumn)
         parsed = column.parse_as(declared[0], declared[1], self._query.zone)
         truth = parsed.truth(condition, column.dictionary.values, self._query.today, self._cached.progress)
         # Code -1 means no value and indexes the last element.
@@ -204,42 +199,34 @@ class Evaluation:
     def _evaluate_consent(self, condition: tree.Consent) -> Array:
         holds: Array = self.consent_states() == CONSENT_CODES[condition.state]
         if condition.sources:
-            holds &= self._mask_values("source", condition.sources.__contains__)
+            holds &= self._mask_values("source", condition.sources)
         if condition.stores:
             ids = self._query.stores
-            store_ids = {ids[reference].bytes for reference in condition.stores if reference in ids}
-            holds &= self._mask_values("store", store_ids.__contains__)
+            store_ids = [ids[reference].bytes for reference in condition.stores if reference in ids]
+            holds &= self._mask_values("store", store_ids)
         if condition.since is not None:
             holds &= self._evaluate_day(self._numeric_column("since"), condition.since)
         return holds
 
     def _evaluate_texts(self, condition: tree.Texts) -> Array:
         """A mask of the customers who got a text in the last days, or of those who got none."""
-        texts = self._last_texts()
+        texts = self._cached.column(TEXTS, LastTexts)
         today = number_of(self._query.today)
         days = self._zone.days(texts.at_s)
         is_counted = (days > today - condition.days) & (days <= today)
         if condition.journey is not None:
-            journey = JOURNEY.decode(condition.journey)
-            code = -1 if journey is None else texts.senders.find(journey.bytes)
-            is_counted &= (texts.sender == code) & (code >= 0)
-        has_text = np.zeros(self._cached.size, bool)
-        has_text[texts.customer[is_counted]] = True
-        matches: Array = has_text == condition.got
+            is_counted &= texts.are_from(JOURNEY.decode(condition.journey))
+        matches: Array = self._mask_customers(texts.customer[is_counted]) == condition.got
         return matches
 
     def _evaluate_campaign(self, condition: tree.ReceivedCampaign) -> Array:
-        texts, campaign = self._last_texts(), CAMPAIGN.decode(condition.id)
-        code = -1 if campaign is None else texts.senders.find(campaign.bytes)
-        is_received = np.zeros(self._cached.size, bool)
-        is_received[texts.customer[(texts.sender == code) & (code >= 0)]] = True
-        return is_received
+        texts = self._cached.column(TEXTS, LastTexts)
+        return self._mask_customers(texts.customer[texts.are_from(CAMPAIGN.decode(condition.id))])
 
-    def _last_texts(self) -> LastTexts:
-        texts = self._cached.columns[TEXTS]
-        if not isinstance(texts, LastTexts):
-            raise TypeError("texts are stored as LastTexts")
-        return texts
+    def _mask_customers(self, numbers: Array) -> Array:
+        mask = np.zeros(self._cached.size, bool)
+        mask[numbers] = True
+        return mask
 
     def _evaluate_day(self, seconds: Array, when: tree.When) -> Array:
         """Whether each timestamp is on a day that matches the condition; the smallest int64 means no timestamp."""
@@ -264,20 +251,10 @@ class Evaluation:
         is_do_not_contact = (consent == NEVER_ASKED) & is_listed
         return Result(np.where(is_do_not_contact, DO_NOT_CONTACT, consent).astype(np.uint8))
 
-    def _mask_values(self, name: str, is_match: Callable[[object], bool]) -> Array:
-        """A mask of the customers whose value in a column matches."""
-        column = self._coded_column(name)
-        is_match_by_code = np.array([*(is_match(value) for value in column.dictionary.values), False])
-        return is_match_by_code[column.codes]
-
-    def _coded_column(self, name: str) -> CodedColumn:
-        column = self._cached.columns[name]
-        if not isinstance(column, CodedColumn):
-            raise TypeError(f"{name} is stored as codes")
-        return column
+    def _mask_values(self, name: str, values: Sequence[object]) -> Array:
+        """A mask of the customers who have one of these values in a column."""
+        column = self._cached.column(name, CodedColumn)
+        return column.dictionary.mask(values)[column.codes]
 
     def _numeric_column(self, name: str) -> Array:
-        column = self._cached.columns[name]
-        if not isinstance(column, np.ndarray):
-            raise TypeError(f"{name} is stored as numbers")
-        return column
+        return self._cached.column(name, np.ndarray)

@@ -41,8 +41,7 @@ def sum_by_index(values: Collection[tuple[Array, Array]], size: int) -> SplitInt
     bound every sum; if it can exceed 64 bits, the high and low 32 bits are summed separately.
     """
     values = [(indexes, value) for indexes, value in values if value.size]
-    bound = sum(value.size * max(abs(int(value.max())), abs(int(value.min()))) for _, value in values)
-    if bound <= SUM_MAX:
+    if sum(sum_bound(value) for _, value in values) <= SUM_MAX:
         return _add_up(values, size, lambda value: value), None
     return _carry(
         _add_up(values, size, lambda value: value // _LOW_UNIT),
@@ -58,10 +57,10 @@ class Summands(NamedTuple):
     values: Array
     factor: int = 1
 
-    @property
-    def sum_bound(self) -> int:
-        """An upper bound for the absolute value of each sum, before the factor."""
-        return self.values.size * max(abs(int(self.values.max())), abs(int(self.values.min())))
+
+def sum_bound(values: Array) -> int:
+    """An upper bound for the absolute value of each sum of some of the values."""
+    return values.size * max(abs(int(values.max())), abs(int(values.min()))) if values.size else 0
 
 
 def sum_groups(summands: Collection[Summands], size: int) -> Array:
@@ -70,7 +69,7 @@ def sum_groups(summands: Collection[Summands], size: int) -> Array:
     Adding doubles is exact for sums of usual size, and faster than adding integers.
     """
     summands = [batch for batch in summands if batch.values.size]
-    if sum(batch.sum_bound * batch.factor for batch in summands) <= DOUBLE_MAX:
+    if sum(sum_bound(batch.values) * batch.factor for batch in summands) <= DOUBLE_MAX:
         sums = np.zeros(size, np.float64)
         for batch in summands:
             if batch.values.size < size:

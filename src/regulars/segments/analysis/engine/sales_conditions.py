@@ -4,7 +4,7 @@ a mask of customers.
 The kind of a sale is twice the code of its currency, plus 1 for a return.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import blake2b
 from typing import Final
@@ -309,29 +309,21 @@ class SalesConditions:
     def _store_mask(self, condition: tree.SalesCondition) -> Array | None:
         if not condition.stores:
             return None
-        stores = np.zeros(len(self._cached.dictionaries.stores) + 1, bool)
-        for reference in condition.stores:
-            identifier = self._query.stores.get(reference)
-            code = -1 if identifier is None else self._cached.dictionaries.stores.find(identifier.bytes)
-            if code >= 0:
-                stores[code] = True
-        return stores
+        ids = self._query.stores
+        return self._cached.dictionaries.stores.mask(ids[it].bytes for it in condition.stores if it in ids)
 
     def _line_filter(self, condition: tree.SalesCondition) -> LineFilter | None:
         """The filter of lines by product; None if the condition has none."""
         if not condition.products and condition.property is None:
             return None
-        ids = ProductTruth(PRODUCT_IDS, self._truth_of_ids(condition.products)) if condition.products else None
+        ids = None
+        if condition.products:
+            dictionary = self._cached.dictionaries.product_values(PRODUCT_IDS).dictionary
+            ids = ProductTruth(PRODUCT_IDS, np.where(dictionary.mask(condition.products), YES, NO))
         compared = condition.property
         if compared is None:
             return LineFilter(ids, None)
         return LineFilter(ids, ProductTruth(PROPERTY_PREFIX + compared.key, self._truth_of_property(compared)))
-
-    def _truth_of_ids(self, products: Sequence[str]) -> Array:
-        dictionary = self._cached.dictionaries.product_values(PRODUCT_IDS).dictionary
-        truth = np.full(len(dictionary) + 1, NO)
-        truth[[code for product in products if (code := dictionary.find(product)) >= 0]] = YES
-        return truth
 
     def _truth_of_property(self, compared: tree.OfProperty) -> Array:
         declared = self._query.properties.get(compared.key)

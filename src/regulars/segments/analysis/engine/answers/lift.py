@@ -26,7 +26,7 @@ from regulars.segments.analysis.engine.answers.tickets import RefusedQuestion, T
 from regulars.segments.analysis.engine.calendar import number_of
 from regulars.segments.analysis.engine.customer_ids import find_numbers
 from regulars.segments.analysis.engine.encoding import Array
-from regulars.segments.analysis.engine.numbers import SUM_MAX, Summands, sum_groups
+from regulars.segments.analysis.engine.numbers import SUM_MAX, Summands, sum_bound, sum_groups
 from regulars.segments.analysis.questions import ArmPeople, ArmSums, LiftAnswer, LiftQuestion, LiftSums
 from regulars.segments.effect import slope_of
 
@@ -196,7 +196,7 @@ def _sums_of(spend: Array, before: Array, has_bought: Array) -> ArmSums:
 
 
 def _exact_sum(values: Array) -> int:
-    if values.size and values.size * max(abs(int(values.max())), abs(int(values.min()))) > SUM_MAX:
+    if sum_bound(values) > SUM_MAX:
         raise OverflowError("a sum exceeds 64 bits")
     return int(values.sum())
 

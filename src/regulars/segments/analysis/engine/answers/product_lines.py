@@ -13,7 +13,7 @@ from regulars.kit.ids import STORE
 from regulars.sales.model import Currency
 from regulars.segments.analysis.engine.answers.tickets import RefusedQuestion, Tickets, Window
 from regulars.segments.analysis.engine.encoding import NONE, Array, Dictionary
-from regulars.segments.analysis.engine.numbers import SUM_MAX, Summands
+from regulars.segments.analysis.engine.numbers import SUM_MAX, Summands, sum_bound
 from regulars.segments.analysis.engine.purchase_days import begins_of
 from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PROPERTY_PREFIX, SalesRun, SalesSelection
 from regulars.segments.analysis.engine.threads import map_in_threads
@@ -50,7 +50,7 @@ class Lines(NamedTuple):
 
     def summands(self, values: Array, factor: int = 1) -> Summands:
         """The values of lines, to be summed by group. Ranges of lines are summed here, which is three times as fast."""
-        sum_max = values.size * max(abs(int(values.min())), abs(int(values.max())))
+        sum_max = sum_bound(values)
         if self.starts is None or sum_max > SUM_MAX:
             return Summands(self.look_up(np.arange(int(self.groups.max()) + 1)), values, factor)
         # A conversion before the sum is faster than a conversion inside it, and 32-bit numbers are added faster.

@@ -24,15 +24,18 @@ NEVER: Final = np.iinfo(np.int32).max
 def all_purchases(tickets: Tickets) -> PurchaseDays:
     """The purchase days of all customers, including erased customers, at all stores."""
     cached = tickets.cached
-    key = ("purchase days", tickets.zone.name, cached.sales_as_of)
-    result = cached.results.find(key)
-    if result is None:
+
+    def compute() -> Result:
         days = unpack(_all_keys(tickets))
         # The cache stores up to three arrays; here they are customers, days, and where each customer begins.
-        result = cached.results.add(key, Result(days.customer, days.day, days.starts))
-    if result.unknown is None:
+        return Result(days.customer, days.day, days.starts)
+
+    customer, day, starts = cached.results.find_or_add(
+        ("purchase days", tickets.zone.name, cached.sales_as_of), compute
+    )
+    if day is None:
         raise AssertionError("purchases have days")
-    return PurchaseDays(result.holds, result.unknown, result.unreadable)
+    return PurchaseDays(customer, day, starts)
 
 
 def _all_keys(tickets: Tickets) -> Array:
@@ -44,8 +47,8 @@ def _all_keys(tickets: Tickets) -> Array:
     for meta in cached.runs(IDENTIFIED_SALES):
         (large if cached.is_large(meta) else small).append(cached.sales[meta.id])
     key = ("purchase keys", zone.name, *(run.meta.id for run in large))
-    result = cached.results.find(key) or cached.results.add(key, Result(purchase_keys(large, zone)))
-    return merge_keys(result.holds, purchase_keys(small, zone))
+    keys = cached.results.find_or_add(key, lambda: Result(purchase_keys(large, zone))).holds
+    return merge_keys(keys, purchase_keys(small, zone))
 
 
 def purchases_of(tickets: Tickets, window: Window) -> PurchaseDays:
@@ -65,14 +68,15 @@ def purchases_of(tickets: Tickets, window: Window) -> PurchaseDays:
 
 def first_days(tickets: Tickets) -> Array:
     """The first purchase day of each customer at any store; NEVER for a customer without a purchase."""
-    key = ("first purchase", tickets.zone.name, tickets.cached.sales_as_of, tickets.customer_count)
-    result = tickets.cached.results.find(key)
-    if result is None:
+
+    def compute() -> Result:
         purchases = all_purchases(tickets)
         first = np.full(tickets.customer_count, NEVER, np.int32)
         first[purchases.customer[purchases.starts]] = purchases.day[purchases.starts]
-        result = tickets.cached.results.add(key, Result(first))
-    return result.holds
+        return Result(first)
+
+    key = ("first purchase", tickets.zone.name, tickets.cached.sales_as_of, tickets.customer_count)
+    return tickets.cached.results.find_or_add(key, compute).holds
 
 
 def last_days(purchases: PurchaseDays, size: int) -> Array:

@@ -135,12 +135,12 @@ def _nets(tickets: Tickets, window: tuple[int, int]) -> Array:
         is_large = selection.row_filter is None and tickets.cached.is_large(selection.run.meta)
         (large if is_large else small).append(selection)
     key = ("net of customers", shape[0], *((it.run.meta.id, it.first, it.last) for it in large))
-    cached_sums = tickets.cached.results.find(key) or tickets.cached.results.add(key, Result(_sum_nets(large, shape)))
+    cached_sums = tickets.cached.results.find_or_add(key, lambda: Result(_sum_nets(large, shape))).holds
     nets = _sum_nets(small, shape)
-    if any(max(int(part.max()), -int(part.min())) > SUM_MAX // 2 for part in (cached_sums.holds, nets) if part.size):
+    if any(max(int(part.max()), -int(part.min())) > SUM_MAX // 2 for part in (cached_sums, nets) if part.size):
         raise OverflowError("a sum exceeds 64 bits")
     # Customers who were added after the sums were cached have higher numbers.
-    nets[:, : cached_sums.holds.shape[1]] += cached_sums.holds
+    nets[:, : cached_sums.shape[1]] += cached_sums
     return nets
 
 

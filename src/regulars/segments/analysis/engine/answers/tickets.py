@@ -48,7 +48,8 @@ class Tickets:
         self.members = Evaluation(cached, query, zone).members()
         self._are_all_members = bool(self.members.all())
         self.counts_all_sales = query.match == tree.All()
-        self.stores = None if store_ids is None else self._mask_of(store_ids)
+        stores = cached.dictionaries.stores
+        self.stores = None if store_ids is None else stores.mask(store_id.bytes for store_id in store_ids)
 
     @property
     def customer_count(self) -> int:
@@ -111,12 +112,6 @@ class Tickets:
         return (
             self.cached.runs(IDENTIFIED_SALES) if is_identified else self.cached.runs(IDENTIFIED_SALES, ANONYMOUS_SALES)
         )
-
-    def _mask_of(self, store_ids: Sequence[UUID]) -> Array:
-        stores = self.cached.dictionaries.stores
-        mask = np.zeros(len(stores) + 1, bool)
-        mask[[code for store_id in store_ids if (code := stores.find(store_id.bytes)) >= 0]] = True
-        return mask
 
 
 @dataclass(frozen=True, slots=True)

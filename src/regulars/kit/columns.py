@@ -74,8 +74,9 @@ def _converting(kind: type[BinaryArray], convert: Callable[[Any], Any]) -> Calla
 
 @cache
 def names_of(row: Callable[..., Any], table: LiteralString = "") -> LiteralString:
-    """Join the names of a table's columns, which are the fields of a `NamedTuple` or struct."""
-    fields: Sequence[LiteralString] = getattr(row, "__struct_fields__", ()) or row._fields  # type: ignore[attr-defined]
+    """Join the names of a table's columns, which are the fields of a `NamedTuple`, struct or dataclass."""
+    fields: Sequence[LiteralString] = getattr(row, "__struct_fields__", ())
+    fields = fields or row.__match_args__  # type: ignore[attr-defined]  # the row is a class
     return ", ".join([table + "." + name if table else name for name in fields])
 
 

@@ -8,7 +8,7 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -85,6 +85,10 @@ class IdKind:
                 return None
             number = number << 5 | value
         return UUID(int=number) if number >> _UUID_BITS == 0 else None
+
+    def decode_all(self, texts: Iterable[str]) -> list[UUID]:
+        """Parse canonical ids of this kind; malformed ids are omitted."""
+        return [identifier for text in texts if (identifier := self.decode(text)) is not None]
 
 
 PROFILE = IdKind("profile", "prof_")

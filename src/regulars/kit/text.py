@@ -1,8 +1,11 @@
-"""Check the form of an `external_id`, a reference and a timestamp, and protect CSV cells against formulas."""
+"""Check the form of an `external_id`, a reference and a timestamp, protect CSV cells against formulas, and compare
+lines."""
 
 import re
+from collections.abc import Hashable, Sequence
 from datetime import datetime
-from typing import Final
+from difflib import SequenceMatcher
+from typing import Final, TypeVar
 
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.errors import FieldError, ReservedExternalId, invalid
@@ -13,6 +16,8 @@ _HARMLESS: Final = re.compile(r"\+[1-9][0-9]{6,14}|[+-]?[0-9]+(\.[0-9]+)?")
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 # Some spreadsheets split a quoted text at a semicolon or a line break, so that a new cell begins in its middle.
 _NEW_CELL: Final = re.compile(r"([;\t\r\n][ \"]*)(?=[=+@-])")
+
+Line = TypeVar("Line", bound=Hashable)
 
 
 def check_external_id(value: str, *, field: str = "external_id") -> str:
@@ -65,3 +70,13 @@ def safe_cell(text: str) -> str:
     if text.startswith(_FORMULA_STARTS) and not _HARMLESS.fullmatch(text):
         return f"'{text}"
     return text
+
+
+def diff_lines(before: Sequence[Line], after: Sequence[Line]) -> list[tuple[str, Line]]:
+    """Compare two lists of lines: a line only in `before` has the sign "-", a line only in `after` "+", others none."""
+    lines: list[tuple[str, Line]] = []
+    for tag, old_from, old_to, new_from, new_to in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag != "equal":
+            lines += [("-", line) for line in before[old_from:old_to]]
+        lines += [("" if tag == "equal" else "+", line) for line in after[new_from:new_to]]
+    return lines

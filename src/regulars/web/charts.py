@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 # Horizontal positions of bar charts are in per cent, so that labels are not stretched with the chart. Vertical
@@ -266,6 +266,13 @@ def consent_strip(
     x = x_of(marked_at)
     anchor = "start" if x < STRIP_WIDTH * 0.15 else "end" if x > STRIP_WIDTH * 0.85 else "middle"
     return Strip(spans, _coordinate(x), anchor)
+
+
+def stack_sections(numbers: Sequence[int]) -> list[tuple[float, float]]:
+    """The left end and the width of each section of a bar, in percent of the bar."""
+    total = sum(numbers) or 1
+    widths = [round(100 * number / total, 2) for number in numbers]
+    return [(round(x, 2), width) for x, width in zip(accumulate(widths, initial=0.0), widths, strict=False)]
 
 
 class Whisker(NamedTuple):

@@ -223,15 +223,13 @@ class Labels:
                 ordinal = "First" if isinstance(condition, tree.FirstPurchase) else "Last"
                 or_never = ", or never bought" if when.without_value else ""
                 return f"{ordinal} purchase{filter_text}{self._when(when)}{or_never}"
-            case tree.Spend():
-                low, high = condition.at_least_cents, condition.at_most_cents
-                amount = self._limits(self._money(low, condition.currency), self._money(high, condition.currency))
-                spent = f"Spent nothing in {condition.currency}" if condition.none else f"Net spend {amount}"
-                return f"{spent}{filter_text}{self.window(condition.window)}"
-            case tree.TicketValue():
-                low, high = condition.at_least_cents, condition.at_most_cents
-                amount = self._limits(self._money(low, condition.currency), self._money(high, condition.currency))
-                return f"A ticket of {amount}{filter_text}{self.window(condition.window)}"
+            case tree.Spend(none=True):
+                return f"Spent nothing in {condition.currency}{filter_text}{self.window(condition.window)}"
+            case tree.Spend() | tree.TicketValue():
+                limits = condition.at_least_cents, condition.at_most_cents
+                amount = self._limits(*(self._money(cents, condition.currency) for cents in limits))
+                subject = "Net spend" if isinstance(condition, tree.Spend) else "A ticket of"
+                return f"{subject} {amount}{filter_text}{self.window(condition.window)}"
             case tree.Bought(count="articles"):
                 count = "no" if condition.none else self._number_limits(condition.at_least, condition.at_most)
                 return f"Bought {count} articles minus returns{filter_text}{self.window(condition.window)}"
@@ -275,10 +273,9 @@ class Labels:
                 if when.from_ is None or when.to is None:
                     return ""
                 return f" from {self._day(when.from_)} to {self._day(when.to)}"
-            case "in_last_days":
-                return f" in the last {self._number(when.days or 0)} days"
-            case "not_in_last_days":
-                return f" not in the last {self._number(when.days or 0)} days"
+            case "in_last_days" | "not_in_last_days":
+                negation = " not" if when.comparison == "not_in_last_days" else ""
+                return f"{negation} in the last {self._number(when.days or 0)} days"
 
     def _number_limits(self, low: float | None, high: float | None) -> str:
         return self._limits(None if low is None else self._number(low), None if high is None else self._number(high))

@@ -188,7 +188,7 @@ async def _find_texts(
 async def _find_campaigns(
     tx: Tx, organization_id: UUID, parts: Collection[tree.Condition], ids: Collection[UUID], *, zone: tzinfo
 ) -> dict[UUID, dict[UUID, date]]:
-    campaigns = {CAMPAIGN.decode(part.id) for part in parts if isinstance(part, tree.ReceivedCampaign)} - {None}
+    campaigns = CAMPAIGN.decode_all({part.id for part in parts if isinstance(part, tree.ReceivedCampaign)})
     days_by_customer: dict[UUID, dict[UUID, date]] = {}
     if campaigns and ids:
         for profile_id, campaign_id, sent_at in await queries.find_received(tx, organization_id, ids, campaigns):

@@ -74,7 +74,7 @@ async def find_texts(
 
 
 async def find_received(
-    tx: Tx, organization_id: UUID, ids: Collection[UUID], campaign_ids: Collection[UUID | None]
+    tx: Tx, organization_id: UUID, ids: Collection[UUID], campaign_ids: Collection[UUID]
 ) -> list[tuple[UUID, UUID, datetime]]:
     """Customer, campaign and time of the texts of these campaigns that were sent, or whose outcome is unknown."""
     return await tx.fetch(

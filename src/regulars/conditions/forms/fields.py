@@ -43,10 +43,8 @@ def fit_fields(node: Node, attributes: Types, properties: Types) -> None:
     for prefix, types in (("", attributes), ("p", properties)):
         key = node.get(f"{prefix}key")
         if key != node.get(f"{prefix}was"):
-            node.set(f"{prefix}cmp")
-            node.set(f"{prefix}values")
-            node.set(f"{prefix}value")
-            node.set(f"{SAVED}{prefix}value")
+            for name in (f"{prefix}cmp", f"{prefix}values", f"{prefix}value", f"{SAVED}{prefix}value"):
+                node.set(name)
         if key not in types:
             continue
         declared, values = types[key]
@@ -270,17 +268,14 @@ def _fill(node: Node, condition: tree.Condition) -> None:
             node.set("got", "yes" if condition.got else "no")
             node.set("days", str(condition.days))
             node.set("journey", condition.journey or "")
-        case tree.ReceivedCampaign():
-            node.set("campaign", condition.id)
-            node.set("is", "yes" if condition.is_ else "no")
         case tree.Created():
             _fill_when(node, condition.when)
         case tree.Named():
             node.set("named", "yes" if condition.is_ else "no")
         case tree.Country():
             node.set("countries", *condition.any_of)
-        case tree.InSegment():
-            node.set("segment", condition.id)
+        case tree.InSegment() | tree.ReceivedCampaign():
+            node.set("segment" if isinstance(condition, tree.InSegment) else "campaign", condition.id)
             node.set("is", "yes" if condition.is_ else "no")
         case _:
             pass
@@ -312,10 +307,8 @@ def _fill_sales(node: Node, condition: tree.SalesCondition) -> None:
     if isinstance(condition, tree.Spend | tree.TicketValue):
         node.set("currency", condition.currency)
         low, high = (_money_text(limit) for limit in (condition.at_least_cents, condition.at_most_cents))
-    elif isinstance(condition, tree.Bought):
-        low, high = (_quantity_text(limit) for limit in (condition.at_least, condition.at_most))
     else:
-        low, high = (None if limit is None else str(limit) for limit in (condition.at_least, condition.at_most))
+        low, high = (_quantity_text(limit) for limit in (condition.at_least, condition.at_most))
     _fill_bounds(node, low, high)
     if not isinstance(condition, tree.TicketValue) and condition.none:
         node.set("bound", "none")

@@ -214,31 +214,16 @@ Choices = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormChoices:
-    """What the user can choose from: keys, and pairs of id and name."""
+class FormChoices(Names):
+    """What the user can choose from: keys, and names by id, in the order of the form."""
 
     attributes: list[str]
     properties: list[str]
-    stores: list[tuple[str, str]]
-    segments: list[tuple[str, str]]
-    journeys: list[tuple[str, str]]
-    campaigns: list[tuple[str, str]]
-    countries: list[tuple[str, str]]
 
     @property
-    def names(self) -> Names:
-        return Names(
-            stores=dict(self.stores),
-            segments=dict(self.segments),
-            journeys=dict(self.journeys),
-            campaigns=dict(self.campaigns),
-            countries=dict(self.countries),
-        )
-
-    @property
-    def sources(self) -> list[tuple[str, str]]:
+    def sources(self) -> Mapping[str, str]:
         """The sources of a consent, with their labels."""
-        return list(SOURCES.items())
+        return SOURCES
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -257,7 +242,7 @@ async def find_choices(
 ) -> FormChoices:
     """Find the choices that the form offers. `territories` has the names of countries in the user's language. The
     campaigns are the newest and those to which `match` refers."""
-    campaign_ids = [decoded for text in campaigns_of(match) if (decoded := CAMPAIGN.decode(text)) is not None]
+    campaign_ids = CAMPAIGN.decode_all(campaigns_of(match))
     campaigns = await find_campaign_names(tx, organization_id, campaign_ids, newest=CHOICES_MAX)
     attributes = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(CHOICES_MAX))
     properties = await list_entries(tx, organization_id, Catalog.PRODUCTS, PageRequest(CHOICES_MAX))
@@ -267,9 +252,9 @@ async def find_choices(
     return FormChoices(
         attributes=[entry.key for entry in attributes],
         properties=[entry.key for entry in properties],
-        stores=[(store.external_id, store.name or store.external_id) for store in stores],
-        segments=list(segments),
-        journeys=list(journeys),
-        campaigns=[(CAMPAIGN.encode(campaign_id), name) for campaign_id, name in campaigns],
-        countries=sorted(countries, key=lambda country: country[1]),
+        stores={store.external_id: store.name or store.external_id for store in stores},
+        segments=dict(segments),
+        journeys=dict(journeys),
+        campaigns={CAMPAIGN.encode(campaign_id): name for campaign_id, name in campaigns},
+        countries=dict(sorted(countries, key=lambda country: country[1])),
     )

@@ -294,7 +294,7 @@ class Builder:
             journeys=await self._list_journeys(tx, visit.organization_id),
             match=built.match,
         )
-        labels = Labels(visit.format, offered.names)
+        labels = Labels(visit.format, offered)
         is_changed = _is_changed(edit, built.match, is_complete=not built.incomplete)
         segment = edit.segment if is_changed else None
         return _DraftContext(

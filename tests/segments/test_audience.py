@@ -26,6 +26,7 @@ from regulars.segments.analysis.protocol import (
     write_message,
 )
 from regulars.segments.audience import AudienceRefused, resolve_audience
+from regulars.segments.feed.sales_packing import ID_BYTES, split_values
 from regulars.segments.saved import manage
 
 TIERED = {"type": "attribute", "key": "tier", "comparison": "is_set"}
@@ -80,10 +81,10 @@ class Crowd:
         return self.shop.runner.run(read())
 
     def by_state(self, pieces: list[AudiencePiece]) -> dict[str, set[str]]:
-        names = {profile_id: name for name, profile_id in self.ids.items()}
+        names = {profile_id.bytes: name for name, profile_id in self.ids.items()}
         found: dict[str, set[str]] = {}
         for piece in pieces:
-            for profile_id in piece.ids:
+            for profile_id in split_values(piece.profile_ids, ID_BYTES):
                 found.setdefault(piece.state, set()).add(names[profile_id])
         return found
 
@@ -102,7 +103,7 @@ def test_an_audience_has_everyone_once_with_their_consent_state(crowd, tmp_path,
         "never_asked": {"e", "f"},
         "do_not_contact": {"d"},
     }
-    assert sum(len(piece.ids) for piece in pieces) == 6
+    assert sum(len(piece.profile_ids) for piece in pieces) == 6 * ID_BYTES
     assert [piece.is_last for piece in pieces] == [False] * 5 + [True]
     assert [piece.state for piece in pieces[:2]] == ["may_be_texted"] * 2
     first, *others = pieces
@@ -178,7 +179,7 @@ def test_an_audience_that_breaks_off_is_an_error(crowd, tmp_path):
         async with await asyncio.start_unix_server(serve, path=tmp_path / "s"):
             analysis = Analysis(Settings(), path=tmp_path / "s")
             pieces = analysis.stream_audience(crowd.shop.organization_id, query)
-            assert len((await anext(pieces)).ids) == 1
+            assert len((await anext(pieces)).profile_ids) == ID_BYTES
             with pytest.raises(AnalysisUnavailable):
                 await anext(pieces)
 

@@ -3,15 +3,14 @@ runs (stored chunks of data) and the number of each customer in them. Each build
 `saved/queries.py` has the SQL of segments."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import datetime
 from struct import iter_unpack
 from typing import Final
 from uuid import UUID
 
-from psycopg.sql import SQL, Identifier, Placeholder
-
 from regulars.kit.arrays import Uuids
+from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
 from regulars.segments.columns.model import Run, State
 
@@ -24,30 +23,22 @@ LOCK_TIMEOUT: Final = "10s"
 WORKER_LOCK_TIMEOUT: Final = "2s"
 
 
-_COLUMNS: Final = [column.name for column in fields(State)]
-_FIND_STATE: Final = (
-    SQL("SELECT {} FROM segment_columns WHERE organization_id = %s")
-    .format(SQL(", ").join(map(Identifier, _COLUMNS)))
-    .as_string(None)
-)
-_UPDATE_STATE: Final = (
-    SQL("UPDATE segment_columns SET {}, updated_at = %(now)s WHERE organization_id = %(organization_id)s")
-    .format(SQL(", ").join(SQL("{} = {}").format(Identifier(name), Placeholder(name)) for name in _COLUMNS))
-    .as_string(None)
+_FIND_STATE: Final = "SELECT {columns} FROM segment_columns WHERE organization_id = %s"
+_UPDATE_STATE: Final = fill(
+    "UPDATE segment_columns SET {assignments}, updated_at = %(now)s WHERE organization_id = %(organization_id)s",
+    assignments=", ".join([name + " = %(" + name + ")s" for name in names_of(State).split(", ")]),
 )
 
 
 async def find_state(tx: Tx, organization_id: UUID) -> State | None:
-    rows = await tx.fetch(_FIND_STATE, (organization_id,))
-    return State(*rows[0]) if rows else None
+    return await tx.fetch_first(State, _FIND_STATE, (organization_id,))
 
 
 async def lock_state(tx: Tx, organization_id: UUID, *, longest_wait: str = LOCK_TIMEOUT) -> State | None:
     """Lock the state, and set the timeout of this and all later locks of the transaction. A build locks the state
     during each of its batches."""
     await tx.set_lock_timeout(longest_wait)
-    rows = await tx.fetch(_FIND_STATE + " FOR UPDATE", (organization_id,))
-    return State(*rows[0]) if rows else None
+    return await tx.fetch_first(State, _FIND_STATE + " FOR UPDATE", (organization_id,))
 
 
 async def update_state(tx: Tx, organization_id: UUID, state: State) -> None:

@@ -79,14 +79,17 @@ class Analysis:
         limit: int = 50,
         order: Order | None = None,
         currency: Currency = "EUR",
+        unreadable: Path | None = None,
         deadline_s: float = DEADLINE_S,
     ) -> Members:
         """List a page of members, largest first by `order`, or in a fixed order without it; `next` of one page is
-        `after` of the following page."""
+        `after` of the following page. With `unreadable`, list customers with a value that the condition at this path
+        cannot parse; they need not be members."""
         response = await self._send(
             organization_id,
             query,
-            "members",
+            "members" if unreadable is None else "unreadable",
+            path=unreadable or (),
             after=after,
             limit=limit,
             order=order,
@@ -106,23 +109,6 @@ class Analysis:
     ) -> Members:
         """Random members; another seed gives other members."""
         response = await self._send(organization_id, query, "sample", seed=seed, limit=limit, deadline_s=deadline_s)
-        return _require(response.members, "members")
-
-    async def unreadable(
-        self,
-        organization_id: UUID,
-        query: SegmentQuery,
-        path: Path,
-        *,
-        after: MemberCursor | None = None,
-        limit: int = 50,
-        deadline_s: float = DEADLINE_S,
-    ) -> Members:
-        """List a page of customers with a value that the condition at this path cannot parse; they need not be
-        members."""
-        response = await self._send(
-            organization_id, query, "unreadable", path=path, after=after, limit=limit, deadline_s=deadline_s
-        )
         return _require(response.members, "members")
 
     async def count_audience(
@@ -159,7 +145,6 @@ class Analysis:
         organization_id: UUID,
         query: SegmentQuery,
         *,
-        with_spend: bool = False,
         sample: int = 0,
         deadline_s: float = STREAM_DEADLINE_S,
     ) -> AsyncIterator[AudiencePiece]:
@@ -174,7 +159,6 @@ class Analysis:
             query=query,
             # The protocol's name for a copy of all ids.
             want="freeze",
-            with_spend=with_spend,
             limit=sample,
             deadline_s=deadline_s,
         )

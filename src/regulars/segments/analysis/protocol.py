@@ -121,10 +121,6 @@ class AudiencePiece(msgspec.Struct, frozen=True, kw_only=True):
     counts: AudienceCounts | None = None
     is_last: bool
 
-    @property
-    def ids(self) -> list[UUID]:
-        return [UUID(bytes=self.profile_ids[at : at + 16]) for at in range(0, len(self.profile_ids), 16)]
-
 
 class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Conditions with all data that they refer to: types of attributes and properties, stores and other segments."""

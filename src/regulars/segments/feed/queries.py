@@ -42,20 +42,15 @@ async def list_profile_ids(tx: Tx, organization_id: UUID, *, after: UUID, limit:
 
 
 async def count_profiles(tx: Tx, organization_id: UUID) -> int:
-    [(count,)] = await tx.fetch("SELECT count(*) FROM profiles WHERE organization_id = %s", (organization_id,))
-    return int(count)
+    return await tx.fetch_count("SELECT count(*) FROM profiles WHERE organization_id = %s", (organization_id,))
 
 
 async def estimate_sales(tx: Tx, organization_id: UUID) -> int:
     """The number of sales from the daily totals, which are thousands of rows instead of millions."""
-    [(count,)] = await tx.fetch(
-        """
-        SELECT COALESCE(sum(purchases + returns), 0)::bigint FROM sales_totals
-        WHERE organization_id = %s AND NOT is_hour
-        """,
+    return await tx.fetch_count(
+        "SELECT sum(purchases + returns)::bigint FROM sales_totals WHERE organization_id = %s AND NOT is_hour",
         (organization_id,),
     )
-    return int(count)
 
 
 async def find_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ProfileRow]:
@@ -132,7 +127,7 @@ async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list
 async def find_once_linked(tx: Tx, organization_id: UUID, subscription_ids: Sequence[UUID]) -> set[UUID]:
     """Find all profiles that these subscriptions were ever linked to: if a subscription moves to another profile, both
     profiles change."""
-    rows = await tx.fetch(
+    profile_ids = await tx.fetch_column(
         """
         SELECT DISTINCT found.profile_id
         FROM unnest(%(ids)s::uuid[]) AS it (id)
@@ -146,19 +141,19 @@ async def find_once_linked(tx: Tx, organization_id: UUID, subscription_ids: Sequ
         """,
         {"organization_id": organization_id, "ids": list(subscription_ids)},
     )
-    return {row[0] for row in rows}
+    return set(profile_ids)
 
 
 async def find_linked_by_hash(tx: Tx, organization_id: UUID, hashes: Sequence[bytes]) -> set[UUID]:
     """Find the profiles of the subscriptions with these hashes of phone numbers."""
-    rows = await tx.fetch(
+    profile_ids = await tx.fetch_column(
         """
         SELECT profile_id FROM subscriptions
         WHERE organization_id = %s AND number_hash = ANY (%s::bytea[]) AND profile_id IS NOT NULL
         """,
         (organization_id, list(hashes)),
     )
-    return {row[0] for row in rows}
+    return set(profile_ids)
 
 
 async def find_next_transaction_id(tx: Tx) -> tuple[int, datetime]:
@@ -175,7 +170,7 @@ async def has_older_transaction(tx: Tx, *, below: int, before: datetime) -> bool
     The id alone is not enough: a transaction gets its id with its first write, after it checked whether facts must be
     recorded.
     """
-    [(is_open,)] = await tx.fetch(
+    is_open = await tx.fetch_value(
         """
         SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint < %s OR EXISTS (
             SELECT FROM pg_stat_activity

@@ -61,7 +61,9 @@ async def write_customers(tx: Tx, organization_id: UUID, state: State, profile_i
     if erased_ids:
         await columns.delete_numbers(tx, organization_id, state.epoch, erased_ids)
         state.erased_since = state.erased_since or tx.now
-    await _write_patch(tx, organization_id, state, states)
+    if states:
+        content = pack_customers(states)
+        await _write_run(tx, organization_id, state, Run(0, "patch", 0, 0, len(states), len(content)), content)
     return {profile_id: number for profile_id, number in numbers.items() if profile_id in existing_ids}
 
 
@@ -117,14 +119,12 @@ def _consent_state(consent: ConsentRow | None) -> int:
     return DO_NOT_CONTACT if consent.is_suppressed else MAY_BE_TEXTED
 
 
-async def _write_patch(tx: Tx, organization_id: UUID, state: State, states: Sequence[CustomerState]) -> None:
-    if not states:
-        return
-    content = pack_customers(states)
-    run = Run(state.next_run, "patch", 0, state.next_run, len(states), len(content))
+async def _write_run(tx: Tx, organization_id: UUID, state: State, run: Run, content: bytes) -> None:
+    """Write a packed run under the next free number."""
+    numbered = run._replace(id=state.next_run, ordinal=state.next_run)
     state.next_run += 1
-    await columns.insert_run(tx, organization_id, state.epoch, run)
-    await columns.insert_blob(tx, organization_id, state.epoch, run.id, part=PACKED, content=content)
+    await columns.insert_run(tx, organization_id, state.epoch, numbered)
+    await columns.insert_blob(tx, organization_id, state.epoch, numbered.id, part=PACKED, content=content)
 
 
 async def write_sales(
@@ -145,7 +145,5 @@ async def write_sales(
     customers = [numbers.get(profile, ERASED) for profile in profiles]
     for kind, pack in pack_runs(sales, customers, without={identifier.bytes for identifier in without}):
         content = pack_sales(pack)
-        run = Run(state.next_run, kind, 0, state.next_run, pack.sales, len(content), pack.first_s, pack.last_s)
-        state.next_run += 1
-        await columns.insert_run(tx, organization_id, state.epoch, run)
-        await columns.insert_blob(tx, organization_id, state.epoch, run.id, part=PACKED, content=content)
+        run = Run(0, kind, 0, 0, pack.sales, len(content), pack.first_s, pack.last_s)
+        await _write_run(tx, organization_id, state, run, content)

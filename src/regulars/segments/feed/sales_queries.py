@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 from regulars.sales.facts import SalesRecorded
 from regulars.segments.columns.model import SALES_LISTENER
@@ -34,7 +35,16 @@ _AGGREGATED: Final = """
            string_agg(int8send(sale.total_discount_cents), ''::bytea),
            string_agg(int8send(sale.total_tax_cents), ''::bytea), string_agg(sale.currency, ''),
            string_agg(CASE sale.type WHEN 'RETURN' THEN 'R' ELSE 'P' END, ''), string_agg(sale.line_items::text, ',')
+    FROM {sales}
+    HAVING count(*) > 0
 """
+_FIND: Final = fill(
+    _AGGREGATED,
+    sales="unnest(%(ids)s::uuid[]) AS it (id) JOIN LATERAL ("
+    + _ROWS
+    + "AND id >= it.id ORDER BY id LIMIT 1) AS sale ON sale.id = it.id",
+)
+_LIST: Final = fill(_AGGREGATED, sales="(" + _ROWS + "AND id > %(after)s ORDER BY id LIMIT %(limit)s) AS sale")
 
 
 class SaleColumns(NamedTuple):
@@ -60,60 +70,28 @@ class SaleColumns(NamedTuple):
 
 async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> SaleColumns | None:
     """Find these sales; None if none exists."""
-    rows = await tx.fetch(
-        _AGGREGATED
-        + """
-        FROM unnest(%(ids)s::uuid[]) AS it (id)
-        CROSS JOIN LATERAL (
-            """
-        + _ROWS
-        + """
-            AND id >= it.id
-            ORDER BY id
-            LIMIT 1
-        ) AS sale
-        WHERE sale.id = it.id
-        """,
-        {"organization_id": organization_id, "ids": list(ids), **_RESERVED_IDS},
+    return await tx.fetch_first(
+        SaleColumns, _FIND, {"organization_id": organization_id, "ids": list(ids), **_RESERVED_IDS}
     )
-    return _columns_of(rows)
 
 
 async def list_sales_to_build(tx: Tx, organization_id: UUID, *, after: UUID, limit: int) -> SaleColumns | None:
     """The next sales after an id, in the order of their ids."""
-    rows = await tx.fetch(
-        _AGGREGATED
-        + """
-        FROM (
-            """
-        + _ROWS
-        + """
-            AND id > %(after)s
-            ORDER BY id
-            LIMIT %(limit)s
-        ) AS sale
-        """,
-        {"organization_id": organization_id, "after": after, "limit": limit, **_RESERVED_IDS},
+    return await tx.fetch_first(
+        SaleColumns, _LIST, {"organization_id": organization_id, "after": after, "limit": limit, **_RESERVED_IDS}
     )
-    return _columns_of(rows)
-
-
-def _columns_of(rows: list[tuple[object, ...]]) -> SaleColumns | None:
-    """Return the columns of the only row; None if there are no sales."""
-    [row] = rows
-    return None if row[0] is None else SaleColumns._make(row)
 
 
 async def find_written_sales(tx: Tx, organization_id: UUID, epoch: int, *, first: UUID, last: UUID) -> set[UUID]:
     """Find the sales in a range of ids that listeners wrote to the columns since the build began."""
-    rows = await tx.fetch(
+    sale_ids = await tx.fetch_column(
         """
         SELECT sale_id FROM segment_fed
         WHERE organization_id = %s AND epoch = %s AND sale_id BETWEEN %s AND %s
         """,
         (organization_id, epoch, first, last),
     )
-    return {row[0] for row in rows}
+    return set(sale_ids)
 
 
 async def find_waiting_sales(tx: Tx, organization_id: UUID, *, first: UUID, last: UUID) -> set[UUID]:
@@ -122,7 +100,7 @@ async def find_waiting_sales(tx: Tx, organization_id: UUID, *, first: UUID, last
     The caller compares the ids with those of sales. A join would be slow: the planner estimates millions of sales per
     fact, and would search all of them once per sale.
     """
-    rows = await tx.fetch(
+    sale_ids = await tx.fetch_column(
         """
         SELECT named.sale::uuid
         FROM outbox
@@ -146,4 +124,4 @@ async def find_waiting_sales(tx: Tx, organization_id: UUID, *, first: UUID, last
             "last": last,
         },
     )
-    return {row[0] for row in rows}
+    return set(sale_ids)

@@ -18,8 +18,6 @@ from regulars.stores.find import name_stores
 from regulars.web import mask
 from regulars.web.visit import Visit
 
-NO_SALE = "nothing"
-
 
 @dataclass(frozen=True, slots=True)
 class ExplanationLine:
@@ -109,7 +107,7 @@ class ExplanationWriter:
             case customers.ObservedTimes(times=times, last=last):
                 verb = "Returned" if isinstance(condition, tree.Returned) else "Bought"
                 if last is None:
-                    return f"{verb} {NO_SALE}{filter_text}{window}", None
+                    return f"{verb} nothing{filter_text}{window}", None
                 how_often = "once" if times == 1 else f"{formats.number(times)} times"
                 if tree.counts_days(condition):
                     how_often = "on one day" if times == 1 else f"on {formats.number(times)} days"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -10,6 +9,7 @@ from regulars.conditions.labels import Labels
 from regulars.conditions.tree import All, Condition, Group, Nothing, Path
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
+from regulars.kit.text import diff_lines
 from regulars.segments.analysis.client import DEADLINE_S, Analysis
 from regulars.segments.analysis.protocol import STARTING, AnalysisUnavailable, NotReady, SegmentCounts, SegmentQuery
 from regulars.segments.columns.model import BuildProgress
@@ -129,14 +129,8 @@ class ConditionChange(NamedTuple):
 
 def find_changes(saved: Group, draft: Group, labels: Labels) -> list[ConditionChange]:
     """Find the conditions that the draft removes from the saved version, and those that it adds."""
-    before, after = list(_lines(saved, labels)), list(_lines(draft, labels))
-    result: list[ConditionChange] = []
-    for verb, first, end, new_first, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if verb in {"delete", "replace"}:
-            result += [ConditionChange(False, line) for line in before[first:end]]
-        if verb in {"insert", "replace"}:
-            result += [ConditionChange(True, line) for line in after[new_first:new_end]]
-    return result
+    lines = diff_lines(list(_lines(saved, labels)), list(_lines(draft, labels)))
+    return [ConditionChange(sign == "+", line) for sign, line in lines if sign]
 
 
 def _lines(condition: Condition, labels: Labels, prefix: str = "") -> Iterator[str]:

@@ -1,8 +1,7 @@
 """The members of a segment as a page and as a CSV file, and a page of counts for users who may not edit segments."""
 
 from collections.abc import AsyncIterator, Mapping
-from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
@@ -90,46 +89,27 @@ class MemberPages:
         cursor = parse_cursor(visit.query.get("after", ""))
         page: Members | None = None
         unavailable_reason: str | None = None
-        load_page = (
-            self._analysis.members if unreadable is None else partial(self._analysis.unreadable, path=unreadable.path)
-        )
+        path = None if unreadable is None else unreadable.path
         try:
-            page = await load_page(visit.organization_id, query, after=cursor, limit=PAGE_MEMBERS)
+            page = await self._analysis.members(
+                visit.organization_id, query, after=cursor, limit=PAGE_MEMBERS, unreadable=path
+            )
         except (NotReady, AnalysisUnavailable, CursorExpired) as error:
             unavailable_reason = str(error)
         people: list[MemberRow] = []
         if page is not None:
             async with visit.database.reading() as tx:
                 people = await load_member_rows(tx, visit, page.profile_ids)
-        return render(
-            visit,
-            "segments/members.html",
-            segment=segment,
-            people=people,
-            found=page,
-            unavailable_reason=unavailable_reason,
-            is_first=cursor is None,
-            unreadable=unreadable,
-            base=visit.url(PATH, segment.id),
-        )
+        page_values: dict[str, Any] = {"people": people, "found": page, "unreadable": unreadable}
+        return _render_members(visit, segment, unavailable_reason, is_first=cursor is None, **page_values)
 
     async def export(self, visit: Visit) -> Response:
         segment, query = await self._load_query(visit)
         try:
             first_page = await self._analysis.members(visit.organization_id, query, limit=CSV_MEMBERS)
         except (NotReady, AnalysisUnavailable) as error:
-            return render(
-                visit,
-                "segments/members.html",
-                status=503,
-                segment=segment,
-                people=[],
-                found=None,
-                unavailable_reason=str(error),
-                is_first=True,
-                unreadable=None,
-                base=visit.url(PATH, segment.id),
-            )
+            no_page: dict[str, Any] = {"people": [], "found": None, "unreadable": None}
+            return _render_members(visit, segment, str(error), status=503, is_first=True, **no_page)
         rows, audit_details = self._csv_rows(visit, query, first_page), {"version": segment.row.version}
         return export_csv(
             visit, "segment.export", f"{segment.id}.csv", CSV_HEADER, rows, subject=segment.id, after=audit_details
@@ -146,6 +126,14 @@ class MemberPages:
         async with visit.database.reading() as tx:
             segment = await find_segment(tx, visit)
             return segment, query_of(await resolve(tx, visit.organization_id, segment.definition.match))
+
+
+def _render_members(
+    visit: Visit, segment: Segment, unavailable_reason: str | None, *, status: int = 200, **values: Any
+) -> Response:
+    base = visit.url(PATH, segment.id)
+    values |= {"segment": segment, "unavailable_reason": unavailable_reason, "base": base}
+    return render(visit, "segments/members.html", status=status, **values)
 
 
 def _read_unreadable(visit: Visit, segment: Segment) -> UnreadableCondition | None:

@@ -11,9 +11,9 @@ import msgspec
 
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog
+from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 from regulars.profiles.find import find_values_in_use
-from regulars.segments.saved import queries
 from regulars.work.personal import ErasedPeople
 
 ERASED_VALUE: Final = "[erased]"
@@ -25,13 +25,32 @@ VALUES_MAX: Final = 10
 Attribute = tuple[str, str]
 
 
+# The SQL condition that the JSON of a definition contains one of the values `quoted`.
+CONTAINS_VALUE: Final = """
+    EXISTS (SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (value) WHERE position(it.value IN definition::text) > 0)
+    """
+_FIND_VERSIONS: Final = fill(
+    """
+    SELECT segment_id, version, definition::text FROM segment_versions
+    WHERE organization_id = %(organization_id)s AND {contains_value}
+    ORDER BY segment_id, version
+    """,
+    contains_value=CONTAINS_VALUE,
+)
+
+
 async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Replace values that only erased people had, in all versions of all segments."""
-    versions = await queries.list_definitions_with(tx, organization_id, quote(people))
+    """Replace values that only erased people had, in all versions of all segments. Otherwise versions never change."""
+    versions = await tx.fetch(_FIND_VERSIONS, {"organization_id": organization_id, "quoted": quote(people)})
     erased = await find_erased(tx, organization_id, people, [definition for _, _, definition in versions])
     for segment_id, version, definition in versions if erased else ():
-        changed = without_values(definition, erased)
-        await queries.rewrite_definition(tx, organization_id, segment_id, version=version, definition=changed)
+        await tx.execute(
+            """
+            UPDATE segment_versions SET definition = %s::json
+            WHERE organization_id = %s AND segment_id = %s AND version = %s
+            """,
+            (without_values(definition, erased), organization_id, segment_id, version),
+        )
 
 
 def quote(people: ErasedPeople) -> list[str]:

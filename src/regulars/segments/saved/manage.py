@@ -29,7 +29,6 @@ from regulars.segments.saved.model import Segment, SegmentRow, SegmentVersionRow
 from regulars.segments.saved.resolve import resolve
 
 SEGMENTS_MAX: Final = 500
-VERSIONS_MAX: Final = 100
 # Segments may use segments: the kind under which their uses are stored, beside those of journeys and campaigns.
 _KIND: Final = "segment"
 
@@ -103,18 +102,9 @@ async def list_segments(tx: Tx, organization_id: UUID) -> list[SegmentRow]:
     )
 
 
-async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID) -> list[SegmentVersionRow]:
-    """The newest first."""
-    return await tx.fetch_all(
-        SegmentVersionRow,
-        """
-        SELECT version, definition::text, created_at, created_by, total FROM segment_versions
-        WHERE organization_id = %s AND segment_id = %s
-        ORDER BY version DESC
-        LIMIT %s
-        """,
-        (organization_id, segment_id, VERSIONS_MAX),
-    )
+async def list_choices(tx: Tx, organization_id: UUID) -> list[tuple[str, str]]:
+    """The ids and names of the segments that a campaign or a condition may use."""
+    return [(SEGMENT.encode(row.id), row.name) for row in await list_segments(tx, organization_id)]
 
 
 async def find_names(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
@@ -124,7 +114,7 @@ async def find_names(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> di
         "SELECT id, name FROM segments WHERE organization_id = %s AND id = ANY (%s::uuid[])",
         (organization_id, list(ids)),
     )
-    return {row[0]: row[1] for row in rows}
+    return dict(rows)
 
 
 async def find_faults_of_draft(
@@ -149,7 +139,7 @@ async def _save_version(
     )
     await queries.update_segment(tx, organization_id, saved)
     await queries.delete_uses(tx, organization_id, kind=_KIND, used_by_id=row.id)
-    used_ids = _decode_ids(segments_of(definition.match))
+    used_ids = SEGMENT.decode_all(segments_of(definition.match))
     await queries.insert_uses(tx, organization_id, used_ids, kind=_KIND, used_by_id=row.id)
     await _store_keys(tx, organization_id, row.id, definition)
     return Segment(saved, SegmentVersionRow(saved.version, text, tx.now, created_by), definition, faults)
@@ -174,7 +164,7 @@ async def _find_faults_of_chain(
     """
     saved_ids = [] if segment_id is None else [segment_id]
     # First follow the new references of the definition, then go back to the segments that refer to this segment.
-    referenced = set(_decode_ids(segments_of(definition.match)))
+    referenced = set(SEGMENT.decode_all(segments_of(definition.match)))
     referenced.difference_update(await queries.find_used_by(tx, organization_id, kind=_KIND, used_by_ids=saved_ids))
     if not referenced:
         return []
@@ -203,10 +193,6 @@ def faults_of_name(name: str) -> list[Fault]:
     if any(unicodedata.category(character) == "Cc" for character in name):
         faults.append(Fault("name", "A name has no control characters."))
     return faults
-
-
-def _decode_ids(segment_ids: Collection[str]) -> list[UUID]:
-    return [identifier for text in segment_ids if (identifier := SEGMENT.decode(text)) is not None]
 
 
 async def _find_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow:

@@ -6,9 +6,11 @@ A segment is counted again when `due_at` has passed; `owner` is the worker that 
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
+from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 from regulars.segments.saved.model import SegmentRow, SegmentVersionRow, SizeRow, UseRow
 
@@ -23,8 +25,7 @@ async def lock_segments(tx: Tx, organization_id: UUID) -> None:
 
 
 async def find_zone(tx: Tx, organization_id: UUID) -> str:
-    rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
-    return str(rows[0][0]) if rows else "UTC"
+    return str(await tx.fetch_value("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,)) or "UTC")
 
 
 async def insert_segment(tx: Tx, organization_id: UUID, segment_id: UUID, name: str) -> None:
@@ -64,10 +65,11 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Non
     await tx.execute("DELETE FROM segments WHERE organization_id = %s AND id = %s", (organization_id, segment_id))
 
 
+_DELETE_ROWS: Final = "DELETE FROM {table} WHERE organization_id = %s AND segment_id = %s"
+
+
 async def delete_versions(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
-    await tx.execute(
-        "DELETE FROM segment_versions WHERE organization_id = %s AND segment_id = %s", (organization_id, segment_id)
-    )
+    await tx.execute(fill(_DELETE_ROWS, table="segment_versions"), (organization_id, segment_id))
 
 
 async def find_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow | None:
@@ -79,8 +81,7 @@ async def find_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Segme
 
 
 async def count_segments(tx: Tx, organization_id: UUID) -> int:
-    rows = await tx.fetch("SELECT count(*) FROM segments WHERE organization_id = %s", (organization_id,))
-    return int(rows[0][0])
+    return await tx.fetch_count("SELECT count(*) FROM segments WHERE organization_id = %s", (organization_id,))
 
 
 async def find_version(tx: Tx, organization_id: UUID, segment_id: UUID, version: int) -> SegmentVersionRow | None:
@@ -152,9 +153,7 @@ async def find_used_by(tx: Tx, organization_id: UUID, *, kind: str, used_by_ids:
 
 
 async def delete_keys(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
-    await tx.execute(
-        "DELETE FROM segment_keys WHERE organization_id = %s AND segment_id = %s", (organization_id, segment_id)
-    )
+    await tx.execute(fill(_DELETE_ROWS, table="segment_keys"), (organization_id, segment_id))
 
 
 async def insert_keys(tx: Tx, organization_id: UUID, segment_id: UUID, keys: Sequence[tuple[str, str]]) -> None:
@@ -216,9 +215,7 @@ async def delete_old_sizes(tx: Tx, organization_id: UUID, segment_id: UUID, *, b
 
 
 async def delete_sizes(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
-    await tx.execute(
-        "DELETE FROM segment_sizes WHERE organization_id = %s AND segment_id = %s", (organization_id, segment_id)
-    )
+    await tx.execute(fill(_DELETE_ROWS, table="segment_sizes"), (organization_id, segment_id))
 
 
 async def claim_due_segments(tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime) -> list[UUID]:
@@ -249,29 +246,4 @@ async def complete_count(
         WHERE organization_id = %s AND id = %s AND owner = %s AND version = %s
         """,
         (due_at, organization_id, segment_id, owner, version),
-    )
-
-
-async def list_definitions_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, int, str]]:
-    """Segment, version and definition of all versions, current and old, whose JSON contains one of these strings."""
-    return await tx.fetch(
-        """
-        SELECT segment_id, version, definition::text FROM segment_versions
-        WHERE organization_id = %(organization_id)s
-          AND EXISTS (SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (value)
-                      WHERE position(it.value IN definition::text) > 0)
-        ORDER BY segment_id, version
-        """,
-        {"organization_id": organization_id, "quoted": list(quoted)},
-    )
-
-
-async def rewrite_definition(tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, definition: str) -> None:
-    """Replace the definition of a version. Only an erasure does so; otherwise versions never change."""
-    await tx.execute(
-        """
-        UPDATE segment_versions SET definition = %s::json
-        WHERE organization_id = %s AND segment_id = %s AND version = %s
-        """,
-        (definition, organization_id, segment_id, version),
     )

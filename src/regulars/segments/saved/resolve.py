@@ -65,7 +65,7 @@ async def _find_segments(tx: Tx, organization_id: UUID, segment_ids: Collection[
     segments: dict[str, ReferencedSegment] = {}
     unread = {segment_id for segment_id in segment_ids if SEGMENT.decode(segment_id) is not None}
     while unread:
-        ids = [identifier for segment_id in unread if (identifier := SEGMENT.decode(segment_id)) is not None]
+        ids = SEGMENT.decode_all(unread)
         for identifier, name, version, text in await queries.find_current(tx, organization_id, ids):
             match = read_definition(text.encode()).match
             segments[SEGMENT.encode(identifier)] = ReferencedSegment(name, version, match)

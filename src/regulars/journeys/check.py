@@ -17,7 +17,7 @@ from regulars.journeys.definition import (
     Wait,
     WaitForPurchase,
 )
-from regulars.journeys.program import FILTER, Fork, has_text, references_of, walk_steps
+from regulars.journeys.program import FILTER, Fork, has_text, paths_of, references_of, walk_steps
 from regulars.messaging.template import TextVariants, fields_of, find_text_faults
 
 STEPS_MAX: Final = 100
@@ -114,9 +114,8 @@ def _find_unreachable_steps(steps: tuple[Step, ...], prefix: str) -> Iterator[Fa
             yield Fault(step.id or f"{prefix}{number}", "No run reaches this step, because the step before it exits.")
             return
         ended = isinstance(step, Exit)
-        if isinstance(step, Fork):
-            yield from _find_unreachable_steps(step.then, f"{prefix}{number}.then.")
-            yield from _find_unreachable_steps(step.otherwise, f"{prefix}{number}.else.")
+        for key, path in paths_of(step):
+            yield from _find_unreachable_steps(path, f"{prefix}{number}.{key}.")
 
 
 def find_unevaluable(definition: Definition, context: ConditionContext) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 from regulars.catalog.model import day_of
 from regulars.conditions.customers import ConditionExplanation, Customer, ObservedTimes, Ticket
 from regulars.conditions.evaluation import Evaluator, Subject
+from regulars.conditions.labels import PlainFormat
 from regulars.conditions.tree import Bought, Condition
 from regulars.journeys.model import PersonRow, SaleRow
 from regulars.messaging.template import customer_variables
@@ -97,10 +98,5 @@ def template_variables(person: PersonRow, sale: SaleRow | None, *, brand: str) -
         **customer_variables(person, brand=brand),
         "store.name": None if sale is None else sale.store_name or sale.store_external_id,
         "store.city": None if sale is None else sale.city,
-        "ticket.total": None if sale is None else _money(sale.amount_cents, sale.currency),
+        "ticket.total": None if sale is None else PlainFormat().money(sale.amount_cents, sale.currency),
     }
-
-
-def _money(cents: int, currency: str) -> str:
-    units, hundredths = divmod(cents, 100)
-    return f"{units}.{hundredths:02d} {currency}"

@@ -1,12 +1,12 @@
 """Describes two versions of a journey's definition as lines of text, and finds the lines that differ."""
 
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from regulars.journeys import labels
 from regulars.journeys.definition import Definition, SendText, Step
-from regulars.journeys.program import Fork
+from regulars.journeys.program import paths_of
+from regulars.kit.text import diff_lines
 from regulars.messaging.labels import label_choice
 from regulars.messaging.template import describe_template, texts_by_value
 
@@ -21,15 +21,8 @@ class DiffLine(NamedTuple):
 
 def diff_definitions(before: Definition, after: Definition) -> list[DiffLine]:
     """The lines of both definitions; a line only in `before` has a minus, a line only in `after` a plus."""
-    old, new = list(_describe_lines(before)), list(_describe_lines(after))
-    lines: list[DiffLine] = []
-    for tag, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            lines += [DiffLine("", depth, text) for depth, text in new[new_from:new_to]]
-        else:
-            lines += [DiffLine("-", depth, text) for depth, text in old[old_from:old_to]]
-            lines += [DiffLine("+", depth, text) for depth, text in new[new_from:new_to]]
-    return lines
+    lines = diff_lines(list(_describe_lines(before)), list(_describe_lines(after)))
+    return [DiffLine(sign, depth, text) for sign, (depth, text) in lines]
 
 
 def count_changes(lines: list[DiffLine]) -> tuple[int, int]:
@@ -51,11 +44,9 @@ def _describe_steps(steps: tuple[Step, ...], depth: int) -> Iterator[tuple[int, 
     for step in steps:
         summary = labels.describe_step(step)
         yield depth, summary.kind if summary.kind == summary.name else f"{summary.kind}: {_detail(step, summary.name)}"
-        if isinstance(step, Fork):
-            names = labels.describe_paths(step)
-            for name, inner_steps in zip(names, (step.then, step.otherwise), strict=True):
-                yield depth + 1, f"{name}:"
-                yield from _describe_steps(inner_steps, depth + 2)
+        for (_, inner_steps), name in zip(paths_of(step), labels.describe_paths(step), strict=False):
+            yield depth + 1, f"{name}:"
+            yield from _describe_steps(inner_steps, depth + 2)
 
 
 def _detail(step: Step, name: str) -> str:

@@ -13,7 +13,7 @@ from regulars.conditions.check import Fault
 from regulars.journeys import queries
 from regulars.journeys.check import find_size_fault
 from regulars.journeys.definition import Definition, read_definition, write_definition
-from regulars.journeys.errors import DraftTooLarge, JourneyNotFound, NotPossible
+from regulars.journeys.errors import DraftTooLarge, NotPossible
 from regulars.journeys.labels import find_reference_names
 from regulars.journeys.manage import Journey, check_definition, load_journey, update_journey
 from regulars.journeys.model import JourneyRow
@@ -35,27 +35,24 @@ class DraftRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The draft of a journey; `changed_at` is None if the draft is the unchanged last version."""
+    """The draft of a journey; `stored` has no time of change if the draft is the unchanged last version."""
 
     row: JourneyRow
     definition: Definition
     faults: list[Fault]
-    based_on: int
-    revision: int
-    changed_at: datetime | None = None
-    changed_by: str | None = None
+    stored: DraftRow
     # The names of the segments and campaigns that the definition refers to, by their ids.
     names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_changes(self) -> bool:
         """Whether the draft has changes to save."""
-        return self.changed_at is not None
+        return self.stored.changed_at is not None
 
     @property
     def etag(self) -> str:
         """Identifies the draft and the version that it is based on, because saving replaces both."""
-        return etag_of((self.definition, self.based_on))
+        return etag_of((self.definition, self.stored.based_on))
 
 
 async def load_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
@@ -67,8 +64,6 @@ async def load_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
 async def lock_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
     """Load the draft to change it. Every transaction that changes drafts locks the row of the journey first."""
     row = await queries.lock_journey(tx, organization_id, journey_id)
-    if row is None:
-        raise JourneyNotFound("There is no journey with this id.")
     if row.state == "archived":
         raise NotPossible("A journey that has ended cannot be edited; duplicate it.")
     return await _make_draft(tx, organization_id, row, await _find_draft(tx, organization_id, journey_id))
@@ -79,7 +74,8 @@ async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Defi
     # A draft that already exceeds a size limit may still be changed, so that it can be made smaller.
     if (excess := find_size_fault(changed)) is not None and find_size_fault(draft.definition) is None:
         raise DraftTooLarge(f"{excess.message} The change was not saved.")
-    row = DraftRow(draft.based_on, draft.revision + 1, write_definition(changed).decode(), tx.now, by)
+    stored = draft.stored
+    row = DraftRow(stored.based_on, stored.revision + 1, write_definition(changed).decode(), tx.now, by)
     await upsert_draft(tx, organization_id, draft.row.id, row)
 
 
@@ -113,23 +109,20 @@ async def _make_draft(tx: Tx, organization_id: UUID, row: JourneyRow, stored: Dr
         row=row,
         definition=definition,
         faults=faults,
-        based_on=stored.based_on,
-        revision=stored.revision,
-        changed_at=stored.changed_at,
-        changed_by=stored.changed_by,
+        stored=stored,
         names=await find_reference_names(tx, organization_id, references_of(definition)),
     )
 
 
 async def _find_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> DraftRow | None:
-    rows = await tx.fetch(
+    return await tx.fetch_first(
+        DraftRow,
         """
         SELECT based_on, revision, definition::text, changed_at, changed_by FROM journey_drafts
         WHERE organization_id = %s AND journey_id = %s
         """,
         (organization_id, journey_id),
     )
-    return DraftRow(*rows[0]) if rows else None
 
 
 async def upsert_draft(tx: Tx, organization_id: UUID, journey_id: UUID, draft: DraftRow) -> None:

@@ -21,7 +21,7 @@ from regulars.journeys.manage import Journey
 from regulars.journeys.model import SALE_TYPES, LivePeriod, SaleRow
 from regulars.journeys.program import FILTER
 from regulars.journeys.runs.definition_cache import load_definitions
-from regulars.journeys.runs.enter import entry_of_consent, entry_of_sale
+from regulars.journeys.runs.enter import entry_of_consent, entry_of_sale, was_live
 from regulars.journeys.runs.lists import find_runs_by_facts, list_live_periods
 from regulars.journeys.snapshot import DecisionSubject, find_sales, list_last_sales, load_snapshot
 from regulars.kit.db import Tx
@@ -80,13 +80,20 @@ async def explain(
     live_periods = await list_live_periods(tx, organization_id, journey.row.id)
     explanations = []
     for fact in facts:
-        live = next(
-            (it for it in live_periods if it.since <= fact.recorded_at and _is_before(fact.recorded_at, it.until)), None
-        )
+        live = next((it for it in live_periods if was_live(it, fact.recorded_at)), None)
         definition = await _load_definition(tx, organization_id, journey, live)
         subject = DecisionSubject(profile_id, None if fact.sale is None else fact.sale.id, definition)
         context = (await load_snapshot(tx, organization_id, [subject])).context_of(subject, tx.now)
-        explanations.append(_explain(fact, live, definition, context, run_id=runs.get(fact.id)))
+        run_id, filter_ = runs.get(fact.id), definition.filter
+        explanations.append(
+            EntryExplanation(
+                recorded_at=fact.recorded_at,
+                sale=fact.sale,
+                run_id=run_id,
+                reason=_reason(fact, live, definition, context) if run_id is None else "",
+                results=() if context is None or filter_ is None else (_result_of(context.explain(filter_)),),
+            )
+        )
     return explanations
 
 
@@ -96,19 +103,6 @@ async def _load_definition(tx: Tx, organization_id: UUID, journey: Journey, live
         return journey.definition
     key = (journey.row.id, live.version)
     return (await load_definitions(tx, organization_id, {key}))[key]
-
-
-def _explain(
-    fact: _Fact, live: LivePeriod | None, definition: Definition, context: EvaluationContext | None, run_id: UUID | None
-) -> EntryExplanation:
-    results = () if context is None or definition.filter is None else (_result_of(context.explain(definition.filter)),)
-    return EntryExplanation(
-        recorded_at=fact.recorded_at,
-        sale=fact.sale,
-        run_id=run_id,
-        reason=_reason(fact, live, definition, context) if run_id is None else "",
-        results=results,
-    )
 
 
 def _reason(fact: _Fact, live: LivePeriod | None, definition: Definition, context: EvaluationContext | None) -> str:
@@ -122,10 +116,6 @@ def _reason(fact: _Fact, live: LivePeriod | None, definition: Definition, contex
     if not verdict:
         return "The conditions do not match."
     return "The customer was already in the journey, or entered too recently."
-
-
-def _is_before(recorded_at: datetime, until: datetime | None) -> bool:
-    return until is None or recorded_at < until
 
 
 def _fact_of_sale(sale: SaleRow) -> _Fact:

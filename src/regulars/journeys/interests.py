@@ -35,7 +35,7 @@ async def stop_recording_unneeded_facts(database: Database, organization_id: UUI
         if await _is_needed(tx, organization_id):
             return
     async with database.transaction() as tx:
-        [(is_locked,)] = await tx.fetch(
+        is_locked = await tx.fetch_value(
             "SELECT pg_try_advisory_xact_lock(hashtextextended('journeys ' || %s::text, 0))", (organization_id,)
         )
         if is_locked and not await _is_needed(tx, organization_id):
@@ -44,7 +44,7 @@ async def stop_recording_unneeded_facts(database: Database, organization_id: UUI
 
 
 async def _is_needed(tx: Tx, organization_id: UUID) -> bool:
-    [(is_any_live,)] = await tx.fetch(
+    is_any_live = await tx.fetch_value(
         "SELECT EXISTS (SELECT 1 FROM journeys WHERE organization_id = %s AND state = 'live')", (organization_id,)
     )
-    return is_any_live or await is_any_run_open(tx, organization_id)
+    return bool(is_any_live) or await is_any_run_open(tx, organization_id)

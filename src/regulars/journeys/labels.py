@@ -103,9 +103,8 @@ def _name_languages(condition: Condition) -> Condition:
 
 
 def describe_duration(*, days: int = 0, hours: int = 0, minutes: int = 0) -> str:
-    labels = [_count(days, "day"), _count(hours, "hour"), _count(minutes, "minute")]
-    nonzero = [label for number, label in zip((days, hours, minutes), labels, strict=True) if number]
-    return " and ".join(nonzero) or "no time"
+    units = {"day": days, "hour": hours, "minute": minutes}
+    return " and ".join(_count(number, noun) for noun, number in units.items() if number) or "no time"
 
 
 def _describe(step: steps.Step) -> tuple[str, str]:
@@ -149,10 +148,9 @@ def _capitalize(text: str) -> str:
 
 async def find_reference_names(tx: Tx, organization_id: UUID, references: References) -> dict[str, str]:
     """The names of the segments and campaigns, by their ids. Deleted segments are absent."""
-    segments = [identifier for identifier in map(SEGMENT.decode, references.segments) if identifier is not None]
-    campaigns = [identifier for identifier in map(CAMPAIGN.decode, references.campaigns) if identifier is not None]
-    names = {SEGMENT.encode(it): name for it, name in (await find_names(tx, organization_id, segments)).items()}
-    if campaigns:
+    segments = await find_names(tx, organization_id, SEGMENT.decode_all(references.segments))
+    names = {SEGMENT.encode(it): name for it, name in segments.items()}
+    if campaigns := CAMPAIGN.decode_all(references.campaigns):
         campaign_names = await find_campaign_names(tx, organization_id, campaigns)
         names |= {CAMPAIGN.encode(it): name for it, name in campaign_names}
     return names

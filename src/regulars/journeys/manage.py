@@ -62,7 +62,7 @@ async def update_journey(
 ) -> Journey:
     """Save a new version. A live journey uses the version for new runs at once, so it must have no faults; open runs
     continue with the version with which they started."""
-    row = await _lock(tx, organization_id, journey_id)
+    row = await queries.lock_journey(tx, organization_id, journey_id)
     if row.state == "archived":
         raise NotPossible("An archived journey cannot be changed.")
     journey = await _save_version(tx, organization_id, row, definition, created_by=created_by)
@@ -75,8 +75,6 @@ async def update_journey(
 
 async def load_journey(tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int | None = None) -> Journey:
     row = await queries.find_journey(tx, organization_id, journey_id)
-    if row is None:
-        raise JourneyNotFound("There is no journey with this id.")
     return await _load_version(tx, organization_id, row, version=version)
 
 
@@ -92,7 +90,7 @@ async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[Jo
 async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: WaitingRuns | None = None) -> Journey:
     """Make a journey live: only sales and consents recorded from now on start runs. After a long pause, `waiting` says
     whether runs that waited continue or end."""
-    row = await _lock(tx, organization_id, journey_id)
+    row = await queries.lock_journey(tx, organization_id, journey_id)
     if row.state in {"live", "archived"}:
         raise NotPossible(f"This journey is {row.state}.")
     journey = await _load_version(tx, organization_id, row)
@@ -108,7 +106,7 @@ async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: 
 
 async def pause(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
     """Pause a journey: no customer enters and no run advances."""
-    row = await _lock(tx, organization_id, journey_id)
+    row = await queries.lock_journey(tx, organization_id, journey_id)
     if row.state != "live":
         raise NotPossible(f"Only a live journey can be paused; this one is {row.state}.")
     await queries.end_activation(tx, organization_id, journey_id)
@@ -121,7 +119,7 @@ async def pause(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
 
 async def archive(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
     """End the journey and its runs for good."""
-    row = await _lock(tx, organization_id, journey_id)
+    row = await queries.lock_journey(tx, organization_id, journey_id)
     await queries.end_activation(tx, organization_id, journey_id)
     await end_all_runs(tx, organization_id, journey_id, outcome="archived")
     archived = row._replace(state="archived", live_version=None, paused_at=None)
@@ -187,34 +185,26 @@ async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definit
     segments = references_of(definition).segments
     for stored in stored_definitions:
         segments |= references_of(read_definition(stored.encode())).segments
-    ids = [identifier for it in segments if (identifier := SEGMENT.decode(it)) is not None]
-    await register_uses(tx, organization_id, ids, kind=KIND, used_by_id=row.id)
+    await register_uses(tx, organization_id, SEGMENT.decode_all(segments), kind=KIND, used_by_id=row.id)
 
 
 async def _load_version(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: int | None = None) -> Journey:
-    stored = await tx.fetch_column(
+    stored = await tx.fetch_value(
         """
         SELECT definition::text FROM journey_versions
         WHERE organization_id = %s AND journey_id = %s AND version = %s
         """,
         (organization_id, row.id, version or row.version),
     )
-    if not stored:
+    if stored is None:
         raise JourneyNotFound("The journey has no such version.")
-    definition = read_definition(stored[0].encode())
+    definition = read_definition(stored.encode())
     return Journey(row, definition, await check_definition(tx, organization_id, definition))
 
 
 async def check_definition(tx: Tx, organization_id: UUID, definition: Definition) -> list[Fault]:
     """Find the faults of a definition, given the current segments, attributes and catalogs."""
     return find_faults(definition, await load_condition_context(tx, organization_id, [definition]))
-
-
-async def _lock(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
-    row = await queries.lock_journey(tx, organization_id, journey_id)
-    if row is None:
-        raise JourneyNotFound("There is no journey with this id.")
-    return row
 
 
 def require_no_faults(journey: Journey) -> None:

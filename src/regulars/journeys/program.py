@@ -23,6 +23,11 @@ from regulars.messaging.template import ATTRIBUTE_PREFIX, fields_of
 Fork = Branch | Split | WaitForPurchase
 
 
+def paths_of(step: Step) -> tuple[tuple[str, tuple[Step, ...]], ...]:
+    """The two paths after a fork, `then` and `else`, with their steps; other steps have none."""
+    return (("then", step.then), ("else", step.otherwise)) if isinstance(step, Fork) else ()
+
+
 class StepNode(NamedTuple):
     id: str
     step: Step
@@ -61,9 +66,8 @@ def walk_places(steps: tuple[Step, ...], prefix: str = "") -> Iterator[tuple[str
     """Every step in the order of the flow, with its place, such as `3.else.1`."""
     for number, step in enumerate(steps, start=1):
         yield f"{prefix}{number}", step
-        if isinstance(step, Fork):
-            yield from walk_places(step.then, f"{prefix}{number}.then.")
-            yield from walk_places(step.otherwise, f"{prefix}{number}.else.")
+        for key, path in paths_of(step):
+            yield from walk_places(path, f"{prefix}{number}.{key}.")
 
 
 def has_text(steps: tuple[Step, ...]) -> bool:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from regulars.journeys.errors import JourneyNotFound
 from regulars.journeys.model import ActivationRow, JourneyRow
 from regulars.kit.db import Tx
 
@@ -21,29 +22,26 @@ async def update_journey(tx: Tx, organization_id: UUID, journey: JourneyRow) -> 
     )
 
 
-async def lock_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
-    return await tx.fetch_first(
-        JourneyRow,
-        "SELECT {columns} FROM journeys WHERE organization_id = %s AND id = %s FOR UPDATE",
-        (organization_id, journey_id),
-    )
+_FIND: Final = "SELECT {columns} FROM journeys WHERE organization_id = %s AND id = %s"
 
 
-async def lock_journey_shared(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
+async def find_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
+    return _require(await tx.fetch_first(JourneyRow, _FIND, (organization_id, journey_id)))
+
+
+async def lock_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
+    return _require(await tx.fetch_first(JourneyRow, _FIND + " FOR UPDATE", (organization_id, journey_id)))
+
+
+async def lock_journey_shared(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
     """Load a journey with a shared lock, so that its state cannot change until this transaction ends."""
-    return await tx.fetch_first(
-        JourneyRow,
-        "SELECT {columns} FROM journeys WHERE organization_id = %s AND id = %s FOR SHARE",
-        (organization_id, journey_id),
-    )
+    return _require(await tx.fetch_first(JourneyRow, _FIND + " FOR SHARE", (organization_id, journey_id)))
 
 
-async def find_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
-    return await tx.fetch_first(
-        JourneyRow,
-        "SELECT {columns} FROM journeys WHERE organization_id = %s AND id = %s",
-        (organization_id, journey_id),
-    )
+def _require(row: JourneyRow | None) -> JourneyRow:
+    if row is None:
+        raise JourneyNotFound("There is no journey with this id.")
+    return row
 
 
 async def find_definitions(
@@ -84,7 +82,8 @@ async def find_activations(
     tx: Tx, organization_id: UUID, triggers: list[str], *, since: datetime, until: datetime
 ) -> list[ActivationRow]:
     """The versions that were live at any time between `since` and `until`."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        ActivationRow,
         """
         SELECT journey_activations.journey_id, journey_activations.version, journey_activations.since,
                journey_activations.until, journey_versions.definition::text
@@ -100,7 +99,6 @@ async def find_activations(
         """,
         {"organization_id": organization_id, "triggers": triggers, "since": since, "until": until},
     )
-    return [ActivationRow(*row) for row in rows]
 
 
 # SQL condition: any journey of the organization was ever live.

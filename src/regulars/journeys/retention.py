@@ -9,13 +9,35 @@ from uuid import UUID
 
 from regulars.journeys.runs.holdouts import delete_holdout_passes_of, delete_old_holdout_passes
 from regulars.journeys.runs.trace import add_totals
+from regulars.kit.columns import fill
 from regulars.kit.db import Database, Tx
-from regulars.segments.saved.erased_values import find_erased, quote, without_values
+from regulars.segments.saved.erased_values import CONTAINS_VALUE, find_erased, quote, without_values
 from regulars.work.personal import ErasedPeople
 from regulars.work.queue import delete_in_batches
 
 # 13 months.
 RETENTION: Final = timedelta(days=396)
+_FIND_VERSIONS: Final = fill(
+    """
+    SELECT journey_id, version, definition::text FROM journey_versions
+    WHERE organization_id = %(organization_id)s AND {contains_value}
+    ORDER BY journey_id, version
+    """,
+    contains_value=CONTAINS_VALUE,
+)
+_FIND_DRAFTS: Final = fill(
+    """
+    SELECT journey_id, definition::text FROM journey_drafts
+    WHERE organization_id = %(organization_id)s AND {contains_value}
+    ORDER BY journey_id
+    FOR UPDATE
+    """,
+    contains_value=CONTAINS_VALUE,
+)
+_DELETE_BACKTESTS: Final = fill(
+    "DELETE FROM journey_backtests WHERE organization_id = %(organization_id)s AND {contains_value}",
+    contains_value=CONTAINS_VALUE,
+)
 
 
 async def erase_runs(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
@@ -48,21 +70,32 @@ async def erase_runs(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID
 
 async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     """Remove the attribute values of erased people from versions and drafts, and delete backtests with such values."""
-    # The values as the JSON of a definition contains them, in quotes.
-    quoted = quote(people)
-    versions = await _list_versions_with(tx, organization_id, quoted)
-    drafts = await _list_drafts_with(tx, organization_id, quoted)
+    parameters = {"organization_id": organization_id, "quoted": quote(people)}
+    versions = await tx.fetch(_FIND_VERSIONS, parameters)
+    drafts = await tx.fetch(_FIND_DRAFTS, parameters)
     definitions = [*(definition for _, _, definition in versions), *(definition for _, definition in drafts)]
     erased = await find_erased(tx, organization_id, people, definitions)
     if not erased:
         return
     for journey_id, version, definition in versions:
-        changed = without_values(definition, erased)
-        await _rewrite_version(tx, organization_id, journey_id, version=version, definition=changed)
+        await tx.execute(
+            """
+            UPDATE journey_versions SET definition = %s::json
+            WHERE organization_id = %s AND journey_id = %s AND version = %s
+            """,
+            (without_values(definition, erased), organization_id, journey_id, version),
+        )
     for journey_id, definition in drafts:
-        changed = without_values(definition, erased)
-        await _rewrite_draft(tx, organization_id, journey_id, definition=changed)
-    await _delete_backtests_with(tx, organization_id, quoted)
+        # The revision is incremented, so that a user who edits the previous revision gets a conflict.
+        await tx.execute(
+            """
+            UPDATE journey_drafts SET definition = %s::json, revision = revision + 1
+            WHERE organization_id = %s AND journey_id = %s
+            """,
+            (without_values(definition, erased), organization_id, journey_id),
+        )
+    # Backtests can be requested again.
+    await tx.execute(_DELETE_BACKTESTS, parameters)
 
 
 async def sweep_holdouts(database: Database, organization_id: UUID) -> None:
@@ -74,7 +107,7 @@ async def sweep_runs(database: Database, organization_id: UUID) -> None:
 
 
 async def _delete_old_runs(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
-    rows = await tx.fetch(
+    run_ids = await tx.fetch_column(
         """
         DELETE FROM journey_runs
         WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
@@ -87,75 +120,12 @@ async def _delete_old_runs(tx: Tx, organization_id: UUID, *, before: datetime, l
         """,
         {"organization_id": organization_id, "before": before, "limit": limit},
     )
-    await _delete_traces(tx, organization_id, [row[0] for row in rows])
-    return len(rows)
+    await _delete_traces(tx, organization_id, run_ids)
+    return len(run_ids)
 
 
 async def _delete_traces(tx: Tx, organization_id: UUID, run_ids: Sequence[UUID]) -> None:
     await tx.execute(
         "DELETE FROM journey_trace WHERE organization_id = %s AND run_id = ANY (%s::uuid[])",
         (organization_id, list(run_ids)),
-    )
-
-
-async def _list_versions_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, int, str]]:
-    """Every version whose JSON contains one of these values: journey id, version number and definition."""
-    return await tx.fetch(
-        """
-        SELECT journey_id, version, definition::text FROM journey_versions
-        WHERE organization_id = %(organization_id)s
-          AND EXISTS (SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (value)
-                      WHERE position(it.value IN definition::text) > 0)
-        ORDER BY journey_id, version
-        """,
-        {"organization_id": organization_id, "quoted": list(quoted)},
-    )
-
-
-async def _list_drafts_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, str]]:
-    return await tx.fetch(
-        """
-        SELECT journey_id, definition::text FROM journey_drafts
-        WHERE organization_id = %(organization_id)s
-          AND EXISTS (SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (value)
-                      WHERE position(it.value IN definition::text) > 0)
-        ORDER BY journey_id
-        FOR UPDATE
-        """,
-        {"organization_id": organization_id, "quoted": list(quoted)},
-    )
-
-
-async def _rewrite_version(tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int, definition: str) -> None:
-    """Change the definition of a version, which only an erasure does."""
-    await tx.execute(
-        """
-        UPDATE journey_versions SET definition = %s::json
-        WHERE organization_id = %s AND journey_id = %s AND version = %s
-        """,
-        (definition, organization_id, journey_id, version),
-    )
-
-
-async def _rewrite_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, definition: str) -> None:
-    """Change a draft and increment its revision, so that a user who edits the previous revision gets a conflict."""
-    await tx.execute(
-        """
-        UPDATE journey_drafts SET definition = %s::json, revision = revision + 1
-        WHERE organization_id = %s AND journey_id = %s
-        """,
-        (definition, organization_id, journey_id),
-    )
-
-
-async def _delete_backtests_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> None:
-    """Delete backtests that contain one of these values; they can be requested again."""
-    await tx.execute(
-        """
-        DELETE FROM journey_backtests
-        WHERE organization_id = %(organization_id)s
-          AND EXISTS (SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (value)
-                      WHERE position(it.value IN definition::text) > 0)
-        """,
-        {"organization_id": organization_id, "quoted": list(quoted)},
     )

@@ -153,7 +153,8 @@ def ticket_of(sale: SaleRow | None) -> Ticket | None:
 async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[SaleRow]:
     if not ids:
         return []
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        SaleRow,
         """
         SELECT sale.id, sale.type, sale.profile_id, sale.store_id, store.external_id, store.name,
                store.address ->> 'locality', store.address ->> 'country_code', sale.total_amount_cents, sale.currency,
@@ -170,13 +171,13 @@ async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> li
         """,
         {"organization_id": organization_id, "ids": list(ids)},
     )
-    return [SaleRow(*row) for row in rows]
 
 
 async def find_people(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[PersonRow]:
     if not ids:
         return []
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        PersonRow,
         """
         SELECT person.id, person.first_name, person.last_name, person.attributes, EXISTS (
             SELECT 1 FROM subscriptions
@@ -190,7 +191,6 @@ async def find_people(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> l
         """,
         {"organization_id": organization_id, "ids": list(ids)},
     )
-    return [PersonRow(*row) for row in rows]
 
 
 async def find_sales_since(

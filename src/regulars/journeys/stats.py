@@ -128,9 +128,9 @@ _COUNT_PARKED: Final = fill(_COUNT_RUNS, condition="state = 'parked'")
 
 async def count_at_fault(tx: Tx, organization_id: UUID, *, limit: int) -> dict[UUID, int]:
     """Count runs that wait at a branch that cannot be evaluated, by journey; stops at `limit`."""
-    return {row[0]: row[1] for row in await tx.fetch(_COUNT_AT_FAULT, (organization_id, limit))}
+    return dict(await tx.fetch(_COUNT_AT_FAULT, (organization_id, limit)))
 
 
 async def count_parked(tx: Tx, organization_id: UUID, *, limit: int) -> dict[UUID, int]:
     """Count parked runs, which failed at every attempt, by journey; stops at `limit`."""
-    return {row[0]: row[1] for row in await tx.fetch(_COUNT_PARKED, (organization_id, limit))}
+    return dict(await tx.fetch(_COUNT_PARKED, (organization_id, limit)))

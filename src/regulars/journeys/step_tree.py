@@ -5,13 +5,13 @@ place without a step raises `StepNotFound`, because another user may have change
 """
 
 from collections.abc import Iterator
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
 from regulars.conditions.tree import All, Condition
 from regulars.journeys.definition import Branch, Definition, Step
-from regulars.journeys.program import FILTER, Fork
+from regulars.journeys.program import FILTER, paths_of
 
 Direction = Literal["up", "down"]
 # The fields of a step that contain the steps of its branches.
@@ -36,10 +36,10 @@ def steps_in(definition: Definition, path: str) -> tuple[Step, ...]:
     if not path:
         return definition.steps
     place, _, branch = path.rpartition(".")
-    step = step_at(definition, place)
-    if not isinstance(step, Fork) or branch not in _BRANCH_FIELDS:
+    steps = dict(paths_of(step_at(definition, place))).get(branch)
+    if steps is None:
         raise StepNotFound(path)
-    return cast("tuple[Step, ...]", getattr(step, _BRANCH_FIELDS[branch]))
+    return steps
 
 
 def insert_step(definition: Definition, place: str, step: Step) -> Definition:
@@ -113,7 +113,6 @@ def _list_slots(steps: tuple[Step, ...], prefix: str) -> Iterator[str]:
     """Every place where a step can be inserted, in the order of the flow."""
     for number, step in enumerate(steps, start=1):
         yield f"{prefix}{number}"
-        if isinstance(step, Fork):
-            yield from _list_slots(step.then, f"{prefix}{number}.then.")
-            yield from _list_slots(step.otherwise, f"{prefix}{number}.else.")
+        for key, path in paths_of(step):
+            yield from _list_slots(path, f"{prefix}{number}.{key}.")
     yield f"{prefix}{len(steps) + 1}"

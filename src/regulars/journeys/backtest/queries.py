@@ -24,7 +24,7 @@ async def find_recording_time_at(
     tx: Tx, organization_id: UUID, sale_type: str, *, since: datetime, offset: int
 ) -> datetime | None:
     """When the sale after the first `offset` sales was recorded; None if there are no more sales."""
-    rows = await tx.fetch(
+    return await tx.fetch_value(
         """
         SELECT created_at FROM sales_events
         WHERE organization_id = %(organization_id)s AND id > %(after)s AND type = %(sale_type)s
@@ -40,7 +40,6 @@ async def find_recording_time_at(
             "offset": offset,
         },
     )
-    return rows[0][0] if rows else None
 
 
 async def list_sales(

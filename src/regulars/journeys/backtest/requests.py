@@ -11,6 +11,7 @@ from regulars.journeys.backtest.report import BacktestReport
 from regulars.journeys.backtest.run import backtest_definition
 from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import JourneyError
+from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Database, Tx
 from regulars.messaging.settings.store import load_texting
 from regulars.work.queue import Due, Queue, Schedule, log_failure
@@ -39,6 +40,9 @@ class BacktestRow(NamedTuple):
     failure: str | None
     ended_at: datetime | None
     attempts: int
+
+
+_COLUMNS: Final = names_of(BacktestRow).replace("definition", "definition::text")
 
 
 async def request_backtest(
@@ -79,36 +83,35 @@ async def request_backtest(
 
 
 async def find_backtest(tx: Tx, organization_id: UUID, journey_id: UUID) -> BacktestRow | None:
-    rows = await tx.fetch(
-        """
-        SELECT journey_id, version, revision, definition::text, days, asked_at, asked_by, facts, report, failure,
-               ended_at, attempts
-        FROM journey_backtests
-        WHERE organization_id = %s AND journey_id = %s
-        """,
+    return await tx.fetch_first(
+        BacktestRow,
+        fill(
+            "SELECT {columns} FROM journey_backtests WHERE organization_id = %s AND journey_id = %s", columns=_COLUMNS
+        ),
         (organization_id, journey_id),
     )
-    return BacktestRow(*rows[0]) if rows else None
 
 
 async def _take_due(tx: Tx, organization_id: UUID, *, until: datetime) -> BacktestRow | None:
     """Claim a request until a deadline, which `_report_progress` extends; after a crash the request is due again."""
-    rows = await tx.fetch(
-        """
-        UPDATE journey_backtests SET due_at = %(until)s, attempts = attempts + 1
-        WHERE organization_id = %(organization_id)s AND journey_id = ANY (ARRAY(
-            SELECT journey_id FROM journey_backtests
-            WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
-            ORDER BY due_at
-            LIMIT 1
-            FOR UPDATE SKIP LOCKED
-        ))
-        RETURNING journey_id, version, revision, definition::text, days, asked_at, asked_by, facts, report, failure,
-                  ended_at, attempts
-        """,
+    return await tx.fetch_first(
+        BacktestRow,
+        fill(
+            """
+            UPDATE journey_backtests SET due_at = %(until)s, attempts = attempts + 1
+            WHERE organization_id = %(organization_id)s AND journey_id = ANY (ARRAY(
+                SELECT journey_id FROM journey_backtests
+                WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
+                ORDER BY due_at
+                LIMIT 1
+                FOR UPDATE SKIP LOCKED
+            ))
+            RETURNING {columns}
+            """,
+            columns=_COLUMNS,
+        ),
         {"organization_id": organization_id, "until": until, "now": tx.now},
     )
-    return BacktestRow(*rows[0]) if rows else None
 
 
 async def _finish(

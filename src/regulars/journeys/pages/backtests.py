@@ -19,6 +19,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE
 from regulars.profiles.search import find_profiles_by_ids
 from regulars.web import mask
+from regulars.web.charts import stack_sections
 from regulars.web.errors import Conflict
 from regulars.web.form import FormState
 from regulars.web.render import redirect
@@ -69,8 +70,7 @@ async def _find_people(tx: Tx, visit: Visit, request: BacktestRow | None) -> lis
     """The ids and names of the customers behind the count of the report that the URL names."""
     report = {} if request is None or request.report is None else request.report
     canonical_ids = report.get("people", {}).get(visit.query.get("people", ""), [])
-    ids = [identifier for it in canonical_ids if (identifier := PROFILE.decode(it)) is not None]
-    profiles = await find_profiles_by_ids(tx, visit.organization_id, ids)
+    profiles = await find_profiles_by_ids(tx, visit.organization_id, PROFILE.decode_all(canonical_ids))
     return [(PROFILE.encode(profile.id), mask.make_match(visit, profile).name) for profile in profiles]
 
 
@@ -92,7 +92,7 @@ async def start_backtest(visit: Visit) -> Response:
             draft.row.id,
             draft.definition,
             version=None if draft.has_changes else draft.row.version,
-            revision=draft.revision if draft.has_changes else None,
+            revision=draft.stored.revision if draft.has_changes else None,
             days=days,
             by=visit.user.email,
         )
@@ -127,7 +127,7 @@ def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None, en
 def is_current(request: BacktestRow, draft: Draft) -> bool:
     """Whether the backtest used the current draft, or the latest version if the draft is unchanged."""
     if draft.has_changes:
-        return request.revision == draft.revision
+        return request.revision == draft.stored.revision
     return request.version == draft.row.version
 
 
@@ -141,13 +141,8 @@ def _list_sections(report: Mapping[str, Any]) -> list[BarSection]:
     kinds = ("is-past", "is-2", "is-3", "is-4")
     skipped = sorted(report["skipped"].items(), key=lambda it: -it[1])
     parts += [(it, _describe_skip(it), count, kinds[min(index, 3)]) for index, (it, count) in enumerate(skipped)]
-    total = sum(number for _, _, number, _ in parts) or 1
-    sections, x = [], 0.0
-    for figure, label, number, kind in parts:
-        width = round(100 * number / total, 2)
-        sections.append(BarSection(figure, label, number, kind, round(x, 2), width))
-        x += width
-    return sections
+    sections = stack_sections([number for _, _, number, _ in parts])
+    return [BarSection(*part, *section) for part, section in zip(parts, sections, strict=True)]
 
 
 def _count_no_entries(report: Mapping[str, Any]) -> list[tuple[str, str, int]]:

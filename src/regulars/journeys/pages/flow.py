@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from regulars.conditions.check import Fault
 from regulars.journeys.definition import Definition, Step
 from regulars.journeys.labels import StepSummary, describe_paths, describe_step, kind_of, name_references
-from regulars.journeys.program import FILTER, Fork
+from regulars.journeys.program import FILTER, paths_of
 from regulars.journeys.stats import JourneyStats, StepStats
 from regulars.kit.etag import etag_of
 from regulars.web.format import Format
@@ -126,9 +126,6 @@ class _CardBuilder:
         )
 
     def _build_paths(self, step: Step, identifier: str, place: str, label: str) -> list[FlowPath]:
-        if not isinstance(step, Fork):
-            return []
-        names = describe_paths(step)
         return [
             FlowPath(
                 key=key,
@@ -136,7 +133,7 @@ class _CardBuilder:
                 steps=self.build(steps, f"{place}.{key}.", f"{label}, {name}, "),
                 place=f"{place}.{key}",
             )
-            for key, name, steps in (("then", names[0], step.then), ("else", names[1], step.otherwise))
+            for (key, steps), name in zip(paths_of(step), describe_paths(step), strict=False)
         ]
 
     def _name_path(self, name: str, identifier: str, event: str) -> str:

@@ -119,7 +119,8 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
         case "resumed":
             return TraceLine("refresh", "", "Retried", "By a user.", row.at)
         case _:
-            return TraceLine("out", "", "Left the journey", _sentence(label_outcome(detail.get("outcome"))), row.at)
+            outcome = label_outcome(detail.get("outcome"))
+            return TraceLine("out", "", "Left the journey", f"{outcome}." if outcome else "", row.at)
 
 
 def label_outcome(outcome: object) -> str:
@@ -210,8 +211,3 @@ def _format_time(text: object, formats: Format) -> str:
         return formats.full_moment(parse_timestamp(str(text)))
     except ValueError:
         return str(text)
-
-
-def _sentence(outcome: object) -> str:
-    text = str(outcome or "").strip()
-    return f"{text[:1].upper()}{text[1:]}." if text else ""

@@ -123,9 +123,9 @@ def advance(run: RunSubject, position: Position, context: RunContext) -> RunProg
     return _StepRunner(run, position, context).advance()
 
 
-def end(position: Position, attributes: Attributes, outcome: str) -> RunProgress:
-    progress = RunProgress(position, attributes, outcome=outcome)
-    progress.events.append(StepEvent(position.step, "ended", {"outcome": outcome}))
+def end(progress: RunProgress, outcome: str) -> RunProgress:
+    progress.outcome = outcome
+    progress.events.append(StepEvent(progress.position.step, "ended", {"outcome": outcome}))
     return progress
 
 
@@ -304,9 +304,7 @@ class _StepRunner:
         self._progress.due_at = due_at
 
     def _end(self, outcome: str) -> RunProgress:
-        self._progress.outcome = outcome
-        self._progress.events.append(StepEvent(self._progress.position.step, "ended", {"outcome": outcome}))
-        return self._progress
+        return end(self._progress, outcome)
 
     def _record(self, node: StepNode, event: str, detail: dict[str, Any]) -> None:
         self._progress.events.append(StepEvent(node.id, event, detail))

@@ -17,7 +17,7 @@ from regulars.journeys import queries as journeys
 from regulars.journeys.context import describe_segments, evaluate
 from regulars.journeys.definition import Definition, Reentry, read_definition
 from regulars.journeys.interests import start_recording_facts
-from regulars.journeys.model import SALE_TYPES, ActivationRow, NewJourneyRun, SaleRow, TraceEntry
+from regulars.journeys.model import SALE_TYPES, ActivationRow, LivePeriod, NewJourneyRun, SaleRow, TraceEntry
 from regulars.journeys.program import FILTER, graph_of, references_of
 from regulars.journeys.runs import queries, trace
 from regulars.journeys.runs.lists import find_runs_by_facts
@@ -106,7 +106,7 @@ async def _enter_journey(
         (entry, activation, definition)
         for entry in entries
         for activation, definition in activations
-        if definition.trigger == entry.trigger and _was_live(activation, entry.recorded_at)
+        if definition.trigger == entry.trigger and was_live(activation, entry.recorded_at)
     ]
     subjects = [DecisionSubject(entry.profile_id, entry.sale_id, definition) for entry, _, definition in matched]
     if not subjects:
@@ -120,8 +120,8 @@ async def _enter_journey(
         await _start_runs(tx, organization_id, journey_id, admitted, snapshot)
 
 
-def _was_live(activation: ActivationRow, at: datetime) -> bool:
-    return activation.since <= at and (activation.until is None or at < activation.until)
+def was_live(period: ActivationRow | LivePeriod, at: datetime) -> bool:
+    return period.since <= at and (period.until is None or at < period.until)
 
 
 def _passes_filter(snapshot: JourneySnapshot, subject: DecisionSubject, now: datetime) -> bool:
@@ -140,7 +140,7 @@ async def _start_runs(
     # The shared lock orders this transaction and a pause or archive of the journey: either the new state is read here,
     # or the pause finds these runs.
     journey = await journeys.lock_journey_shared(tx, organization_id, journey_id)
-    if journey is None or journey.state == "archived":
+    if journey.state == "archived":
         return
     profile_ids = sorted({entry.profile_id for entry, _, _ in admitted})
     last_entries = await queries.lock_customers(tx, organization_id, journey_id, profile_ids)

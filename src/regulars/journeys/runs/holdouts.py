@@ -63,7 +63,7 @@ async def record_passes(
 
 
 async def _is_any_stored(tx: Tx, organization_id: UUID, month: HoldoutMonthBegun) -> bool:
-    rows = await tx.fetch(
+    stored = await tx.fetch_value(
         """
         SELECT 1 FROM journey_holdouts
         WHERE organization_id = %s AND journey_id = %s AND step = %s AND month = %s
@@ -71,7 +71,7 @@ async def _is_any_stored(tx: Tx, organization_id: UUID, month: HoldoutMonthBegun
         """,
         (organization_id, month.journey_id, month.step, month.month),
     )
-    return bool(rows)
+    return stored is not None
 
 
 async def read_holdout_groups(

@@ -150,7 +150,7 @@ async def name_journeys(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
         "SELECT id, name FROM journeys WHERE organization_id = %s AND id = ANY (%s::uuid[])",
         (organization_id, list(ids)),
     )
-    return {row[0]: row[1] for row in rows}
+    return dict(rows)
 
 
 async def find_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None:
@@ -160,26 +160,25 @@ async def find_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None
 
 
 async def is_any_run_active(tx: Tx, organization_id: UUID, journey_id: UUID) -> bool:
-    rows = await tx.fetch(
+    is_active = await tx.fetch_value(
         """
         SELECT EXISTS (
             SELECT 1 FROM journey_runs
-            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s
-              AND state <> 'ended' AND state <> 'parked'
+            WHERE organization_id = %s AND journey_id = %s AND state <> 'ended' AND state <> 'parked'
         )
         """,
-        {"organization_id": organization_id, "journey_id": journey_id},
+        (organization_id, journey_id),
     )
-    return bool(rows[0][0])
+    return bool(is_active)
 
 
 async def is_any_run_open(tx: Tx, organization_id: UUID) -> bool:
     """Whether any run is open, including parked runs, which a withdrawal of consent ends too."""
-    rows = await tx.fetch(
+    is_open = await tx.fetch_value(
         "SELECT EXISTS (SELECT 1 FROM journey_runs WHERE organization_id = %s AND state <> 'ended')",
         (organization_id,),
     )
-    return bool(rows[0][0])
+    return bool(is_open)
 
 
 async def find_runs_by_facts(

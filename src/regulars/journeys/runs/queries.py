@@ -5,14 +5,10 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from psycopg.sql import SQL
-
 from regulars.journeys.model import NewJourneyRun, RunRow
 from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
-
-_COLUMNS = SQL(names_of(RunRow, "journey_runs"))
 
 
 async def lock_customers(
@@ -47,11 +43,11 @@ async def lock_customers(
 async def _find_open(tx: Tx, organization_id: UUID, run_ids: Sequence[UUID]) -> set[UUID]:
     if not run_ids:
         return set()
-    rows = await tx.fetch(
+    open_ids = await tx.fetch_column(
         "SELECT id FROM journey_runs WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND state <> 'ended'",
         (organization_id, list(run_ids)),
     )
-    return {row[0] for row in rows}
+    return set(open_ids)
 
 
 _NEW_RUNS: Final = Columns(
@@ -75,7 +71,7 @@ async def insert_runs_if_new(
 ) -> set[UUID]:
     """Insert runs and return the ids of inserted runs. Runs of a paused journey become due when it is resumed."""
     values = {"organization_id": organization_id, "now": tx.now, "is_paused": is_paused, **_NEW_RUNS.of(runs)}
-    return {row[0] for row in await tx.fetch(_INSERT_RUNS, values)}
+    return set(await tx.fetch_column(_INSERT_RUNS, values))
 
 
 async def set_customers_runs(
@@ -99,22 +95,27 @@ async def set_customers_runs(
     )
 
 
+_TAKE_DUE: Final = fill(
+    """
+    SELECT {columns} FROM journey_runs
+    JOIN journeys ON journeys.organization_id = %(organization_id)s
+        AND journeys.id = journey_runs.journey_id AND journeys.state = 'live'
+    WHERE journey_runs.organization_id = %(organization_id)s AND journey_runs.due_at <= %(now)s
+      AND (journey_runs.due_at, journey_runs.id)
+          > (COALESCE(%(after)s, '-infinity'::timestamptz), %(after_id)s::uuid)
+    ORDER BY journey_runs.due_at, journey_runs.id
+    LIMIT %(limit)s
+    FOR UPDATE OF journey_runs SKIP LOCKED
+    """,
+    columns=names_of(RunRow, "journey_runs"),
+)
+
+
 async def take_due_runs(tx: Tx, organization_id: UUID, *, after: RunRow | None = None, limit: int) -> list[RunRow]:
     """Lock and return due runs of live journeys, except those that another transaction has locked."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM journey_runs
-            JOIN journeys ON journeys.organization_id = %(organization_id)s
-                AND journeys.id = journey_runs.journey_id AND journeys.state = 'live'
-            WHERE journey_runs.organization_id = %(organization_id)s AND journey_runs.due_at <= %(now)s
-              AND (journey_runs.due_at, journey_runs.id)
-                  > (COALESCE(%(after)s, '-infinity'::timestamptz), %(after_id)s::uuid)
-            ORDER BY journey_runs.due_at, journey_runs.id
-            LIMIT %(limit)s
-            FOR UPDATE OF journey_runs SKIP LOCKED
-            """
-        ).format(columns=_COLUMNS),
+    return await tx.fetch_all(
+        RunRow,
+        _TAKE_DUE,
         {
             "organization_id": organization_id,
             "now": tx.now,
@@ -123,34 +124,21 @@ async def take_due_runs(tx: Tx, organization_id: UUID, *, after: RunRow | None =
             "limit": limit,
         },
     )
-    return [RunRow(*row) for row in rows]
+
+
+# All transactions lock runs in the order of their ids.
+_LOCK: Final = "SELECT {columns} FROM journey_runs WHERE organization_id = %s AND {condition} ORDER BY id FOR UPDATE"
+_LOCK_ACTIVE_OF: Final = fill(_LOCK, condition="profile_id = ANY (%s::uuid[]) AND state = 'active'")
+_LOCK_OPEN_OF: Final = fill(_LOCK, condition="profile_id = ANY (%s::uuid[]) AND state <> 'ended'")
 
 
 async def lock_active_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[RunRow]:
-    return await tx.fetch_all(
-        RunRow,
-        """
-        SELECT {columns} FROM journey_runs
-        WHERE organization_id = %s AND profile_id = ANY (%s::uuid[]) AND state = 'active'
-        ORDER BY id
-        FOR UPDATE
-        """,
-        (organization_id, list(profile_ids)),
-    )
+    return await tx.fetch_all(RunRow, _LOCK_ACTIVE_OF, (organization_id, list(profile_ids)))
 
 
 async def lock_open_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[RunRow]:
     """Lock and return the active and parked runs of customers."""
-    return await tx.fetch_all(
-        RunRow,
-        """
-        SELECT {columns} FROM journey_runs
-        WHERE organization_id = %s AND profile_id = ANY (%s::uuid[]) AND state <> 'ended'
-        ORDER BY id
-        FOR UPDATE
-        """,
-        (organization_id, list(profile_ids)),
-    )
+    return await tx.fetch_all(RunRow, _LOCK_OPEN_OF, (organization_id, list(profile_ids)))
 
 
 async def wake_texted_runs(tx: Tx, organization_id: UUID, texted: Sequence[tuple[UUID, str]]) -> int:
@@ -284,20 +272,10 @@ async def lock_open_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, lim
     """Lock and return the active and parked runs of a journey."""
     return await tx.fetch_all(
         RunRow,
-        """
-        SELECT {columns} FROM journey_runs
-        WHERE organization_id = %s AND journey_id = %s AND state <> 'ended'
-        ORDER BY id
-        LIMIT %s
-        FOR UPDATE
-        """,
+        fill(_LOCK, condition="journey_id = %s AND state <> 'ended'") + " LIMIT %s",
         (organization_id, journey_id, limit),
     )
 
 
 async def lock_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None:
-    return await tx.fetch_first(
-        RunRow,
-        "SELECT {columns} FROM journey_runs WHERE organization_id = %s AND id = %s FOR UPDATE",
-        (organization_id, run_id),
-    )
+    return await tx.fetch_first(RunRow, fill(_LOCK, condition="id = %s"), (organization_id, run_id))

@@ -136,7 +136,7 @@ class _Batch:
         definition, has_independent_splits = self.versions[row.journey_id, row.version]
         context = self._build_context(row, definition)
         if context is None:
-            return self._record(row, decide.end(_position_of(row), {}, decide.CUSTOMER_GONE))
+            return self._record(row, decide.end(decide.RunProgress(_position_of(row), {}), decide.CUSTOMER_GONE))
         # `fact_kind` says whether a sale or a consent started the run.
         subject = decide.RunSubject(
             row.journey_id, row.profile_id, definition, row.fact_kind, row.triggered_at, has_independent_splits

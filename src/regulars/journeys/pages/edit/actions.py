@@ -174,7 +174,8 @@ async def remove_step(visit: Visit) -> Response:
             "journeys/remove_step.html",
             form=FormState(),
             summary=describe_step(step),
-            inner_steps=_count_inner(step),
+            # The number of steps on the paths of the step.
+            inner_steps=sum(1 for _ in walk_steps((step,))) - 1,
             place=place,
             was=visit.form.get("was", ""),
             edit=builder_url(visit),
@@ -233,11 +234,6 @@ def _find_step(draft: Draft, place: str, etag: str) -> tuple[str, Step] | None:
     equal_places = [it for it, step in steps.items() if etag_of(step) == etag]
     current_place = equal_places[0] if len(equal_places) == 1 else place
     return (current_place, steps[current_place]) if current_place in steps else None
-
-
-def _count_inner(step: Step) -> int:
-    """The number of steps on the paths of a step."""
-    return sum(1 for _ in walk_steps((step,))) - 1
 
 
 def _simplify(match: Group) -> Condition | None:

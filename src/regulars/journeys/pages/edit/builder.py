@@ -10,13 +10,13 @@ from starlette.responses import Response
 from regulars.conditions.check import Fault
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import node_of
-from regulars.conditions.forms.view import CHOICES_MAX, TreeContext, build, faults_by_path, find_choices, fit_tree, view
+from regulars.conditions.forms.view import TreeContext, build, faults_by_path, find_choices, fit_tree, view
 from regulars.conditions.labels import GROUPS, TICKET_KINDS
 from regulars.conditions.tree import Condition, Group, Path
 from regulars.journeys import labels
 from regulars.journeys.definition import WEEKDAYS, Branch, Definition, SendText
 from regulars.journeys.drafts import Draft, load_draft
-from regulars.journeys.manage import list_journeys
+from regulars.journeys.manage import list_choices
 from regulars.journeys.pages.common import describe_entry, journey_url, page_errors, read_journey_id, render_journey
 from regulars.journeys.pages.edit.message_editor import TextMeasure, field_labels, measure_text
 from regulars.journeys.pages.edit.step_forms import CHOICES, STEP_KINDS, fill_form, new_form
@@ -25,12 +25,11 @@ from regulars.journeys.program import FILTER
 from regulars.journeys.step_tree import StepNotFound, condition_of, split_place, step_at, steps_in
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
-from regulars.kit.ids import JOURNEY, SEGMENT
 from regulars.messaging.links.marks import short_url
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.team_numbers import find_team_number
 from regulars.messaging.text_form import list_language_rows, list_variables, read_text_form
-from regulars.segments.saved.manage import list_segments
+from regulars.segments.saved.manage import list_choices as list_segment_choices
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.visit import Visit
@@ -77,10 +76,8 @@ async def condition_panel(
         tx,
         visit.organization_id,
         visit.format.locale.territories,
-        segments=[(SEGMENT.encode(it.id), it.name) for it in await list_segments(tx, visit.organization_id)],
-        journeys=[
-            (JOURNEY.encode(it.id), it.name) for it in await list_journeys(tx, visit.organization_id, limit=CHOICES_MAX)
-        ],
+        segments=await list_segment_choices(tx, visit.organization_id),
+        journeys=await list_choices(tx, visit.organization_id),
         match=built.match,
     )
     # A journey that an opt-in triggers has no ticket, so conditions on tickets are not offered.

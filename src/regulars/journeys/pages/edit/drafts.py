@@ -56,13 +56,13 @@ async def apply_change(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[Draft
                 return await _render_conflict(visit, draft, change)
             await write_draft(tx, visit.organization_id, draft, change.new_definition, by=visit.user.email)
         if not draft.has_changes:
-            after, subject = {"based_on": draft.based_on}, JOURNEY.encode(journey_id)
+            after, subject = {"based_on": draft.stored.based_on}, JOURNEY.encode(journey_id)
             await record(tx, visit.organization_id, actor_of(visit), "journey.edit", subject, after=after)
     return redirect(visit, f"{builder_url(visit)}{change.url_suffix}", done=change.message)
 
 
 async def _render_conflict(visit: Visit, draft: Draft, change: DraftChange) -> Response:
-    by, at = draft.changed_by or "Another user", draft.changed_at or draft.row.updated_at
+    by, at = draft.stored.changed_by or "Another user", draft.stored.changed_at or draft.row.updated_at
     if change.panel is None:
         raise Conflict(
             f"{by} changed the steps in the meantime, so your change was not made. Go back, reload and try again."
@@ -102,11 +102,10 @@ async def _show_difference(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         draft = await find_draft(tx, visit)
-    why = f"{draft.changed_by} changed the draft in the meantime; review it before you save."
-    if draft.based_on != journey.row.version:
-        why = (
-            f"Version {journey.row.version} was saved in the meantime; the draft is based on version {draft.based_on}."
-        )
+    why = f"{draft.stored.changed_by} changed the draft in the meantime; review it before you save."
+    if draft.stored.based_on != journey.row.version:
+        based_on = draft.stored.based_on
+        why = f"Version {journey.row.version} was saved in the meantime; the draft is based on version {based_on}."
     return render_journey(
         visit,
         "journeys/clash.html",
@@ -129,7 +128,7 @@ async def discard(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         draft = await find_draft(tx, visit)
         if await discard_draft(tx, visit.organization_id, draft.row.id):
-            before = {"based_on": draft.based_on, "revision": draft.revision}
+            before = {"based_on": draft.stored.based_on, "revision": draft.stored.revision}
             subject = JOURNEY.encode(draft.row.id)
             await record(tx, visit.organization_id, actor_of(visit), "journey.discard_draft", subject, before=before)
     return redirect(visit, journey_url(visit, draft.row), done="Draft discarded. Saved versions stay.")

@@ -140,12 +140,10 @@ def field_labels(definition: Definition) -> dict[str, str]:
 
 async def _get_samples(tx: Tx, visit: Visit, definition: Definition, people: Sequence[Profile]) -> list[SampleCustomer]:
     """The customer that the user searched for, or else customers whose recent sale or consent triggers the journey."""
-    if not people:
-        return await find_samples(tx, visit.organization_id, definition.trigger, limit=SAMPLES)
     if len(people) > 1:
         return []
-    samples = await find_samples(tx, visit.organization_id, definition.trigger, limit=1, profile_id=people[0].id)
-    return samples or [SampleCustomer(people[0].id, None)]
+    profile_id = people[0].id if people else None
+    return await find_samples(tx, visit.organization_id, definition.trigger, limit=SAMPLES, profile_id=profile_id)
 
 
 async def _preview(

@@ -87,7 +87,7 @@ async def _find_progress(tx: Tx, organization_id: UUID, ids: list[UUID]) -> dict
 
 async def count_questions(tx: Tx, organization_id: UUID, *, limit: int) -> int:
     """Count the campaigns that were paused automatically and wait for a user's decision; stops at `limit`."""
-    rows = await tx.fetch(
+    return await tx.fetch_count(
         """
         SELECT count(*) FROM (
             SELECT FROM campaigns
@@ -97,4 +97,3 @@ async def count_questions(tx: Tx, organization_id: UUID, *, limit: int) -> int:
         """,
         (organization_id, limit),
     )
-    return int(rows[0][0])

@@ -9,7 +9,6 @@ import msgspec
 
 from regulars.campaigns import queries
 from regulars.campaigns.approval import require_approval
-from regulars.campaigns.audience import decode_ids
 from regulars.campaigns.check import CheckContext, attribute_keys, describe_faults, find_faults
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
 from regulars.campaigns.errors import CampaignNotFound, DefinitionRefused, NotPossible
@@ -82,7 +81,7 @@ async def update_campaign(
 
     `etag` identifies the revision that the user edited. A change voids the approval.
     """
-    row, _ = await _lock(tx, organization_id, campaign_id)
+    row, _ = await queries.lock_campaign(tx, organization_id, campaign_id)
     if row.state not in _EDITABLE or row.frozen_at is not None:
         raise NotPossible(
             f"A campaign that is {row.state} cannot be changed; duplicate it, or pause it before it starts."
@@ -98,10 +97,7 @@ async def update_campaign(
 
 
 async def load_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID, *, version: int | None = None) -> Campaign:
-    stored = await queries.find_campaign(tx, organization_id, campaign_id)
-    if stored is None:
-        raise CampaignNotFound("There is no campaign with this id.")
-    row, document = stored
+    row, document = await queries.find_campaign(tx, organization_id, campaign_id)
     if version is not None and version != row.revision:
         raise CampaignNotFound("Only the last revision of a campaign is stored.")
     return await _with_faults(tx, organization_id, row, read_definition(document.encode()))
@@ -135,7 +131,7 @@ async def schedule(
     """Confirm a draft: the campaign starts at its scheduled time, or at once with `is_now`. At the start its audience
     is fixed, and the campaign pauses if its recipients or its cost exceed the confirmed numbers by more than the
     margin."""
-    row, document = await _lock(tx, organization_id, campaign_id)
+    row, document = await queries.lock_campaign(tx, organization_id, campaign_id)
     if row.state != CampaignState.DRAFT:
         raise NotPossible(f"This campaign is {row.state} already.")
     require_etag(row.revision, etag)
@@ -171,7 +167,7 @@ async def schedule(
 
 async def approve(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
     """Approve the current revision of the definition; `by` must not be the person who changed it last."""
-    row, _ = await _lock(tx, organization_id, campaign_id)
+    row, _ = await queries.lock_campaign(tx, organization_id, campaign_id)
     if row.state not in _EDITABLE:
         raise NotPossible(f"Only a draft or a paused campaign can be approved; this one is {row.state}.")
     if row.updated_by == by:
@@ -225,7 +221,7 @@ async def resume(
 ) -> CampaignRow:
     """Continue a paused campaign. `confirmed_recipients` and `confirmed_cost` replace the confirmed numbers, if the
     campaign exceeded those."""
-    row, _ = await _lock(tx, organization_id, campaign_id)
+    row, _ = await queries.lock_campaign(tx, organization_id, campaign_id)
     if row.state != CampaignState.PAUSED or row.resumes_to is None or row.not_after is None:
         raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")
     if tx.now >= row.not_after:
@@ -257,7 +253,7 @@ async def cancel(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | 
 
 async def archive(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
     """Archive a campaign: lists omit it, and its results remain."""
-    row, _ = await _lock(tx, organization_id, campaign_id)
+    row, _ = await queries.lock_campaign(tx, organization_id, campaign_id)
     if row.state in STOPPABLE:
         raise NotPossible(f"A campaign that is {row.state} cannot be archived; cancel it first.")
     await register_uses(tx, organization_id, [], kind=KIND, used_by_id=campaign_id)
@@ -286,18 +282,11 @@ async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
     }
 
 
-async def _lock(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CampaignRow, str]:
-    locked = await queries.lock_campaign(tx, organization_id, campaign_id)
-    if locked is None:
-        raise CampaignNotFound("There is no campaign with this id.")
-    return locked
-
-
 async def _lock_to_stop(tx: Tx, organization_id: UUID, campaign_id: UUID) -> CampaignRow:
     """Lock the text settings, which a worker locks in share mode when it claims texts, and then the campaign."""
     await tx.set_lock_timeout(_STOP_LOCK_TIMEOUT)
     await lock_texting(tx, organization_id)
-    row, _ = await _lock(tx, organization_id, campaign_id)
+    row, _ = await queries.lock_campaign(tx, organization_id, campaign_id)
     return row
 
 
@@ -328,7 +317,7 @@ async def _load_check_context(tx: Tx, organization_id: UUID, definition: Definit
         campaigns={
             row.id
             for row in await queries.find_campaigns(
-                tx, organization_id, decode_ids(CAMPAIGN, definition.exclude_received)
+                tx, organization_id, CAMPAIGN.decode_all(definition.exclude_received)
             )
         },
         now=tx.now,
@@ -337,5 +326,5 @@ async def _load_check_context(tx: Tx, organization_id: UUID, definition: Definit
 
 async def _register_uses(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> None:
     """Register the segments as used, so that they cannot be deleted until the campaign has ended."""
-    ids = decode_ids(SEGMENT, list({*definition.include, *definition.exclude}))
+    ids = SEGMENT.decode_all({*definition.include, *definition.exclude})
     await register_uses(tx, organization_id, ids, kind=KIND, used_by_id=row.id)

@@ -1,19 +1,16 @@
 """The SQL of campaigns."""
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-from psycopg.sql import SQL
-
+from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.model import CampaignRow
-from regulars.kit.columns import names_of
+from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
 
-_COLUMNS: Final = SQL(
-    names_of(CampaignRow, "campaigns")
-    .replace("campaigns.confirmed_cost", "confirmed_cost::text")
-    .replace("campaigns.question", "question::text")
+_COLUMNS: Final = (
+    names_of(CampaignRow).replace("confirmed_cost", "confirmed_cost::text").replace("question", "question::text")
 )
 
 
@@ -29,42 +26,35 @@ async def insert_campaign(tx: Tx, organization_id: UUID, row: CampaignRow, *, de
     )
 
 
-_FIND: Final = SQL("SELECT {columns}, definition::text FROM campaigns WHERE organization_id = %s AND id = %s {lock}")
+_LIST: Final = fill("SELECT {columns} FROM campaigns WHERE organization_id = %s ", columns=_COLUMNS)
+_FIND: Final = fill(
+    "SELECT {columns}, definition::text FROM campaigns WHERE organization_id = %s AND id = %s ", columns=_COLUMNS
+)
 
 
-async def find_campaign(
-    tx: Tx, organization_id: UUID, campaign_id: UUID, *, is_locked: bool = False
-) -> tuple[CampaignRow, str] | None:
+async def find_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CampaignRow, str]:
     """The row of a campaign, and its definition as JSON."""
-    statement = _FIND.format(columns=_COLUMNS, lock=SQL("FOR UPDATE" if is_locked else ""))
-    rows = await tx.fetch(statement, (organization_id, campaign_id))
-    return (CampaignRow(*rows[0][:-1]), rows[0][-1]) if rows else None
+    return _read(await tx.fetch(_FIND, (organization_id, campaign_id)))
 
 
-async def lock_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CampaignRow, str] | None:
+async def lock_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CampaignRow, str]:
     """Lock and return a campaign. Every transaction that changes rows of a campaign locks the campaign first."""
-    return await find_campaign(tx, organization_id, campaign_id, is_locked=True)
+    return _read(await tx.fetch(_FIND + "FOR UPDATE", (organization_id, campaign_id)))
+
+
+def _read(rows: list[tuple[Any, ...]]) -> tuple[CampaignRow, str]:
+    if not rows:
+        raise CampaignNotFound("There is no campaign with this id.")
+    return CampaignRow(*rows[0][:-1]), rows[0][-1]
 
 
 async def find_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[CampaignRow]:
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM campaigns WHERE organization_id = %s AND id = ANY (%s::uuid[])").format(
-            columns=_COLUMNS
-        ),
-        (organization_id, list(ids)),
-    )
-    return [CampaignRow(*row) for row in rows]
+    return await tx.fetch_all(CampaignRow, _LIST + "AND id = ANY (%s::uuid[])", (organization_id, list(ids)))
 
 
 async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[CampaignRow]:
     """Campaigns, newest first."""
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM campaigns WHERE organization_id = %s ORDER BY id DESC LIMIT %s").format(
-            columns=_COLUMNS
-        ),
-        (organization_id, limit),
-    )
-    return [CampaignRow(*row) for row in rows]
+    return await tx.fetch_all(CampaignRow, _LIST + "ORDER BY id DESC LIMIT %s", (organization_id, limit))
 
 
 async def update_definition(tx: Tx, organization_id: UUID, row: CampaignRow, *, definition: str) -> None:

@@ -112,7 +112,7 @@ async def find_arms(tx: Tx, organization_id: UUID, campaign_id: UUID, profile_id
         """,
         (organization_id, campaign_id, list(profile_ids)),
     )
-    return {row[0]: row[1] for row in rows}
+    return dict(rows)
 
 
 async def list_recipients_of_person(
@@ -120,7 +120,8 @@ async def list_recipients_of_person(
 ) -> list[RecipientOfPerson]:
     """The campaigns of which a person is a recipient, the newest first. The person is looked up in each campaign: an
     organization has few campaigns, and an index by person would be as large as the primary key."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        RecipientOfPerson,
         """
         SELECT campaigns.id, campaigns.name, it.arm, it.outcome, it.reason, it.created_at
         FROM campaigns
@@ -136,4 +137,3 @@ async def list_recipients_of_person(
         """,
         {"organization_id": organization_id, "profile_id": profile_id, "before": before, "limit": limit},
     )
-    return [RecipientOfPerson(*row) for row in rows]

@@ -40,9 +40,9 @@ async def erase_from_audiences(tx: Tx, organization_id: UUID, profile_ids: Colle
         )
 
 
-def split_ids(content: bytes) -> list[bytes]:
-    """The profile ids in a piece of an audience, 16 bytes each."""
-    return [content[start : start + 16] for start in range(0, len(content), 16)]
+def split_ids(content: bytes, *, count: int = 1) -> list[bytes]:
+    """Split profile ids of 16 bytes each into single ids, or into pieces of `count` ids."""
+    return [content[start : start + 16 * count] for start in range(0, len(content), 16 * count)]
 
 
 async def _lock_audiences_with(tx: Tx, organization_id: UUID, ids: Collection[bytes]) -> list[tuple[UUID, int, bytes]]:

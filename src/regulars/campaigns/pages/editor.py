@@ -21,7 +21,6 @@ from regulars.campaigns.pages.figures import (
     load_previews,
     read_preview,
 )
-from regulars.campaigns.pages.listing import list_segment_choices
 from regulars.campaigns.pages.progress import REASON_LABELS
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
@@ -33,6 +32,7 @@ from regulars.messaging.team_numbers import find_team_number, send_test_text
 from regulars.messaging.template import PLAIN_FIELDS, TemplateError
 from regulars.messaging.text_form import apply_button, list_variables, read_text_form
 from regulars.segments.analysis.client import Analysis
+from regulars.segments.saved.manage import list_choices as list_segment_choices
 from regulars.web.form import EditConflict, FormState
 from regulars.web.render import redirect
 from regulars.web.visit import Visit
@@ -162,7 +162,7 @@ class Editor:
             previews = await load_previews(visit, self._analysis, definition, choice)
         async with visit.database.reading() as tx:
             variables, keys = await list_variables(tx, visit.organization_id, FIELDS)
-            segments = await list_segment_choices(tx, visit)
+            segments = await list_segment_choices(tx, visit.organization_id)
             campaigns = await manage.list_choices(tx, visit.organization_id)
             texting = await load_texting(tx, visit.organization_id)
             number = None if texting is None else await find_team_number(tx, visit.user.id, texting=texting)

@@ -20,6 +20,7 @@ from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady
 from regulars.segments.audience import AudienceRefused
 from regulars.segments.effect import SmallestEffect
 from regulars.web import mask
+from regulars.web.charts import stack_sections
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
@@ -129,12 +130,8 @@ def list_audience_parts(estimate: Estimate) -> list[BarPart]:
         ("No text: opted out", split.withdrawn, "c4", "is-4"),
         ("No text: do not contact", split.do_not_contact, "blocked", "is-blocked"),
     )
-    audience, x, bar_parts = estimate.counts.total or 1, 0.0, []
-    for label, number, bar_class, legend_class in parts:
-        width = round(100 * number / audience, 2)
-        bar_parts.append(BarPart(label, number, bar_class, legend_class, round(x, 2), width))
-        x += width
-    return bar_parts
+    sections = stack_sections([number for _, number, _, _ in parts])
+    return [BarPart(*part, *section) for part, section in zip(parts, sections, strict=True)]
 
 
 def list_holdout_options(formats: Format, estimate: Estimate | None) -> list[HoldoutOption]:

@@ -11,10 +11,9 @@ from regulars.campaigns.manage import PATH, create_campaign, list_campaigns
 from regulars.campaigns.model import RECEIVED, CampaignRow
 from regulars.campaigns.pages.common import ARCHIVED, STATES, campaign_url
 from regulars.campaigns.totals import count_outcomes
-from regulars.kit.db import Tx
-from regulars.kit.ids import CAMPAIGN, SEGMENT
+from regulars.kit.ids import CAMPAIGN
 from regulars.kit.keyset import PageRows, page_of
-from regulars.segments.saved.manage import list_segments
+from regulars.segments.saved import manage as segments
 from regulars.web.form import FormState
 from regulars.web.listing import Filter, ListView, id_position, make_page, read_view
 from regulars.web.render import redirect, render, render_form
@@ -89,7 +88,7 @@ async def new(visit: Visit) -> Response:
     """Show the form of a new campaign; a link on a segment's page fills in the segment."""
     form = FormState({"segment": visit.query.get("segment", "")})
     async with visit.database.reading() as tx:
-        choices = await list_segment_choices(tx, visit)
+        choices = await segments.list_choices(tx, visit.organization_id)
     name = dict(choices).get(form.value("segment"))
     if name is not None:
         form.values["name"] = name
@@ -100,7 +99,7 @@ async def create(visit: Visit) -> Response:
     form = FormState(visit.form)
     name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
     async with visit.database.transaction() as tx:
-        choices = await list_segment_choices(tx, visit)
+        choices = await segments.list_choices(tx, visit.organization_id)
         segment = form.choice("segment", dict(choices))
         if form.is_refused:
             return render_form(visit, "campaigns/new.html", form, segments=choices)
@@ -110,8 +109,3 @@ async def create(visit: Visit) -> Response:
         await record(tx, visit.organization_id, actor_of(visit), "campaign.create", subject, after={"name": name})
     done = "Draft created. Nothing is sent until you confirm it."
     return redirect(visit, campaign_url(visit, created.row, "edit"), done=done)
-
-
-async def list_segment_choices(tx: Tx, visit: Visit) -> list[tuple[str, str]]:
-    """The ids and names of the segments that a campaign may use."""
-    return [(SEGMENT.encode(row.id), row.name) for row in await list_segments(tx, visit.organization_id)]

@@ -26,7 +26,6 @@ from regulars.campaigns.model import (
     add_up,
 )
 from regulars.campaigns.pages.common import VARIANT_LETTERS, describe_cost, find_campaign, render_campaign
-from regulars.campaigns.pages.listing import list_segment_choices
 from regulars.campaigns.recipients import find_arms
 from regulars.campaigns.run.recipient_queries import find_next_send_at
 from regulars.campaigns.totals import list_totals
@@ -39,6 +38,8 @@ from regulars.messaging.model import OriginKind, ReplyToOrigin, SkipReason
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.template import describe_template, texts_by_value
+from regulars.segments.saved.manage import list_choices as list_segment_choices
+from regulars.web.charts import stack_sections
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
@@ -186,18 +187,14 @@ def list_outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
     for total in totals:
         if total.outcome != WITHOUT_CONSENT:
             counted[total.outcome][total.reason] += total.recipients
-    audience = sum(sum(by_reason.values()) for by_reason in counted.values()) or 1
-    lines, x = [], 0.0
-    for outcome, (label, bar_class, legend_class) in OUTCOMES.items():
+    sections = stack_sections([sum(counted[outcome].values()) for outcome in OUTCOMES])
+    lines = []
+    for (outcome, label_and_classes), section in zip(OUTCOMES.items(), sections, strict=True):
         by_reason = {reason: count for reason, count in counted[outcome].items() if count}
-        number = sum(by_reason.values())
-        if not number:
-            continue
-        width = round(100 * number / audience, 2)
         reasons = [(reason, REASON_LABELS.get(reason, reason), count) for reason, count in by_reason.items() if reason]
         reasons.sort(key=lambda it: -it[2])
-        lines.append(OutcomeLine(outcome.value, label, bar_class, legend_class, number, reasons, round(x, 2), width))
-        x += width
+        if number := sum(by_reason.values()):
+            lines.append(OutcomeLine(outcome.value, *label_and_classes, number, reasons, *section))
     return lines
 
 
@@ -228,7 +225,7 @@ def describe_schedule(formats: Format, definition: Definition) -> str:
 
 async def describe_audience(tx: Tx, visit: Visit, definition: Definition) -> list[tuple[str, list[str]]]:
     """The names of the included and excluded segments and campaigns, each list with a label."""
-    segments = dict(await list_segment_choices(tx, visit))
+    segments = dict(await list_segment_choices(tx, visit.organization_id))
     campaigns = dict(await list_choices(tx, visit.organization_id)) if definition.exclude_received else {}
     lists = [
         ("Segments", [segments.get(it, it) for it in definition.include]),

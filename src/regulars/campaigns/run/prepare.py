@@ -39,45 +39,26 @@ async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) ->
     open_at = await _find_open_times(tx, organization_id, campaign, definition, profile_ids)
     # The global holdout of the time when the audience was fixed, even if a new quarter has begun since.
     held_out = await find_held_out(tx, organization_id, profile_ids, at=campaign.frozen_at or tx.now)
-    recipients = [
-        _new_recipient(
-            campaign,
-            definition,
-            it,
-            open_at.get(it, tx.now),
-            block=(piece * PIECE_IDS + place) // BLOCK_RECIPIENTS,
-            is_held_out=it in held_out,
+    recipients = []
+    for place, it in enumerate(profile_ids):
+        arm, position = assign_arm(
+            campaign.id, it.bytes, holdout_percent=definition.holdout_percent, variants=definition.variants
         )
-        for place, it in enumerate(profile_ids)
-    ]
+        outcome = RecipientOutcome.HELD_OUT if arm == HELD_OUT_ARM else RecipientOutcome.WAITING
+        if it in held_out:
+            # Customers of the global holdout are in no arm of this campaign.
+            arm, outcome = NO_ARM, RecipientOutcome.GLOBAL_HOLDOUT
+        block = (piece * PIECE_IDS + place) // BLOCK_RECIPIENTS
+        position = share_position(position, recipients=campaign.confirmed_recipients or 0)
+        recipients.append(NewRecipient(it, block, arm, position, outcome.value, open_at.get(it, tx.now)))
     stored = Counter(await recipient_queries.insert_recipients(tx, organization_id, campaign.id, recipients))
     differences = Differences()
-    for (arm, outcome), recipients_stored in stored.items():
-        differences.add(TotalKey(campaign.id, arm, outcome), recipients_stored)
+    for arm_and_outcome, recipients_stored in stored.items():
+        differences.add(TotalKey(campaign.id, *arm_and_outcome), recipients_stored)
     await queries.delete_piece(tx, organization_id, campaign.id, piece)
     await queries.set_due(tx, organization_id, campaign.id, tx.now)
     await differences.write(tx, organization_id)
     failpoint.hit("campaign.prepared", tx.connection.drop_connection)
-
-
-def _new_recipient(
-    campaign: DueCampaign,
-    definition: Definition,
-    profile_id: UUID,
-    open_at: datetime,
-    *,
-    block: int,
-    is_held_out: bool,
-) -> NewRecipient:
-    """`is_held_out` is true for customers of the global holdout, who are in no arm of this campaign."""
-    assigned = assign_arm(
-        campaign.id, profile_id.bytes, holdout_percent=definition.holdout_percent, variants=definition.variants
-    )
-    position = share_position(assigned.position, recipients=campaign.confirmed_recipients or 0)
-    if is_held_out:
-        return NewRecipient(profile_id, block, NO_ARM, position, RecipientOutcome.GLOBAL_HOLDOUT.value, open_at)
-    outcome = RecipientOutcome.HELD_OUT if assigned.arm == HELD_OUT_ARM else RecipientOutcome.WAITING
-    return NewRecipient(profile_id, block, assigned.arm, position, outcome.value, open_at)
 
 
 async def _find_open_times(

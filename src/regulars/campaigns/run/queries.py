@@ -10,10 +10,8 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from psycopg.sql import SQL
-
 from regulars.kit.arrays import Blobs
-from regulars.kit.columns import names_of
+from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
 
 
@@ -36,28 +34,18 @@ class DueCampaign(NamedTuple):
     ended_at: datetime | None
 
 
-_DUE_COLUMNS: Final = SQL(
-    names_of(DueCampaign, "campaigns")
-    .replace("campaigns.definition", "definition::text")
-    .replace("campaigns.confirmed_cost", "confirmed_cost::text")
+_SELECT: Final = fill(
+    "SELECT {columns} FROM campaigns WHERE organization_id = %s AND ",
+    columns=names_of(DueCampaign)
+    .replace("definition", "definition::text")
+    .replace("confirmed_cost", "confirmed_cost::text"),
 )
-
-
-_TAKE: Final = SQL(
-    """
-    SELECT {columns} FROM campaigns
-    WHERE organization_id = %s AND {due} <= %s
-    ORDER BY {due}, id
-    LIMIT %s
-    FOR UPDATE SKIP LOCKED
-    """
-)
+_TAKE: Final = _SELECT + "{due} <= %s ORDER BY {due}, id LIMIT %s FOR UPDATE SKIP LOCKED"
 
 
 async def claim_starting(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCampaign]:
     """Lock and return the campaigns that start now, so that the worker fixes their audience."""
-    rows = await tx.fetch(_TAKE.format(columns=_DUE_COLUMNS, due=SQL("freeze_at")), (organization_id, tx.now, limit))
-    return [DueCampaign(*row) for row in rows]
+    return await tx.fetch_all(DueCampaign, fill(_TAKE, due="freeze_at"), (organization_id, tx.now, limit))
 
 
 async def begin_freezing(tx: Tx, organization_id: UUID, campaign_id: UUID, *, owner: UUID, until: datetime) -> None:
@@ -72,17 +60,11 @@ async def begin_freezing(tx: Tx, organization_id: UUID, campaign_id: UUID, *, ow
 
 async def lock_freezing(tx: Tx, organization_id: UUID, campaign_id: UUID, *, owner: UUID) -> DueCampaign | None:
     """Lock a campaign whose audience is being fixed; None if it was stopped or another worker claimed it meanwhile."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM campaigns
-            WHERE organization_id = %s AND id = %s AND owner = %s AND state = 'preparing' AND frozen_at IS NULL
-            FOR UPDATE
-            """
-        ).format(columns=_DUE_COLUMNS),
+    return await tx.fetch_first(
+        DueCampaign,
+        _SELECT + "id = %s AND owner = %s AND state = 'preparing' AND frozen_at IS NULL FOR UPDATE",
         (organization_id, campaign_id, owner),
     )
-    return DueCampaign(*rows[0]) if rows else None
 
 
 async def retry_freezing(tx: Tx, organization_id: UUID, campaign_id: UUID, *, freeze_at: datetime, reason: str) -> None:
@@ -139,8 +121,7 @@ async def pause_with_reason(
 
 
 async def take_due(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCampaign]:
-    rows = await tx.fetch(_TAKE.format(columns=_DUE_COLUMNS, due=SQL("due_at")), (organization_id, tx.now, limit))
-    return [DueCampaign(*row) for row in rows]
+    return await tx.fetch_all(DueCampaign, fill(_TAKE, due="due_at"), (organization_id, tx.now, limit))
 
 
 async def set_due(
@@ -220,14 +201,13 @@ async def delete_audience(tx: Tx, organization_id: UUID, campaign_id: UUID) -> N
 
 
 async def count_queued(tx: Tx, organization_id: UUID, campaign_id: UUID) -> int:
-    rows = await tx.fetch(
+    return await tx.fetch_count(
         """
-        SELECT coalesce(sum(recipients), 0)::bigint FROM campaign_totals
+        SELECT sum(recipients)::bigint FROM campaign_totals
         WHERE organization_id = %s AND campaign_id = %s AND arm >= 0 AND outcome = 'queued'
         """,
         (organization_id, campaign_id),
     )
-    return int(rows[0][0])
 
 
 async def lock_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
@@ -241,7 +221,7 @@ async def lock_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
         """,
         (organization_id, list(ids)),
     )
-    return {row[0]: row[1] for row in rows}
+    return dict(rows)
 
 
 async def wake_unlimited(tx: Tx, organization_id: UUID, ids: Collection[UUID], *, queued_max: int) -> int:

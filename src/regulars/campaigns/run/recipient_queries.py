@@ -82,7 +82,7 @@ async def take_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID, *, l
 
 async def find_next_send_at(tx: Tx, organization_id: UUID, campaign_id: UUID) -> datetime | None:
     """When the text of the next waiting recipient may be queued; None if no recipient waits."""
-    rows = await tx.fetch(
+    return await tx.fetch_value(
         """
         SELECT open_at FROM campaign_recipients
         WHERE organization_id = %s AND campaign_id = %s AND outcome = 'waiting'
@@ -91,7 +91,6 @@ async def find_next_send_at(tx: Tx, organization_id: UUID, campaign_id: UUID) ->
         """,
         (organization_id, campaign_id),
     )
-    return rows[0][0] if rows else None
 
 
 async def lock_recipients(tx: Tx, organization_id: UUID, keys: Collection[tuple[UUID, UUID]]) -> list[Recipient]:

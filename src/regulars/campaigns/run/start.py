@@ -14,6 +14,7 @@ from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.definition import read_definition
 from regulars.campaigns.estimate import estimate_counts
 from regulars.campaigns.model import NO_ARM, PIECE_IDS, WITHOUT_CONSENT, CampaignState, Question, exceeds, read_cost
+from regulars.campaigns.retention import split_ids
 from regulars.campaigns.run import queries
 from regulars.campaigns.run.finish import end_campaign
 from regulars.campaigns.run.queries import DueCampaign
@@ -36,7 +37,6 @@ from regulars.work.outbox import behind_since
 from regulars.work.queue import Due
 
 MAY_BE_TEXTED: Final = "may_be_texted"
-_PIECE_BYTES: Final = 16 * PIECE_IDS
 # How many customers' texts are rendered to estimate the cost; more than on a page, where a user waits for the result.
 COST_SAMPLE: Final = 2_000
 _RETRY: Final = timedelta(seconds=5)
@@ -116,7 +116,7 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
             return NotFrozen(str(error))
         if counts is None:
             return NotFrozen("The analysis process gave no counts.")
-        return FrozenAudience(counts, _split(bytes(profile_ids)))
+        return FrozenAudience(counts, split_ids(bytes(profile_ids), count=PIECE_IDS))
 
     async def complete(
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[StartClaim, FrozenAudience | NotFrozen]]
@@ -181,10 +181,6 @@ async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience:
     failpoint.hit("campaign.frozen", tx.connection.drop_connection)
 
 
-def _split(content: bytes) -> list[bytes]:
-    return [content[start : start + _PIECE_BYTES] for start in range(0, len(content), _PIECE_BYTES)]
-
-
 async def start_frozen(tx: Tx, organization_id: UUID, campaign_id: UUID, profile_ids: Sequence[UUID]) -> None:
     """For the demo, which may run without the analysis process: start a campaign that was scheduled in this
     transaction, with an audience that the caller provides. All customers of the audience may be texted."""
@@ -199,7 +195,7 @@ async def start_frozen(tx: Tx, organization_id: UUID, campaign_id: UUID, profile
             spend=(),
             as_of=tx.now,
         )
-        pieces = _split(b"".join(it.bytes for it in sorted(profile_ids)))
+        pieces = split_ids(b"".join(it.bytes for it in sorted(profile_ids)), count=PIECE_IDS)
         await _store(tx, organization_id, campaign, FrozenAudience(counts, pieces))
 
 

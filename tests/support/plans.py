@@ -34,8 +34,10 @@ def watch(monkeypatch: pytest.MonkeyPatch, count: Callable[[dict[str, Any]], int
         query = query.as_string(None) if isinstance(query, Composed) else query
         text = " ".join(query.split())
         if text.startswith(("SELECT", "WITH")):
-            cursor = await self.connection.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + query, params)
-            [(plans,)] = await cursor.fetchall()
+            # ANALYZE runs the statement, which may write.
+            async with self.connection.transaction(force_rollback=True):
+                cursor = await self.connection.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + query, params)
+                [(plans,)] = await cursor.fetchall()
             plan = (json.loads(plans) if isinstance(plans, str) else plans)[0]["Plan"]
             counted[text] = max(count(plan), counted.get(text, 0))
         return await fetch(self, query, params)

@@ -97,13 +97,13 @@ def test_the_exact_cost_is_that_of_the_texts_which_then_leave(shop):
         " AND campaign_id = %s AND outcome = 'sent' AND recipients > 0 GROUP BY arm, country",
         campaign,
     )
-    # By chance all customers of a country may be held out.
+    # By chance all customers of a country may be held out, or the only other one may get no text.
     countries = {country for _, country, _, _ in totals}
     sent = {country: sum(parts for _, at, _, parts in totals if at == country) for country in countries}
-    assert {it.country: it.parts for it in found.size.countries} == sent
+    assert {it.country: it.parts for it in found.size.countries if it.parts} == sent
     prices = {"FR": ("EUR", Decimal("0.049")), "CH": ("CHF", Decimal("0.053"))}
     amounts = {prices[country][0]: parts * prices[country][1] for country, parts in sent.items()}
-    assert found.size.cost.amounts == amounts
+    assert {currency: amount for currency, amount in found.size.cost.amounts.items() if amount} == amounts
     for arm, variant in enumerate(found.size.variants, start=1):
         assert variant.parts == sum(parts for own, _, _, parts in totals if own == arm)
         assert sum(variant.spread.values()) == sum(times for own, _, times, _ in totals if own == arm)

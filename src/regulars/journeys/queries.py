@@ -33,9 +33,10 @@ async def lock_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> Journ
     return _require(await tx.fetch_first(JourneyRow, _FIND + " FOR UPDATE", (organization_id, journey_id)))
 
 
-async def lock_journey_shared(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
-    """Load a journey with a shared lock, so that its state cannot change until this transaction ends."""
-    return _require(await tx.fetch_first(JourneyRow, _FIND + " FOR SHARE", (organization_id, journey_id)))
+async def lock_journey_shared(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
+    """Load a journey with a shared lock, so that its state cannot change until this transaction ends; None if the
+    organization is being deleted."""
+    return await tx.fetch_first(JourneyRow, _FIND + " FOR SHARE", (organization_id, journey_id))
 
 
 def _require(row: JourneyRow | None) -> JourneyRow:

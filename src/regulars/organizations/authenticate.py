@@ -141,7 +141,7 @@ class Authenticator:
                 continue
             default_country = country or self._default_country
             callers[key_hash] = ApiCaller(
-                organization_id, key_id, secret, default_country, is_ingest_only=permission == Permission.INGEST
+                organization_id, key_id, secret, default_country, is_ingest_only=permission != Permission.FULL
             )
         return callers
 

@@ -37,7 +37,8 @@ L = TypeVar("L", bound=Listener)
 
 
 def needed_if(condition: LiteralString) -> Callable[[L], L]:
-    """Decorate a listener that is called only if this SQL condition on `%(organization_id)s` holds.
+    """Decorate a listener that is called only if this SQL condition on `%(organization_id)s` holds. Facts that come
+    while it does not hold are lost to the listener, also those that cannot be decoded.
 
     The conditions of all listeners are evaluated in the statement that takes the facts, so a listener that is not
     needed costs no round trip.

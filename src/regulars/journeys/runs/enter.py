@@ -140,7 +140,7 @@ async def _start_runs(
     # The shared lock orders this transaction and a pause or archive of the journey: either the new state is read here,
     # or the pause finds these runs.
     journey = await journeys.lock_journey_shared(tx, organization_id, journey_id)
-    if journey.state == "archived":
+    if journey is None or journey.state == "archived":
         return
     profile_ids = sorted({entry.profile_id for entry, _, _ in admitted})
     last_entries = await queries.lock_customers(tx, organization_id, journey_id, profile_ids)

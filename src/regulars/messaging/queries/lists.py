@@ -65,6 +65,7 @@ async def list_items(
 ) -> PageRows[MessageListItem]:
     """A page of texts, or of replies (`is_received`), newest first; a filter by state is only for texts."""
     is_indexed = filters.state in _STATES_INDEXED
+    text_filters = {**_TEXT_FILTERS, **(_STATE_INDEXED if is_indexed else {})}
     return await NEWEST.scan(
         tx,
         _LIST_ITEMS,
@@ -73,8 +74,8 @@ async def list_items(
         make=MessageListItem,
         table="replies AS t" if is_received else "texts AS t",
         columns=_REPLY_ITEM if is_received else _TEXT_ITEM,
-        indexed={**(_REPLY_FILTERS if is_received else _TEXT_FILTERS), **(_STATE_INDEXED if is_indexed else {})},
-        filters={} if is_indexed else _STATE,
+        indexed=_REPLY_FILTERS if is_received else text_filters,
+        filters={} if is_received or is_indexed else _STATE,
         rows_max=ROWS_SCANNED_MAX,
     )
 

@@ -33,7 +33,7 @@ WHOLE = re.compile(
     # The oldest that are left of a list that exists only while a restore is being finished.
     r"^regulars\.(privacy\.queries\.list_erasures_to_replay"
     # One row of the organization, whichever, is enough.
-    r"|demo\.queries\.has_data|demo\.queries\.has_sales|demo\.queries\.has_due_runs_or_texts|first_run\.queries\.has_consent"
+    r"|demo\.load\.organization_has_data|demo\.load\.load_demo|demo\.fill\._run_queues|first_run\.state\.read_state"
     r"|journeys\.runs\.lists\.is_any_run_open|messaging\.holdout\.queries\.is_any_customer_stored"
     # The first or the last row of a key.
     r"|sales\.totals\.fill\._find_newest_sale|sales\.totals\.reports\.find_last_currency|work\.queries\.find_oldest_row"
@@ -45,7 +45,7 @@ WHOLE = re.compile(
 )
 # The first or the last rows of the organization, in the order of an index, as many as the statement's limit says.
 IN_ORDER = re.compile(
-    r"^regulars\.(first_run\.queries\.find_first_ticket|profiles\.search\.count_profiles"
+    r"^regulars\.(first_run\.state\._find_first_ticket|profiles\.search\.count_profiles"
     r"|journeys\.sample_customers\._list_last_\w+|journeys\.manage\.list_journeys|campaigns\.queries\.list_campaigns"
     r"|conditions\.campaign_names\.find_campaign_names|attribution\.windows\.list_versions"
     r"|messaging\.queries\.lists\.list_last_\w+|request_log\.queries\.delete_entries_before"

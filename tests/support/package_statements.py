@@ -13,14 +13,18 @@ from psycopg import Connection, sql
 from tests.support import syntax
 from tests.support.project import PACKAGE
 
+from regulars.attribution.month_tables import MonthTables
 from regulars.kit import connection as kit_connection
 from regulars.kit.columns import fill, names_of
+from regulars.kit.referenced_table import ReferenceLookup
 
 # The position of the statement in the arguments of a call.
 CALLS = {"fetch_all": 1, "fetch_first": 1} | dict.fromkeys(
     ("fetch", "fetch_column", "fetch_value", "fetch_count", "execute", "change"), 0
 )
 STATEMENT = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
+# What makes an object that holds statements.
+HOLDERS = re.compile(r"= (?:ReferenceLookup|ReferencedTable|MonthTables)\b")
 # A value per parameter type; a list of ids has several, so that the planner sees a list.
 SAMPLES = {
     "uuid": f"'{uuid4()}'",
@@ -75,6 +79,23 @@ def all_statements() -> Iterator[Statement]:
                         if place:
                             text = fill(text, columns=names_of(_value(call.args[0], name)))
                         yield Statement(f"{name}.{function.name}", text)
+    for module, name, text in held_statements():
+        yield Statement(f"{module}.{name}", text)
+
+
+def held_statements() -> Iterator[tuple[str, str, str]]:
+    """Statements that an object of a module holds, such as those of a `ReferencedTable`: the module, a name, the text."""
+    held = set()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        if "kit" in file.parts or not HOLDERS.search(file.read_text()):
+            continue
+        module = ".".join(["regulars", *file.relative_to(PACKAGE).with_suffix("").parts])
+        for name, value in vars(importlib.import_module(module)).items():
+            if isinstance(value, ReferenceLookup | MonthTables) and id(value) not in held:
+                held.add(id(value))
+                for attribute, text in vars(value).items():
+                    if isinstance(text, str) and STATEMENT.match(text):
+                        yield module, f"{name}.{attribute}", text.replace("{mode}", "UPDATE")
 
 
 def _text(expression: ast.expr, module: str) -> str | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_VALID_HOST = re.compile(r"[A-Za-z0-9._\-]{1,255}(:[0-9]{1,5})?|\[[0-9a-fA-F:.]{2,45}\](:[0-9]{1,5})?")
+_VALID_HOST = re.compile(r"[A-Za-z0-9.\-]{1,255}(:[0-9]{1,5})?|\[[0-9a-fA-F:.]{2,45}\](:[0-9]{1,5})?")
 
 
 def base_url(scope: Mapping[str, Any], host: bytes) -> str:

@@ -128,6 +128,56 @@ def test_customers_without_texts_are_never_due(desk, ada):
     assert desk.sql("SELECT FROM attribution_customers WHERE organization_id = %s") == []
 
 
+def is_due_after_a_sale(desk, name):
+    desk.sql("DELETE FROM attribution_customers WHERE organization_id = %s")
+    desk.buy(name)
+    desk.drain()
+    return bool(desk.sql("SELECT FROM attribution_customers WHERE organization_id = %s"))
+
+
+def test_a_sale_long_after_the_last_text_makes_a_customer_due_only_if_credits_may_change(desk, ada):
+    desk.customer("ben")
+    text(desk, ada, hours_ago=24 * 8)
+    assert not is_due_after_a_sale(desk, ada)
+    # A text that waits, or one that was sent in the longest window.
+    sent = text(desk, ada, hours_ago=24 * 8, state="queued")
+    desk.sql("UPDATE texts SET claimed_at = NULL WHERE organization_id = %s AND id = %s", sent)
+    assert is_due_after_a_sale(desk, ada)
+    desk.sql("UPDATE texts SET claimed_at = now() - interval '6 days' WHERE organization_id = %s AND id = %s", sent)
+    assert is_due_after_a_sale(desk, ada)
+    desk.sql("UPDATE texts SET claimed_at = now() - interval '8 days' WHERE organization_id = %s AND id = %s", sent)
+    assert not is_due_after_a_sale(desk, ada)
+    # A purchase that has a credit, which a return may change.
+    sale = desk.buy(ada, ago=24 * 8 - 1)
+    desk.compute()
+    assert desk.credit(sale) is not None
+    assert is_due_after_a_sale(desk, ada)
+    assert not is_due_after_a_sale(desk, "ben")
+    # A personal link, whose click may be stored only after the sale.
+    [(ben,)] = desk.sql("SELECT id FROM profiles WHERE organization_id = %s AND external_id = 'ben'")
+    desk.sql(
+        "INSERT INTO links (organization_id, code, url, origin_kind, origin_id, step, created_at, personal_since, text_id,"
+        " profile_id) VALUES (%s, 'code', 'https://shop.example', 'campaign', %s, '', now(), now(), %s, %s)",
+        CAMPAIGN,
+        sent,
+        ben,
+    )
+    assert is_due_after_a_sale(desk, "ben")
+
+
+def test_a_sale_during_a_computation_makes_its_customer_due_again(desk, ada):
+    """The computation has read the sales, and its credits are not visible yet."""
+    text(desk, ada, hours_ago=24 * 8)
+    desk.buy(ada, ago=24 * 8 - 1)
+    desk.drain()
+    # The row of a customer who is being computed is visible until the computation ends.
+    assert desk.sql("SELECT FROM attribution_customers WHERE organization_id = %s")
+    desk.sql("UPDATE attribution_customers SET due_at = NULL WHERE organization_id = %s")
+    desk.bring_back(ada)
+    desk.drain()
+    assert desk.sql("SELECT FROM attribution_customers WHERE organization_id = %s AND due_at IS NOT NULL")
+
+
 def test_a_credit_is_frozen_60_days_after_its_text(desk, ada):
     text(desk, ada, hours_ago=24 * 59)
     sale = desk.buy(ada, ago=24 * 59 - 2)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.attribution.model import FROZEN_AFTER, TOUCHING_ORIGINS
+from regulars.attribution.model import DELIVERY_HOURS_MAX, FROZEN_AFTER, TOUCHING_ORIGINS
 from regulars.attribution.queries import SALES_BACK, DueCustomer
 from regulars.kit.arrays import Ids
 from regulars.kit.db import Tx
@@ -35,29 +35,42 @@ ON CONFLICT (organization_id, profile_id) DO UPDATE
 SET since = least(c.since, EXCLUDED.since), due_at = EXCLUDED.due_at, attempts = 0
 """
 _ENQUEUE_BY_IDS: Final = _ENQUEUE + "SELECT unnest(%(ids)s::uuid[])" + _MERGE
+# A sale changes credits only if its customer has a credit that may change, or a text or a link by which the sale may be
+# credited. A text that is not sent yet counts too: its time of sending may be committed after this statement. So does a
+# customer who is being computed now: the computation may not see the sale.
 _ENQUEUE_BY_SALES: Final = (
     _ENQUEUE  # noqa: S608  # the parts are ours
     + """
     SELECT DISTINCT s.profile_id
     FROM unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
     CROSS JOIN LATERAL (
-        SELECT profile_id FROM sales_events
+        SELECT profile_id, occurred_at FROM sales_events
         WHERE organization_id = %(organization_id)s AND id = wanted.id AND profile_id IS NOT NULL
           AND occurred_at > %(sales_since)s
         LIMIT 1
     ) AS s
     CROSS JOIN LATERAL (
-        SELECT FROM texts
+        SELECT 1 FROM texts
         WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND id > %(texts_since)s
+          AND (claimed_at IS NULL OR claimed_at >= s.occurred_at - %(delivery_window)s)
+        UNION ALL
+        SELECT 1 FROM attributed_sales
+        WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND sent_at > %(frozen_until)s
+        UNION ALL
+        SELECT 1 FROM links
+        WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND created_at > %(sales_since)s
+        UNION ALL
+        SELECT 1 FROM attribution_customers
+        WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id
         LIMIT 1
-    ) AS t
+    ) AS reason
     """
     + _MERGE
 )
 
 
 async def make_due_by_sales(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> int:
-    """Enqueue the customers of new sales who have texts that may get a credit; return how many."""
+    """Enqueue the customers whose credits the new sales may change; return how many."""
     return await tx.execute(
         _ENQUEUE_BY_SALES,
         {
@@ -66,6 +79,8 @@ async def make_due_by_sales(tx: Tx, organization_id: UUID, sale_ids: Collection[
             "ids": Ids(sale_ids),
             "sales_since": tx.now - SALES_BACK,
             "texts_since": first_id_at(tx.now - SALES_BACK),
+            "delivery_window": timedelta(hours=DELIVERY_HOURS_MAX),
+            "frozen_until": tx.now - FROZEN_AFTER,
         },
     )
 

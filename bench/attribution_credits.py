@@ -1,5 +1,6 @@
 """Measures credits of purchases: computing them, the statements of pages, and what attribution adds to a sale."""
 
+import asyncio
 import statistics
 import time
 from collections.abc import Callable
@@ -21,17 +22,21 @@ from regulars.sales.facts import SalesRecorded
 from regulars.work import outbox
 from regulars.work.facts import Listeners
 from regulars.work.outbox import OutboxQueue
+from regulars.work.wake import INTERVAL_S
 from regulars.worker import LISTENERS
 from scenarios import Scenario, start
 
 CUSTOMERS_MAX: Final = 20_000
-BATCHES: Final = {1: 200, 10: 60, 100: 20}
+BATCHES: Final = {1: 100, 10: 60, 100: 20}
 TURNS: Final = 5
 RECORDING_DATABASE: Final = "bench_recording"
-# The requests per second at which the listeners get about this many sales at a time.
-RATES: Final = {1: 50.0, 10: 500.0, 100: 2_000.0}
+# Between two batches, so that each meets processes that have slept, as it does in operation.
+PAUSE_S: Final = 0.02
 WARM_S: Final = 3
-RECORDING_S: Final = 6
+# The worker analyzes new rows in this time after the first sales.
+SETTLE_S: Final = 10
+# At two sales a second these are 40 sales.
+RECORDING_S: Final = 20
 # Attribution adds at most this share to the processor time of a sale.
 SHARE_MAX: Final = 0.03
 PAGE_ROWS: Final = 50
@@ -74,7 +79,8 @@ class CreditTimes:
     # Processor time of the worker and the database.
     us_per_customer: float = 0.0
     tickets_ms: float = 0.0
-    # By sales per batch: processor time of the server, the worker and the database for a sale, without attribution.
+    # By sales per batch: processor time of the server, the worker and the database for a sale, without attribution and
+    # without what they use when nothing happens.
     recording_us: dict[int, float] = field(default_factory=dict)
     # By sales per batch: processor time to record and handle the fact of a sale, without and with attribution.
     listeners_us: dict[int, tuple[float, float]] = field(default_factory=dict)
@@ -121,18 +127,27 @@ async def measure_credits(
 
 
 def measure_recording(cluster: Cluster) -> dict[int, float]:
-    """Sends sales of an organization without texts."""
+    """Sends sales of an organization without texts. The server wakes the worker once per interval, so the rate decides
+    how many sales the listeners get at a time."""
     organization = make_templates(cluster)[0]
     scenario = Scenario("recording", "recording", "regulars")
     taken = {}
     with start(scenario, cluster.clone(RECORDING_DATABASE)) as server:
-        for batch, rate in RATES.items():
-            open_loop(server.port, organization.key, rate=rate, seconds=WARM_S, name=f"w{batch}")
-            before = cpu_s(server.pid) + cpu_s(cluster.postmaster_pid)
+        open_loop(server.port, organization.key, rate=max(BATCHES) / INTERVAL_S, seconds=WARM_S, name="warm")
+        time.sleep(SETTLE_S)
+        started = _cpu_s(server.pid, cluster.postmaster_pid)
+        time.sleep(RECORDING_S)
+        idle_s = _cpu_s(server.pid, cluster.postmaster_pid) - started
+        for batch in BATCHES:
+            started, rate = _cpu_s(server.pid, cluster.postmaster_pid), batch / INTERVAL_S
             sent = open_loop(server.port, organization.key, rate=rate, seconds=RECORDING_S, name=f"r{batch}")["sent"]
-            taken[batch] = 1e6 * (cpu_s(server.pid) + cpu_s(cluster.postmaster_pid) - before) / sent
+            taken[batch] = 1e6 * (_cpu_s(server.pid, cluster.postmaster_pid) - started - idle_s) / sent
     cluster.drop(RECORDING_DATABASE)
     return taken
+
+
+def _cpu_s(*pids: int) -> float:
+    return sum(map(cpu_s, pids))
 
 
 async def _compute(cluster: Cluster, database: Database, organization_id: UUID, times: CreditTimes) -> None:
@@ -191,6 +206,7 @@ async def _handle_sales(cluster: Cluster, database: Database, organization_id: U
                     async with database.transaction() as tx:
                         await outbox.record(tx, organization_id, [SalesRecorded(sales[start : start + batch])])
                     await queue.run_pass(database, organization_id)
+                    await asyncio.sleep(PAUSE_S)
                 used = time.process_time() + cpu_s(cluster.postmaster_pid) - before
                 taken[is_with].append(1e6 * used / (batch * batches))
         times.listeners_us[batch] = (statistics.median(taken[False]), statistics.median(taken[True]))

@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import math
 import sys
 import time
 from collections import defaultdict, deque
@@ -75,7 +76,8 @@ class Client:
 
     async def run(self, port: int, rate: float) -> None:
         loop = asyncio.get_running_loop()
-        for _ in range(CONNECTIONS):
+        # A connection that is used less than once a second might be closed by the server.
+        for _ in range(min(CONNECTIONS, math.ceil(rate))):
             await loop.create_connection(lambda: Lane(self), "127.0.0.1", port)
         started = time.perf_counter()
         for number, request in enumerate(self.pending):

@@ -108,7 +108,7 @@ def test_a_confirmation_and_a_journeys_text_leave_beside_5000_texts_of_a_campaig
         if text.phone_number in arrived:
             arrived[text.phone_number].set()
         with suppress(TimeoutError):
-            await asyncio.wait_for(is_over.wait(), 5)
+            await asyncio.wait_for(is_over.wait(), 120)
         return Accepted(f"sid-{text.text_id}")
 
     desk.gateway.answer = answer_late
@@ -126,9 +126,9 @@ def test_a_confirmation_and_a_journeys_text_leave_beside_5000_texts_of_a_campaig
             async with database.transaction() as tx:
                 await receive_reply(tx, desk.organization_id, incoming, texting=texting)
                 await request_texts(tx, desk.organization_id, [order], texting=texting)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 await arrived[stop].wait()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 await arrived[journey].wait()
             is_over.set()
 

@@ -31,6 +31,8 @@ def test_a_segment_becomes_a_campaign_that_is_sent_and_answered_with_stop(chromi
         tab.get_by_role("link", name="Text this segment").first.click()
         tab.get_by_label("Name").fill("Spring preview")
         tab.get_by_role("button", name="Create draft").click()
+        # The script replaces the field; until it has run, the label leads to one that will be hidden.
+        tab.wait_for_load_state()
         text = tab.get_by_label("Text", exact=True)
         text.fill('Hello {{ profile.first_name | default("you") }}, it’s spring.')
         if not has_script:

@@ -35,6 +35,8 @@ def write_journey(tab: Page, journeys_url: str, *, name: str, trigger: str) -> s
     tab.get_by_label("Do not enter again").check()
     tab.get_by_role("button", name="Save trigger").click()
     tab.get_by_role("link", name="Send a text").click()
+    # The script replaces the field; until it has run, the label leads to one that will be hidden.
+    tab.wait_for_load_state()
     tab.get_by_label("Text", exact=True).fill("Welcome {{ profile.first_name }}, it’s good to have you.")
     tab.get_by_role("button", name="Show preview").click()
     tab.get_by_role("button", name="Replace with").click()

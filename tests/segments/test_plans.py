@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Iterator
 
+import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 from tests.segments.fed_shop import FedShop
 from tests.support.plans import rows_read, watch
 
@@ -36,7 +38,10 @@ FROM sales_events WHERE organization_id = %s
 
 @pytest.fixture
 def fresh(database_url: str) -> Iterator[tuple[asyncio.Runner, Database]]:
-    """A database of its own, of which nothing is known."""
+    """A database of its own, of which nothing is known, and nothing becomes known while a test runs."""
+    with psycopg.connect(database_url) as connection:
+        for table in ("profiles", "sales_events", "outbox", "segment_customers"):
+            connection.execute(SQL("ALTER TABLE {} SET (autovacuum_enabled = false)").format(Identifier(table)))
     with asyncio.Runner() as runner:
         database = Database(database_url, pool_max=4, statement_timeout_ms=100_000)
         runner.run(database.open())

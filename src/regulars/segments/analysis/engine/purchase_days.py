@@ -44,8 +44,9 @@ class PurchaseDays(NamedTuple):
 def begins_of(*columns: Array) -> Array:
     """A mask of the rows in which at least one of the sorted columns differs from the row before."""
     begins = np.ones(columns[0].size, bool)
-    begins[1:] = False
-    for column in columns:
+    first, *others = columns
+    np.not_equal(first[1:], first[:-1], out=begins[1:])
+    for column in others:
         begins[1:] |= column[1:] != column[:-1]
     return begins
 

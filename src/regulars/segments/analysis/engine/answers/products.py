@@ -18,16 +18,16 @@ from regulars.segments.analysis.engine.answers.product_lines import (
     UNSET,
     LineReader,
     Lines,
-    distinct_pairs,
     first_keys,
     pairs_of_lines,
+    sort_pairs,
     values_of,
 )
 from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
 from regulars.segments.analysis.engine.encoding import Array, Dictionary
 from regulars.segments.analysis.engine.numbers import Summands, sum_groups
 from regulars.segments.analysis.engine.sales_conditions import overlaps
-from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PRODUCT_NAMES, SalesRun
+from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PRODUCT_NAMES, SalesRun, select_window
 from regulars.segments.analysis.engine.threads import map_in_threads
 from regulars.segments.analysis.questions import (
     PRODUCT_ROWS_MAX,
@@ -153,7 +153,6 @@ class _Purchases(NamedTuple):
     total: int
     # The keys of the pairs of row and customer, not distinct.
     customers: Array
-    all_customers: Array
 
 
 def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[list[int], list[int]]:
@@ -163,12 +162,11 @@ def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[lis
     batches_of_runs: dict[int, list[Lines]] = {}
     for batch in lines:
         batches_of_runs.setdefault(batch.run.meta.id, []).append(batch)
-    runs = map_in_threads(lambda batches: _purchases_of(tickets, batches, ranks), batches_of_runs.values())
-    counts = np.zeros(ranks.rows, np.int64)
     has_bought = np.zeros(tickets.customer_count, bool)
+    runs = map_in_threads(lambda batches: _purchases_of(tickets, batches, ranks, has_bought), batches_of_runs.values())
+    counts = np.zeros(ranks.rows, np.int64)
     for run in runs:
         counts += run.counts
-        has_bought[run.all_customers] = True
     return [*counts.tolist(), sum(run.total for run in runs)], [
         *_count_customers([run.customers for run in runs], counts, tickets.customer_count).tolist(),
         int(np.count_nonzero(has_bought & tickets.members)),
@@ -183,13 +181,14 @@ def _count_customers(keys: Sequence[Array], tickets: Array, size: int) -> Array:
     def count_half(half: tuple[int, int]) -> Array:
         edges = first_keys(rows, size)[list(half)]
         keys_of_half = [of_run[slice(*np.searchsorted(of_run, edges))] for of_run in keys]
-        return distinct_pairs(keys_of_half, rows, size).counts
+        return sort_pairs(keys_of_half, rows, size).counts
 
     low, high = map_in_threads(count_half, [(0, middle), (middle, rows)])
     return low + high
 
 
-def _purchases_of(tickets: Tickets, batches: Sequence[Lines], ranks: _Ranks) -> _Purchases:
+def _purchases_of(tickets: Tickets, batches: Sequence[Lines], ranks: _Ranks, has_bought: Array) -> _Purchases:
+    """Count the purchases of one run, and set `has_bought` for their customers; all threads set the same array."""
     run = batches[0].run
     pairs = pairs_of_lines(batches, ranks.of_group, ranks.rows)
     sale = pairs.numbers()
@@ -197,12 +196,13 @@ def _purchases_of(tickets: Tickets, batches: Sequence[Lines], ranks: _Ranks) -> 
     is_sold[sale] = True
     customer = run.parts["customer"]
     if run.meta.kind != IDENTIFIED_SALES:
-        return _Purchases(pairs.counts, int(np.count_nonzero(is_sold)), pairs.keys[:0], customer[:0])
+        return _Purchases(pairs.counts, int(np.count_nonzero(is_sold)), pairs.keys[:0])
+    has_bought[customer[is_sold]] = True
     of_pairs = customer.take(sale)
     keys = pairs.keys_with(of_pairs, tickets.customer_count)
     members = tickets.members_of(of_pairs)
     customers = keys if members is None else keys[members]
-    return _Purchases(pairs.counts, int(np.count_nonzero(is_sold)), customers, customer[is_sold])
+    return _Purchases(pairs.counts, int(np.count_nonzero(is_sold)), customers)
 
 
 def _weekly_nets(
@@ -213,9 +213,8 @@ def _weekly_nets(
     first = last - 7 * TREND_WEEKS + 1
 
     def nets_by_row_and_week(batch: Lines) -> Summands:
-        days = batch.run.days(tickets.zone)
-        recent = np.flatnonzero((days >= first).take(batch.sale))
-        week = (days.take(batch.sale[recent]) - first) // 7
+        recent = np.flatnonzero(select_window(batch.run, (first, last), tickets.zone).has(batch.sale))
+        week = (batch.run.days(tickets.zone).take(batch.sale[recent]) - first) // 7
         return Summands(batch.look_up(ranks.of_group)[recent] * TREND_WEEKS + week, batch.totals[recent])
 
     batches = lines if period_first <= first else list(reader.read((first, last), question.by))

@@ -1,6 +1,11 @@
+import random
+import re
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 
 import pytest
+from babel import Locale
+from babel.numbers import format_currency, format_decimal
 
 from regulars.web.format import LOCALES, NOTHING, Format, short_external_id, short_id
 
@@ -41,6 +46,35 @@ def test_every_locale_that_is_offered_writes_everything(locale):
     formats = reader(locale)
     assert "1" in formats.money(-100, "CHF")
     assert formats.moment(MOMENT).endswith("16:42")
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_numbers_are_written_as_babel_writes_them(locale):
+    formats, babel_locale = reader(locale), Locale.parse(locale, sep="-")
+    chance = random.Random(locale)
+    numbers = [0, 5, 99, 100, 1000, *(chance.randrange(10**digits) for digits in range(1, 16) for _ in range(10))]
+    for number in numbers:
+        assert formats.number(number) == format_decimal(number, locale=babel_locale)
+        for currency in ("EUR", "CHF", "GBP", "USD"):
+            # The space after a currency code is ours.
+            expected = [
+                format_currency(amount, currency, locale=babel_locale, **options).replace(NBSP, "")
+                for amount, options in (
+                    (Decimal(number) / 100, {}),
+                    (
+                        Decimal(number),
+                        {"format": re.sub(r"\.0+", "", str(babel_locale.currency_formats["standard"].pattern))}
+                        | {"currency_digits": False},
+                    ),
+                    (Decimal(number) / 1000, {"decimal_quantization": False}),
+                )
+            ]
+            written = (
+                formats.money(number, currency),
+                formats.money_whole(number * 100, currency),
+                formats.price(Decimal(number) / 1000, currency),
+            )
+            assert [text.replace(NBSP, "") for text in written] == expected
 
 
 def test_a_negative_amount_has_a_real_minus_sign():

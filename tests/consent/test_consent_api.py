@@ -21,7 +21,7 @@ from regulars.consent.api import (
 )
 from regulars.consent.model import Proof
 from regulars.consent.wire import EntryOut, OptInOut, SubscriptionOut
-from regulars.http.route import Request, Write
+from regulars.http.request import Request, Write
 from regulars.kit.clock import format_timestamp
 from regulars.kit.commitments import commit
 from regulars.kit.errors import ApiError

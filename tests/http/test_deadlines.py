@@ -12,7 +12,8 @@ from regulars.http import json_api
 from regulars.http.json_api import JsonApi
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
-from regulars.http.route import ApiResponse, LookUpRoute, ReadRoute
+from regulars.http.request import ApiResponse
+from regulars.http.route import LookUpRoute, ReadRoute
 from regulars.kit.clock import monotonic
 
 pytestmark = pytest.mark.anyio

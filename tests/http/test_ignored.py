@@ -2,7 +2,7 @@
 
 import pytest
 
-from regulars.http.route import ignored_header
+from regulars.http.request import ignored_header
 
 
 def named(*paths: str) -> str:

@@ -8,7 +8,8 @@ from tests.support.database_fixtures import request
 
 from regulars.http import reads as engine
 from regulars.http.reads import Reads
-from regulars.http.route import ApiResponse, LookUpRoute
+from regulars.http.request import ApiResponse
+from regulars.http.route import LookUpRoute
 from regulars.kit.coalesce import QUEUE_ITEMS_MAX
 from regulars.stores.model import StoreNotFound
 

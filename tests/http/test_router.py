@@ -1,6 +1,7 @@
 import pytest
 
-from regulars.http.route import ApiResponse, ReadRoute, WriteRoute
+from regulars.http.request import ApiResponse
+from regulars.http.route import ReadRoute, WriteRoute
 from regulars.http.router import Router
 from regulars.kit.errors import MethodNotAllowed, RouteNotFound
 

@@ -13,7 +13,7 @@ from regulars.http.fast_requests import FastRequests
 from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
-from regulars.http.route import ApiResponse, Write
+from regulars.http.request import ApiResponse, Write
 from regulars.idempotency.model import fingerprint
 from regulars.kit.coalesce import QUEUE_ITEMS_MAX
 from regulars.kit.errors import Unavailable

@@ -8,7 +8,8 @@ from uuid import UUID
 import msgspec
 from tests.support.database_fixtures import request
 
-from regulars.http.route import ApiResponse, Write, WriteRoute
+from regulars.http.request import ApiResponse, Write
+from regulars.http.route import WriteRoute
 from regulars.http.writes import Writes
 from regulars.kit.db import Database, Tx
 from regulars.kit.errors import ApiError, invalid

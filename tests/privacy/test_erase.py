@@ -11,7 +11,7 @@ from tests.support.database_fixtures import SECRET, request
 
 from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
-from regulars.http.route import ApiResponse, Write
+from regulars.http.request import ApiResponse, Write
 from regulars.kit.ids import PROFILE, ByExternalId, ById
 from regulars.privacy import api
 from regulars.privacy.erase import ErasedProfile, erase_profiles

@@ -5,7 +5,8 @@ import json
 import pytest
 from tests.support.database_fixtures import request
 
-from regulars.http.route import LookUpRoute, Write
+from regulars.http.request import Write
+from regulars.http.route import LookUpRoute
 from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError
 from regulars.kit.ids import ByExternalId
 from regulars.profiles import api

@@ -12,7 +12,8 @@ from tests.sales.desk import TOLERANCE, Desk
 from tests.support import samples
 from tests.support.database_fixtures import request
 
-from regulars.http.route import ApiResponse, EncodeBody, RunFast, RunFastShared, WriteRoute
+from regulars.http.request import ApiResponse, EncodeBody
+from regulars.http.route import RunFast, RunFastShared, WriteRoute
 from regulars.http.writes import Writes
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError

@@ -13,7 +13,8 @@ from tests.sales.traffic import Traffic
 from tests.support import samples
 from tests.support.database_fixtures import request
 
-from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, BATCH_REQUESTS_PER_STATEMENT_MAX, ApiResponse, WriteRoute
+from regulars.http.request import ApiResponse
+from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, BATCH_REQUESTS_PER_STATEMENT_MAX, WriteRoute
 from regulars.kit.ids import NEW_UUIDS_MAX, new_uuid
 from regulars.sales import api
 

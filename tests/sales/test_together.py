@@ -16,7 +16,7 @@ from tests.support import samples
 from tests.support.database_fixtures import request
 
 from regulars.http import fast_path, in_flight
-from regulars.http.route import ApiResponse
+from regulars.http.request import ApiResponse
 from regulars.kit import db_session
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 from tests.support.database_fixtures import request
 
-from regulars.http.route import Write
+from regulars.http.request import Write
 from regulars.kit.db import Database
 from regulars.kit.errors import InvalidCursor, ValidationError
 from regulars.kit.ids import STORE, ByExternalId, ById, new_uuid

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from regulars.http.route import Request
+from regulars.http.request import Request
 from regulars.kit.db import Database
 from regulars.organizations.model import ApiCaller
 

@@ -19,20 +19,9 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
 from regulars.consent.subscription import Subscription, format_optional_timestamp, subscription_out
-from regulars.http.route import (
-    CHANGES_PARAMETER,
-    LONG_WAIT_S_MAX,
-    PAGE_PARAMETERS,
-    ApiResponse,
-    Caller,
-    Parameter,
-    QueryRoute,
-    ReadRoute,
-    Request,
-    Route,
-    Write,
-    WriteRoute,
-)
+from regulars.http.parameters import CHANGES_PARAMETER, PAGE_PARAMETERS, Parameter
+from regulars.http.request import ApiResponse, Caller, Request, Write
+from regulars.http.route import LONG_WAIT_S_MAX, QueryRoute, ReadRoute, Route, WriteRoute
 from regulars.kit.changes import read_start, scope_of_changes
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ValidationError, invalid

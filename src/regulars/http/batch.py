@@ -7,7 +7,8 @@ import msgspec
 from msgspec import Meta
 
 from regulars.http.problem import RequestContext, problem_bytes
-from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, PAYLOAD_MISMATCH, ApiResponse
+from regulars.http.request import PAYLOAD_MISMATCH, ApiResponse
+from regulars.http.route import BATCH_REQUEST_ITEMS_MAX
 from regulars.kit.body_reader import NOT_JSON, members_decoder, not_json
 from regulars.kit.errors import ApiError, invalid
 from regulars.kit.json import check_bytes, check_text, make_decodable

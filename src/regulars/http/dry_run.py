@@ -13,7 +13,8 @@ from uuid import UUID
 from regulars.http.fallback_path import CONTENTION_ERRORS
 from regulars.http.in_flight import make_outcome
 from regulars.http.large_bodies import LARGE_BYTES
-from regulars.http.route import ApiResponse, Request, Write, WriteRoute
+from regulars.http.request import ApiResponse, Request, Write
+from regulars.http.route import WriteRoute
 from regulars.kit.db import Database
 from regulars.kit.errors import Unavailable, invalid
 from regulars.kit.ids import RESOURCES, collecting_new_ids

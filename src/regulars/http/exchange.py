@@ -7,7 +7,8 @@ from urllib.parse import parse_qsl
 from starlette.types import Message, Scope, Send
 
 from regulars.http.body import too_large
-from regulars.http.route import Caller, Route
+from regulars.http.request import Caller
+from regulars.http.route import Route
 from regulars.kit.address import url_of_host
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import Headers, HeadersTooLarge, UnsupportedMediaType, UriTooLong, invalid

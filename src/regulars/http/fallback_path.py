@@ -19,7 +19,8 @@ from psycopg.errors import (
 
 from regulars.http.in_flight import InFlight, Pending, WriteOutcome, make_outcome
 from regulars.http.replay import KeyInUseError, store_new, stored_outcome
-from regulars.http.route import Write, WriteRoute
+from regulars.http.request import Write
+from regulars.http.route import WriteRoute
 from regulars.idempotency.model import PRIMARY_KEY
 from regulars.idempotency.records import find_unexpired
 from regulars.kit import failpoint, log

@@ -13,7 +13,8 @@ from uuid import UUID
 from psycopg.errors import QueryCanceled
 
 from regulars.http.in_flight import InFlight, Pending
-from regulars.http.route import EncodeBody, RunFast, RunFastShared, WriteRoute
+from regulars.http.request import EncodeBody
+from regulars.http.route import RunFast, RunFastShared, WriteRoute
 from regulars.kit import failpoint
 from regulars.kit.db import REFUSED_ERRORS
 

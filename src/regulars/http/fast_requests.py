@@ -17,8 +17,9 @@ from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
+from regulars.http.request import ApiResponse, Caller, Request, Write
 from regulars.http.responses import RecordResponse, record_nothing, response_head
-from regulars.http.route import ApiResponse, Caller, LookUpRoute, ReadRoute, Request, Route, Write, WriteRoute
+from regulars.http.route import LookUpRoute, ReadRoute, Route, WriteRoute
 from regulars.http.router import Router
 from regulars.http.writes import Writes
 from regulars.idempotency.model import fingerprint, read_key

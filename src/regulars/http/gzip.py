@@ -10,7 +10,8 @@ from typing import Final
 
 from regulars.http.body import too_large
 from regulars.http.large_bodies import LARGE_BYTES
-from regulars.http.route import ApiResponse, ReadRoute, Route
+from regulars.http.request import ApiResponse
+from regulars.http.route import ReadRoute, Route
 from regulars.kit.errors import InvalidJson
 
 # A smaller response fits into one or two packets, so it is not compressed.

@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.http.problem import problem_response
-from regulars.http.route import ApiResponse, EncodeBody, Write
+from regulars.http.request import ApiResponse, EncodeBody, Write
 from regulars.idempotency.errors import IdempotencyInProgress
 from regulars.idempotency.model import is_stored
 from regulars.kit import log

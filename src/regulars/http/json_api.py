@@ -18,19 +18,9 @@ from regulars.http.in_flight import REQUEST_S, too_late, with_ignored_fields
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads, error_response
+from regulars.http.request import ApiResponse, Caller, Request, Write
 from regulars.http.responses import RecordResponse, record_nothing, send_response
-from regulars.http.route import (
-    ApiResponse,
-    Caller,
-    DocumentRoute,
-    LookUpRoute,
-    QueryRoute,
-    ReadRoute,
-    Request,
-    Route,
-    Write,
-    WriteRoute,
-)
+from regulars.http.route import DocumentRoute, LookUpRoute, QueryRoute, ReadRoute, Route, WriteRoute
 from regulars.http.router import Router
 from regulars.http.writes import Writes
 from regulars.idempotency.model import read_key

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from regulars.http.route import ApiResponse
+from regulars.http.request import ApiResponse
 from regulars.kit.errors import ApiError, FieldError
 from regulars.kit.json import encode
 

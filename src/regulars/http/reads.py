@@ -13,7 +13,8 @@ import msgspec
 
 from regulars.http.in_flight import REQUEST_S, too_late
 from regulars.http.problem import RequestContext, problem_response
-from regulars.http.route import ApiResponse, LookUpRoute, ReadRoute, Request
+from regulars.http.request import ApiResponse, Request
+from regulars.http.route import LookUpRoute, ReadRoute
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.coalesce import Coalescer, Overloaded

@@ -8,7 +8,7 @@ from psycopg.errors import LockNotAvailable
 from regulars.http.batch import encode_result
 from regulars.http.in_flight import Pending, WriteOutcome, make_refusal
 from regulars.http.problem import problem_response
-from regulars.http.route import ApiResponse, Write
+from regulars.http.request import ApiResponse, Write
 from regulars.idempotency.errors import IdempotencyConflict
 from regulars.idempotency.model import BATCH_BEGINNING, ERASED, StoredResponse, change_results
 from regulars.idempotency.records import store_responses

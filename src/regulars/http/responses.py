@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from starlette.types import Send
 
 from regulars.http.problem import PROBLEM_STATUS_MIN
-from regulars.http.route import ApiResponse, Caller
+from regulars.http.request import ApiResponse, Caller
 from regulars.kit import failpoint
 from regulars.kit.errors import Headers
 from regulars.kit.metrics import ResponseRecord

@@ -2,16 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-from urllib.parse import quote
+from typing import Any
 from uuid import UUID
 
-import msgspec
-
+from regulars.http.parameters import Parameter
+from regulars.http.request import ApiResponse, EncodeBody, Request, Write
 from regulars.kit.coalesce import WAIT_S_MAX
 from regulars.kit.db import Tx
-from regulars.kit.errors import ApiError, Headers
-from regulars.kit.pagination import CURSOR_CHARACTERS_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
+from regulars.kit.errors import ApiError
 
 BODY_BYTES_MAX = 1 << 20
 BATCH_BODY_BYTES_MAX = 8 << 20
@@ -22,107 +20,12 @@ BATCH_REQUEST_ITEMS_MAX = 500
 # one organization in flight, and up to four in one statement, gave the highest throughput.
 BATCH_REQUESTS_IN_PARALLEL_MAX = 2
 BATCH_REQUESTS_PER_STATEMENT_MAX = 4
-# Limits of the header `X-Ignored-Fields`.
-IGNORED_NAMES_MAX = 10
-IGNORED_NAME_CHARACTERS_MAX = 64
-AND_MORE = "..."
-# Visible ASCII, without the comma that separates names and the percent sign that begins an encoded character.
-_PLAIN_ASCII = "".join(character for character in map(chr, range(0x21, 0x7F)) if character not in ",%")
-# A header that says: a sale with the same id but another content is stored already, and was not changed.
-PAYLOAD_MISMATCH = (b"x-payload-mismatch", b"true")
 
-
-class Caller(Protocol):
-    """The caller: the organization of the API key, and the columns of the key that requests need."""
-
-    @property
-    def organization_id(self) -> UUID: ...
-    @property
-    def api_key_id(self) -> UUID: ...
-    @property
-    def secret(self) -> bytes: ...
-    @property
-    def default_country(self) -> str | None: ...
-    @property
-    def is_ingest_only(self) -> bool: ...
-
-
-class Request(msgspec.Struct, frozen=True, gc=False):
-    """A request that passed authentication, limits and routing. `references` are the ids in its path: the decoded
-    segments at the placeholders."""
-
-    caller: Caller
-    request_id: str
-    references: tuple[str, ...]
-    query: Mapping[str, str]
-    body: bytes
-    # The URL at which the caller reached this server; empty if unknown.
-    base_url: str = ""
-
-
-class ApiResponse(msgspec.Struct, frozen=True, gc=False):
-    status: int
-    body: bytes
-    headers: Headers = ()
-    # The phone numbers whose consent the write ended, for the route's `before_response`; not sent, and not in a replay.
-    number_hashes: Any = None
-
-
-class Write(msgspec.Struct, frozen=True, gc=False):
-    """A write that waits for its batch: the request, the command that `prepare` decoded from its body, its idempotency
-    key, and the hash of the request (`fingerprint`)."""
-
-    request: Request
-    command: Any
-    key: str | None = None
-    fingerprint: bytes = b""
-
-    @property
-    def extra_headers(self) -> Headers:
-        """Return the header that names the ignored fields of the request, for a success; empty if there are none."""
-        ignored = getattr(self.command, "ignored", ())
-        return (ignored_header(ignored),) if ignored else ()
-
-
-# Encodes the body of the response to a committed write; called after the next batch has been sent to the database.
-EncodeBody = Callable[[], bytes]
 # Writes a batch with one statement, which commits by itself. It returns None for each uncommitted write, which then
 # takes the fallback path.
 RunFast = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[EncodeBody | None]]]
 # Writes batches of several organizations in one transaction; if it raises, nothing was written.
 RunFastShared = Callable[[Sequence[tuple[UUID, Sequence[Write]]]], Awaitable[Sequence[Sequence[EncodeBody | None]]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A query parameter, with its JSON Schema."""
-
-    name: str
-    schema: Mapping[str, Any]
-    description: str
-
-
-# The two query parameters that every list takes.
-PAGE_PARAMETERS = (
-    Parameter(
-        name="limit",
-        schema={"type": "integer", "minimum": 1, "default": PAGE_ITEMS_DEFAULT},
-        description=f"How many items a page has at most; above {PAGE_ITEMS_MAX} it counts as {PAGE_ITEMS_MAX}.",
-    ),
-    Parameter(
-        name="cursor",
-        schema={"type": "string", "minLength": 1, "maxLength": CURSOR_CHARACTERS_MAX, "format": "cursor"},
-        description="The `next_cursor` of the page before, with the same filters. It never expires.",
-    ),
-)
-# For lists that a caller can poll for changes.
-CHANGES_PARAMETER = Parameter(
-    name="updated_from",
-    schema={"type": "string", "format": "date-time"},
-    description="What changed at this time or later, in the order of change. `next_cursor` is never null then: when "
-    "`has_more` is false, store it and poll again later. A change is visible within about three seconds; erasures are "
-    "not listed.",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,19 +136,13 @@ class WriteRoute(Route):
         return self.method == "POST"
 
 
-def ignored_header(paths: Sequence[str]) -> tuple[bytes, bytes]:
-    """Make the header that names these paths of fields: the first ten, in visible ASCII, less than 1 KB in all."""
-    names = [_encode_name(path) for path in paths[:IGNORED_NAMES_MAX]]
-    if len(paths) > IGNORED_NAMES_MAX:
-        names.append(AND_MORE)
-    return b"x-ignored-fields", ", ".join(names).encode()
+@dataclass(frozen=True, kw_only=True)
+class BatchRoute(WriteRoute):
+    """A write of several items, each with its own result; each item costs one request of the rate limit."""
 
-
-def _encode_name(path: str) -> str:
-    """Percent-encode a name, because line breaks and commas in it would split the header; shorten a long name, but not
-    inside an escape."""
-    encoded = quote(path[:IGNORED_NAME_CHARACTERS_MAX], safe=_PLAIN_ASCII)
-    if len(encoded) <= IGNORED_NAME_CHARACTERS_MAX:
-        return encoded or '""'
-    end = encoded.rfind("%", IGNORED_NAME_CHARACTERS_MAX - 2, IGNORED_NAME_CHARACTERS_MAX)
-    return encoded[: IGNORED_NAME_CHARACTERS_MAX if end < 0 else end]
+    body_bytes_max: int = BATCH_BODY_BYTES_MAX
+    takes_gzip: bool = True
+    writes_per_batch_max: int = 1
+    wait_s_max: float = LONG_WAIT_S_MAX
+    parallel_batches: int = BATCH_REQUESTS_IN_PARALLEL_MAX
+    cost: Callable[[Any], int] | None = len

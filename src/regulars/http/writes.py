@@ -16,7 +16,8 @@ from regulars.http.fast_path import FastPath, QueueKey
 from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S, InFlight, Pending, WriteOutcome, ids_of, in_progress
 from regulars.http.large_bodies import LARGE_BYTES, LargeBodies
 from regulars.http.replay import replay_response
-from regulars.http.route import ApiResponse, Request, Write, WriteRoute
+from regulars.http.request import ApiResponse, Request, Write
+from regulars.http.route import WriteRoute
 from regulars.idempotency.model import fingerprint
 from regulars.kit import log
 from regulars.kit.clock import monotonic

@@ -5,7 +5,8 @@ from functools import partial
 from uuid import UUID
 
 from regulars.accounts.audit.log import key_actor, record
-from regulars.http.route import LONG_WAIT_S_MAX, ApiResponse, Request, Route, Write, WriteRoute
+from regulars.http.request import ApiResponse, Request, Write
+from regulars.http.route import LONG_WAIT_S_MAX, Route, WriteRoute
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import PROFILE, Reference, read_reference

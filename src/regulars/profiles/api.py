@@ -9,22 +9,9 @@ import msgspec
 from msgspec import Meta
 
 from regulars.http.batch import Batch, BatchResult, batch_response, body_meta, items_meta, read_batch
-from regulars.http.route import (
-    BATCH_BODY_BYTES_MAX,
-    BATCH_REQUESTS_IN_PARALLEL_MAX,
-    CHANGES_PARAMETER,
-    LONG_WAIT_S_MAX,
-    PAGE_PARAMETERS,
-    ApiResponse,
-    Caller,
-    LookUpRoute,
-    Parameter,
-    ReadRoute,
-    Request,
-    Route,
-    Write,
-    WriteRoute,
-)
+from regulars.http.parameters import CHANGES_PARAMETER, PAGE_PARAMETERS, Parameter
+from regulars.http.request import ApiResponse, Caller, Request, Write
+from regulars.http.route import BatchRoute, LookUpRoute, ReadRoute, Route, WriteRoute
 from regulars.kit.changes import read_start, scope_of_changes
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError, invalid
@@ -245,7 +232,7 @@ ROUTES: tuple[Route, ...] = (
         errors=(ValidationError, InvalidCursor),
         handle=handle_list,
     ),
-    WriteRoute(
+    BatchRoute(
         path="/v1/profiles/batch",
         operation_id="upsertProfiles",
         tag="Profiles",
@@ -266,12 +253,6 @@ ROUTES: tuple[Route, ...] = (
         },
         prepare=prepare_batch,
         run=run_batches,
-        body_bytes_max=BATCH_BODY_BYTES_MAX,
-        takes_gzip=True,
-        writes_per_batch_max=1,
-        parallel_batches=BATCH_REQUESTS_IN_PARALLEL_MAX,
-        wait_s_max=LONG_WAIT_S_MAX,
-        cost=len,
     ),
     LookUpRoute(
         path="/v1/profiles/{profile_id}",

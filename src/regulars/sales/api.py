@@ -10,24 +10,15 @@ import msgspec
 from msgspec import Meta
 
 from regulars.http.batch import Batch, BatchResult, batch_response, body_meta, encode_accepted, items_meta, read_batch
+from regulars.http.parameters import CHANGES_PARAMETER, PAGE_PARAMETERS, Parameter
+from regulars.http.request import PAYLOAD_MISMATCH, ApiResponse, Caller, EncodeBody, Request, Write
 from regulars.http.route import (
-    BATCH_BODY_BYTES_MAX,
     BATCH_REQUEST_ITEMS_MAX,
-    BATCH_REQUESTS_IN_PARALLEL_MAX,
     BATCH_REQUESTS_PER_STATEMENT_MAX,
-    CHANGES_PARAMETER,
-    LONG_WAIT_S_MAX,
-    PAGE_PARAMETERS,
-    PAYLOAD_MISMATCH,
-    ApiResponse,
-    Caller,
-    EncodeBody,
+    BatchRoute,
     LookUpRoute,
-    Parameter,
     ReadRoute,
-    Request,
     Route,
-    Write,
     WriteRoute,
 )
 from regulars.kit import json
@@ -231,7 +222,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             run_fast=None if recorder is None else recorder.record,
             run_fast_shared=None if recorder is None else recorder.record_shared,
         ),
-        WriteRoute(
+        BatchRoute(
             path="/v1/sales-events/batch",
             operation_id=RECORD_SALES,
             tag="Sales events",
@@ -244,13 +235,8 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             run=partial(_run_batch, tolerance=tolerance),
             run_fast=None if recorder is None else partial(_record_batch_quickly, recorder=recorder),
             fast_status=200,
-            body_bytes_max=BATCH_BODY_BYTES_MAX,
-            takes_gzip=True,
             writes_per_batch_max=BATCH_REQUESTS_PER_STATEMENT_MAX,
-            parallel_batches=BATCH_REQUESTS_IN_PARALLEL_MAX,
-            wait_s_max=LONG_WAIT_S_MAX,
             retries_singly=True,
-            cost=len,
         ),
         ReadRoute(
             path="/v1/sales-events",

@@ -7,7 +7,9 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.http.route import PAGE_PARAMETERS, ApiResponse, ReadRoute, Request, Route, Write, WriteRoute
+from regulars.http.parameters import PAGE_PARAMETERS
+from regulars.http.request import ApiResponse, Request, Write
+from regulars.http.route import ReadRoute, Route, WriteRoute
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError

@@ -18,8 +18,8 @@ _NUMBER_DOMAIN = b"regulars consent number\0"
 _GENESIS_DOMAIN = b"regulars consent ledger\0"
 
 
-class ChainLink(msgspec.Struct, frozen=True):
-    """The part of a ledger entry that its hash covers: its position, what happened, when, and the hash before it."""
+class LedgerEvent(msgspec.Struct, frozen=True):
+    """An event of the ledger: its position, what happened, and when."""
 
     sequence: int
     kind: str
@@ -29,6 +29,11 @@ class ChainLink(msgspec.Struct, frozen=True):
     # The time that the API caller stated, if there is one.
     claimed_at: datetime | None
     received_at: datetime
+
+
+class ChainLink(LedgerEvent, frozen=True):
+    """The part of a ledger entry that its hash covers: the event, and the hash before it."""
+
     commitment: bytes
     previous_hash: bytes
 

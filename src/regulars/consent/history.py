@@ -3,9 +3,10 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, LiteralString, NamedTuple
+from typing import Final, LiteralString
 from uuid import UUID
 
+from regulars.consent.chain import LedgerEvent
 from regulars.consent.model import Kind, LedgerEntry
 from regulars.kit.columns import fill
 from regulars.kit.db import Tx
@@ -153,27 +154,12 @@ async def _find_next_change(
     )
 
 
-class LinkedEntry(NamedTuple):
-    """A ledger entry of a number that is linked to a customer."""
-
-    profile_id: UUID
+@dataclass(frozen=True, slots=True)
+class NumberHistory:
     subscription_id: UUID
     number_hash: bytes
     phone_number: str | None
-    sequence: int
-    kind: str
-    outcome: str
-    effective_at: datetime
-    # The time that the API caller stated, if there is one.
-    claimed_at: datetime | None
-    received_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class NumberHistory:
-    number_hash: bytes
-    phone_number: str | None
-    entries: list[LinkedEntry]
+    entries: list[LedgerEvent]
 
     def consented_at(self, at: datetime) -> datetime | None:
         """The time of the consent in effect at `at`, by the entries that had arrived until then, or None."""
@@ -188,21 +174,7 @@ async def load_histories(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]
 ) -> dict[UUID, list[NumberHistory]]:
     """The numbers linked to each customer now, with their newest entries; customers without numbers are absent."""
-    entries = await _list_linked_entries(tx, organization_id, sorted(profile_ids))
-    by_subscription: dict[UUID, NumberHistory] = {}
-    by_profile: dict[UUID, list[NumberHistory]] = {}
-    for entry in entries:
-        if entry.subscription_id not in by_subscription:
-            history = by_subscription[entry.subscription_id] = NumberHistory(entry.number_hash, entry.phone_number, [])
-            by_profile.setdefault(entry.profile_id, []).append(history)
-        by_subscription[entry.subscription_id].entries.append(entry)
-    return by_profile
-
-
-async def _list_linked_entries(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> list[LinkedEntry]:
-    """The newest entries of every number linked to the customers."""
-    return await tx.fetch_all(
-        LinkedEntry,
+    rows = await tx.fetch(
         """
         SELECT it.id, number.id, number.number_hash, number.phone_number, entry.sequence, entry.kind, entry.outcome,
                entry.effective_at, entry.claimed_at, entry.received_at
@@ -222,8 +194,16 @@ async def _list_linked_entries(tx: Tx, organization_id: UUID, profile_ids: list[
         """,
         {
             "organization_id": organization_id,
-            "profile_ids": profile_ids,
+            "profile_ids": sorted(profile_ids),
             "numbers_max": NUMBERS_PER_CUSTOMER_MAX,
             "entries_max": ENTRIES_PER_NUMBER_MAX,
         },
     )
+    by_subscription: dict[UUID, NumberHistory] = {}
+    by_profile: dict[UUID, list[NumberHistory]] = {}
+    for profile_id, subscription_id, number_hash, phone_number, *event in rows:
+        if subscription_id not in by_subscription:
+            history = by_subscription[subscription_id] = NumberHistory(subscription_id, number_hash, phone_number, [])
+            by_profile.setdefault(profile_id, []).append(history)
+        by_subscription[subscription_id].entries.append(LedgerEvent(*event))
+    return by_profile

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
+from regulars.consent.chain import ChainLink
 from regulars.work.facts import AutomationState, eligibility_of
 
 # How far the time that a caller states may lie in the future, because clocks differ.
@@ -151,18 +152,9 @@ def status_of(latest_opt_in_at: datetime | None, latest_opt_out_at: datetime | N
     return Status.SUBSCRIBED
 
 
-class LedgerEntry(NamedTuple):
+class LedgerEntry(ChainLink, frozen=True):
     """An entry of the ledger; salt and payload are None once they are erased."""
 
-    sequence: int
-    kind: str
-    outcome: str
-    effective_at: datetime
-    # The time that the caller stated, if there is one.
-    claimed_at: datetime | None
-    received_at: datetime
-    commitment: bytes
-    previous_hash: bytes
     hash: bytes
     salt: bytes | None
     payload: str | None

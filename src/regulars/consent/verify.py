@@ -103,9 +103,7 @@ class _LedgerVerifier:
             return "an entry before this one is missing"
         if entry.previous_hash != self.previous_hash:
             return "it is not chained to the entry before it"
-        # The first eight fields of an entry are those of a `ChainLink`.
-        link = chain.ChainLink(*entry[:8])
-        if not hmac.compare_digest(chain.hash_link(link), entry.hash):
+        if not hmac.compare_digest(chain.hash_link(entry), entry.hash):
             return "its hash is not the hash of what it says"
         if entry.salt is None or entry.payload is None:
             self.payloads_erased += 1

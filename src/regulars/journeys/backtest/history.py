@@ -91,7 +91,7 @@ class CustomerHistory:
                 consented_at = entry.claimed_at or entry.effective_at
                 outcome = Outcome(entry.outcome)
                 if opt_in_automation(outcome, consented_at=consented_at, now=entry.received_at) == "eligible":
-                    yield entry_of_consent(entry.subscription_id, entry.sequence, entry.profile_id, entry.received_at)
+                    yield entry_of_consent(number.subscription_id, entry.sequence, self.person.id, entry.received_at)
 
 
 async def load_customer_histories(

@@ -9,7 +9,7 @@ either: its facts are moved to its own queue at once, and for a minute new facts
 import functools
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -39,7 +39,17 @@ DEFER_S: Final = 60.0
 _log = log.get(__name__)
 
 AnyFact = TypeVar("AnyFact", bound=Fact)
-Notify = Callable[[Tx, UUID, type[Fact], Mapping[str, Listener], Sequence[OutboxRow]], Awaitable[None]]
+
+
+class DueFacts(NamedTuple):
+    """Rows with facts of one kind, and the listeners to call with them."""
+
+    kind: type[Fact]
+    rows: Sequence[OutboxRow]
+    listeners: Mapping[str, Listener]
+
+
+Notify = Callable[[Tx, UUID, DueFacts], Awaitable[None]]
 
 
 async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at: datetime | None = None) -> None:
@@ -199,7 +209,7 @@ class OutboxQueue(queue.Queue):
                     }
                     called = await self._defer_blocked(tx, organization_id, needed, rows_of_topic)
                     if called:
-                        await notify(tx, organization_id, kind, called, rows_of_topic)
+                        await notify(tx, organization_id, DueFacts(kind, rows_of_topic, called))
         return is_large or len(rows) == limit
 
     def _defer(self, organization_id: UUID, listener: str, error: BaseException | None) -> None:
@@ -232,19 +242,12 @@ class OutboxQueue(queue.Queue):
         await queries.insert_retries(tx, organization_id, rows, listener=name, attempts=attempts, due_at=due_at)
         tx.queues_to_wake.add((RETRY_QUEUE, organization_id))
 
-    async def _notify_all(
-        self,
-        tx: Tx,
-        organization_id: UUID,
-        kind: type[Fact],
-        listeners: Mapping[str, Listener],
-        rows: Sequence[OutboxRow],
-    ) -> None:
+    async def _notify_all(self, tx: Tx, organization_id: UUID, due: DueFacts) -> None:
         """Call the listeners with all rows at once, for the fewest round trips; if any row fails, none takes effect."""
         name = ""
         try:
-            facts = decode_facts(kind, rows)
-            for name, listener in listeners.items():  # noqa: B007  # the name is used in the `except` block
+            facts = decode_facts(due.kind, due.rows)
+            for name, listener in due.listeners.items():  # noqa: B007  # the name is used in the `except` block
                 await listener(tx, organization_id, facts)
         except queue.BLOCKED_ERRORS as error:
             raise ListenerBlockedError(name) from error
@@ -252,31 +255,24 @@ class OutboxQueue(queue.Queue):
             queue.raise_if_lost(tx, error)
             raise queue.RowsFailedError from error
 
-    async def _notify_each(
-        self,
-        tx: Tx,
-        organization_id: UUID,
-        kind: type[Fact],
-        listeners: Mapping[str, Listener],
-        rows: Sequence[OutboxRow],
-    ) -> None:
+    async def _notify_each(self, tx: Tx, organization_id: UUID, due: DueFacts) -> None:
         """Call each listener separately, and bisect the rows if it fails; store the rows it fails on for its retry."""
-        for name, listener in listeners.items():
+        for name, listener in due.listeners.items():
 
             async def notify(part: Sequence[OutboxRow], listener: Listener = listener) -> None:
-                await listener(tx, organization_id, decode_facts(kind, part))
+                await listener(tx, organization_id, decode_facts(due.kind, part))
 
             try:
                 # A savepoint around the bisection, so that a listener that is blocked handles all rows later, and none
                 # now.
                 async with tx.connection.transaction():
-                    failing = await queue.find_failing_items(tx, rows, notify)
+                    failing = await queue.find_failing_items(tx, due.rows, notify)
             except queue.BLOCKED_ERRORS as blocked:
                 self._defer(organization_id, name, blocked)
-                await self._insert_retries(tx, organization_id, name, rows, attempts=0)
+                await self._insert_retries(tx, organization_id, name, due.rows, attempts=0)
                 continue
             for row, error in failing:
-                log_values = {"row": str(row.id), "topic": kind.topic, "listener": name}
+                log_values = {"row": str(row.id), "topic": due.kind.topic, "listener": name}
                 queue.log_failure(self.name, organization_id, error, attempts=1, is_parked=False, **log_values)
             if failing:
                 await self._insert_retries(tx, organization_id, name, [row for row, _ in failing], attempts=1)

@@ -1,6 +1,7 @@
 """Loads only the customer data that conditions need, for several customers at once."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any, Final
 from uuid import UUID
@@ -50,9 +51,10 @@ async def load_customers(
     existing_ids = [row.id for row in rows]
     needs_consent = with_consent or any(isinstance(part, tree.Consent) for part in parts)
     consents = await _find_consents(tx, organization_id, rows, zone) if needs_consent else {}
-    sales = await _find_sales(tx, organization_id, parts, existing_ids, zone=zone, today=today, sales_max=sales_max)
-    texts = await _find_texts(tx, organization_id, parts, existing_ids, zone=zone, today=today)
-    campaigns = await _find_campaigns(tx, organization_id, parts, existing_ids, zone=zone)
+    history = _HistoryLoader(tx, organization_id, parts, existing_ids, zone, today)
+    sales = await history.find_sales(sales_max)
+    texts = await history.find_texts()
+    campaigns = await history.find_campaigns()
     return {
         row.id: Customer(
             id=row.id,
@@ -115,32 +117,55 @@ def _is_on_do_not_contact_list(number_verdict: ConsentVerdict) -> bool:
     return state.status is Status.UNSUBSCRIBED and (state.is_erased or state.consented_at is None)
 
 
-async def _find_sales(
-    tx: Tx,
-    organization_id: UUID,
-    parts: Collection[tree.Condition],
-    ids: Collection[UUID],
-    *,
-    zone: tzinfo,
-    today: date,
-    sales_max: int | None,
-) -> dict[UUID, list[CustomerSale]]:
-    sales_conditions = [part for part in parts if isinstance(part, tree.SalesCondition)]
-    if not sales_conditions or not ids:
-        return {}
-    first_day = min(_first_day(part, today) for part in sales_conditions)
-    with_lines = any(
-        tree.counts_articles(part) or part.products or part.property is not None for part in sales_conditions
-    )
-    rows = await queries.find_sales(
-        tx, organization_id, ids, since=_start_of(first_day), with_lines=with_lines, limit=sales_max
-    )
-    sales_by_customer: dict[UUID, list[CustomerSale]] = {}
-    for profile_id, sale_id, external_id, sale_type, occurred_at, *other_fields, lines in rows:
-        day = day_of(occurred_at, zone)
-        sale = CustomerSale._make((sale_id, external_id, sale_type, day, occurred_at, *other_fields, lines_of(lines)))
-        sales_by_customer.setdefault(profile_id, []).append(sale)
-    return sales_by_customer
+@dataclass(frozen=True, slots=True)
+class _HistoryLoader:
+    """Loads what the conditions need of the sales, texts and campaigns of customers."""
+
+    tx: Tx
+    organization_id: UUID
+    conditions: Collection[tree.Condition]
+    ids: Collection[UUID]
+    zone: tzinfo
+    today: date
+
+    async def find_sales(self, sales_max: int | None) -> dict[UUID, list[CustomerSale]]:
+        sales_conditions = [part for part in self.conditions if isinstance(part, tree.SalesCondition)]
+        if not sales_conditions or not self.ids:
+            return {}
+        first_day = min(_first_day(part, self.today) for part in sales_conditions)
+        with_lines = any(
+            tree.counts_articles(part) or part.products or part.property is not None for part in sales_conditions
+        )
+        rows = await queries.find_sales(
+            self.tx, self.organization_id, self.ids, since=_start_of(first_day), with_lines=with_lines, limit=sales_max
+        )
+        sales_by_customer: dict[UUID, list[CustomerSale]] = {}
+        for profile_id, sale_id, external_id, sale_type, occurred_at, *other_fields, lines in rows:
+            day = day_of(occurred_at, self.zone)
+            fields = (sale_id, external_id, sale_type, day, occurred_at, *other_fields, lines_of(lines))
+            sales_by_customer.setdefault(profile_id, []).append(CustomerSale._make(fields))
+        return sales_by_customer
+
+    async def find_texts(self) -> dict[UUID, list[Text]]:
+        days = [part.days for part in self.conditions if isinstance(part, tree.Texts)]
+        since = _start_of(first_of_last_days(max(days), self.today)) if days and self.ids else None
+        if since is None:
+            return {}
+        texts_by_customer: dict[UUID, list[Text]] = {}
+        rows = await queries.find_texts(self.tx, self.organization_id, self.ids, since=since)
+        for profile_id, sent_at, journey_id in rows:
+            texts_by_customer.setdefault(profile_id, []).append(Text(day_of(sent_at, self.zone), journey_id))
+        return texts_by_customer
+
+    async def find_campaigns(self) -> dict[UUID, dict[UUID, date]]:
+        """The day on which each customer received each campaign of the conditions."""
+        campaigns = CAMPAIGN.decode_all({it.id for it in self.conditions if isinstance(it, tree.ReceivedCampaign)})
+        days_by_customer: dict[UUID, dict[UUID, date]] = {}
+        if campaigns and self.ids:
+            rows = await queries.find_received(self.tx, self.organization_id, self.ids, campaigns)
+            for profile_id, campaign_id, sent_at in rows:
+                days_by_customer.setdefault(profile_id, {})[campaign_id] = day_of(sent_at, self.zone)
+        return days_by_customer
 
 
 def _first_day(part: tree.SalesCondition, today: date) -> date:
@@ -164,33 +189,3 @@ def _line(item: Mapping[str, Any]) -> SaleLine:
         cents=item["total_price_cents"],
         millionths=millionths(item["quantity"]),
     )
-
-
-async def _find_texts(
-    tx: Tx,
-    organization_id: UUID,
-    parts: Collection[tree.Condition],
-    ids: Collection[UUID],
-    *,
-    zone: tzinfo,
-    today: date,
-) -> dict[UUID, list[Text]]:
-    days = [part.days for part in parts if isinstance(part, tree.Texts)]
-    since = _start_of(first_of_last_days(max(days), today)) if days and ids else None
-    if since is None:
-        return {}
-    texts_by_customer: dict[UUID, list[Text]] = {}
-    for profile_id, sent_at, journey_id in await queries.find_texts(tx, organization_id, ids, since=since):
-        texts_by_customer.setdefault(profile_id, []).append(Text(day_of(sent_at, zone), journey_id))
-    return texts_by_customer
-
-
-async def _find_campaigns(
-    tx: Tx, organization_id: UUID, parts: Collection[tree.Condition], ids: Collection[UUID], *, zone: tzinfo
-) -> dict[UUID, dict[UUID, date]]:
-    campaigns = CAMPAIGN.decode_all({part.id for part in parts if isinstance(part, tree.ReceivedCampaign)})
-    days_by_customer: dict[UUID, dict[UUID, date]] = {}
-    if campaigns and ids:
-        for profile_id, campaign_id, sent_at in await queries.find_received(tx, organization_id, ids, campaigns):
-            days_by_customer.setdefault(profile_id, {})[campaign_id] = day_of(sent_at, zone)
-    return days_by_customer

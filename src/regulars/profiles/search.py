@@ -4,7 +4,7 @@ Each statement reads a limited range of an index, however many customers the org
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from psycopg.sql import SQL
@@ -55,15 +55,21 @@ async def search_by_name(tx: Tx, organization_id: UUID, text: str, page: PageReq
     return await _list_by_name(tx, organization_id, beginning, page)
 
 
+class SearchedOrganization(Protocol):
+    @property
+    def organization_id(self) -> UUID: ...
+    @property
+    def default_country(self) -> str | None: ...
+
+
 async def suggest_profiles(
-    tx: Tx, organization_id: UUID, text: str, *, default_country: str | None, sees_personal: bool
+    tx: Tx, organization: SearchedOrganization, text: str, *, sees_personal: bool
 ) -> list[Profile]:
     """Suggest customers for a text: those with this id or phone number, else those whose name begins with the text."""
     if not text:
         return []
-    found = await search_exactly(
-        tx, organization_id, text, default_country=default_country, sees_personal=sees_personal
-    )
+    organization_id, country = organization.organization_id, organization.default_country
+    found = await search_exactly(tx, organization_id, text, default_country=country, sees_personal=sees_personal)
     if not found and sees_personal:
         page = PageRequest(limit=SUGGESTIONS_MAX)
         found = [row.profile for row in await search_by_name(tx, organization_id, text, page)]

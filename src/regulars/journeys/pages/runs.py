@@ -73,13 +73,7 @@ async def show_runs(visit: Visit) -> Response:
         journey = await find_journey(tx, visit)
         path = f"{PATH}/{JOURNEY.encode(journey.row.id)}/runs"
         view = read_view(visit, "runs", path, filters=filters(visit, journey))
-        people = await suggest_profiles(
-            tx,
-            visit.organization_id,
-            view.value("who"),
-            default_country=visit.organization.default_country,
-            sees_personal=visit.sees_personal,
-        )
+        people = await suggest_profiles(tx, visit.organization, view.value("who"), sees_personal=visit.sees_personal)
         customer = people[0].id if len(people) == 1 else None
         # False if the user searched for a customer and found none, or several.
         is_known = customer is not None or not view.value("who")

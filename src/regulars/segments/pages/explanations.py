@@ -135,13 +135,7 @@ async def explain_membership(
 ) -> dict[str, Any]:
     """Explain the membership of the customer that the search finds; if it does not find exactly one, list those that it
     finds. Personal data is masked if the user may not see it."""
-    people = await suggest_profiles(
-        tx,
-        visit.organization_id,
-        search,
-        default_country=visit.organization.default_country,
-        sees_personal=visit.sees_personal,
-    )
+    people = await suggest_profiles(tx, visit.organization, search, sees_personal=visit.sees_personal)
     if len(people) != 1:
         return {"profile": None, "people": [mask.make_match(visit, person) for person in people]}
     [profile] = people

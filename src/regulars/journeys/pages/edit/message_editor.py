@@ -95,13 +95,7 @@ async def measure_text(
     if faults:
         measured = measure(texts[""][:TEMPLATE_CHARACTERS_MAX])
         return TextMeasure(measured=measured, forcing=list(forcing.values()), faults=faults, sizes=sizes)
-    people = await suggest_profiles(
-        tx,
-        visit.organization_id,
-        search,
-        default_country=visit.organization.default_country,
-        sees_personal=visit.sees_personal,
-    )
+    people = await suggest_profiles(tx, visit.organization, search, sees_personal=visit.sees_personal)
     samples = await _get_samples(tx, visit, definition, people) if people or not search else []
     return TextMeasure(
         # The default text comes first; its variables have their fallback values, and its links their real length.

@@ -14,7 +14,7 @@ from regulars.attribution.model import Credit
 from regulars.attribution.queries import fetch_credits, read_credit
 from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position, Scan
 
 
 class CreditFilter(NamedTuple):
@@ -65,16 +65,14 @@ async def list_credits(tx: Tx, organization_id: UUID, filters: CreditFilter, pag
         indexed.append("text_id")
     elif filters.origin_id is not None:
         indexed.append("origin_id")
-    return await _BY_DAY.scan(
+    return await _BY_DAY.fetch(
         tx,
         SQL(_LIST_CREDITS),
         page,
         {"organization_id": organization_id, **filters._asdict()},
         make=_make_line,
-        table="attributed_sales AS c",
-        indexed={name: _CONDITIONS[name] for name in indexed},
         filters={name: text for name, text in _CONDITIONS.items() if name not in indexed},
-        rows_max=ROWS_SCANNED_MAX,
+        scan=Scan("attributed_sales AS c", ROWS_SCANNED_MAX, {name: _CONDITIONS[name] for name in indexed}),
     )
 
 

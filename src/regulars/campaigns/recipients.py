@@ -12,7 +12,7 @@ from psycopg.sql import SQL
 
 from regulars.campaigns.model import RecipientOutcome
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position, read_in_index_order
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position, Scan, read_in_index_order
 
 # With a filter that matches few rows, a list scans at most this many rows; then the page says where the scan stopped.
 ROWS_SCANNED_MAX: Final = 10_000
@@ -78,7 +78,7 @@ async def list_recipient_page(
     # From a position, the planner judges by the outcome alone how many rows are left. Where it expects few, it would
     # sort the whole campaign instead of one block.
     await read_in_index_order(tx)
-    return await _BY_OUTCOME.scan(
+    return await _BY_OUTCOME.fetch(
         tx,
         SQL(
             """
@@ -96,10 +96,12 @@ async def list_recipient_page(
         page,
         {"organization_id": organization_id, "campaign_id": campaign_id, **filters._asdict()},
         make=RecipientRow,
-        table="campaign_recipients",
-        indexed={"campaign_id": "campaign_id = %(campaign_id)s", "outcome": "outcome = %(outcome)s"},
         filters={"reason": "reason = %(reason)s", "country": "country = %(country)s", "arm": "arm = %(arm)s"},
-        rows_max=ROWS_SCANNED_MAX,
+        scan=Scan(
+            "campaign_recipients",
+            ROWS_SCANNED_MAX,
+            {"campaign_id": "campaign_id = %(campaign_id)s", "outcome": "outcome = %(outcome)s"},
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from regulars.consent.subscription import Subscription, make_subscription
 from regulars.kit.changes import ChangePosition
 from regulars.kit.db import Tx
 from regulars.kit.ids import SUBSCRIPTION
-from regulars.kit.keyset import Keyset, PageRequest, PageRows, join_filters
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Scan, join_filters
 
 # If a filter matches few rows, one page scans at most this many rows; then the user may load the next page.
 ROWS_SCANNED_MAX: Final = 20_000
@@ -150,7 +150,7 @@ async def list_newest(
     `DO_NOT_CONTACT` and not under `UNSUBSCRIBED`. `is_weak` lists only consents without terms and source text.
     """
     is_erased = None if status is None or status == Status.SUBSCRIBED else status == DO_NOT_CONTACT
-    return await _NEWEST_FIRST.scan(
+    return await _NEWEST_FIRST.fetch(
         tx,
         """
         SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at,
@@ -182,10 +182,8 @@ async def list_newest(
             "is_erased": is_erased,
         },
         make=SubscriptionItem,
-        table="subscriptions AS s",
-        indexed=_INDEXED_FILTERS,
         filters=_FILTERS,
-        rows_max=ROWS_SCANNED_MAX,
+        scan=Scan("subscriptions AS s", ROWS_SCANNED_MAX, _INDEXED_FILTERS),
     )
 
 

@@ -33,6 +33,15 @@ class PageRequest(NamedTuple):
     is_backward: bool = False
 
 
+class Scan(NamedTuple):
+    """The bounded number of rows of a table that a filter without an index searches; `indexed` are the filters that
+    have an index."""
+
+    table: LiteralString
+    rows_max: int
+    indexed: Filters = NO_FILTERS
+
+
 class PageRows(list[T]):
     """The rows of one page, in the direction of the request."""
 
@@ -57,53 +66,27 @@ class Keyset:
         *,
         make: Callable[..., T],
         filters: Filters = NO_FILTERS,
+        scan: Scan | None = None,
         **placeholders: Composable,
     ) -> PageRows[T]:
-        """Fetch the page; the last clause of the statement is `LIMIT %(limit)s`. `make` converts a row."""
-        clauses = self._clauses(page, values, filters)
-        composed = (SQL(statement) if isinstance(statement, str) else statement).format(**clauses, **placeholders)
-        rows = await tx.fetch(composed, {"limit": page.limit, **self._values(page, values)})
-        return PageRows(make(*row) for row in rows)
+        """Fetch the page; the last clause of the statement is `LIMIT %(limit)s`. `make` converts a row.
 
-    async def scan(
-        self,
-        tx: Tx,
-        statement: SQL | LiteralString,
-        page: PageRequest,
-        values: Values,
-        *,
-        make: Callable[..., T],
-        table: LiteralString,
-        indexed: Filters = NO_FILTERS,
-        filters: Filters,
-        rows_max: int,
-        **placeholders: Composable,
-    ) -> PageRows[T]:
-        """Fetch the matching rows among the next `rows_max` of the table. The inner query selects `rows_max` rows by
-        `{and_indexed_filters}` and `LIMIT %(scan_limit)s`; the outer query filters them by `{and_filters}`."""
-        is_filtered = any(values[name] is not None for name in filters)
-        all_values = {**values, "scan_limit": rows_max if is_filtered else page.limit}
-        and_indexed = join_filters(values, indexed)
-        rows = await self.fetch(
-            tx,
-            statement,
-            page,
-            all_values,
-            make=make,
-            filters=filters,
-            and_indexed_filters=and_indexed,
-            table=SQL(table),
-            **placeholders,
-        )
-        if is_filtered and len(rows) < page.limit and not page.is_backward:
-            rows.end_position = await self._find_scan_end(
-                tx, SQL(table), page, values, and_indexed=and_indexed, rows_max=rows_max
-            )
+        With a `scan`, fetch the matching rows among its rows. The inner query selects these by `{and_indexed_filters}`
+        and `LIMIT %(scan_limit)s`; the outer query filters them by `{and_filters}`.
+        """
+        is_filtered = scan is not None and any(values[name] is not None for name in filters)
+        clauses = self._clauses(page, values, filters)
+        limits = {"limit": page.limit}
+        if scan is not None:
+            clauses |= {"table": SQL(scan.table), "and_indexed_filters": join_filters(values, scan.indexed)}
+            limits["scan_limit"] = scan.rows_max if is_filtered else page.limit
+        composed = (SQL(statement) if isinstance(statement, str) else statement).format(**clauses, **placeholders)
+        rows = PageRows(make(*row) for row in await tx.fetch(composed, {**limits, **self._values(page, values)}))
+        if scan is not None and is_filtered and len(rows) < page.limit and not page.is_backward:
+            rows.end_position = await self._find_scan_end(tx, scan, page, values)
         return rows
 
-    async def _find_scan_end(
-        self, tx: Tx, table: Composable, page: PageRequest, values: Values, *, and_indexed: Composable, rows_max: int
-    ) -> Position | None:
+    async def _find_scan_end(self, tx: Tx, scan: Scan, page: PageRequest, values: Values) -> Position | None:
         """Return the position of the last row that was scanned, or None if the list ends before."""
         statement = SQL(
             """
@@ -114,11 +97,11 @@ class Keyset:
             """
         ).format(
             columns=SQL(", ").join(self._columns),
-            table=table,
-            and_indexed_filters=and_indexed,
+            table=SQL(scan.table),
+            and_indexed_filters=join_filters(values, scan.indexed),
             **self._clauses(page, values, NO_FILTERS),
         )
-        rows = await tx.fetch(statement, {"skipped": rows_max - 1, **self._values(page, values)})
+        rows = await tx.fetch(statement, {"skipped": scan.rows_max - 1, **self._values(page, values)})
         return tuple(_format(value) for value in rows[0]) if rows else None
 
     def _clauses(self, page: PageRequest, values: Values, filters: Filters) -> dict[str, Composable]:

@@ -10,7 +10,7 @@ from uuid import UUID
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.columns import fill
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position, Scan
 from regulars.sales.model import StoredSale
 
 # With a filter that matches few rows, one page scans at most this many rows; then the user may continue the search.
@@ -99,7 +99,7 @@ async def list_tickets(
     else:
         order, indexed = _BY_RECORDING, ["profile_id" if filters.profile_id else "store_id"]
         page = page._replace(position=None if page.position is None else page.position[1:])
-    tickets = await order.scan(
+    tickets = await order.fetch(
         tx,
         """
         SELECT e.id, e.external_id, e.type, e.occurred_at, e.created_at, e.currency, e.total_amount_cents,
@@ -130,10 +130,8 @@ async def list_tickets(
         page,
         {"organization_id": organization_id, **filters._asdict()},
         make=ListedTicket,
-        table="sales_events AS e",
-        indexed={name: _CONDITIONS[name] for name in indexed},
         filters={name: text for name, text in _CONDITIONS.items() if name not in indexed},
-        rows_max=ROWS_SCANNED_MAX,
+        scan=Scan("sales_events AS e", ROWS_SCANNED_MAX, {name: _CONDITIONS[name] for name in indexed}),
     )
     if tickets.end_position is not None and not filters.is_by_time:
         # A position always has a time and an id; in the order of recording the time is ignored.

@@ -11,7 +11,7 @@ from regulars.kit.arrays import Jsons, Texts
 from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, Reference
-from regulars.kit.keyset import Keyset, PageRequest, PageRows
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Scan
 from regulars.kit.referenced_table import ReferencedTable, ReferenceLookup, select_each
 from regulars.stores.model import Address, ListedStore, Store, StoreRef
 
@@ -94,7 +94,7 @@ _FILTERS: Final = {
 
 async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text: str = "") -> PageRows[ListedStore]:
     """Return a page of stores whose name, town or code contains the text, by name, from a limited number of rows."""
-    return await _BY_NAME.scan(
+    return await _BY_NAME.fetch(
         tx,
         SQL("""
         SELECT sorted, id, external_id, name, address, created_at, updated_at
@@ -113,9 +113,8 @@ async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text
         page,
         {"organization_id": organization_id, "text": text.lower() or None, "identifier": STORE.decode(text)},
         make=lambda name, *row: ListedStore(_make_store(*row), (name, str(row[0]))),
-        table="stores",
         filters=_FILTERS,
-        rows_max=ROWS_SCANNED_MAX,
+        scan=Scan("stores", ROWS_SCANNED_MAX),
     )
 
 

@@ -8,7 +8,7 @@ from psycopg.sql import SQL
 
 from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Scan
 from regulars.messaging.model import LatestMessage, MessageFilter, MessageListItem, ReplyRow, TextRow
 
 Row = TypeVar("Row", TextRow, ReplyRow)
@@ -65,18 +65,18 @@ async def list_items(
 ) -> PageRows[MessageListItem]:
     """A page of texts, or of replies (`is_received`), newest first; a filter by state is only for texts."""
     is_indexed = filters.state in _STATES_INDEXED
-    text_filters = {**_TEXT_FILTERS, **(_STATE_INDEXED if is_indexed else {})}
-    return await NEWEST.scan(
+    table, indexed = ("replies AS t", _REPLY_FILTERS) if is_received else ("texts AS t", _TEXT_FILTERS)
+    if is_indexed and not is_received:
+        indexed = {**indexed, **_STATE_INDEXED}
+    return await NEWEST.fetch(
         tx,
         _LIST_ITEMS,
         page,
         {"organization_id": organization_id, **filters._asdict()},
         make=MessageListItem,
-        table="replies AS t" if is_received else "texts AS t",
         columns=_REPLY_ITEM if is_received else _TEXT_ITEM,
-        indexed=_REPLY_FILTERS if is_received else text_filters,
         filters={} if is_received or is_indexed else _STATE,
-        rows_max=ROWS_SCANNED_MAX,
+        scan=Scan(table, ROWS_SCANNED_MAX, indexed),
     )
 
 

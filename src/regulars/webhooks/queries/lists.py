@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows, read_in_index_order
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Scan, read_in_index_order
 from regulars.webhooks.model import (
     ROWS_SCANNED_MAX,
     Delivery,
@@ -26,7 +26,7 @@ async def list_deliveries(
     """Return a page of deliveries, newest first; it scans a limited number of rows, so it may be short."""
     await read_in_index_order(tx)
     is_indexed = filters.state == "failed" and filters.endpoint_id is not None
-    return await _NEWEST.scan(
+    return await _NEWEST.fetch(
         tx,
         """
         SELECT d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at,
@@ -57,10 +57,8 @@ async def list_deliveries(
             "type": filters.type,
         },
         make=Delivery,
-        table="webhook_deliveries AS d",
-        indexed=_INDEXED,
         filters=_FILTERS,
-        rows_max=ROWS_SCANNED_MAX,
+        scan=Scan("webhook_deliveries AS d", ROWS_SCANNED_MAX, _INDEXED),
     )
 
 

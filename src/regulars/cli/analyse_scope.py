@@ -1,11 +1,8 @@
-"""What the `regulars analyse` commands share: options that select days, stores and customers, and the printed table."""
+"""Options of the `regulars analyse` commands, which select days, stores and customers."""
 
-import csv
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -13,12 +10,10 @@ import typer
 
 from regulars.analytics.period import Period, read_period
 from regulars.analytics.segment_conditions import resolve_members
-from regulars.cli.output import CommandError, ExitCode, err, print_json, print_table
+from regulars.cli.output import CommandError, ExitCode
 from regulars.cli.runner import find_organization, read_id
 from regulars.kit import ids
-from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
-from regulars.kit.text import safe_cell
 from regulars.organizations.settings import find_settings
 from regulars.segments.analysis import questions
 from regulars.segments.analysis.protocol import SegmentQuery
@@ -78,35 +73,3 @@ async def _find_store_ids(tx: Tx, organization_id: UUID, arguments: Sequence[str
         if reference not in stores:
             raise CommandError(f"There is no store {argument}.")
     return tuple(store.id for store in stores.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedTable:
-    """A table for output, with rows of totals. Sales before `filled_until`, if it is set, are still being counted."""
-
-    columns: Sequence[str]
-    rows: Sequence[dict[str, Any]]
-    totals: Sequence[dict[str, Any]]
-    as_of: datetime
-    filled_until: datetime | None = None
-
-    def print(self, *, as_json: bool, as_csv: bool) -> None:
-        if as_json:
-            data = {"as_of": self.as_of, "filled_until": self.filled_until, "rows": self.rows, "whole": self.totals}
-            print_json(data)
-            return
-        cells = [["" if row.get(name) is None else str(row[name]) for name in self.columns] for row in self.rows]
-        if as_csv:
-            writer = csv.writer(sys.stdout)
-            writer.writerow(self.columns)
-            writer.writerows([safe_cell(cell) for cell in row] for row in cells)
-            return
-        print_table([name.replace("_", " ").upper() for name in self.columns], cells)
-        err.print(f"As of {format_timestamp(self.as_of)}.", markup=False)
-        if self.filled_until is not None:
-            until = format_timestamp(self.filled_until)
-            err.print(f"Older sales are being counted, so far to {until}.", markup=False)
-
-
-def rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)

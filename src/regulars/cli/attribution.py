@@ -16,7 +16,8 @@ from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import AttributedByCurrency, read_sums_by_month, sum_by
 from regulars.attribution.recompute import count_waiting, find_recompute, request_recompute
 from regulars.campaigns.manage import name_campaigns
-from regulars.cli.analyse_scope import AsCsv, From, PrintedTable, To, find_scope
+from regulars.cli.analyse_scope import AsCsv, From, To, find_scope
+from regulars.cli.analyse_tables import PrintedTable
 from regulars.cli.output import print_outcome
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, run_on_pool
 from regulars.journeys.runs.lists import name_journeys

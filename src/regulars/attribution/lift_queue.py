@@ -24,12 +24,11 @@ from regulars.conditions import tree
 from regulars.kit import failpoint
 from regulars.kit.clock import in_zone
 from regulars.kit.db import Database, Tx
-from regulars.segments.analysis.client import Analysis
+from regulars.segments.analysis.client import Analysis, AnalysisQueue
 from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentQuery
 from regulars.segments.analysis.questions import ArmPeople, LiftAnswer, LiftQuestion, Period
 from regulars.segments.columns.lifecycle import need_columns
 from regulars.segments.saved.resolve import query_of, resolve
-from regulars.work.claims import ClaimQueue
 from regulars.work.outbox import behind_since
 from regulars.work.queue import Due
 
@@ -87,16 +86,13 @@ class LiftClaim:
         return ZoneInfo(self.query.zone)
 
 
-class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
+class LiftQueue(AnalysisQueue[LiftClaim, LiftRow]):
     name = QUEUE
     due = Due(table="lifts")
     claim_for = timedelta(minutes=2)
-    batch_rows = 2
-    at_once_max = 2
 
     def __init__(self, analysis: Analysis, database: Database) -> None:
-        super().__init__()
-        self._analysis = analysis
+        super().__init__(analysis)
         self._database = database
 
     async def claim(

@@ -31,7 +31,7 @@ from regulars.messaging.model import SkipReason
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.template import fields_of
-from regulars.segments.analysis.client import Analysis
+from regulars.segments.analysis.client import Analysis, AnalysisQueue
 from regulars.segments.analysis.protocol import (
     AnalysisUnavailable,
     CursorExpired,
@@ -40,7 +40,6 @@ from regulars.segments.analysis.protocol import (
     parse_cursor,
 )
 from regulars.segments.audience import AudienceRefused
-from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due
 
 QUEUE: Final = "campaigns.cost"
@@ -135,15 +134,12 @@ class _Page(NamedTuple):
     values: Mapping[UUID, RecipientValues]
 
 
-class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
+class CostQueue(AnalysisQueue[CostClaim, CostRow | None]):
     name = QUEUE
     due = Due(table="campaign_costs")
-    batch_rows = 2
-    at_once_max = 2
 
     def __init__(self, analysis: Analysis, database: Database) -> None:
-        super().__init__()
-        self._analysis = analysis
+        super().__init__(analysis)
         self._database = database
         # The text sizes of the campaign that was counted last.
         self._cache: tuple[CostRow, _SizeCache] | None = None

@@ -23,7 +23,7 @@ from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.holdout.settings import is_holdout_being_drawn
-from regulars.segments.analysis.client import Analysis
+from regulars.segments.analysis.client import AnalysisQueue
 from regulars.segments.analysis.protocol import (
     AnalysisUnavailable,
     AudienceCounts,
@@ -32,7 +32,6 @@ from regulars.segments.analysis.protocol import (
     SegmentQuery,
 )
 from regulars.segments.audience import AudienceRefused
-from regulars.work.claims import ClaimQueue
 from regulars.work.outbox import behind_since
 from regulars.work.queue import Due
 
@@ -68,16 +67,10 @@ class NotFrozen:
     reason: str
 
 
-class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
+class StartQueue(AnalysisQueue[StartClaim, FrozenAudience | NotFrozen]):
     name = "campaigns.start"
     due = Due(table="campaigns", column="freeze_at")
     claim_for = timedelta(minutes=2)
-    batch_rows = 2
-    at_once_max = 2
-
-    def __init__(self, analysis: Analysis) -> None:
-        super().__init__()
-        self._analysis = analysis
 
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime

@@ -39,6 +39,7 @@ from regulars.segments.analysis.protocol import (
     write_message,
 )
 from regulars.segments.analysis.questions import AnswerType, QuestionOf
+from regulars.work.claims import Claim, ClaimQueue, Outcome
 
 DEADLINE_S: Final = 8.0
 # Longer, because the first piece of an audience may have to wait until the columnar data is loaded.
@@ -317,3 +318,14 @@ async def list_pages(
         else:
             yield page
             until = monotonic() + retries_s
+
+
+class AnalysisQueue(ClaimQueue[Claim, Outcome]):
+    """A queue that calls the analysis process for few rows at a time, because each call may take long."""
+
+    batch_rows = 2
+    at_once_max = 2
+
+    def __init__(self, analysis: Analysis) -> None:
+        super().__init__()
+        self._analysis = analysis

@@ -7,13 +7,12 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.kit.db import Tx
-from regulars.segments.analysis.client import Analysis
+from regulars.segments.analysis.client import AnalysisQueue
 from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentCounts, SegmentQuery
 from regulars.segments.saved import queries
 from regulars.segments.saved.manage import load_segment
 from regulars.segments.saved.model import SizeRow
 from regulars.segments.saved.resolve import query_of, resolve
-from regulars.work.claims import ClaimQueue
 from regulars.work.outbox import behind_since
 from regulars.work.queue import Due
 
@@ -81,7 +80,7 @@ class CountClaim(NamedTuple):
     is_early: bool = False
 
 
-class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
+class SizeQueue(AnalysisQueue[CountClaim, SegmentCounts | None]):
     """Claims segments that are due, counts them without a transaction, and stores the sizes."""
 
     name = "segment_sizes"
@@ -89,10 +88,6 @@ class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
     poll_every_s = 30.0
     batch_rows = 4
     at_once_max = 4
-
-    def __init__(self, analysis: Analysis) -> None:
-        super().__init__()
-        self._analysis = analysis
 
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime

@@ -39,6 +39,10 @@ class Shop:
     opens_after_days: int = 0
 
 
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(names.split())
+
+
 COUNTRIES = {
     country.code: country
     for country in (
@@ -51,31 +55,8 @@ COUNTRIES = {
             language="fr",
             opens_on_sunday=False,
             price_percent=100,
-            first_names=(
-                "Camille",
-                "Léa",
-                "Louis",
-                "Chloé",
-                "Hugo",
-                "Manon",
-                "Jules",
-                "Inès",
-                "Arthur",
-                "Zoé",
-                "Nadia",
-            ),
-            last_names=(
-                "Martin",
-                "Bernard",
-                "Petit",
-                "Durand",
-                "Leroy",
-                "Moreau",
-                "Simon",
-                "Laurent",
-                "Benali",
-                "Roux",
-            ),
+            first_names=_split("Camille Léa Louis Chloé Hugo Manon Jules Inès Arthur Zoé Nadia"),
+            last_names=_split("Martin Bernard Petit Durand Leroy Moreau Simon Laurent Benali Roux"),
         ),
         DemoCountry(
             code="BE",
@@ -86,8 +67,8 @@ COUNTRIES = {
             language="fr",
             opens_on_sunday=False,
             price_percent=102,
-            first_names=("Emma", "Noor", "Lucas", "Liam", "Olivia", "Arthur", "Louise", "Finn", "Marie", "Victor"),
-            last_names=("Peeters", "Janssens", "Maes", "Jacobs", "Mertens", "Willems", "Claes", "Goossens", "Dubois"),
+            first_names=_split("Emma Noor Lucas Liam Olivia Arthur Louise Finn Marie Victor"),
+            last_names=_split("Peeters Janssens Maes Jacobs Mertens Willems Claes Goossens Dubois"),
         ),
         DemoCountry(
             code="DE",
@@ -98,8 +79,8 @@ COUNTRIES = {
             language="de",
             opens_on_sunday=False,
             price_percent=98,
-            first_names=("Anna", "Lukas", "Mia", "Jonas", "Lena", "Felix", "Marie", "Paul", "Emre", "Sophie", "Jürgen"),
-            last_names=("Müller", "Schmidt", "Weber", "Fischer", "Wagner", "Becker", "Hoffmann", "Koch", "Kaya"),
+            first_names=_split("Anna Lukas Mia Jonas Lena Felix Marie Paul Emre Sophie Jürgen"),
+            last_names=_split("Müller Schmidt Weber Fischer Wagner Becker Hoffmann Koch Kaya"),
         ),
         DemoCountry(
             code="CH",
@@ -110,20 +91,8 @@ COUNTRIES = {
             language="de",
             opens_on_sunday=False,
             price_percent=125,
-            first_names=(
-                "Nina",
-                "Luca",
-                "Lara",
-                "Noah",
-                "Elena",
-                "Matteo",
-                "Sofia",
-                "Leon",
-                "Giulia",
-                "Reto",
-                "Ursina",
-            ),
-            last_names=("Meier", "Keller", "Baumann", "Frei", "Bernasconi", "Favre", "Rochat", "Huber", "Zürcher"),
+            first_names=_split("Nina Luca Lara Noah Elena Matteo Sofia Leon Giulia Reto Ursina"),
+            last_names=_split("Meier Keller Baumann Frei Bernasconi Favre Rochat Huber Zürcher"),
         ),
         DemoCountry(
             code="GB",
@@ -134,20 +103,8 @@ COUNTRIES = {
             language="en",
             opens_on_sunday=True,
             price_percent=88,
-            first_names=(
-                "Olivia",
-                "George",
-                "Amelia",
-                "Harry",
-                "Isla",
-                "Jack",
-                "Ava",
-                "Oscar",
-                "Priya",
-                "Siân",
-                "Mohammed",
-            ),
-            last_names=("Smith", "Jones", "Taylor", "Brown", "Patel", "Evans", "Walker", "O'Brien", "Khan", "Hughes"),
+            first_names=_split("Olivia George Amelia Harry Isla Jack Ava Oscar Priya Siân Mohammed"),
+            last_names=_split("Smith Jones Taylor Brown Patel Evans Walker O'Brien Khan Hughes"),
         ),
     )
 }

@@ -1,8 +1,10 @@
 """Errors that become a page: each has a status and a sentence for the user."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from regulars.web.access import Action
+
+NO_PAGE: Final = "The address may be mistyped, or the page no longer exists."
 
 
 class PageRefusal(Exception):
@@ -19,7 +21,7 @@ class PageRefusal(Exception):
 class PageNotFound(PageRefusal):
     status, title = 404, "There is no page here"
 
-    def __init__(self, text: str = "The address may be mistyped, or the page no longer exists.") -> None:
+    def __init__(self, text: str = NO_PAGE) -> None:
         super().__init__(text)
 
 

@@ -12,8 +12,9 @@ from starlette.requests import Request
 
 from regulars.kit.address import base_url
 from regulars.kit.db import Database
+from regulars.kit.ids import IdKind
 from regulars.web.access import Action, Role, may
-from regulars.web.errors import NotAllowed
+from regulars.web.errors import NO_PAGE, NotAllowed, PageNotFound
 from regulars.web.format import Format
 
 
@@ -104,6 +105,13 @@ class Visit:
     @property
     def organization_id(self) -> UUID:
         return self.organization.organization_id
+
+    def read_id(self, kind: IdKind, not_found: str = NO_PAGE) -> UUID:
+        """The id in the address of the page; an invalid one shows the error page with this text."""
+        identifier = kind.decode(self.references[0])
+        if identifier is None:
+            raise PageNotFound(not_found)
+        return identifier
 
     @property
     def is_htmx(self) -> bool:

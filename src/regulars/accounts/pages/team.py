@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
-from uuid import UUID
 
 from starlette.responses import Response
 
@@ -61,7 +60,7 @@ async def password_link(visit: Visit) -> Response:
     try:
         async with visit.database.transaction() as tx:
             token = await team.password_link(
-                tx, visit.organization_id, _read_user_id(visit), by=actor_of(visit), by_role=visit.organization.role
+                tx, visit.organization_id, visit.read_id(USER), by=actor_of(visit), by_role=visit.organization.role
             )
     except AccountRefusal as refusal:
         return await _render_member(visit, refusal=str(refusal))
@@ -85,9 +84,7 @@ async def show_invite(visit: Visit) -> Response:
 
 
 async def withdraw(visit: Visit) -> Response:
-    identifier = LINK_ID.decode(visit.references[0])
-    if identifier is None:
-        raise PageNotFound
+    identifier = visit.read_id(LINK_ID)
     async with visit.database.transaction() as tx:
         await team.withdraw_link(tx, visit.organization_id, identifier, by=actor_of(visit))
     return redirect(visit, visit.url(TEAM_PATH), done="The link is revoked.")
@@ -110,7 +107,7 @@ async def _change(visit: Visit, *, change: Callable[..., Awaitable[Member]], don
     try:
         async with visit.database.transaction() as tx:
             member = await change(
-                tx, visit.organization_id, _read_user_id(visit), by=actor_of(visit), by_role=visit.organization.role
+                tx, visit.organization_id, visit.read_id(USER), by=actor_of(visit), by_role=visit.organization.role
             )
     except AccountRefusal as refusal:
         return await _render_member(visit, refusal=str(refusal))
@@ -134,16 +131,9 @@ async def _render_member(visit: Visit, *, refusal: str = "") -> Response:
 async def _find_member(visit: Visit) -> Member:
     try:
         async with visit.database.reading() as tx:
-            return await team.find_member(tx, visit.organization_id, _read_user_id(visit))
+            return await team.find_member(tx, visit.organization_id, visit.read_id(USER))
     except NoSuchMember:
         raise PageNotFound from None
-
-
-def _read_user_id(visit: Visit) -> UUID:
-    identifier = USER.decode(visit.references[0])
-    if identifier is None:
-        raise PageNotFound
-    return identifier
 
 
 _NEEDS: Final = Action.MANAGE_TEAM

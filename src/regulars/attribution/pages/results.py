@@ -96,10 +96,8 @@ class StepLine(NamedTuple):
 
 
 async def show_campaign_results(visit: Visit) -> Response:
-    campaign_id = CAMPAIGN.decode(visit.references[0])
+    campaign_id = visit.read_id(CAMPAIGN, "There is no such campaign in this organization.")
     try:
-        if campaign_id is None:
-            raise CampaignNotFound("There is no such campaign in this organization.")
         async with visit.database.reading() as tx:
             row = (await load_campaign(tx, visit.organization_id, campaign_id)).row
             group, prices, clicks = await _load_results(tx, visit, Origin(OriginKind.CAMPAIGN, campaign_id))
@@ -119,10 +117,8 @@ async def show_campaign_results(visit: Visit) -> Response:
 
 
 async def show_journey_results(visit: Visit) -> Response:
-    journey_id = JOURNEY.decode(visit.references[0])
+    journey_id = visit.read_id(JOURNEY, "There is no such journey in this organization.")
     try:
-        if journey_id is None:
-            raise JourneyNotFound("There is no such journey in this organization.")
         async with visit.database.reading() as tx:
             journey = await load_journey(tx, visit.organization_id, journey_id)
             stats = await load_stats(tx, visit.organization_id, journey_id)

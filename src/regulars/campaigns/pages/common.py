@@ -46,10 +46,7 @@ def page_errors() -> Iterator[None]:
 
 def read_campaign_id(visit: Visit) -> UUID:
     """The id of the campaign in the URL path."""
-    identifier = CAMPAIGN.decode(visit.references[0])
-    if identifier is None:
-        raise PageNotFound("There is no such campaign in this organization.")
-    return identifier
+    return visit.read_id(CAMPAIGN, "There is no such campaign in this organization.")
 
 
 async def find_campaign(tx: Tx, visit: Visit) -> Campaign:

@@ -39,6 +39,7 @@ from regulars.web.visit import Visit
 
 PATH: Final = "/consent"
 NUMBERS: Final = "/consent/numbers"
+NO_NUMBER: Final = "No number of this organization has this id."
 STATUSES: Final = (("SUBSCRIBED", "May be texted"), ("UNSUBSCRIBED", "Opted out"), (DO_NOT_CONTACT, "Do not contact"))
 CSV_HEADER: Final = (
     "id", "phone_number", "status", "consent_source", "consented_at", "unsubscribed_at", "profile_id",
@@ -209,18 +210,11 @@ def _csv_row(visit: Visit, item: SubscriptionItem) -> list[str]:
     ]
 
 
-def _subscription_id(visit: Visit) -> UUID:
-    identifier = SUBSCRIPTION.decode(visit.references[0])
-    if identifier is None:
-        raise PageNotFound("No number of this organization has this id.")
-    return identifier
-
-
 async def show_number(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        subscription = await find_subscription(tx, visit.organization_id, _subscription_id(visit))
+        subscription = await find_subscription(tx, visit.organization_id, visit.read_id(SUBSCRIPTION, NO_NUMBER))
         if subscription is None:
-            raise PageNotFound("No number of this organization has this id.")
+            raise PageNotFound(NO_NUMBER)
         number = await read_number(tx, visit, subscription, checked_at=read_local_time(visit, visit.query.get("at")))
         customer = None
         if subscription.profile is not None:
@@ -239,10 +233,13 @@ async def show_number(visit: Visit) -> Response:
 
 async def _make_certificate(tx: Tx, visit: Visit) -> Certificate:
     certificate = await make_certificate(
-        tx, visit.organization_id, _subscription_id(visit), at=read_local_time(visit, visit.query.get("at"))
+        tx,
+        visit.organization_id,
+        visit.read_id(SUBSCRIPTION, NO_NUMBER),
+        at=read_local_time(visit, visit.query.get("at")),
     )
     if certificate is None:
-        raise PageNotFound("No number of this organization has this id.")
+        raise PageNotFound(NO_NUMBER)
     return certificate
 
 

@@ -47,10 +47,7 @@ def page_errors() -> Iterator[None]:
 
 def read_journey_id(visit: Visit) -> UUID:
     """The id of the journey in the URL path."""
-    identifier = JOURNEY.decode(visit.references[0])
-    if identifier is None:
-        raise PageNotFound("There is no such journey in this organization.")
-    return identifier
+    return visit.read_id(JOURNEY, "There is no such journey in this organization.")
 
 
 async def find_journey(tx: Tx, visit: Visit, *, version: int | None = None) -> Journey:

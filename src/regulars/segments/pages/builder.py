@@ -351,9 +351,7 @@ class Builder:
 
 async def find_segment(tx: Tx, visit: Visit) -> Segment:
     """The segment that the URL names, in this organization."""
-    identifier = SEGMENT.decode(visit.references[0])
-    if identifier is None:
-        raise PageNotFound("No segment of this organization has this id.")
+    identifier = visit.read_id(SEGMENT, "No segment of this organization has this id.")
     try:
         return await manage.load_segment(tx, visit.organization_id, identifier)
     except SegmentNotFound as error:

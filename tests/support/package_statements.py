@@ -20,7 +20,7 @@ from regulars.kit.referenced_table import ReferenceLookup
 
 # The position of the statement in the arguments of a call.
 CALLS = {"fetch_all": 1, "fetch_first": 1} | dict.fromkeys(
-    ("fetch", "fetch_column", "fetch_value", "fetch_count", "execute", "change"), 0
+    ("fetch", "fetch_column", "fetch_value", "fetch_map", "fetch_count", "execute", "change"), 0
 )
 STATEMENT = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
 # What makes an object that holds statements.

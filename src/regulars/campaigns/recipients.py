@@ -107,14 +107,13 @@ async def list_recipient_page(
 
 async def find_arms(tx: Tx, organization_id: UUID, campaign_id: UUID, profile_ids: Collection[UUID]) -> dict[UUID, int]:
     """The arms of these recipients."""
-    rows = await tx.fetch(
+    return await tx.fetch_map(
         """
         SELECT profile_id, arm FROM campaign_recipients
         WHERE organization_id = %s AND campaign_id = %s AND profile_id = ANY (%s::uuid[])
         """,
         (organization_id, campaign_id, list(profile_ids)),
     )
-    return dict(rows)
 
 
 async def list_recipients_of_person(

@@ -143,7 +143,7 @@ async def was_withdrawn_by_text(tx: Tx, organization_id: UUID, number_hash: byte
 async def find_subscription_ids(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> dict[bytes, UUID]:
     if not number_hashes:
         return {}
-    rows = await tx.fetch(
+    return await tx.fetch_map(
         """
         SELECT found.number_hash, found.id FROM unnest(%s::bytea[]) AS wanted (number_hash)
         CROSS JOIN LATERAL (
@@ -153,7 +153,6 @@ async def find_subscription_ids(tx: Tx, organization_id: UUID, number_hashes: Co
         """,
         (Blobs(number_hashes), organization_id),
     )
-    return dict(rows)
 
 
 async def find_number_hashes(tx: Tx, organization_id: UUID, subscription_ids: Collection[UUID]) -> list[bytes]:

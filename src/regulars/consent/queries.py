@@ -91,7 +91,7 @@ async def find_external_ids(
     tx: Tx, organization_id: UUID, *, profiles: Collection[UUID], stores: Collection[UUID]
 ) -> dict[UUID, str]:
     """The external_ids of profiles and of stores."""
-    rows = await tx.fetch(
+    return await tx.fetch_map(
         """
         SELECT found.id, found.external_id FROM unnest(%s::uuid[]) AS wanted (id)
         CROSS JOIN LATERAL (
@@ -105,7 +105,6 @@ async def find_external_ids(
         """,
         (list(profiles), organization_id, list(stores), organization_id),
     )
-    return dict(rows)
 
 
 async def find_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID) -> SubscriptionRow | None:

@@ -83,6 +83,10 @@ class Tx:
         """Return the first column of the first row; None if there is no row."""
         return next(iter(await self.fetch_column(query, params)), None)
 
+    async def fetch_map(self, query: Query, params: Params = ()) -> dict[Any, Any]:
+        """Return the second column of each row by the first."""
+        return dict(await self.fetch(query, params))
+
     async def fetch_count(self, query: Query, params: Params = ()) -> int:
         """Return the number that a statement such as `SELECT count(*)` counts."""
         return int(await self.fetch_value(query, params) or 0)

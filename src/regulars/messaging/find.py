@@ -109,7 +109,7 @@ async def find_texted_numbers(
 ) -> dict[bytes, str]:
     """The numbers for which this origin already requested a text, with the step of that text. The query reads the few
     texts of each number, since the index by origin does not contain numbers."""
-    rows = await tx.fetch(
+    return await tx.fetch_map(
         """
         SELECT it.number_hash, t.step FROM unnest(%(number_hashes)s::bytea[]) AS it (number_hash)
         CROSS JOIN LATERAL (
@@ -126,7 +126,6 @@ async def find_texted_numbers(
             "number_hashes": list(number_hashes),
         },
     )
-    return dict(rows)
 
 
 async def list_replies_to_origin(
@@ -288,7 +287,6 @@ async def list_simulated_phones(tx: Tx, organization_id: UUID, *, limit: int) ->
 
 async def count_texts_by_state(tx: Tx, organization_id: UUID, day: date) -> dict[str, int]:
     """How many texts reached each state on a day in the organization's time zone."""
-    rows = await tx.fetch(
+    return await tx.fetch_map(
         "SELECT state, texts FROM text_totals WHERE organization_id = %s AND day = %s", (organization_id, day)
     )
-    return dict(rows)

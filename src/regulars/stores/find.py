@@ -49,11 +49,10 @@ async def name_stores(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> d
     """Return the display names of these stores: the name, or the code of a store without one."""
     if not ids:
         return {}
-    rows = await tx.fetch(
+    return await tx.fetch_map(
         "SELECT id, coalesce(name, external_id) FROM stores WHERE organization_id = %s AND id = ANY (%s::uuid[])",
         (organization_id, list(ids)),
     )
-    return {row[0]: row[1] for row in rows}
 
 
 async def find_addresses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Address]:

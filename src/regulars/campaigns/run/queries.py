@@ -212,7 +212,7 @@ async def count_queued(tx: Tx, organization_id: UUID, campaign_id: UUID) -> int:
 
 async def lock_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
     """Lock the campaigns in the order of their ids, and return their states."""
-    rows = await tx.fetch(
+    return await tx.fetch_map(
         """
         SELECT id, state FROM campaigns
         WHERE organization_id = %s AND id = ANY (%s::uuid[])
@@ -221,7 +221,6 @@ async def lock_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
         """,
         (organization_id, list(ids)),
     )
-    return dict(rows)
 
 
 async def wake_unlimited(tx: Tx, organization_id: UUID, ids: Collection[UUID], *, queued_max: int) -> int:

@@ -146,11 +146,10 @@ async def find_journeys_of_runs(tx: Tx, organization_id: UUID, runs: Collection[
 async def name_journeys(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
     if not ids:
         return {}
-    rows = await tx.fetch(
+    return await tx.fetch_map(
         "SELECT id, name FROM journeys WHERE organization_id = %s AND id = ANY (%s::uuid[])",
         (organization_id, list(ids)),
     )
-    return dict(rows)
 
 
 async def find_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None:
@@ -185,11 +184,10 @@ async def find_runs_by_facts(
     tx: Tx, organization_id: UUID, journey_id: UUID, *, fact_kind: str, fact_ids: Sequence[str]
 ) -> dict[str, UUID]:
     """The runs of the journey that the given facts (sales or consents) have started, by the id of the fact."""
-    rows = await tx.fetch(
+    return await tx.fetch_map(
         """
         SELECT fact_id, id FROM journey_runs
         WHERE organization_id = %s AND journey_id = %s AND fact_kind = %s AND fact_id = ANY (%s::text[])
         """,
         (organization_id, journey_id, fact_kind, list(fact_ids)),
     )
-    return dict(rows)

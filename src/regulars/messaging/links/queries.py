@@ -78,14 +78,13 @@ async def find_links(tx: Tx, organization_id: UUID, codes: Collection[str]) -> d
 
 async def find_claim_times(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> dict[UUID, datetime]:
     """When a worker took each text to hand it to the provider."""
-    rows = await tx.fetch(
+    return await tx.fetch_map(
         """
         SELECT id, claimed_at FROM texts
         WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND claimed_at IS NOT NULL
         """,
         (organization_id, list(text_ids)),
     )
-    return dict(rows)
 
 
 # The exact time, which is stored in `traced_at`, is deleted with the IP address and the user agent.

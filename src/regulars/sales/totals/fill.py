@@ -114,7 +114,7 @@ async def _delete_totals(tx: Tx, organization_id: UUID) -> None:
 
 async def _find_end_of_batch(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID, sales_max: int) -> UUID | None:
     """Return the id of the last of the next `sales_max` sales, or None if there are fewer."""
-    rows = await tx.fetch(
+    return await tx.fetch_value(
         """
         SELECT id
         FROM sales_events
@@ -124,11 +124,9 @@ async def _find_end_of_batch(tx: Tx, organization_id: UUID, *, after: UUID, unti
         """,
         {"organization_id": organization_id, "after": after, "until": until, "skipped": sales_max - 1},
     )
-    return rows[0][0] if rows else None
 
 
 async def _find_newest_sale(tx: Tx, organization_id: UUID) -> UUID | None:
-    rows = await tx.fetch(
+    return await tx.fetch_value(
         "SELECT id FROM sales_events WHERE organization_id = %s ORDER BY id DESC LIMIT 1", (organization_id,)
     )
-    return rows[0][0] if rows else None

@@ -47,7 +47,7 @@ class StoreActivity:
 async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
     """Return the currency of the newest tickets; None if there are none."""
     # `is_hour` is in ORDER BY, here and below, because the index begins with it.
-    rows = await tx.fetch(
+    return await tx.fetch_value(
         """
         SELECT currency FROM sales_totals
         WHERE organization_id = %s AND NOT is_hour
@@ -56,12 +56,11 @@ async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
         """,
         (organization_id,),
     )
-    return rows[0][0] if rows else None
 
 
 async def find_first_day(tx: Tx, organization_id: UUID, *, since: date) -> date | None:
     """Return the day of the oldest ticket since a day; None if there is none."""
-    rows = await tx.fetch(
+    return await tx.fetch_value(
         """
         SELECT day FROM sales_totals
         WHERE organization_id = %s AND NOT is_hour AND day >= %s
@@ -70,7 +69,6 @@ async def find_first_day(tx: Tx, organization_id: UUID, *, since: date) -> date 
         """,
         (organization_id, since),
     )
-    return rows[0][0] if rows else None
 
 
 async def totals_counted_until(tx: Tx, organization_id: UUID) -> datetime | None:
@@ -210,7 +208,7 @@ async def list_hours(
 
 async def find_last_received(tx: Tx, organization_id: UUID, store_ids: Sequence[UUID]) -> dict[UUID, datetime]:
     """Return when the newest ticket of each store arrived; a store without tickets is not in the result."""
-    rows = await tx.fetch(
+    return await tx.fetch_map(
         """
         SELECT wanted.store_id, last.created_at
         FROM unnest(%(store_ids)s::uuid[]) AS wanted (store_id)
@@ -224,4 +222,3 @@ async def find_last_received(tx: Tx, organization_id: UUID, store_ids: Sequence[
         """,
         {"organization_id": organization_id, "store_ids": list(store_ids)},
     )
-    return {row[0]: row[1] for row in rows}

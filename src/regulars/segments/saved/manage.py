@@ -110,11 +110,10 @@ async def list_choices(tx: Tx, organization_id: UUID) -> list[tuple[str, str]]:
 async def find_names(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
     if not ids:
         return {}
-    rows = await tx.fetch(
+    return await tx.fetch_map(
         "SELECT id, name FROM segments WHERE organization_id = %s AND id = ANY (%s::uuid[])",
         (organization_id, list(ids)),
     )
-    return dict(rows)
 
 
 async def find_faults_of_draft(

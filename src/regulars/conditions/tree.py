@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from regulars.consent.model import ConsentSource
 from regulars.profiles.model import AttributeKey as Key
 from regulars.sales.model import Currency
 
@@ -26,10 +27,6 @@ Times = Annotated[int, Meta(ge=0, le=1_000_000)]
 Quantity = Annotated[int, Meta(ge=-(10**9), le=10**9)] | Annotated[float, Meta(ge=-1e9, le=1e9)]
 CountryCode = Annotated[str, Meta(pattern="^[A-Z]{2}$")]
 ConsentState = Literal["may_be_texted", "withdrawn", "never_asked", "do_not_contact"]
-ConsentSource = Literal[
-    "LOYALTY_PROGRAM", "POINT_OF_SALE", "WEBSITE", "CHECKOUT", "MOBILE_APP", "SMS_KEYWORD", "QR_CODE", "CALL_CENTER",
-    "PAPER_FORM", "EVENT", "SOCIAL", "IMPORT", "OTHER",
-]  # fmt: skip
 Comparison = Literal[
     "is", "is_not", "contains", "starts_with", "any_of", "none_of", "is_set", "is_not_set",
     "less", "at_most", "more", "at_least", "between",

@@ -12,7 +12,7 @@ applying all events in order.
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from regulars.consent.chain import ChainLink
@@ -20,6 +20,10 @@ from regulars.work.facts import AutomationState, eligibility_of
 
 # How far the time that a caller states may lie in the future, because clocks differ.
 CLAIM_AHEAD_MAX = timedelta(minutes=5)
+ConsentSource = Literal[
+    "LOYALTY_PROGRAM", "POINT_OF_SALE", "WEBSITE", "CHECKOUT", "MOBILE_APP", "SMS_KEYWORD", "QR_CODE", "CALL_CENTER",
+    "PAPER_FORM", "EVENT", "SOCIAL", "IMPORT", "OTHER",
+]  # fmt: skip
 
 
 class Status(StrEnum):

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 from msgspec import Meta
 
-from regulars.consent.model import Kind, Outcome, Reason
+from regulars.consent.model import ConsentSource, Kind, Outcome, Reason
 from regulars.consent.phone import NUMBER_PATTERN, read_lenient_number, read_opt_in_number
 from regulars.kit.errors import invalid
 from regulars.kit.json import STRING_CHARACTERS_MAX
@@ -22,21 +22,6 @@ URL_PATTERN = r"^[hH][tT][tT][pP][sS]?://[^\s/?#\x00-\x1f\x7f][^\s\x00-\x1f\x7f]
 
 _URL = re.compile(URL_PATTERN)
 
-Source = Literal[
-    "LOYALTY_PROGRAM",
-    "POINT_OF_SALE",
-    "WEBSITE",
-    "CHECKOUT",
-    "MOBILE_APP",
-    "SMS_KEYWORD",
-    "QR_CODE",
-    "CALL_CENTER",
-    "PAPER_FORM",
-    "EVENT",
-    "SOCIAL",
-    "IMPORT",
-    "OTHER",
-]
 PhoneNumber = Annotated[
     str,
     Meta(
@@ -66,7 +51,7 @@ ProfileReference = Annotated[
 ]
 # Responses contain only stored values, which need no validation: their enums are only for the OpenAPI document.
 # The short responses called receipts are for API keys that may write but not read.
-SourceOut = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Source))})]
+SourceOut = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(ConsentSource))})]
 StatusOut = Annotated[
     str,
     Meta(
@@ -125,7 +110,7 @@ class OptInIn(msgspec.Struct, kw_only=True):
         ReferenceIn | None,
         Meta(description="Where it was given: the store's `external_id` or `store_` id. It must exist."),
     ] = None
-    consent_source: Source
+    consent_source: ConsentSource
     consented_at: Annotated[
         TimestampIn, Meta(description="When the person consented; at most five minutes ahead of the service's clock.")
     ]

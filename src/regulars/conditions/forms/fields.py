@@ -1,13 +1,15 @@
 """Converts a condition to the fields of its form, and the fields to a condition.
 
-The field `cmp` has the comparison, `was` the key for which the form was rendered, and `without` whether customers
-without a value match. Fields of product properties have the prefix `p`, those of a day the prefix `when_`.
+`_FORMS` lists the values of each kind of condition, with their names in the form. The field `cmp` has the comparison,
+`was` the key for which the form was rendered, and `without` whether customers without a value match. Fields of product
+properties have the prefix `p`, those of a day the prefix `when_`.
 """
 
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -17,14 +19,14 @@ from regulars.conditions.check import BETWEEN_VALUES, Types
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE, NEGATIVE, OF_DAYS, ONE_VALUE
 from regulars.conditions.documents import describe_decode_error
 from regulars.conditions.forms.draft import SAVED, Node
-from regulars.conditions.labels import TICKET_KINDS
+
+Data = dict[str, Any]
 
 CENTS_PER_UNIT: Final = 100
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
 _MONEY: Final = re.compile(r"-?[0-9]{1,14}(?:\.[0-9]{1,2})?")
 _WHOLE: Final = re.compile(r"[0-9]{1,7}")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_COUNTED_KINDS: Final = ("bought", "purchase_days", "returned")
 # Types whose values are chosen from a list.
 LISTED_TYPES: Final = frozenset({AttributeType.BOOLEAN, AttributeType.ENUM})
 # The form offers each way of counting purchases as a separate kind of condition: the kind, with its `count`.
@@ -65,103 +67,73 @@ def condition_of(node: Node) -> tree.Condition:
         raise IncompleteCondition(f"{place}: {message}" if place else message) from None
 
 
-def _data_of(node: Node) -> dict[str, Any]:
+def _data_of(node: Node) -> Data:
     """The condition as JSON data."""
-    match node.kind:
-        case "attribute":
-            return {"type": "attribute", **_read_comparison(node, "", "Choose an attribute.")}
-        case "consent":
-            since = _read_when(node) if node.get("when_cmp") else None
-            return _without_none(
-                type="consent",
-                state=node.get("state", "may_be_texted"),
-                **{"is": node.get("is", "yes") == "yes"},
-                sources=node.get_list("sources"),
-                stores=node.get_list("stores"),
-                since=since,
-            )
-        case "texts":
-            got, journey = node.get("got", "yes") == "yes", node.get("journey") or None
-            return _without_none(type="texts", got=got, days=_read_days(node, "days"), journey=journey)
-        case "created":
-            return {"type": "created", "when": _read_when(node)}
-        case "named":
-            return {"type": "named", "is": node.get("named", "yes") == "yes"}
-        case "country":
-            if not node.get_list("countries"):
-                raise IncompleteCondition("Choose a country.")
-            return {"type": "country", "any_of": [code.upper() for code in node.get_list("countries")]}
-        case "segment" | "received_campaign" as kind:
-            noun = kind.removeprefix("received_")
-            if not node.get(noun):
-                raise IncompleteCondition(f"Choose a {noun}.")
-            return {"type": kind, "id": node.get(noun), "is": node.get("is", "yes") == "yes"}
-        case kind:
-            return _ticket_data(node) if kind in TICKET_KINDS else _sales_data(node)
+    kind = node.kind
+    if kind == "attribute":
+        if not node.get("key"):
+            raise IncompleteCondition("Choose an attribute.")
+        return {"type": "attribute", **_read_comparison(node, "")}
+    data: Data = {"type": "bought", "count": _COUNTS[kind]} if kind in _COUNTS else {"type": kind}
+    for name, (form_name, codec) in _FORMS[kind].items():
+        value = codec.read(node, form_name)
+        if value is not None:
+            data[name] = value
+    if kind in _CHOICES and not (data.get("id") or data.get("any_of")):
+        raise IncompleteCondition(f"Choose a {kind.removeprefix('received_')}.")
+    if kind == "product" and not (data["any_of"] or "property" in data):
+        raise IncompleteCondition("Name products, or choose a property.")
+    return data if kind not in _UNITS else {**data, **_read_limits(node, _UNITS[kind])}
 
 
-def _ticket_data(node: Node) -> dict[str, Any]:
-    """A condition on the ticket that triggered a journey."""
-    match node.kind:
-        case "amount":
-            return {"type": "amount", **_read_limits(node, _read_cents, "_cents")}
-        case "product":
-            if not (node.get_list("products") or node.get("pkey")):
-                raise IncompleteCondition("Name products, or choose a property.")
-            data: dict[str, Any] = {"type": "product", "any_of": node.get_list("products")}
-            return {**data, "property": _read_comparison(node, "p", "")} if node.get("pkey") else data
-        case kind:
-            chosen = node.get_list("stores" if kind == "store" else "currencies")
-            if not chosen:
-                raise IncompleteCondition(f"Choose a {kind}.")
-            return {"type": kind, "any_of": chosen}
+def node_of(condition: tree.Condition) -> Node:
+    """Convert a condition to a node with its fields."""
+    if isinstance(condition, tree.Group):
+        return Node(tree.kind_of(condition), inner=[node_of(inner) for inner in condition.of])
+    kinds = {count: kind for kind, count in _COUNTS.items()}
+    count = condition.count if isinstance(condition, tree.Bought) else ""
+    node = Node(kinds.get(count, tree.kind_of(condition)))
+    if isinstance(condition, tree.OfAttribute):
+        _write_comparison(node, "", condition)
+        return node
+    values = {field.encode_name: getattr(condition, field.name) for field in msgspec.structs.fields(condition)}
+    for name, (form_name, codec) in _FORMS[node.kind].items():
+        codec.write(node, form_name, values[name])
+    if node.kind in _UNITS:
+        _write_limits(node, _UNITS[node.kind], values)
+    return node
 
 
-def _read_limits(node: Node, read: Callable[[Node, str], float], suffix: str) -> dict[str, float]:
+def _read_limits(node: Node, unit: "_Unit") -> Data:
     bound, data = node.get("bound", "at_least"), {}
+    if bound == "none" and unit.offers_none:
+        return {"none": True}
     if bound in {"at_least", "between"}:
-        data[f"at_least{suffix}"] = read(node, "low")
+        data[f"at_least{unit.suffix}"] = unit.read(node, "low")
     if bound in {"at_most", "between"}:
-        data[f"at_most{suffix}"] = read(node, "high")
+        data[f"at_most{unit.suffix}"] = unit.read(node, "high")
     return data
 
 
-def _sales_data(node: Node) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": node.kind, "stores": node.get_list("stores"), "products": node.get_list("products")}
-    if node.kind in _COUNTS:
-        data |= {"type": "bought", "count": _COUNTS[node.kind]}
-    if node.get("pkey"):
-        data["property"] = _read_comparison(node, "p", "Choose a property.")
-    if node.kind in {"first_purchase", "last_purchase"}:
-        return {**data, "when": _read_when(node, may_be_missing=True)}
-    window = _read_window(node)
-    if window is not None:
-        data["window"] = window
-    if node.kind in {"spend", "ticket_value"}:
-        data["currency"] = node.get("currency", "EUR")
-    if node.get("bound") == "none" and node.kind != "ticket_value":
-        return {**data, "none": True}
-    read: Callable[[Node, str], float] = _read_times
-    if node.kind not in _COUNTED_KINDS:
-        read = _read_quantity if node.kind == ARTICLES else _read_cents
-    suffix = "_cents" if node.kind in {"spend", "ticket_value"} else ""
-    return {**data, **_read_limits(node, read, suffix)}
+def _write_limits(node: Node, unit: "_Unit", values: Data) -> None:
+    limits = (values[f"{name}{unit.suffix}"] for name in ("at_least", "at_most"))
+    low, high = ("" if limit is None else unit.show(limit) for limit in limits)
+    bound = "between" if low and high else "at_most" if high else "at_least"
+    node.set("bound", "none" if values.get("none") else bound)
+    node.set("low", low or ("1" if bound == "at_least" else ""))
+    node.set("high", high)
 
 
-def _read_comparison(node: Node, prefix: str, message_without_key: str) -> dict[str, Any]:
-    key, comparison = node.get(f"{prefix}key"), node.get(f"{prefix}cmp")
-    if not key:
-        raise IncompleteCondition(message_without_key)
-    if not comparison:
-        # The key is unknown, so the form offered no comparison. With any comparison, the check reports the unknown key.
-        comparison = "is_set"
-    data: dict[str, Any] = {"key": key, "comparison": comparison, **_read_value(node, prefix, comparison)}
+def _read_comparison(node: Node, prefix: str) -> Data:
+    # If the key is unknown, the form offered no comparison. With any comparison, the check reports the unknown key.
+    comparison = node.get(f"{prefix}cmp", "is_set")
+    data: Data = {"key": node.get(f"{prefix}key"), "comparison": comparison, **_read_value(node, prefix, comparison)}
     if comparison in NEGATIVE:
         data["without_value"] = node.get(f"{prefix}without", "no") == "yes"
     return data
 
 
-def _read_value(node: Node, prefix: str, comparison: str) -> dict[str, Any]:
+def _read_value(node: Node, prefix: str, comparison: str) -> Data:
     """The value, values or days of the comparison."""
     if comparison in ONE_VALUE:
         value = node.get_exact(f"{prefix}value")
@@ -180,28 +152,86 @@ def _read_value(node: Node, prefix: str, comparison: str) -> dict[str, Any]:
     return {"days": _read_days(node, f"{prefix}days")} if comparison in OF_DAYS else {}
 
 
-def _read_when(node: Node, *, may_be_missing: bool = False) -> dict[str, Any]:
-    comparison = node.get("when_cmp", "in_last_days")
-    data: dict[str, Any] = {"comparison": comparison}
-    if comparison in {"before", "after"}:
-        data["date"] = _read_date(node, "when_date")
-    elif comparison == "between":
-        data["from"], data["to"] = _read_date(node, "when_from"), _read_date(node, "when_to")
+def _write_comparison(node: Node, prefix: str, compared: tree.ValueComparison) -> None:
+    node.set(f"{prefix}key", compared.key)
+    node.set(f"{prefix}was", compared.key)
+    node.set(f"{prefix}cmp", compared.comparison)
+    if compared.value is not None:
+        _write_exactly(node, f"{prefix}value", compared.value)
+    if compared.comparison == "between" and len(compared.values) == BETWEEN_VALUES:
+        _write_exactly(node, f"{prefix}low", compared.values[0])
+        _write_exactly(node, f"{prefix}high", compared.values[1])
     else:
-        data["days"] = _read_days(node, "when_days")
+        node.set(f"{prefix}values", *compared.values)
+    if compared.days is not None:
+        node.set(f"{prefix}days", str(compared.days))
+    node.set(f"{prefix}without", "yes" if compared.without_value else "no")
+
+
+def _write_exactly(node: Node, name: str, value: str) -> None:
+    """Set a field; a value with outer spaces, which the visible field loses, is also set in a hidden field."""
+    node.set(name, value)
+    if value != value.strip():
+        node.set(f"{SAVED}{name}", value)
+
+
+def _read_property(node: Node, prefix: str) -> Data | None:
+    return _read_comparison(node, prefix) if node.get(f"{prefix}key") else None
+
+
+def _write_property(node: Node, prefix: str, compared: tree.OfProperty | None) -> None:
+    if compared is not None:
+        _write_comparison(node, prefix, compared)
+
+
+def _read_when(node: Node, prefix: str, *, may_be_missing: bool = False) -> Data:
+    comparison = node.get(f"{prefix}_cmp", "in_last_days")
+    data: Data = {"comparison": comparison}
+    if comparison in {"before", "after"}:
+        data["date"] = _read_date(node, f"{prefix}_date")
+    elif comparison == "between":
+        data["from"], data["to"] = _read_date(node, f"{prefix}_from"), _read_date(node, f"{prefix}_to")
+    else:
+        data["days"] = _read_days(node, f"{prefix}_days")
     if may_be_missing and comparison == "not_in_last_days":
-        data["without_value"] = node.get("when_without", "no") == "yes"
+        data["without_value"] = node.get(f"{prefix}_without", "no") == "yes"
     return data
 
 
-def _read_window(node: Node) -> dict[str, Any] | None:
-    match node.get("window", "last"):
+def _read_optional_when(node: Node, prefix: str) -> Data | None:
+    return _read_when(node, prefix) if node.get(f"{prefix}_cmp") else None
+
+
+def _write_when(node: Node, prefix: str, when: tree.When | None) -> None:
+    if when is None:
+        return
+    node.set(f"{prefix}_cmp", when.comparison)
+    for name, day in (("date", when.date), ("from", when.from_), ("to", when.to)):
+        node.set(f"{prefix}_{name}", "" if day is None else day.isoformat())
+    node.set(f"{prefix}_days", "" if when.days is None else str(when.days))
+    node.set(f"{prefix}_without", "yes" if when.without_value else "no")
+
+
+def _read_window(node: Node, name: str) -> Data | None:
+    match node.get(name, "last"):
         case "last":
             return {"last_days": _read_days(node, "days")}
         case "between":
             return {"from": _read_date(node, "from"), "to": _read_date(node, "to")}
         case _:
             return None
+
+
+def _write_window(node: Node, name: str, window: tree.Window | None) -> None:
+    if window is None:
+        node.set(name, "ever")
+    elif window.last_days is not None:
+        node.set(name, "last")
+        node.set("days", str(window.last_days))
+    else:
+        node.set(name, "between")
+        node.set("from", "" if window.from_ is None else window.from_.isoformat())
+        node.set("to", "" if window.to is None else window.to.isoformat())
 
 
 def _read_days(node: Node, name: str) -> int:
@@ -232,142 +262,95 @@ def _match(text: str, pattern: re.Pattern[str], message: str) -> str:
     return text
 
 
-def _without_none(**data: Any) -> dict[str, Any]:
-    return {name: value for name, value in data.items() if value is not None}
+def _show_money(cents: int) -> str:
+    return f"{Decimal(cents) / CENTS_PER_UNIT:.2f}"
 
 
-def node_of(condition: tree.Condition) -> Node:
-    """Convert a condition to a node with its fields."""
-    if isinstance(condition, tree.Group):
-        return Node(tree.kind_of(condition), inner=[node_of(inner) for inner in condition.of])
-    kinds = {count: kind for kind, count in _COUNTS.items()}
-    count = condition.count if isinstance(condition, tree.Bought) else ""
-    node = Node(kinds.get(count, tree.kind_of(condition)))
-    if isinstance(condition, tree.SalesCondition):
-        _fill_sales(node, condition)
-    elif isinstance(condition, tree.TicketCondition):
-        _fill_ticket(node, condition)
-    else:
-        _fill(node, condition)
-    return node
-
-
-def _fill(node: Node, condition: tree.Condition) -> None:
-    """Set the fields of a condition on the customer."""
-    match condition:
-        case tree.OfAttribute():
-            _fill_comparison(node, "", condition)
-        case tree.Consent():
-            node.set("state", condition.state)
-            node.set("is", "yes" if condition.is_ else "no")
-            node.set("sources", *condition.sources)
-            node.set("stores", *condition.stores)
-            if condition.since is not None:
-                _fill_when(node, condition.since)
-        case tree.Texts():
-            node.set("got", "yes" if condition.got else "no")
-            node.set("days", str(condition.days))
-            node.set("journey", condition.journey or "")
-        case tree.Created():
-            _fill_when(node, condition.when)
-        case tree.Named():
-            node.set("named", "yes" if condition.is_ else "no")
-        case tree.Country():
-            node.set("countries", *condition.any_of)
-        case tree.InSegment() | tree.ReceivedCampaign():
-            node.set("segment" if isinstance(condition, tree.InSegment) else "campaign", condition.id)
-            node.set("is", "yes" if condition.is_ else "no")
-        case _:
-            pass
-
-
-def _fill_ticket(node: Node, condition: tree.TicketCondition) -> None:
-    match condition:
-        case tree.OfStore(any_of=stores):
-            node.set("stores", *stores)
-        case tree.OfCurrency(any_of=currencies):
-            node.set("currencies", *currencies)
-        case tree.OfAmount(at_least_cents=low, at_most_cents=high):
-            _fill_bounds(node, _money_text(low), _money_text(high))
-        case tree.OfProduct(any_of=products, property=compared):
-            node.set("products", *products)
-            if compared is not None:
-                _fill_comparison(node, "p", compared)
-
-
-def _fill_sales(node: Node, condition: tree.SalesCondition) -> None:
-    node.set("stores", *condition.stores)
-    node.set("products", *condition.products)
-    if condition.property is not None:
-        _fill_comparison(node, "p", condition.property)
-    if isinstance(condition, tree.FirstPurchase | tree.LastPurchase):
-        _fill_when(node, condition.when)
-        return
-    _fill_window(node, condition.window)
-    if isinstance(condition, tree.Spend | tree.TicketValue):
-        node.set("currency", condition.currency)
-        low, high = (_money_text(limit) for limit in (condition.at_least_cents, condition.at_most_cents))
-    else:
-        low, high = (_quantity_text(limit) for limit in (condition.at_least, condition.at_most))
-    _fill_bounds(node, low, high)
-    if not isinstance(condition, tree.TicketValue) and condition.none:
-        node.set("bound", "none")
-
-
-def _fill_bounds(node: Node, low: str | None, high: str | None) -> None:
-    bound = "between" if low and high else "at_most" if high else "at_least"
-    node.set("bound", bound)
-    node.set("low", low or ("1" if bound == "at_least" else ""))
-    node.set("high", high or "")
-
-
-def _money_text(cents: int | None) -> str | None:
-    return None if cents is None else f"{Decimal(cents) / CENTS_PER_UNIT:.2f}"
-
-
-def _quantity_text(quantity: float | None) -> str | None:
+def _show_quantity(quantity: float) -> str:
     """The quantity as text with all digits, without an exponent."""
-    return None if quantity is None else f"{Decimal(repr(quantity)):f}".removesuffix(".0")
+    return f"{Decimal(repr(quantity)):f}".removesuffix(".0")
 
 
-def _fill_window(node: Node, window: tree.Window | None) -> None:
-    if window is None:
-        node.set("window", "ever")
-    elif window.last_days is not None:
-        node.set("window", "last")
-        node.set("days", str(window.last_days))
-    else:
-        node.set("window", "between")
-        node.set("from", "" if window.from_ is None else window.from_.isoformat())
-        node.set("to", "" if window.to is None else window.to.isoformat())
+class _Codec(NamedTuple):
+    """How a value of a condition is read from the form, and written to it; None means that there is no value."""
+
+    read: Callable[[Node, str], Any]
+    write: Callable[[Node, str, Any], None]
 
 
-def _fill_comparison(node: Node, prefix: str, compared: tree.ValueComparison) -> None:
-    node.set(f"{prefix}key", compared.key)
-    node.set(f"{prefix}was", compared.key)
-    node.set(f"{prefix}cmp", compared.comparison)
-    if compared.value is not None:
-        _fill_exactly(node, f"{prefix}value", compared.value)
-    if compared.comparison == "between" and len(compared.values) == BETWEEN_VALUES:
-        _fill_exactly(node, f"{prefix}low", compared.values[0])
-        _fill_exactly(node, f"{prefix}high", compared.values[1])
-    else:
-        node.set(f"{prefix}values", *compared.values)
-    if compared.days is not None:
-        node.set(f"{prefix}days", str(compared.days))
-    node.set(f"{prefix}without", "yes" if compared.without_value else "no")
+def _text(default: str = "") -> _Codec:
+    return _Codec(
+        lambda node, name: node.get(name, default) or None, lambda node, name, text: node.set(name, text or "")
+    )
 
 
-def _fill_exactly(node: Node, name: str, value: str) -> None:
-    """Set a field; a value with outer spaces, which the visible field loses, is also set in a hidden field."""
-    node.set(name, value)
-    if value != value.strip():
-        node.set(f"{SAVED}{name}", value)
+_YES_NO: Final = _Codec(
+    lambda node, name: node.get(name, "yes") == "yes",
+    lambda node, name, value: node.set(name, "yes" if value else "no"),
+)
+_LIST: Final = _Codec(Node.get_list, lambda node, name, values: node.set(name, *values))
+_COUNTRIES: Final = _LIST._replace(read=lambda node, name: [code.upper() for code in node.get_list(name)])
+_DAYS: Final = _Codec(_read_days, lambda node, name, days: node.set(name, str(days)))
+_WHEN: Final = _Codec(_read_when, _write_when)
+_PROPERTY: Final = ("p", _Codec(_read_property, _write_property))
+_SALES_FILTER: Final = {"stores": ("stores", _LIST), "products": ("products", _LIST), "property": _PROPERTY}
+_IN_WINDOW: Final = {**_SALES_FILTER, "window": ("window", _Codec(_read_window, _write_window))}
+_AMOUNT_IN_WINDOW: Final = {**_IN_WINDOW, "currency": ("currency", _text("EUR"))}
+_PURCHASE_DAY: Final = {
+    **_SALES_FILTER,
+    "when": ("when", _WHEN._replace(read=partial(_read_when, may_be_missing=True))),
+}
+# The values of each kind of condition: the name of each in the form, and its codec.
+_FORMS: Final[dict[str, dict[str, tuple[str, _Codec]]]] = {
+    "consent": {
+        "state": ("state", _text("may_be_texted")),
+        "is": ("is", _YES_NO),
+        "sources": ("sources", _LIST),
+        "stores": ("stores", _LIST),
+        "since": ("when", _WHEN._replace(read=_read_optional_when)),
+    },
+    "texts": {"got": ("got", _YES_NO), "days": ("days", _DAYS), "journey": ("journey", _text())},
+    "created": {"when": ("when", _WHEN)},
+    "named": {"is": ("named", _YES_NO)},
+    "country": {"any_of": ("countries", _COUNTRIES)},
+    "segment": {"id": ("segment", _text()), "is": ("is", _YES_NO)},
+    "received_campaign": {"id": ("campaign", _text()), "is": ("is", _YES_NO)},
+    "bought": _IN_WINDOW,
+    PURCHASE_DAYS: _IN_WINDOW,
+    ARTICLES: _IN_WINDOW,
+    "returned": _IN_WINDOW,
+    "spend": _AMOUNT_IN_WINDOW,
+    "ticket_value": _AMOUNT_IN_WINDOW,
+    "first_purchase": _PURCHASE_DAY,
+    "last_purchase": _PURCHASE_DAY,
+    "store": {"any_of": ("stores", _LIST)},
+    "currency": {"any_of": ("currencies", _LIST)},
+    "amount": {},
+    "product": {"any_of": ("products", _LIST), "property": _PROPERTY},
+}
+# Kinds that are incomplete until the user has chosen an object or at least one value.
+_CHOICES: Final = frozenset({"country", "segment", "received_campaign", "store", "currency"})
 
 
-def _fill_when(node: Node, when: tree.When) -> None:
-    node.set("when_cmp", when.comparison)
-    for name, day in (("when_date", when.date), ("when_from", when.from_), ("when_to", when.to)):
-        node.set(name, "" if day is None else day.isoformat())
-    node.set("when_days", "" if when.days is None else str(when.days))
-    node.set("when_without", "yes" if when.without_value else "no")
+class _Unit(NamedTuple):
+    """What limits are counted in: how a limit is read and shown, and how its name in the condition ends."""
+
+    read: Callable[[Node, str], float]
+    show: Callable[[Any], str]
+    suffix: str = ""
+    # Whether the form also offers none at all.
+    offers_none: bool = True
+
+
+_TIMES: Final = _Unit(_read_times, _show_quantity)
+_SPENT: Final = _Unit(_read_cents, _show_money, "_cents")
+_TICKET_AMOUNT: Final = _SPENT._replace(offers_none=False)
+_UNITS: Final = {
+    "bought": _TIMES,
+    PURCHASE_DAYS: _TIMES,
+    ARTICLES: _Unit(_read_quantity, _show_quantity),
+    "returned": _TIMES,
+    "spend": _SPENT,
+    "ticket_value": _TICKET_AMOUNT,
+    "amount": _TICKET_AMOUNT,
+}

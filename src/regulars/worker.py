@@ -19,7 +19,7 @@ from regulars.attribution.lift_queue import LiftQueue, schedule_campaigns
 from regulars.attribution.sent_texts import count_sent_texts
 from regulars.campaigns.exact_cost import CostQueue
 from regulars.campaigns.facts import CampaignEnded
-from regulars.campaigns.retention import sweep_recipients
+from regulars.campaigns.retention import delete_old_recipients
 from regulars.campaigns.run.outcomes import handle_messages as count_campaign_texts
 from regulars.campaigns.run.queue import CampaignQueue
 from regulars.campaigns.run.start import StartQueue
@@ -33,9 +33,10 @@ from regulars.idempotency.records import sweep as sweep_idempotency_keys
 from regulars.journeys.backtest.requests import BacktestQueue
 from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.retention import RETENTION as RUN_RETENTION
-from regulars.journeys.retention import sweep_holdouts, sweep_runs
+from regulars.journeys.retention import delete_old_runs
 from regulars.journeys.runs.enter import enter_by_consents, enter_by_sales
 from regulars.journeys.runs.fact_handlers import handle_consents, handle_messages, handle_sales
+from regulars.journeys.runs.holdouts import delete_old_holdout_passes
 from regulars.journeys.runs.queue import RunQueue
 from regulars.kit import vault
 from regulars.kit.clock import monotonic
@@ -53,7 +54,7 @@ from regulars.messaging.inbox.poll import InboundPolls
 from regulars.messaging.links.retention import TRACE_RETENTION, sweep_click_traces, sweep_clicks
 from regulars.messaging.model import RETENTION as TEXT_RETENTION
 from regulars.messaging.providers.gateways import Gateways, open_gateways
-from regulars.messaging.retention import sweep_replies, sweep_texts
+from regulars.messaging.retention import delete_old_replies, delete_old_texts
 from regulars.messaging.send import TextQueue
 from regulars.organizations.facts import TimeZoneChanged
 from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
@@ -86,7 +87,7 @@ from regulars.webhooks.personal import sweep_old_messages as sweep_webhooks
 from regulars.work.facts import Listeners
 from regulars.work.loop import run_worker
 from regulars.work.outbox import OutboxQueue
-from regulars.work.queue import Due, Queue, Sweep
+from regulars.work.queue import Due, Queue, RowSweep, Sweep
 from regulars.work.retries import RetryQueue
 
 # A worker stops at most this long after a newer release has migrated the database and excluded it.
@@ -162,22 +163,22 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         HoldoutDraws(),
         RunQueue(),
         BacktestQueue(),
-        Sweep("journeys.sweep", RUNS, sweep_runs, poll_every_s=3600),
-        Sweep("journeys.sweep_holdouts", JOURNEY_HOLDOUTS, sweep_holdouts, poll_every_s=3600),
+        RowSweep("journeys.sweep", RUNS, delete_old_runs),
+        RowSweep("journeys.sweep_holdouts", JOURNEY_HOLDOUTS, delete_old_holdout_passes),
         StartQueue(Analysis(settings)),
         CampaignQueue(),
         CostQueue(Analysis(settings), gateways.database),
-        Sweep("campaigns.sweep", CAMPAIGN_RECIPIENTS, sweep_recipients, poll_every_s=3600),
+        RowSweep("campaigns.sweep", CAMPAIGN_RECIPIENTS, delete_old_recipients),
         CustomerQueue(),
         RecomputeQueue(),
         LiftQueue(Analysis(settings), gateways.database),
         InboundPolls(gateways.twilio, gateways.database),
         OverdueReplies(),
-        Sweep("texts.sweep", TEXTS, sweep_texts, poll_every_s=3600),
+        RowSweep("texts.sweep", TEXTS, delete_old_texts),
         Sweep("clicks.sweep", CLICKS, sweep_clicks, poll_every_s=3600),
         Sweep("clicks.sweep_traces", CLICK_TRACES, sweep_click_traces, poll_every_s=600),
         Sweep("links.sweep", PERSONAL_LINKS, sweep_clicks, poll_every_s=3600),
-        Sweep("replies.sweep", REPLIES, sweep_replies, poll_every_s=3600),
+        RowSweep("replies.sweep", REPLIES, delete_old_replies),
         Sweep("replies.sweep_hashes", ERASED_REPLIES, sweep_hashes, poll_every_s=3600),
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         TotalsFill(),

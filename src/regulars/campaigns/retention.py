@@ -8,9 +8,7 @@ from uuid import UUID
 
 from regulars.campaigns.model import RecipientOutcome
 from regulars.campaigns.totals import Differences, TotalKey
-from regulars.kit.db import Database, Tx
-from regulars.messaging.model import RETENTION
-from regulars.work.queue import delete_in_batches
+from regulars.kit.db import Tx
 
 _UNSENT: Final = frozenset({RecipientOutcome.WAITING, RecipientOutcome.QUEUED})
 
@@ -58,10 +56,6 @@ async def _lock_audiences_with(tx: Tx, organization_id: UUID, ids: Collection[by
     )
 
 
-async def sweep_recipients(database: Database, organization_id: UUID) -> None:
-    await delete_in_batches(database, organization_id, _delete_old_recipients, retention=RETENTION)
-
-
 async def _delete_recipients_of(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]
 ) -> list[tuple[TotalKey, bool]]:
@@ -91,7 +85,7 @@ async def _delete_recipients_of(
     return [(TotalKey(*row[:5]), row[5]) for row in rows]
 
 
-async def _delete_old_recipients(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+async def delete_old_recipients(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
     return await tx.execute(
         """
         DELETE FROM campaign_recipients

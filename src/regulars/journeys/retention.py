@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.journeys.runs.holdouts import delete_holdout_passes_of, delete_old_holdout_passes
+from regulars.journeys.runs.holdouts import delete_holdout_passes_of
 from regulars.journeys.runs.trace import add_totals
 from regulars.kit.columns import fill
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Tx
 from regulars.segments.saved.erased_values import CONTAINS_VALUE, find_erased, quote, without_values
 from regulars.work.personal import ErasedPeople
-from regulars.work.queue import delete_in_batches
 
 # 13 months.
 RETENTION: Final = timedelta(days=396)
@@ -98,15 +97,7 @@ async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> N
     await tx.execute(_DELETE_BACKTESTS, parameters)
 
 
-async def sweep_holdouts(database: Database, organization_id: UUID) -> None:
-    await delete_in_batches(database, organization_id, delete_old_holdout_passes, retention=RETENTION)
-
-
-async def sweep_runs(database: Database, organization_id: UUID) -> None:
-    await delete_in_batches(database, organization_id, _delete_old_runs, retention=RETENTION)
-
-
-async def _delete_old_runs(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+async def delete_old_runs(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
     run_ids = await tx.fetch_column(
         """
         DELETE FROM journey_runs

@@ -4,24 +4,19 @@ from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.inbox.deduplication import erase_replies
 from regulars.messaging.links.retention import erase_from_click_facts, forget_people
-from regulars.messaging.model import RETENTION, TextState
-from regulars.messaging.queries import replies, texts
+from regulars.messaging.model import TextState
+from regulars.messaging.queries import texts
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.team_numbers import delete_team_numbers
 from regulars.work.outbox import rewrite_waiting_facts
-from regulars.work.queue import delete_in_batches
 
 
-async def sweep_texts(database: Database, organization_id: UUID) -> None:
-    """Delete texts older than 25 months, and the copies that the simulator (a provider that sends nothing) stored."""
-    await delete_in_batches(database, organization_id, _delete_old_texts, retention=RETENTION)
-
-
-async def _delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+async def delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    """Delete old texts, and the copies that the simulator (a provider that sends nothing) stored."""
     ids = await tx.fetch_column(
         """
         DELETE FROM texts
@@ -40,8 +35,20 @@ async def _delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, 
     return len(ids)
 
 
-async def sweep_replies(database: Database, organization_id: UUID) -> None:
-    await delete_in_batches(database, organization_id, replies.delete_old_replies, retention=RETENTION)
+async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    return await tx.execute(
+        """
+        DELETE FROM replies
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM replies
+            WHERE organization_id = %(organization_id)s AND received_at < %(before)s AND due_at IS NULL
+            ORDER BY received_at
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ))
+        """,
+        {"organization_id": organization_id, "before": before, "limit": limit},
+    )
 
 
 async def erase_from_facts(

@@ -9,7 +9,7 @@ import abc
 import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, Generic, LiteralString, Protocol, TypeVar
 from uuid import UUID
 
@@ -102,6 +102,16 @@ class Sweep(Queue):
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         await self._run(database, organization_id)
         return False
+
+
+class RowSweep(Sweep):
+    """A sweep that deletes rows in batches; the retention is the delay of `due`."""
+
+    def __init__(
+        self, name: str, due: Due, delete: Callable[..., Awaitable[int]], *, poll_every_s: float = 3600
+    ) -> None:
+        run = partial(delete_in_batches, delete=delete, retention=due.delay)
+        super().__init__(name, due, run, poll_every_s=poll_every_s)
 
 
 async def delete_in_batches(

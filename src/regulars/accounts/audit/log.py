@@ -6,7 +6,7 @@ chain until its commit, so a use case records last. Acts are rare, and no freque
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from regulars.kit.commitments import commit, new_salt
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import API_KEY, new_uuid
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, join_filters
+from regulars.work.queue import delete_in_batches
 
 if TYPE_CHECKING:
     # Commands record acts too, and must not load the pages.
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 COMMAND_LINE: Final = "the command line"
 EVERY_ACT: Final = ActFilter()
-ROWS_PER_TRANSACTION_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +164,13 @@ async def list_act_kinds(tx: Tx, organization_id: UUID) -> list[str]:
 
 async def sweep_addresses(database: Database, organization_id: UUID, *, retention: timedelta) -> int:
     """Delete client addresses that were stored (`address_since`) longer than `retention` ago; return how many."""
-    swept = 0
-    while True:
-        async with database.transaction() as tx:
-            deleted = await tx.execute(
-                "UPDATE audit_log SET address = NULL, address_salt = NULL WHERE organization_id = %s AND id IN"
-                " (SELECT id FROM audit_log WHERE organization_id = %s AND address_since <= %s LIMIT %s"
-                " FOR UPDATE SKIP LOCKED)",
-                (organization_id, organization_id, tx.now - retention, ROWS_PER_TRANSACTION_MAX),
-            )
-        swept += deleted
-        if deleted < ROWS_PER_TRANSACTION_MAX:
-            return swept
+    return await delete_in_batches(database, organization_id, _delete_addresses, retention=retention)
+
+
+async def _delete_addresses(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    return await tx.execute(
+        "UPDATE audit_log SET address = NULL, address_salt = NULL WHERE organization_id = %s AND id IN"
+        " (SELECT id FROM audit_log WHERE organization_id = %s AND address_since <= %s LIMIT %s"
+        " FOR UPDATE SKIP LOCKED)",
+        (organization_id, organization_id, before, limit),
+    )

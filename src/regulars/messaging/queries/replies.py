@@ -118,19 +118,3 @@ async def end_suppression(tx: Tx, organization_id: UUID, number_hash: bytes) -> 
         """,
         {"organization_id": organization_id, "number_hash": number_hash},
     )
-
-
-async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
-    return await tx.execute(
-        """
-        DELETE FROM replies
-        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
-            SELECT id FROM replies
-            WHERE organization_id = %(organization_id)s AND received_at < %(before)s AND due_at IS NULL
-            ORDER BY received_at
-            LIMIT %(limit)s
-            FOR UPDATE SKIP LOCKED
-        ))
-        """,
-        {"organization_id": organization_id, "before": before, "limit": limit},
-    )

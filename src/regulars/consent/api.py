@@ -102,17 +102,9 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
         since=start.since,
         limit=limit + 1,
     )
-    page, has_more, cursor = start.cut_page(
-        subscriptions,
-        limit,
-        secret=caller.secret,
-        scope=scope,
-        position_of=lambda subscription: (subscription.updated_at, subscription.id),
-    )
-    return ApiResponse(
-        200,
-        encode(wire.SubscriptionPageOut([subscription_out(subscription) for subscription in page], has_more, cursor)),
-    )
+    page, has_more, cursor = start.cut_page(subscriptions, limit, lambda row: (row.updated_at, row.id))
+    data = [subscription_out(subscription) for subscription in page]
+    return ApiResponse(200, encode(wire.SubscriptionPageOut(data, has_more, cursor)))
 
 
 async def handle_subscription(tx: Tx, request: Request) -> ApiResponse:

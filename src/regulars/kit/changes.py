@@ -32,19 +32,18 @@ class ChangePosition(NamedTuple):
 
 
 class PageStart(NamedTuple):
-    """The start of a page: after an id in the order of creation, or after a position in the order of last change."""
+    """The start of a page: after an id in the order of creation, or after a position in the order of last change.
 
+    A cursor is signed with the `secret` and valid only for the `scope`: the list and its filters.
+    """
+
+    secret: bytes
+    scope: str
     after: UUID | None = None
     since: ChangePosition | None = None
 
     def cut_page(
-        self,
-        rows: Sequence[T],
-        limit: int,
-        *,
-        secret: bytes,
-        scope: str,
-        position_of: Callable[[T], tuple[datetime, UUID]],
+        self, rows: Sequence[T], limit: int, position_of: Callable[[T], tuple[datetime, UUID]]
     ) -> tuple[Sequence[T], bool, str | None]:
         """Return the page, whether more rows follow, and the next cursor. The caller has fetched one row over `limit`.
 
@@ -52,31 +51,29 @@ class PageStart(NamedTuple):
         """
         page, has_more = rows[:limit], len(rows) > limit
         if self.since is None:
-            return page, has_more, _write_position(secret, scope, position_of(page[-1])[1:]) if has_more else None
-        return page, has_more, _write_position(secret, scope, position_of(page[-1]) if page else self.since[:2])
+            return page, has_more, self._write_cursor(position_of(page[-1])[1:]) if has_more else None
+        return page, has_more, self._write_cursor(position_of(page[-1]) if page else self.since[:2])
+
+    def _write_cursor(self, position: tuple[Any, ...]) -> str:
+        keys = (key.isoformat() if isinstance(key, datetime) else str(key) for key in position)
+        return write_cursor(self.secret, self.scope, tuple(keys))
 
 
 async def read_start(tx: Tx, query: Mapping[str, str], *, secret: bytes, scope: str) -> PageStart:
-    """Read from the query where the page starts. A cursor is valid only for its `scope`: the list and its filters."""
+    """Read from the query where the page starts."""
     position = read_cursor(secret, scope, query["cursor"]) if "cursor" in query else ()
     if PARAMETER not in query:
-        return PageStart(after=UUID(position[0]) if position else None)
+        return PageStart(secret, scope, after=UUID(position[0]) if position else None)
     # The query parser turns an unescaped plus of the time zone into a space.
     time, identifier = read_timestamp(query[PARAMETER].replace(" ", "+"), field=PARAMETER), _LOWEST_ID
     if position:
         time, identifier = datetime.fromisoformat(position[0]), UUID(position[1])
-    return PageStart(since=ChangePosition(time, identifier, await _read_horizon(tx)))
+    return PageStart(secret, scope, since=ChangePosition(time, identifier, await _read_horizon(tx)))
 
 
 def scope_of_changes(name: str, query: Mapping[str, str], **filters: Any) -> str:
     from_parameter = {PARAMETER: query[PARAMETER]} if PARAMETER in query else {}
     return scope_of(name, {}, **filters, **from_parameter)
-
-
-def _write_position(secret: bytes, scope: str, position: tuple[Any, ...]) -> str:
-    return write_cursor(
-        secret, scope, tuple(key.isoformat() if isinstance(key, datetime) else str(key) for key in position)
-    )
 
 
 async def _read_horizon(tx: Tx) -> datetime:

@@ -140,21 +140,18 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
         # In a query string a plus means a space: a number that begins with a space was sent with a plus.
         text = "+" + phone_number[1:] if phone_number.startswith(" ") else phone_number
         phone_number = read_phone(text, default_country=caller.default_country).number
-    organization_id, secret = caller.organization_id, caller.secret
     scope = scope_of_changes("profiles", query, external_id=external_id, phone_number=phone_number)
-    start = await read_start(tx, query, secret=secret, scope=scope)
+    start = await read_start(tx, query, secret=caller.secret, scope=scope)
     profiles = await list_profiles(
         tx,
-        organization_id,
+        caller.organization_id,
         external_id=external_id,
         phone_number=phone_number,
         after=start.after,
         since=start.since,
         limit=limit + 1,
     )
-    page, has_more, cursor = start.cut_page(
-        profiles, limit, secret=secret, scope=scope, position_of=lambda profile: (profile.updated_at, profile.id)
-    )
+    page, has_more, cursor = start.cut_page(profiles, limit, lambda profile: (profile.updated_at, profile.id))
     return ApiResponse(200, encode(ProfilePageOut([to_profile_out(profile) for profile in page], has_more, cursor)))
 
 

@@ -76,7 +76,7 @@ async def _list_changes(
     filters |= {"after_id": max(since.id, first), "before_id": first_id_at(since.horizon)}
     filters |= await _find_references(tx, organization_id, query)
     sales = await queries.list_sales(tx, organization_id, filters, PageRequest(limit + 1), by_time=False)
-    return start.cut_page(sales, limit, secret=secret, scope=scope, position_of=lambda sale: (sale.created_at, sale.id))
+    return start.cut_page(sales, limit, lambda sale: (sale.created_at, sale.id))
 
 
 def _read_filters(query: Mapping[str, str]) -> dict[str, Any]:

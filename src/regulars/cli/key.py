@@ -6,7 +6,7 @@ import typer
 
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
-from regulars.cli.output import CommandError, err, pick, print_json, print_rows
+from regulars.cli.output import CommandError, err, pick, print_result, print_rows
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, find_organization, read_id, run, transact
 from regulars.kit import ids, settings
 from regulars.kit.db import Tx
@@ -38,11 +38,8 @@ def create(
         return key, secret
 
     key, secret = run(organization, work)
-    if as_json:
-        print_json({**_as_data(key), "key": secret})
-    else:
-        # stdout has only the key, so that a script can read it: `KEY=$(regulars key create -o Shop)`.
-        typer.echo(secret)
+    # stdout has only the key, so that a script can read it: `KEY=$(regulars key create -o Shop)`.
+    print_result({**_as_data(key), "key": secret}, secret, as_json=as_json)
     created_in = f"Created in {database.describe(settings.load())}."
     err.print(f"{created_in} Store this key now: it is not shown again.", style="dim", markup=False)
 

@@ -10,7 +10,7 @@ from rich.progress import Progress, TextColumn
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.accounts.organization_settings import known_locales
 from regulars.cli import database
-from regulars.cli.output import CommandError, ExitCode, err, format_count, out, print_json, print_rows
+from regulars.cli.output import CommandError, ExitCode, err, format_count, print_result, print_rows
 from regulars.cli.runner import AsJson, CommandContext, find_organization, run, run_on_pool, transact
 from regulars.kit import ids, settings
 from regulars.kit.db import Database, Tx
@@ -43,10 +43,7 @@ def create(
         organization = transact(lambda tx: _create(tx, name))
     except organization_settings.NameTaken as refusal:
         raise CommandError(f"{refusal} `regulars organization list` shows its id.") from None
-    if as_json:
-        print_json(_as_data(organization))
-    else:
-        out.print(ids.ORGANIZATION.encode(organization.id), markup=False)
+    print_result(_as_data(organization), ids.ORGANIZATION.encode(organization.id), as_json=as_json)
 
 
 @app.command("list")

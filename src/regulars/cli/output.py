@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
@@ -73,6 +74,14 @@ def print_outcome(data: dict[str, Any], sentence: str, *, as_json: bool) -> None
         print_json(data)
     else:
         err.print(sentence, markup=False)
+
+
+def print_result(data: dict[str, Any], line: str, *, as_json: bool) -> None:
+    """Write the result of a command as JSON, or as one line that a script can read."""
+    if as_json:
+        print_json(data)
+    else:
+        typer.echo(line)
 
 
 def pick(row: object, *names: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import typer
 
-from regulars.cli.output import CommandError, ExitCode, out, pick, print_json, print_outcome, print_rows
+from regulars.cli.output import CommandError, ExitCode, out, pick, print_json, print_outcome, print_result, print_rows
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, change, read_id, run
 from regulars.kit import settings
 from regulars.kit.clock import format_timestamp, parse_timestamp
@@ -167,10 +167,7 @@ def replay(
     begin, end = _read_time(since), None if until is None else _read_time(until)
     replay_range = partial(replays.replay_range, since=begin, until=end, only_failed=failed)
     count = _change(organization, endpoint, replay_range, "webhook.replay_range")
-    if as_json:
-        print_json({"replayed": count})
-    else:
-        out.print(f"{count} messages will be sent again.", markup=False)
+    print_result({"replayed": count}, f"{count} messages will be sent again.", as_json=as_json)
 
 
 def _change(
@@ -194,10 +191,8 @@ def _read_time(text: str) -> datetime:
 
 
 def _print_endpoint_with_secret(created: manage.EndpointWithSecret, *, as_json: bool) -> None:
-    if as_json:
-        print_json({**_endpoint_as_data(created.endpoint), "secret": created.secret})
-        return
-    typer.echo(f"{WEBHOOK.encode(created.endpoint.id)} {created.secret}")
+    data = {**_endpoint_as_data(created.endpoint), "secret": created.secret}
+    print_result(data, f"{data['id']} {created.secret}", as_json=as_json)
 
 
 def _print_endpoint(endpoint: Endpoint, *, as_json: bool) -> None:
@@ -213,10 +208,7 @@ def _print_endpoint(endpoint: Endpoint, *, as_json: bool) -> None:
 
 def _print_delivery_id(delivery_id: UUID, *, as_json: bool) -> None:
     delivery = WEBHOOK_DELIVERY.encode(delivery_id)
-    if as_json:
-        print_json({"delivery": delivery})
-    else:
-        typer.echo(delivery)
+    print_result({"delivery": delivery}, delivery, as_json=as_json)
 
 
 def _endpoint_as_data(endpoint: Endpoint) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Format numbers, money and times by the user's locale and the organization's time zone."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_DOWN, Decimal
@@ -129,6 +129,10 @@ class Format:
     def money(self, cents: int, currency: str) -> str:
         """An amount with cents."""
         return self._money(f"{Decimal(abs(cents)) / 100:,.2f}", currency, is_negative=cents < 0)
+
+    def amounts(self, by_currency: Mapping[str, Decimal]) -> str:
+        """An amount with cents for each currency; empty if there is none."""
+        return ", ".join(self.money(round(amount * 100), currency) for currency, amount in by_currency.items())
 
     def money_rounded(self, cents: int, currency: str) -> str:
         """An amount in an overview: without cents if it is 10,000 or more."""

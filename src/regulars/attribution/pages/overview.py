@@ -1,7 +1,7 @@
 """The attribution overview, as a page and a CSV file: net sales attributed to texts beside extra net sales measured
 with a holdout, with a row for each campaign and journey, or for each month."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
@@ -22,8 +22,9 @@ from regulars.attribution.pages.lift_view import (
     view_verdict,
 )
 from regulars.attribution.pages.links import tickets_url
-from regulars.attribution.sent_texts import parts_by_country
-from regulars.messaging.cost import CostEstimate, estimate
+from regulars.attribution.sent_texts import SentTexts, parts_by_country
+from regulars.messaging.cost import estimate
+from regulars.messaging.settings.model import Price
 from regulars.web.charts import AxisLabel, Whisker, whisker_axis
 from regulars.web.format import NOTHING, Format
 from regulars.web.render import render
@@ -228,16 +229,15 @@ def _row(formats: Format, raw_row: RawRow, currency: str, overview: Overview) ->
         group,
         raw_row.sums,
         formats.money_rounded(raw_row.sums.net_cents, currency),
-        describe_cost(formats, estimate(parts_by_country(group.sent), overview.prices)),
+        describe_cost(formats, group.sent, overview.prices),
         " · ".join(notes),
         view_verdict(formats, raw_row.verdict, currency),
     )
 
 
-def describe_cost(formats: Format, cost: CostEstimate) -> str:
-    """One amount for each currency; a dash where no price is known."""
-    amounts = [formats.money(round(amount * 100), currency) for currency, amount in cost.amounts.items()]
-    return ", ".join(amounts) or NOTHING
+def describe_cost(formats: Format, sent: Sequence[SentTexts], prices: Mapping[str, Price]) -> str:
+    """The cost of sent texts: one amount for each currency; a dash where no price is known."""
+    return formats.amounts(estimate(parts_by_country(sent), prices).amounts) or NOTHING
 
 
 def _headline(
@@ -257,7 +257,7 @@ def _headline(
         scope=scope,
         attributed_cents=combined.total(currency).net_cents,
         measured_cents=combined.measured_cents(currency, verdict.measured),
-        cost=describe_cost(visit.format, estimate(parts_by_country(combined.sent), overview.prices)),
+        cost=describe_cost(visit.format, combined.sent, overview.prices),
         tickets_url=tickets_url(visit, view.period, currency=currency),
         url=view.url(currency=currency),
         covers_many=True,

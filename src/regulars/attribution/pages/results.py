@@ -17,7 +17,7 @@ from regulars.attribution.pages.headline import Headline, write_headline
 from regulars.attribution.pages.lift_view import LiftView, judge, view_lifts, view_periods, view_verdict
 from regulars.attribution.pages.links import name_origins, tickets_url
 from regulars.attribution.pages.overview import describe_cost
-from regulars.attribution.sent_texts import parts_by_country, read_sent_of
+from regulars.attribution.sent_texts import read_sent_of
 from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.manage import load_campaign
 from regulars.journeys.definition import SendText
@@ -28,7 +28,6 @@ from regulars.journeys.program import walk_steps
 from regulars.journeys.stats import load_stats
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY
-from regulars.messaging.cost import estimate
 from regulars.messaging.links.counts import ClickCount, count_clicks
 from regulars.messaging.model import OriginKind
 from regulars.messaging.settings.model import Price
@@ -218,7 +217,7 @@ def _headline(visit: Visit, group: Group, prices: dict[str, Price], currency: st
         scope=currency,
         attributed_cents=group.total(currency).net_cents,
         measured_cents=group.measured_cents(currency, verdict.measured),
-        cost=describe_cost(visit.format, estimate(parts_by_country(group.sent), prices)),
+        cost=describe_cost(visit.format, group.sent, prices),
         tickets_url=f"{group.tickets_url}&currency={currency}",
         url=f"{group.url}?currency={currency}",
     )
@@ -302,7 +301,7 @@ def _steps(visit: Visit, group: Group, prices: dict[str, Price], journey: Journe
                 formats.number(sums.tickets),
                 tickets_url(visit, None, origin, currency=currency) if sums.tickets else "",
                 formats.money(sums.net_cents, currency),
-                describe_cost(formats, estimate(parts_by_country(sent), prices)),
+                describe_cost(formats, sent, prices),
             )
         )
     return lines

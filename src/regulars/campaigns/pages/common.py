@@ -12,9 +12,7 @@ from regulars.campaigns.manage import PATH, Campaign, load_campaign
 from regulars.campaigns.model import CampaignRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN
-from regulars.messaging.cost import CostEstimate
 from regulars.web.errors import Conflict, PageNotFound
-from regulars.web.format import Format
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
@@ -53,11 +51,6 @@ async def find_campaign(tx: Tx, visit: Visit) -> Campaign:
     """The campaign whose id is in the URL."""
     with page_errors():
         return await load_campaign(tx, visit.organization_id, read_campaign_id(visit))
-
-
-def describe_cost(formats: Format, cost: CostEstimate) -> str:
-    """One amount for each currency, with cents; empty if no price is known."""
-    return ", ".join(formats.money(round(amount * 100), currency) for currency, amount in cost.amounts.items())
 
 
 def campaign_url(visit: Visit, row: CampaignRow, *segments: str) -> str:

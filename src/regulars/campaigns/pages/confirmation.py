@@ -11,7 +11,7 @@ from regulars.campaigns.approval import load_rule, why_approval_needed
 from regulars.campaigns.definition import SendNow
 from regulars.campaigns.exact_cost import find_exact_cost, request_exact_cost
 from regulars.campaigns.model import CampaignState, Cost, read_cost, write_cost
-from regulars.campaigns.pages.common import campaign_url, describe_cost, find_campaign, page_errors, render_campaign
+from regulars.campaigns.pages.common import campaign_url, find_campaign, page_errors, render_campaign
 from regulars.campaigns.pages.figures import Figures, describe_estimate, load_figures
 from regulars.campaigns.pages.progress import REASON_LABELS, describe_audience, describe_path, describe_schedule
 from regulars.kit.etag import EtagMismatch, etag_of
@@ -64,7 +64,7 @@ class Confirmation:
             reasons=REASON_LABELS,
             exact=exact,
             size=size,
-            exact_cost="" if size is None else describe_cost(visit.format, size.cost),
+            exact_cost="" if size is None else visit.format.amounts(size.cost.amounts),
             cost=None if size is None else write_cost(size.cost.amounts),
             why_approval=None if is_approved else why_approval,
         )

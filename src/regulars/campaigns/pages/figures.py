@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from regulars.campaigns.definition import Definition
 from regulars.campaigns.estimate import Estimate, estimate
-from regulars.campaigns.pages.common import VARIANT_LETTERS, describe_cost
+from regulars.campaigns.pages.common import VARIANT_LETTERS
 from regulars.campaigns.pages.definition_form import HOLDOUTS
 from regulars.campaigns.preview import Preview, PreviewedCustomers, preview
 from regulars.campaigns.text_sizes import VariantSize
@@ -189,7 +189,7 @@ def describe_estimate(formats: Format, estimate: Estimate) -> dict[str, object]:
     """The template values of an estimate."""
     return {
         "parts": list_audience_parts(estimate),
-        "cost": describe_cost(formats, estimate.size.cost),
+        "cost": formats.amounts(estimate.size.cost.amounts),
         "without_price": sorted(estimate.size.cost.parts_without_price),
         "duration": describe_duration(estimate.duration),
         "countries": [

@@ -9,11 +9,10 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
 from regulars.campaigns.follow_up import follow_up
 from regulars.campaigns.model import RECEIVED, CampaignRow, RecipientOutcome, add_up, read_question
-from regulars.campaigns.pages.common import campaign_url, describe_cost, find_campaign, page_errors, render_campaign
+from regulars.campaigns.pages.common import campaign_url, find_campaign, page_errors, render_campaign
 from regulars.campaigns.totals import list_totals
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
-from regulars.messaging.cost import CostEstimate
 from regulars.web.form import FormState
 from regulars.web.render import redirect
 from regulars.web.visit import Visit
@@ -99,7 +98,7 @@ async def confirm(template: str, visit: Visit) -> Response:
         waiting=outcomes[RecipientOutcome.WAITING] + outcomes[RecipientOutcome.QUEUED],
         received=sum(outcomes[outcome] for outcome in RECEIVED),
         question=question,
-        question_cost="" if question is None else describe_cost(visit.format, CostEstimate(question.cost)),
+        question_cost="" if question is None else visit.format.amounts(question.cost),
         form=FormState(),
     )
 

@@ -25,7 +25,7 @@ from regulars.campaigns.model import (
     TotalRow,
     add_up,
 )
-from regulars.campaigns.pages.common import VARIANT_LETTERS, describe_cost, find_campaign, render_campaign
+from regulars.campaigns.pages.common import VARIANT_LETTERS, find_campaign, render_campaign
 from regulars.campaigns.recipients import find_arms
 from regulars.campaigns.run.recipient_queries import find_next_send_at
 from regulars.campaigns.totals import list_totals
@@ -150,7 +150,7 @@ async def show_campaign(visit: Visit) -> Response:
         without_consent=_count_without_consent(totals),
         lead=_describe_state(visit.format, row, campaign.definition, outcomes, next_send_at),
         countries=_list_countries(visit.format, totals, prices),
-        cost=describe_cost(visit.format, cost_of(_count_charged_parts(totals), prices)),
+        cost=visit.format.amounts(cost_of(_count_charged_parts(totals), prices).amounts),
         variants=_list_variants(campaign.definition, totals, replies.stops),
         replies=replies,
         replies_max=REPLIES_MAX,
@@ -310,7 +310,7 @@ def _list_countries(formats: Format, totals: Sequence[TotalRow], prices: Mapping
             country,
             outcomes,
             parts.get(country, 0),
-            describe_cost(formats, cost_of({country: parts.get(country, 0)}, prices)),
+            formats.amounts(cost_of({country: parts.get(country, 0)}, prices).amounts),
         )
         for country, outcomes in counted.items()
     ]

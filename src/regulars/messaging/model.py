@@ -59,6 +59,9 @@ class Priority(IntEnum):
 
 # Texts of these origins are exempt from the checks of consent, hours and caps.
 EXEMPT_ORIGINS: Final = frozenset({OriginKind.STOP, OriginKind.HELP})
+PRIORITIES: Final = {kind: Priority.REPLY if kind in EXEMPT_ORIGINS else Priority.PERSONAL for kind in OriginKind} | {
+    OriginKind.CAMPAIGN: Priority.CAMPAIGN
+}
 # Texts of these origins do not count against the frequency caps.
 UNCOUNTED_ORIGINS: Final = EXEMPT_ORIGINS | {OriginKind.TEST}
 EXEMPT_EXPIRES_AFTER: Final = timedelta(minutes=5)
@@ -123,12 +126,6 @@ class SkipReason(StrEnum):
     NOT_REACHED = "not_reached"
     CANCELLED = "cancelled"
     GLOBAL_HOLDOUT = "global_holdout"
-
-
-def priority_of(kind: OriginKind) -> Priority:
-    if kind in EXEMPT_ORIGINS:
-        return Priority.REPLY
-    return Priority.CAMPAIGN if kind is OriginKind.CAMPAIGN else Priority.PERSONAL
 
 
 def moves_forward(before: TextState, after: TextState) -> bool:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.facts import publish_queue_changes
-from regulars.messaging.model import OriginKind, SkipReason, TextRow, TextState, priority_of
+from regulars.messaging.model import PRIORITIES, OriginKind, SkipReason, TextRow, TextState
 from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.queries import claims, settings, texts
 
@@ -33,7 +33,7 @@ async def stop_origin(
     """
     await settings.lock_settings(tx, organization_id)
     await _upsert_stop(tx, organization_id, origin_id, reason=None if skip_reason is None else skip_reason.value)
-    queued = await _lock_queued(tx, organization_id, origin_id, priority=priority_of(kind))
+    queued = await _lock_queued(tx, organization_id, origin_id, priority=PRIORITIES[kind])
     ids = [text_id for text_id, _ in queued]
     if skip_reason is not None:
         await skip_texts(tx, organization_id, ids, skip_reason)

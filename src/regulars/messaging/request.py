@@ -23,11 +23,11 @@ from regulars.messaging.model import (
     EXEMPT_EXPIRES_AFTER,
     EXEMPT_ORIGINS,
     EXPIRES_AFTER,
+    PRIORITIES,
     OriginKind,
     SkipReason,
     TextRow,
     TextState,
-    priority_of,
 )
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.origins import find_stopped_origins
@@ -177,7 +177,7 @@ def _new_text(
         created_at=now,
         claimed_at=None,
         ended_at=None if reason is None else now,
-        priority=priority_of(order.origin_kind).value,
+        priority=PRIORITIES[order.origin_kind].value,
     )
 
 

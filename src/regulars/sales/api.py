@@ -28,7 +28,7 @@ from regulars.kit.ids import SALES_EVENT, ById, read_reference
 from regulars.kit.pagination import Page
 from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.profiles.errors import ProfileNotFound
-from regulars.sales.decode import SaleIn, decode_plain_batch, decode_sale
+from regulars.sales.decode import SaleIn, decode_plain_batch, decode_request, decode_sale
 from regulars.sales.encode import (
     SalesEventEnvelope,
     SalesEventOut,
@@ -217,7 +217,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
                 200: {"X-Payload-Mismatch": "`true` when the ticket sent differs from the one recorded."}
             },
             examples={"purchase": EXAMPLE},
-            prepare=lambda request: decode_sale(request.body),
+            prepare=decode_request,
             run=partial(_run, tolerance=tolerance),
             run_fast=None if recorder is None else recorder.record,
             run_fast_shared=None if recorder is None else recorder.record_shared,

@@ -9,7 +9,7 @@ the same result for a ticket that both accept.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -25,6 +25,7 @@ from regulars.kit.wire import FREE_JSON_SCHEMA, HIDDEN, ExternalIdIn, ReferenceI
 from regulars.sales.model import (
     FREE_OBJECT_BYTES_MAX,
     LINE_ITEMS_MAX,
+    MILLION,
     PROPERTIES_BYTES_MAX,
     PROPERTY_KEYS_MAX,
     QUANTITY_LIMIT,
@@ -35,7 +36,7 @@ from regulars.sales.model import (
     Sale,
     SaleType,
     check_properties,
-    count_units,
+    millionths,
     read_quantity,
     read_whole_number,
     with_numbers_as_sent,
@@ -167,6 +168,15 @@ _reader: Reader[SaleIn] = Reader(SaleIn)
 _spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=SpelledNumber)
 # A number with this many digits may lose some of them as a double, so its text is read.
 _HAS_MANY_DIGITS = re.compile(rb"[0-9][0-9.]{15}")
+
+
+class _HasBody(Protocol):
+    @property
+    def body(self) -> bytes: ...
+
+
+def decode_request(request: _HasBody) -> Sale:
+    return decode_sale(request.body)
 
 
 def decode_sale(body: bytes) -> Sale:
@@ -308,10 +318,22 @@ def _make(
         None if wire.metadata is _ABSENT else _read_free_object(wire.metadata, field="metadata"),
         line_items,
         _NO_KEYS.union(*[line.product.properties or () for line in lines if line.product is not None]),
-        count_units(lines),
+        _count_units(lines),
         len(lines),
         ignored,
     )
 
 
 _NO_KEYS: frozenset[str] = frozenset()
+
+
+def _count_units(lines: Sequence[LineItem]) -> int:
+    """Sum the quantities of all lines, in millionths; a line with a unit of measure (kg, m) counts as one."""
+    units = 0
+    for line in lines:
+        quantity = line.quantity
+        if line.unit is not None:
+            units += MILLION if quantity > 0 else -MILLION
+        else:
+            units += quantity * MILLION if isinstance(quantity, int) else millionths(quantity)
+    return units

@@ -131,18 +131,6 @@ def millionths(quantity: float) -> int:
     return int((Decimal(repr(quantity)) * MILLION).quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
 
 
-def count_units(lines: Sequence[LineItem]) -> int:
-    """Sum the quantities of all lines, in millionths; a line with a unit of measure (kg, m) counts as one."""
-    units = 0
-    for line in lines:
-        quantity = line.quantity
-        if line.unit is not None:
-            units += MILLION if quantity > 0 else -MILLION
-        else:
-            units += quantity * MILLION if isinstance(quantity, int) else millionths(quantity)
-    return units
-
-
 class Sale(msgspec.Struct, frozen=True, gc=False):
     """A ticket as the caller sent it, with valid fields; its store and its customer are not looked up yet."""
 

@@ -8,8 +8,9 @@ import pytest
 from tests.support import database
 from tests.support.client import Api, get_url, new_http
 from tests.support.contract import Contract
+from tests.support.open_database import OpenDatabase, open_database
 from tests.support.server import Server, running_server
-from tests.support.tenant import Tenant, new_tenant
+from tests.support.tenant import Tenant, create_tenant
 
 StartServer = Callable[..., Server]
 
@@ -19,6 +20,12 @@ def api_database_url(shared_database: tuple[str, str]) -> Iterator[str]:
     url, template = shared_database
     with database.new_database(url, template=template) as fresh:
         yield fresh
+
+
+@pytest.fixture(scope="session")
+def api_database(api_database_url: str) -> Iterator[OpenDatabase]:
+    with open_database(api_database_url) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")
@@ -53,9 +60,9 @@ def http() -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def new_api(server: Server, contract: Contract, http: httpx.Client, api_database_url: str) -> Callable[[], Api]:
+def new_api(server: Server, contract: Contract, http: httpx.Client, api_database: OpenDatabase) -> Callable[[], Api]:
     """Creates callers, each in a new organization."""
-    return lambda: Api(server, contract, http, new_tenant(api_database_url))
+    return lambda: Api(server, contract, http, api_database.run(create_tenant))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from tests.support.run_async import run_async
+from tests.support.open_database import open_database
 
 from regulars.kit.connection import Connection
 from regulars.kit.db import Database
@@ -23,13 +23,16 @@ class Tenant:
     key: str
 
 
-def new_tenant(database_url: str) -> Tenant:
-    async def create(connection: Connection) -> Tenant:
+async def create_tenant(database: Database) -> Tenant:
+    async with database.connection() as connection:
         organization = await manage.create_organization(connection, f"Shop {uuid.uuid4()}")
         key, secret = await manage.create_key(connection, organization.id, "till")
-        return Tenant(organization.id, key.id, secret)
+    return Tenant(organization.id, key.id, secret)
 
-    return _run(database_url, create)
+
+def new_tenant(database_url: str) -> Tenant:
+    with open_database(database_url) as database:
+        return database.run(create_tenant)
 
 
 def another_key(database_url: str, tenant: Tenant, *, permission: Permission = Permission.FULL) -> Tenant:
@@ -60,12 +63,9 @@ def revoke(database_url: str, tenant: Tenant) -> None:
 
 
 def _run(database_url: str, act: Callable[[Connection], Awaitable[T]]) -> T:
-    async def connected() -> T:
-        database = Database(database_url)
-        try:
-            async with database.connection() as connection:
-                return await act(connection)
-        finally:
-            await database.close()
+    async def connected(database: Database) -> T:
+        async with database.connection() as connection:
+            return await act(connection)
 
-    return run_async(connected())
+    with open_database(database_url) as database:
+        return database.run(connected)

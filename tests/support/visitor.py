@@ -4,12 +4,13 @@ import contextlib
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import httpx
 import pytest
 from tests.support.client import new_http
-from tests.support.run_async import run_async
+from tests.support.open_database import OpenDatabase, open_database
 from tests.support.server import Server
 from tests.support.tenant import Tenant
 
@@ -67,24 +68,17 @@ async def sign_in(database: Database, organization_id: UUID, role: Role) -> Sign
 
 
 def sign_in_now(database_url: str, organization_id: UUID, role: Role) -> SignedIn:
-    async def run() -> SignedIn:
-        database = Database(database_url, pool_max=2)
-        await database.open()
-        try:
-            return await sign_in(database, organization_id, role)
-        finally:
-            await database.close()
-
-    return run_async(run())
+    with open_database(database_url) as database:
+        return database.run(partial(sign_in, organization_id=organization_id, role=role))
 
 
 @pytest.fixture
-def visitor_as(server: Server, api_database_url: str, tenant: Tenant) -> Iterator[VisitorFactory]:
+def visitor_as(server: Server, api_database: OpenDatabase, tenant: Tenant) -> Iterator[VisitorFactory]:
     """Creates signed-in users of the test's organization: `visitor_as(Role.ANALYST).get("/customers")`."""
     with contextlib.ExitStack() as stack:
 
         def become(role: Role) -> Visitor:
-            who = sign_in_now(api_database_url, tenant.organization_id, role)
+            who = api_database.run(partial(sign_in, organization_id=tenant.organization_id, role=role))
             return Visitor(stack.enter_context(new_http()), server.url, who)
 
         yield become

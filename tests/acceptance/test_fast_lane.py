@@ -155,7 +155,7 @@ def test_requests_in_one_packet_are_answered_in_their_order(server: Server, api:
         + raw.request_bytes(b"GET", b"/v1/stores/nowhere", [key]).replace(b"Connection: close\r\n", b"")
         for body in tickets
     )
-    with socket.create_connection(server.address, timeout=10) as connection:
+    with socket.create_connection(server.address, timeout=60) as connection:
         connection.sendall(packet)
         reader = connection.makefile("rb")
         answers = [read_from(reader) for _ in range(2 * len(tickets))]
@@ -183,7 +183,7 @@ def test_a_request_in_two_pieces_is_answered(
     said = raw.request_bytes(
         b"POST", TARGET, [key_of(api.tenant), JSON], raw.json_body(samples.sale(store["external_id"]))
     )
-    with socket.create_connection(server.address, timeout=10) as connection:
+    with socket.create_connection(server.address, timeout=60) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(said[:cut])
         pause()
@@ -202,7 +202,7 @@ def test_a_caller_who_hangs_up_loses_nothing(server: Server, api: Api, store: di
     tickets = [samples.sale(store["external_id"]) for _ in range(20)]
     for body in tickets:
         said = raw.request_bytes(b"POST", TARGET, [key_of(api.tenant), JSON], raw.json_body(body))
-        with socket.create_connection(server.address, timeout=10) as connection:
+        with socket.create_connection(server.address, timeout=60) as connection:
             connection.sendall(said)
     for body in tickets:
         again = api.post(TARGET.decode(), body)
@@ -290,7 +290,7 @@ def test_heads_that_come_again_are_read_as_the_long_way_reads_them(
         key = key_of(new_tenant(api_database_url))
         raw.send(where.address, "POST", "/v1/stores", headers=[key, JSON], body=raw.json_body({"external_id": "S1"}))
         answers = []
-        with socket.create_connection(where.address, timeout=10) as connection:
+        with socket.create_connection(where.address, timeout=60) as connection:
             reader = connection.makefile("rb")
             for said in repeated_heads(key):
                 connection.sendall(said)

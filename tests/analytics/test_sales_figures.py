@@ -187,21 +187,26 @@ async def test_a_sale_is_in_the_figures_within_five_seconds_of_its_commit(databa
     elsewhere = Database(database.url)
     stop = asyncio.Event()
     working = asyncio.create_task(run_worker(elsewhere, [OutboxQueue(LISTENERS)], stop=stop, grace_s=5))
+
+    async def until_counted(tickets: int) -> None:
+        day = date(2026, 3, 1)
+        counted = 0
+        while counted != tickets:
+            await asyncio.sleep(0.05)
+            async with database.reading() as tx:
+                figures = await read_sales(tx, desk.organization_id, first=day, last=day, by=By.DAY)
+            counted = figures.total.tickets
+
     try:
-        await desk.record(ticket("1", store_id="A", occurred_at="2026-03-01T12:00:00Z"))
-        tickets = 0
-        async with asyncio.timeout(5):
-            while not tickets:
-                async with database.reading() as tx:
-                    day = date(2026, 3, 1)
-                    figures = await read_sales(tx, desk.organization_id, first=day, last=day, by=By.DAY)
-                tickets = figures.total.tickets
-                await asyncio.sleep(0.05)
+        # The worker connects and starts its loop with the first sale.
+        for number, within_s in ((1, 60), (2, 5)):
+            await desk.record(ticket(str(number), store_id="A", occurred_at="2026-03-01T12:00:00Z"))
+            async with asyncio.timeout(within_s):
+                await until_counted(number)
     finally:
         stop.set()
         await working
         await elsewhere.close()
-    assert tickets == 1
 
 
 async def test_comparable_stores_have_tickets_in_both_periods(database):

@@ -117,7 +117,7 @@ def test_a_restore_that_is_killed_in_the_middle_changes_nothing(filled, database
         )
         wait_for_psql(watching, count=1, waiting=True)
         restoring.kill()
-        restoring.wait(10)
+        restoring.wait(60)
         standing_in_the_way.rollback()
         wait_for_psql(watching, count=0, waiting=False)
         assert watching.execute("SELECT count(*) FROM ballast").fetchone() == (BALLAST_ROWS,)

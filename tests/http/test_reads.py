@@ -50,7 +50,7 @@ class Shelf:
         return asyncio.create_task(self.reads.respond(self.route, request(self.organization_id, references=(name,))))
 
     async def until(self, holds):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not holds():  # noqa: ASYNC110  # the engine's own state has no event to wait for
                 await asyncio.sleep(0.002)
 

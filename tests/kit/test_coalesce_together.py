@@ -41,13 +41,13 @@ class Flushing:
             self.coalescer.put(key, item, size=size)
 
     async def until_turns(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.turns) < count:  # noqa: ASYNC110  # the coalescer's own state has no event to wait for
                 await asyncio.sleep(0.005)
 
     async def finish(self) -> None:
         draining = asyncio.create_task(self.coalescer.drain())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not draining.done():
                 for gate in self.gates:
                     gate.set()

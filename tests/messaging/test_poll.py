@@ -203,7 +203,7 @@ def test_known_replies_are_taken_again_without_a_lock(desk):
                 await tx.fetch(
                     "SELECT 1 FROM subscriptions WHERE organization_id = %s FOR UPDATE", (desk.organization_id,)
                 )
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     await poll()
 
     desk.runner.run(play())

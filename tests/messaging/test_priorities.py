@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from tests.messaging.desk import OPEN
 from tests.messaging.test_sending_cost import TEXTS_READ
@@ -95,7 +95,7 @@ def test_a_slow_provider_leaves_slots_for_replies_and_for_persons(desk):
 
 
 def test_a_confirmation_and_a_journeys_text_leave_beside_5000_texts_of_a_campaign(desk, api_database_url):
-    """Beside a provider that answers after 5 s: a confirmation within 5 s, a journey's text within 10 s."""
+    """Beside a provider that has not answered yet: neither waits until a text of the campaign is out of the way."""
     desk.settings(SmsSettings(rules=OPEN, caps=()))
     desk.subscribe(*numbers(0, 202))
     desk.order_all(OriginKind.CAMPAIGN, numbers(0, 200) * 25)
@@ -107,8 +107,7 @@ def test_a_confirmation_and_a_journeys_text_leave_beside_5000_texts_of_a_campaig
             in_flight.set()
         if text.phone_number in arrived:
             arrived[text.phone_number].set()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(is_over.wait(), 120)
+        await is_over.wait()
         return Accepted(f"sid-{text.text_id}")
 
     desk.gateway.answer = answer_late
@@ -116,7 +115,7 @@ def test_a_confirmation_and_a_journeys_text_leave_beside_5000_texts_of_a_campaig
     async def scenario(texting):
         async with database_with_loop(api_database_url, desk.queue, desk.organization_id) as (database, loop):
             loop.wake("texts", desk.organization_id)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await in_flight.wait()
             stop, journey = arrived
             incoming = IncomingMessage(provider="simulator", provider_id="1", phone_number=stop, body="STOP")
@@ -126,9 +125,8 @@ def test_a_confirmation_and_a_journeys_text_leave_beside_5000_texts_of_a_campaig
             async with database.transaction() as tx:
                 await receive_reply(tx, desk.organization_id, incoming, texting=texting)
                 await request_texts(tx, desk.organization_id, [order], texting=texting)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await arrived[stop].wait()
-            async with asyncio.timeout(30):
                 await arrived[journey].wait()
             is_over.set()
 

@@ -108,5 +108,5 @@ async def test_referring_to_a_profile_does_not_hold_up_changes_of_it(database, o
         made = (await create_light_profiles(tx, organization_id, ["a"]))["a"]
     async with database.transaction() as tx:
         await lock_profiles(tx, organization_id, [made.id])
-        async with asyncio.timeout(30), database.transaction() as beside:
+        async with asyncio.timeout(60), database.transaction() as beside:
             await upsert_profiles(beside, organization_id, [ProfileUpsert(external_id="a", first_name="Ada")])

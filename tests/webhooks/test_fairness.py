@@ -46,8 +46,8 @@ async def test_eight_are_under_way_at_once_and_first_attempts_start_in_order(sho
 
 async def test_what_could_outlive_its_claim_is_given_back_and_does_not_count(shop, receiver, monkeypatch):
     await proven(shop, receiver.url)
-    receiver.delay_s = 0.2
-    monkeypatch.setattr(queue_module, "START_WITHIN_S", 0.1)
+    receiver.delay_s = 1.0
+    monkeypatch.setattr(queue_module, "START_WITHIN_S", 0.5)
     for number in range(20):
         await shop.upsert(f"c{number}")
     await shop.run_listeners()

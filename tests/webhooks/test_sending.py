@@ -111,10 +111,10 @@ async def test_a_receiver_that_is_down_is_a_failure(shop, receiver):
 
 
 async def test_a_slow_receiver_times_out_and_gets_one_at_a_time_from_then_on(shop, receiver, monkeypatch):
-    monkeypatch.setattr(sending, "TIMEOUT_S", 0.3)
     created = await shop.create(receiver.url)
     await shop.do(events.ping, created.endpoint.id)
     await shop.send()
+    monkeypatch.setattr(sending, "TIMEOUT_S", 0.3)
     receiver.delay_s = 3600
     for number in range(10):
         await shop.upsert(f"c{number}")

@@ -19,7 +19,7 @@ def anyio_backend() -> str:
 
 
 async def serve(ring: _Ring, *, has_more: bool = False) -> object:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         organization_id = await ring.next()
     ring.release(organization_id, has_more=has_more)
     return organization_id

@@ -84,12 +84,12 @@ def test_a_listener_that_is_held_up_holds_up_no_other(database, organization_id,
 
 
 def test_a_batch_that_runs_out_of_time_is_halved_from_turn_to_turn(database_url, database, organization_id):
-    """A statement that takes a while for each fact, and a limit that lets five of them pass."""
-    impatient = Database(database_url, pool_max=4, statement_timeout_ms=250)
+    """A statement that takes too long for more than five facts, and no time for fewer."""
+    impatient = Database(database_url, pool_max=4, statement_timeout_ms=400)
     slow, other = Listening(), Listening(mark=1000)
 
     async def take_a_while(tx, organization_id, facts):
-        await tx.execute("SELECT pg_sleep(%s)", (0.04 * len(facts),))
+        await tx.execute("SELECT pg_sleep(%s)", (60 if len(facts) > 5 else 0,))
         await slow(tx, organization_id, facts)
 
     listeners = {SaleSeen: {"slow": take_a_while, "other": other}}
@@ -196,16 +196,16 @@ class Letter:
 
 
 class Letters(RowQueue[Letter]):
-    """Finding the rows takes a while for each that is wanted."""
+    """Finding more rows than `quick_rows` takes too long."""
 
     name = "letters"
     due = Due(table="letters")
     schedule = Schedule(waits_s=(60.0,))
     batch_rows = 16
-    row_s = 0.02
+    quick_rows = 5
 
     async def take(self, tx, organization_id, *, limit):
-        await tx.execute("SELECT pg_sleep(%s)", (self.row_s * limit,))
+        await tx.execute("SELECT pg_sleep(%s)", (60 if limit > self.quick_rows else 0,))
         return [Letter(*row) for row in await tx.fetch("SELECT number, attempts FROM letters LIMIT %s", (limit,))]
 
     async def act(self, tx, organization_id, rows):
@@ -216,7 +216,7 @@ class Letters(RowQueue[Letter]):
 
 
 def test_rows_that_take_too_long_to_find_are_fewer_from_turn_to_turn_and_none_fails(database_url, organization_id):
-    impatient = Database(database_url, pool_max=4, statement_timeout_ms=120)
+    impatient = Database(database_url, pool_max=4, statement_timeout_ms=400)
     make(impatient, "CREATE TABLE letters AS SELECT generate_series(1, 6) AS number, 0 AS attempts")
 
     async def work():
@@ -226,7 +226,7 @@ def test_rows_that_take_too_long_to_find_are_fewer_from_turn_to_turn_and_none_fa
         assert await letters.run_pass(impatient, organization_id)
         assert query(impatient, "SELECT count(*), max(attempts) FROM letters") == [(2, 0)]
         # A row that cannot even be read in time is not to blame either.
-        letters.row_s = 1.0
+        letters.quick_rows = 0
         while letters._sizes.of(organization_id) > 1:
             assert await letters.run_pass(impatient, organization_id)
         with pytest.raises(QueryCanceled):

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 from tests.campaigns.desk import REACHABLE, definition
-from tests.messaging.fake_twilio import fake_twilio
+from tests.messaging.fake_twilio import FakeTwilio, fake_twilio
 from tests.messaging.fire import Worker, open_twilio_shop
 from tests.support.tenant import new_tenant
 
@@ -22,8 +22,6 @@ from regulars.segments.definition import read_definition
 from regulars.segments.saved.manage import create_segment
 
 NUMBERS = [f"+336{number:08d}" for number in range(10_000_000, 10_000_600)]
-# A text is on its way for so long: a stop meets many.
-PROVIDER_S = 0.4
 LAST_DIAL_S = 2.0
 SENT_BEFORE_A_STOP = 50
 WAIT_S_MAX = 120.0
@@ -43,16 +41,15 @@ async def send_and_stop(database_url: str) -> None:
         async with fake_twilio() as fake:
             await open_twilio_shop(database, tenant, NUMBERS)
             fake.respond = lambda _form: arrivals.append(time.time())
-            fake.stalls_s = PROVIDER_S
             async with database.transaction() as tx:
                 campaign_id = await send_campaign(tx, tenant.organization_id)
             worker = Worker(database_url, fake.url, fake.url)
             worker.start()
             try:
-                await stop_and_check(database, tenant.organization_id, campaign_id, arrivals, manage.pause)
+                await stop_and_check(database, tenant.organization_id, campaign_id, arrivals, fake, stop=manage.pause)
                 async with database.transaction() as tx:
                     await manage.resume(tx, tenant.organization_id, campaign_id, by="ann")
-                await stop_and_check(database, tenant.organization_id, campaign_id, arrivals, manage.cancel)
+                await stop_and_check(database, tenant.organization_id, campaign_id, arrivals, fake, stop=manage.cancel)
             finally:
                 worker.end()
             assert len(fake.posts) == len({form["To"] for form in fake.posts}) < len(NUMBERS)
@@ -73,9 +70,15 @@ async def send_campaign(tx: Tx, organization_id: UUID) -> UUID:
 
 
 async def stop_and_check(
-    database: Database, organization_id: UUID, campaign_id: UUID, arrivals: list[float], stop: Callable[..., Any]
+    database: Database,
+    organization_id: UUID,
+    campaign_id: UUID,
+    arrivals: list[float],
+    fake: FakeTwilio,
+    *,
+    stop: Callable[..., Any],
 ) -> None:
-    """In the middle of the sending."""
+    """In the middle of the sending: the provider has not responded yet to the texts that the stop meets."""
 
     async def count(condition: str, *values: Any) -> int:
         query = f"SELECT count(*) FROM texts WHERE organization_id = %s AND origin_id = %s AND ({condition})"  # noqa: S608  # the conditions below
@@ -89,12 +92,14 @@ async def stop_and_check(
     async def is_none_on_its_way() -> bool:
         return await count("state = 'sending'") == 0
 
+    fake.may_respond.clear()
     enough = len(arrivals) + SENT_BEFORE_A_STOP
     await wait_until(is_some_sent)
     async with database.transaction() as tx:
         await stop(tx, organization_id, campaign_id, by="ann")
     answered = time.time()
     assert await count("state = 'sending'") > 0, "The stop met no text on its way."
+    fake.may_respond.set()
     await wait_until(is_none_on_its_way)
     # A worker that would claim more has time to.
     await asyncio.sleep(1.0)

@@ -24,6 +24,8 @@ class FakeTwilio:
         self.short_codes: list[str] = []
         self.respond: Callable[[dict[str, str]], web.Response | None] = lambda _form: None
         self.stalls_s = 0.0
+        self.may_respond = asyncio.Event()
+        self.may_respond.set()
         self.hangs_up = False
         self.url = ""
 
@@ -37,6 +39,7 @@ class FakeTwilio:
             return web.Response()
         if self.stalls_s:
             await asyncio.sleep(self.stalls_s)
+        await self.may_respond.wait()
         return response or web.json_response({"sid": f"SM{len(self.posts)}", "status": "queued"}, status=201)
 
     async def get(self, request: web.Request) -> web.Response:

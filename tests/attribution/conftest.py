@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 from tests.attribution.desk import Desk
-from tests.segments.conftest import columns_database_url, opened  # noqa: F401  # fixtures
+from tests.segments.conftest import columns_database_url, open_columns, opened  # noqa: F401  # fixtures
 
 from regulars.kit.db import Database
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 from tests.campaigns.desk import OUR_LISTENERS, Desk
-from tests.segments.conftest import columns_database_url, opened  # noqa: F401  # fixtures
+from tests.segments.conftest import columns_database_url, open_columns, opened  # noqa: F401  # fixtures
 from tests.segments.test_members import answering
 
 from regulars import migrations

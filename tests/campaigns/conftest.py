@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from tests.campaigns.desk import Desk
-from tests.segments.conftest import columns_database_url, opened  # noqa: F401  # fixtures
+from tests.segments.conftest import columns_database_url, open_columns, opened  # noqa: F401  # fixtures
 
 from regulars.kit.db import Database
 

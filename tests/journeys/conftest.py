@@ -3,17 +3,20 @@ from collections.abc import Iterator
 
 import pytest
 from tests.journeys.desk import Desk
+from tests.support.desks import cancel_other_tasks, open_for_desks
 
 from regulars.kit.db import Database
 
 
+@pytest.fixture(scope="module")
+def desk_database(api_database_url: str) -> Iterator[tuple[asyncio.Runner, Database]]:
+    with open_for_desks(api_database_url) as opened:
+        yield opened
+
+
 @pytest.fixture
-def desk(api_database_url: str) -> Iterator[Desk]:
+def desk(desk_database: tuple[asyncio.Runner, Database]) -> Iterator[Desk]:
     """An organization of its own on a database that tests share, as organizations do."""
-    with asyncio.Runner() as runner:
-        database = Database(api_database_url, pool_max=8, lock_timeout_ms=20_000)
-        runner.run(database.open())
-        try:
-            yield Desk(runner, database)
-        finally:
-            runner.run(database.close())
+    runner, database = desk_database
+    yield Desk(runner, database)
+    runner.run(cancel_other_tasks())

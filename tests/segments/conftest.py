@@ -5,6 +5,7 @@ import pytest
 from tests.segments.desk import Desk
 from tests.segments.fed_shop import FedShop
 from tests.support.database import new_database
+from tests.support.desks import cancel_other_tasks, open_for_desks
 
 from regulars.kit.db import Database
 
@@ -17,15 +18,16 @@ def columns_database_url(shared_database: tuple[str, str]) -> Iterator[str]:
         yield fresh
 
 
+@pytest.fixture(scope="module")
+def open_columns(columns_database_url: str) -> Iterator[tuple[asyncio.Runner, Database]]:
+    with open_for_desks(columns_database_url) as opened:
+        yield opened
+
+
 @pytest.fixture
-def opened(columns_database_url: str) -> Iterator[tuple[asyncio.Runner, Database]]:
-    with asyncio.Runner() as runner:
-        database = Database(columns_database_url, pool_max=8, lock_timeout_ms=20_000)
-        runner.run(database.open())
-        try:
-            yield runner, database
-        finally:
-            runner.run(database.close())
+def opened(open_columns: tuple[asyncio.Runner, Database]) -> Iterator[tuple[asyncio.Runner, Database]]:
+    yield open_columns
+    open_columns[0].run(cancel_other_tasks())
 
 
 @pytest.fixture

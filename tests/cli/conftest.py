@@ -126,3 +126,20 @@ def data_dir() -> Iterator[Path]:
     yield folder
     assert not (folder / "cluster" / "postmaster.pid").exists(), "a command left its PostgreSQL running"
     shutil.rmtree(folder.parent)
+
+
+@pytest.fixture(scope="session")
+def migrated_template() -> Iterator[Path]:
+    """A data folder with a migrated database that does not run."""
+    folder = new_data_folder()
+    made = run_here(["migrate"], environment(REGULARS_DATA_DIR=str(folder)), folder.parent)
+    assert made.code == 0, made.err
+    yield folder
+    shutil.rmtree(folder.parent)
+
+
+@pytest.fixture
+def migrated_data_dir(data_dir: Path, migrated_template: Path) -> Path:
+    """A copy, for tests that would only wait for initdb and the migrations; the files belong to the database's account."""
+    subprocess.run(["cp", "--archive", str(migrated_template), str(data_dir)], check=True, timeout=60)
+    return data_dir

@@ -157,9 +157,9 @@ def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
         wait_until_gone(worker)
 
 
-def test_a_second_server_on_the_folder_says_what_is_wrong(command, data_dir):
-    with serving(data_dir, "--no-worker") as server:
-        sentence = command("serve", "--port", "0", REGULARS_DATA_DIR=str(data_dir)).complains(code=1)
+def test_a_second_server_on_the_folder_says_what_is_wrong(command, migrated_data_dir):
+    with serving(migrated_data_dir, "--no-worker") as server:
+        sentence = command("serve", "--port", "0", REGULARS_DATA_DIR=str(migrated_data_dir)).complains(code=1)
         assert "Another `regulars serve` already runs on the data folder" in sentence
         assert server.get("/readyz").status_code == 200
         assert server.children() == {}
@@ -183,28 +183,28 @@ def test_tables_that_begin_to_fill_get_their_statistics_also_without_a_worker(da
         assert server.stop() == 0
 
 
-def test_a_port_that_is_taken_says_so(command, data_dir, tmp_path):
-    with serving(data_dir, "--no-worker") as server:
+def test_a_port_that_is_taken_says_so(command, migrated_data_dir, tmp_path):
+    with serving(migrated_data_dir, "--no-worker") as server:
         port = server.url.rsplit(":", 1)[1]
-        other = str(data_dir.parent / "other")
+        other = str(migrated_data_dir.parent / "other")
         sentence = command("serve", "--port", port, REGULARS_DATA_DIR=other).complains(code=1)
         assert f"Port {port} on 127.0.0.1 is already in use" in sentence
 
 
-def test_after_a_kill_it_comes_up_with_the_data_and_leaves_no_orphan(command, data_dir):
-    with serving(data_dir) as server:
-        key = make_key(command, data_dir)
+def test_after_a_kill_it_comes_up_with_the_data_and_leaves_no_orphan(command, migrated_data_dir):
+    with serving(migrated_data_dir) as server:
+        key = make_key(command, migrated_data_dir)
         assert put_store(server, key, "S1").status_code == 201
         worker = server.child("worker")
         server.kill()
-        with serving(data_dir) as again:
+        with serving(migrated_data_dir) as again:
             listed = again.get("/v1/stores", headers={"x-api-key": key})
             assert [store["external_id"] for store in listed.json()["data"]] == ["S1"]
             wait_until_gone(worker)
 
 
-def test_a_worker_that_dies_is_started_again(data_dir):
-    with serving(data_dir) as server:
+def test_a_worker_that_dies_is_started_again(migrated_data_dir):
+    with serving(migrated_data_dir) as server:
         first = server.child("worker")
         os.kill(first, signal.SIGKILL)
         wait_until_gone(first)
@@ -213,18 +213,18 @@ def test_a_worker_that_dies_is_started_again(data_dir):
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_postgresql_that_is_killed_beneath_the_server_comes_back_by_itself(command, data_dir, workers):
-    with serving(data_dir, "--workers", workers) as server:
-        key = make_key(command, data_dir)
+def test_a_postgresql_that_is_killed_beneath_the_server_comes_back_by_itself(command, migrated_data_dir, workers):
+    with serving(migrated_data_dir, "--workers", workers) as server:
+        key = make_key(command, migrated_data_dir)
         assert put_store(server, key, "S1").status_code == 201
-        killed = postmaster_pid(data_dir)
+        killed = postmaster_pid(migrated_data_dir)
         os.kill(killed, signal.SIGKILL)
         # A caller is told to try again as long as it takes, and is never told anything worse. A process that tried to
         # dial meanwhile may be ready a little later than its neighbour; by then the store is there: 200.
         until_answered(server, lambda: put_store(server, key, "S2"))
         until_answered(server, lambda: server.get("/readyz"))
         listed = until_answered(server, lambda: server.get("/v1/stores", headers={"x-api-key": key}))
-        assert postmaster_pid(data_dir) != killed
+        assert postmaster_pid(migrated_data_dir) != killed
         assert sorted(store["external_id"] for store in listed.json()["data"]) == ["S1", "S2"]
         # A process that dialled may have brought it back before the watch looked again, which then still says so.
         server.until_logged("database.restarted")
@@ -232,12 +232,12 @@ def test_a_postgresql_that_is_killed_beneath_the_server_comes_back_by_itself(com
 
 
 @needs_pid_namespace
-def test_a_second_server_in_another_container_is_refused_before_it_looks_at_the_database(data_dir):
-    with serving(data_dir, "--no-worker") as server:
+def test_a_second_server_in_another_container_is_refused_before_it_looks_at_the_database(migrated_data_dir):
+    with serving(migrated_data_dir, "--no-worker") as server:
         refused = subprocess.run(
             [*NEW_PID_NAMESPACE, sys.executable, "-m", "regulars.cli", "serve", "--port", "0"],
-            env=environment(REGULARS_DATA_DIR=str(data_dir)),
-            cwd=data_dir.parent,
+            env=environment(REGULARS_DATA_DIR=str(migrated_data_dir)),
+            cwd=migrated_data_dir.parent,
             capture_output=True,
             text=True,
             timeout=60,
@@ -248,9 +248,9 @@ def test_a_second_server_in_another_container_is_refused_before_it_looks_at_the_
         assert server.get("/readyz").status_code == 200
 
 
-def test_several_processes_share_the_port_and_show_their_numbers_together(command, data_dir):
-    with serving(data_dir, "--workers", "2") as server:
-        key = make_key(command, data_dir)
+def test_several_processes_share_the_port_and_show_their_numbers_together(command, migrated_data_dir):
+    with serving(migrated_data_dir, "--workers", "2", "--no-worker") as server:
+        key = make_key(command, migrated_data_dir)
         deadline = time.monotonic() + READY_SECONDS_MAX
         workers: set[str] = set()
         while len(workers) < 2 and time.monotonic() < deadline:
@@ -268,10 +268,10 @@ def test_several_processes_share_the_port_and_show_their_numbers_together(comman
         wait_until_gone(*everyone)
 
 
-def test_several_processes_count_a_key_together(command, data_dir):
+def test_several_processes_count_a_key_together(command, migrated_data_dir):
     limits = {"REGULARS_RATE_LIMIT_PER_S": "1", "REGULARS_RATE_LIMIT_BURST": "40"}
-    with serving(data_dir, "--workers", "2", **limits) as server:
-        key = {"x-api-key": make_key(command, data_dir)}
+    with serving(migrated_data_dir, "--workers", "2", "--no-worker", **limits) as server:
+        key = {"x-api-key": make_key(command, migrated_data_dir)}
         started = time.monotonic()
         with httpx.Client(base_url=server.url, headers=key, timeout=20, trust_env=False) as client:
             # One connection is one process, and may use all of what the key has.

@@ -1,3 +1,4 @@
+import signal
 import stat
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import psycopg
 import pytest
 from tests.cli.conftest import environment
 from tests.support.database import pretend_to_be_a_cluster
+from tests.support.fork_server import fork_server
 
 from regulars.processes import in_use
 
@@ -135,23 +137,25 @@ def test_a_database_that_refuses_the_restore_ends_it_at_once(filled, database_ur
     assert "read-only transaction" in filled("restore", "--force", str(file)).complains(code=1)
 
 
-def test_nothing_is_restored_beneath_a_server_or_a_worker(filled, database_url, tmp_path):
+def test_nothing_is_restored_beneath_a_server_or_a_worker(filled, database_url, tmp_path, monkeypatch):
     file = tmp_path / "today.dump"
     assert filled("backup", str(file)).code == 0
     for arguments in (("worker",), ("serve", "--port", "0", "--no-worker")):
         # Another data folder, as on another node.
-        using = subprocess.Popen(
-            [sys.executable, "-m", "regulars.cli", *arguments],
-            env=environment(DATABASE_URL=database_url, REGULARS_DATA_DIR=str(tmp_path / arguments[0])),
-            cwd=tmp_path,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+        using = fork_server().start(
+            "tests.support.cli",
+            *arguments,
+            environment=environment(DATABASE_URL=database_url, REGULARS_DATA_DIR=str(tmp_path / arguments[0])),
+            log=tmp_path / f"{arguments[0]}.log",
+            folder=tmp_path,
         )
         try:
             wait_for_users(database_url, count=1)
-            assert "stop all of them" in filled("restore", "--force", str(file)).complains(code=1)
+            with monkeypatch.context() as limits:
+                limits.setattr(in_use, "RESTORE_WAIT", "100ms")
+                assert "stop all of them" in filled("restore", "--force", str(file)).complains(code=1)
         finally:
-            using.terminate()
+            using.send_signal(signal.SIGTERM)
             assert using.wait(SETTLED_SECONDS_MAX) == 0
     assert filled("restore", "--force", str(file)).code == 0
 

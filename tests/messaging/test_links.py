@@ -164,7 +164,7 @@ def test_while_the_database_is_away_the_page_shows_the_fallback_and_known_links_
 
     # Connections are lost and no new one can be made.
     monkeypatch.setattr(desk.database, "url", "postgresql://nobody@127.0.0.1:1/nothing")
-    desk.database._key_reads.close()
+    desk.database._key_reads._close_idle()
     away = opened(f"{HOST}/l/zzzzzzzzzzzz")
     assert away.status_code == 503
     assert 'href="https://shop.example"' in away.text

@@ -1,8 +1,12 @@
 """Deleting an organization: everything of it goes, nothing of the others does, and a straggler is caught."""
 
+from urllib.parse import urlsplit
+
 import psycopg
 import pytest
 from psycopg import sql
+from tests.cli.conftest import environment, run_here
+from tests.support.database import new_database
 
 from regulars.organizations import dissolve as dissolving
 from regulars.organizations.dissolve import referring_first
@@ -15,12 +19,24 @@ def _no_waiting(monkeypatch):
     monkeypatch.setattr(dissolving, "ROWS_PER_TRANSACTION_MAX", 70)
 
 
+@pytest.fixture(scope="module")
+def two_shops_url(shared_database, tmp_path_factory):
+    """A database that each test copies."""
+    url, template = shared_database
+    folder = tmp_path_factory.mktemp("shops")
+    with new_database(url, template=template) as filled:
+        variables = environment(DATABASE_URL=filled, REGULARS_DATA_DIR=str(folder / "data"))
+        for name in ("Gone", "Stays"):
+            for arguments in (["demo", "--sales", "150"], ["key", "create"]):
+                ran = run_here([*arguments, "--organization", name], variables, folder)
+                assert ran.code == 0, ran.err
+        yield filled
+
+
 @pytest.fixture
-def two_shops(regulars):
-    for name in ("Gone", "Stays"):
-        assert regulars("demo", "--organization", name, "--sales", "150").code == 0
-        assert regulars("key", "create", "--organization", name).code == 0
-    return regulars
+def database_url(server_url, two_shops_url):
+    with new_database(server_url, template=urlsplit(two_shops_url).path.removeprefix("/")) as copy:
+        yield copy
 
 
 def rows_of(database_url: str, organization_id: str) -> dict[str, int]:
@@ -42,25 +58,25 @@ def id_of(database_url: str, name: str) -> str:
         return connection.execute("SELECT id FROM organizations WHERE name = %s", (name,)).fetchone()[0]
 
 
-def test_everything_of_it_goes_once_its_name_is_typed_and_nothing_of_the_others(two_shops, database_url):
+def test_everything_of_it_goes_once_its_name_is_typed_and_nothing_of_the_others(regulars, database_url):
     gone, stays = id_of(database_url, "Gone"), id_of(database_url, "Stays")
     rows, before = rows_of(database_url, gone), rows_of(database_url, stays)
     assert sum(rows.values()) > 250
     for typed in ("gone\n", "\n", ""):
-        refused = two_shops("organization", "delete", "Gone", typed=typed)
+        refused = regulars("organization", "delete", "Gone", typed=typed)
         assert refused.code == 1, typed
         assert "Traceback" not in refused.err
         assert rows_of(database_url, gone) == rows
-    deleted = two_shops("organization", "delete", "Gone", typed="Gone\n")
+    deleted = regulars("organization", "delete", "Gone", typed="Gone\n")
     assert deleted.code == 0, deleted.err
     assert "could text these people again" in " ".join(deleted.err.split())
     assert set(rows_of(database_url, gone).values()) == {0}
     assert rows_of(database_url, stays) == before
-    assert [each["name"] for each in two_shops("organization", "list", "--json").data] == ["Stays"]
+    assert [each["name"] for each in regulars("organization", "list", "--json").data] == ["Stays"]
 
 
 def test_the_keys_end_first_and_what_is_written_meanwhile_goes_with_the_second_pass(
-    two_shops, database_url, monkeypatch
+    regulars, database_url, monkeypatch
 ):
     gone = id_of(database_url, "Gone")
     waits: list[float] = []
@@ -81,10 +97,10 @@ def test_the_keys_end_first_and_what_is_written_meanwhile_goes_with_the_second_p
     monkeypatch.setattr(dissolving, "KEY_CACHE_WAIT_S", 2.0)
     monkeypatch.setattr(dissolving, "SECOND_DELETION_WAIT_S", 60.0)
     monkeypatch.setattr(dissolving, "sleep", written_meanwhile)
-    assert two_shops("organization", "delete", "Gone", "--confirm", "Gone").code == 0
+    assert regulars("organization", "delete", "Gone", "--confirm", "Gone").code == 0
     assert waits == [2.0, 60.0]
     assert set(rows_of(database_url, gone).values()) == {0}
-    assert "no organization named" in two_shops("organization", "delete", "Gone", "--confirm", "Gone").complains(code=1)
+    assert "no organization named" in regulars("organization", "delete", "Gone", "--confirm", "Gone").complains(code=1)
 
 
 def test_a_table_goes_before_those_it_refers_to():

@@ -138,15 +138,21 @@ def is_due_after_a_sale(desk, name):
 def test_a_sale_long_after_the_last_text_makes_a_customer_due_only_if_credits_may_change(desk, ada):
     desk.customer("ben")
     text(desk, ada, hours_ago=24 * 8)
+    # The organization's first computation registers its interest in changes of texts.
+    assert is_due_after_a_sale(desk, ada)
+    desk.compute()
     assert not is_due_after_a_sale(desk, ada)
-    # A text that waits, or one that was sent in the longest window.
+    # A text that waits, one that was sent in the longest window, and one that was never sent.
     sent = text(desk, ada, hours_ago=24 * 8, state="queued")
-    desk.sql("UPDATE texts SET claimed_at = NULL WHERE organization_id = %s AND id = %s", sent)
-    assert is_due_after_a_sale(desk, ada)
-    desk.sql("UPDATE texts SET claimed_at = now() - interval '6 days' WHERE organization_id = %s AND id = %s", sent)
-    assert is_due_after_a_sale(desk, ada)
-    desk.sql("UPDATE texts SET claimed_at = now() - interval '8 days' WHERE organization_id = %s AND id = %s", sent)
-    assert not is_due_after_a_sale(desk, ada)
+    change = "UPDATE texts SET state = %s, claimed_at = now() - %s::interval WHERE organization_id = %s AND id = %s"
+    for state, ago, is_due in (
+        ("queued", None, True),
+        ("sent", "6 days", True),
+        ("skipped", None, False),
+        ("sent", "8 days", False),
+    ):
+        desk.do(lambda tx: tx.execute(change, (state, ago, desk.organization_id, sent)))  # noqa: B023  # runs at once
+        assert is_due_after_a_sale(desk, ada) is is_due, (state, ago)
     # A purchase that has a credit, which a return may change.
     sale = desk.buy(ada, ago=24 * 8 - 1)
     desk.compute()
@@ -157,11 +163,13 @@ def test_a_sale_long_after_the_last_text_makes_a_customer_due_only_if_credits_ma
     [(ben,)] = desk.sql("SELECT id FROM profiles WHERE organization_id = %s AND external_id = 'ben'")
     desk.sql(
         "INSERT INTO links (organization_id, code, url, origin_kind, origin_id, step, created_at, personal_since, text_id,"
-        " profile_id) VALUES (%s, 'code', 'https://shop.example', 'campaign', %s, '', now(), now(), %s, %s)",
+        " profile_id) VALUES (%s, 'code', 'opt-out', 'campaign', %s, '', now(), now(), %s, %s)",
         CAMPAIGN,
         sent,
         ben,
     )
+    assert not is_due_after_a_sale(desk, "ben")
+    desk.sql("UPDATE links SET url = 'https://shop.example' WHERE organization_id = %s")
     assert is_due_after_a_sale(desk, "ben")
 
 

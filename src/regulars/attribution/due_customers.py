@@ -16,6 +16,8 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 
 QUEUE: Final = "attribution"
+# The name under which this room registers its interest in facts.
+NEEDED_BY: Final = "attribution"
 COMPUTED_AFTER: Final = timedelta(seconds=2)
 # SQL condition: the organization texted a customer in the last 121 days, `SALES_BACK` and a day. If not, attribution
 # ignores sales.
@@ -37,7 +39,8 @@ SET since = least(c.since, EXCLUDED.since), due_at = EXCLUDED.due_at, attempts =
 _ENQUEUE_BY_IDS: Final = _ENQUEUE + "SELECT unnest(%(ids)s::uuid[])" + _MERGE
 # A sale changes credits only if its customer has a credit that may change, or a text or a link by which the sale may be
 # credited. A text that is not sent yet counts too: its time of sending may be committed after this statement. So does a
-# customer who is being computed now: the computation may not see the sale.
+# customer who is being computed now: the computation may not see the sale. An organization's first sale after a text
+# always counts, because the first computation registers the interest in changes of texts.
 _ENQUEUE_BY_SALES: Final = (
     _ENQUEUE  # noqa: S608  # the parts are ours
     + """
@@ -52,13 +55,19 @@ _ENQUEUE_BY_SALES: Final = (
     CROSS JOIN LATERAL (
         SELECT 1 FROM texts
         WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND id > %(texts_since)s
-          AND (claimed_at IS NULL OR claimed_at >= s.occurred_at - %(delivery_window)s)
+          AND (
+              state = 'queued' OR claimed_at >= s.occurred_at - %(delivery_window)s::interval
+              OR NOT EXISTS (
+                  SELECT FROM interests WHERE organization_id = %(organization_id)s AND needed_by = %(needed_by)s
+              )
+          )
         UNION ALL
         SELECT 1 FROM attributed_sales
         WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND sent_at > %(frozen_until)s
         UNION ALL
         SELECT 1 FROM links
         WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND created_at > %(sales_since)s
+          AND text_id IS NOT NULL AND url <> 'opt-out'
         UNION ALL
         SELECT 1 FROM attribution_customers
         WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id
@@ -81,6 +90,7 @@ async def make_due_by_sales(tx: Tx, organization_id: UUID, sale_ids: Collection[
             "texts_since": first_id_at(tx.now - SALES_BACK),
             "delivery_window": timedelta(hours=DELIVERY_HOURS_MAX),
             "frozen_until": tx.now - FROZEN_AFTER,
+            "needed_by": NEEDED_BY,
         },
     )
 

@@ -3,7 +3,6 @@ changed, and queues compute the credits of these customers."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
 from uuid import UUID
 
 from regulars.attribution import due_customers, recompute
@@ -19,12 +18,10 @@ from regulars.work.facts import needed_if
 from regulars.work.outbox import has_interest, register_interest
 from regulars.work.queue import Due, RowQueue, Schedule
 
-NEEDED_BY: Final = "attribution"
-
 
 @needed_if(due_customers.HAS_RECENT_TEXTS)
 async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Enqueue the customers of new sales who were texted."""
+    """Enqueue the customers whose credits new sales may change."""
     await due_customers.make_due_by_sales(tx, organization_id, [sale for fact in facts for sale in fact.sales])
 
 
@@ -69,7 +66,7 @@ class CustomerQueue(RowQueue[DueCustomer]):
         # These are the organization's first customers. Changes of texts and clicks are recorded only from this
         # transaction on, so compute these customers once more.
         for fact in (LinkClicked, MessagesChanged):
-            await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
+            await register_interest(tx, organization_id, fact, needed_by=due_customers.NEEDED_BY)
         await due_customers.make_due(tx, organization_id, ids)
 
     async def postpone(

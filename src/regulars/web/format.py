@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from babel import Locale
 from babel.core import UnknownLocaleError
 from babel.dates import format_date, format_skeleton
-from babel.numbers import format_currency, format_decimal, format_percent
+from babel.numbers import format_currency, format_decimal, format_percent, get_currency_precision
 from markupsafe import Markup
 
 from regulars.kit.clock import format_timestamp, in_zone
@@ -42,8 +42,7 @@ LOCALES: Final = {
     "pt-PT": "Portuguese (Portugal)",
 }
 _PERCENT_STEP: Final = Decimal("0.001")
-_SAMPLE: Final = Decimal("1111.11")
-_SAMPLE_PARTS: Final = re.compile(r"(\D*)1(\D?)111(\D)11(\D*)")
+_SAMPLE: Final = Decimal("1234.56")
 
 
 @cache
@@ -83,11 +82,10 @@ def _find_pattern(locale_tag: str, currency: str | None) -> _Pattern:
     if currency is None:
         sample = format_decimal(_SAMPLE, locale=locale)
     else:
-        sample = format_currency(_SAMPLE, currency, locale=locale)
-    parts = _SAMPLE_PARTS.fullmatch(sample)
-    if parts is None:
-        raise ValueError(f"Numbers of the locale {locale} cannot be formatted: {sample}")
-    before, group, decimal, after = parts.groups()
+        sample = format_currency(_SAMPLE, currency, locale=locale, currency_digits=False)
+    before, _, rest = sample.partition("1")
+    group, _, rest = rest.partition("234")
+    decimal, _, after = rest.partition("56")
     # In English, Babel writes "CHF412.80": add a space after the currency code.
     return _Pattern(f"{before}{NO_BREAK}" if before and before == currency else before, group, decimal, after)
 
@@ -153,7 +151,8 @@ class Format:
     def price(self, amount: Decimal, currency: str) -> str:
         """An amount with all its decimals, such as the price of one SMS part."""
         whole, _, decimals = f"{amount.normalize():,f}".partition(".")
-        return self._money(f"{whole}.{decimals:0<2}", currency, is_negative=False)
+        decimals = decimals.ljust(get_currency_precision(currency), "0")
+        return self._money(f"{whole}.{decimals}" if decimals else whole, currency, is_negative=False)
 
     def monies(self, sums: Iterable[tuple[str, int]]) -> list[str]:
         """One amount per currency, the largest first; currencies are never added."""

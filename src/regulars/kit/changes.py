@@ -7,6 +7,7 @@ statement that records sales gets its timestamp up to a second before it begins.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -31,13 +32,14 @@ class ChangePosition(NamedTuple):
     horizon: datetime
 
 
-class PageStart(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PageStart:
     """The start of a page: after an id in the order of creation, or after a position in the order of last change.
 
     A cursor is signed with the `secret` and valid only for the `scope`: the list and its filters.
     """
 
-    secret: bytes
+    secret: bytes = field(repr=False)
     scope: str
     after: UUID | None = None
     since: ChangePosition | None = None

@@ -56,6 +56,8 @@ async def search_by_name(tx: Tx, organization_id: UUID, text: str, page: PageReq
 
 
 class SearchedOrganization(Protocol):
+    """What a search needs to know of an organization; a number without a country code is of its default country."""
+
     @property
     def organization_id(self) -> UUID: ...
     @property

@@ -1,6 +1,5 @@
 """Measures credits of purchases: computing them, the statements of pages, and what attribution adds to a sale."""
 
-import asyncio
 import statistics
 import time
 from collections.abc import Callable
@@ -30,13 +29,11 @@ CUSTOMERS_MAX: Final = 20_000
 BATCHES: Final = {1: 100, 10: 60, 100: 20}
 TURNS: Final = 5
 RECORDING_DATABASE: Final = "bench_recording"
-# Between two batches, so that each meets processes that have slept, as it does in operation.
-PAUSE_S: Final = 0.02
 WARM_S: Final = 3
 # The worker analyzes new rows in this time after the first sales.
 SETTLE_S: Final = 10
-# At two sales a second these are 40 sales.
-RECORDING_S: Final = 20
+# At two sales a second these are 10 sales a turn.
+RECORDING_S: Final = 5
 # Attribution adds at most this share to the processor time of a sale.
 SHARE_MAX: Final = 0.03
 PAGE_ROWS: Final = 50
@@ -135,13 +132,29 @@ def measure_recording(cluster: Cluster) -> dict[int, float]:
     with start(scenario, cluster.clone(RECORDING_DATABASE)) as server:
         open_loop(server.port, organization.key, rate=max(BATCHES) / INTERVAL_S, seconds=WARM_S, name="warm")
         time.sleep(SETTLE_S)
-        started = _cpu_s(server.pid, cluster.postmaster_pid)
-        time.sleep(RECORDING_S)
-        idle_s = _cpu_s(server.pid, cluster.postmaster_pid) - started
+
+        def measure_turns(act: Callable[[int], int]) -> float:
+            """The processor time of one sale, or of a turn without sales: the median, because autovacuum may run."""
+            turns = []
+            for turn in range(TURNS):
+                started = _cpu_s(server.pid, cluster.postmaster_pid)
+                sales = act(turn)
+                turns.append((_cpu_s(server.pid, cluster.postmaster_pid) - started) / sales)
+            return statistics.median(turns)
+
+        def sleep(_turn: int) -> int:
+            time.sleep(RECORDING_S)
+            return 1
+
+        idle_s = measure_turns(sleep)
         for batch in BATCHES:
-            started, rate = _cpu_s(server.pid, cluster.postmaster_pid), batch / INTERVAL_S
-            sent = open_loop(server.port, organization.key, rate=rate, seconds=RECORDING_S, name=f"r{batch}")["sent"]
-            taken[batch] = 1e6 * (_cpu_s(server.pid, cluster.postmaster_pid) - started - idle_s) / sent
+            rate = batch / INTERVAL_S
+
+            def send(turn: int, batch: int = batch, rate: float = rate) -> int:
+                name = f"r{batch}-{turn}"
+                return int(open_loop(server.port, organization.key, rate=rate, seconds=RECORDING_S, name=name)["sent"])
+
+            taken[batch] = 1e6 * (measure_turns(send) - idle_s / (rate * RECORDING_S))
     cluster.drop(RECORDING_DATABASE)
     return taken
 
@@ -206,7 +219,6 @@ async def _handle_sales(cluster: Cluster, database: Database, organization_id: U
                     async with database.transaction() as tx:
                         await outbox.record(tx, organization_id, [SalesRecorded(sales[start : start + batch])])
                     await queue.run_pass(database, organization_id)
-                    await asyncio.sleep(PAUSE_S)
                 used = time.process_time() + cpu_s(cluster.postmaster_pid) - before
                 taken[is_with].append(1e6 * used / (batch * batches))
         times.listeners_us[batch] = (statistics.median(taken[False]), statistics.median(taken[True]))

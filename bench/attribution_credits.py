@@ -112,9 +112,8 @@ def show_credits(times: CreditTimes, say: Callable[[str], None]) -> None:
             f"  a sale at {rate:,.0f} a second: {recorded:,.0f} µs; attribution adds {untexted:.0f} µs"
             f" ({100 * untexted / recorded:.1f} %), or {texted:.0f} µs ({100 * texted / recorded:.1f} %) after a text"
         )
-    say(
-        f"  attribution adds at most 3 % to a sale without a text, from 50 a second on: {'reached' if times.is_reached else 'MISSED'}"
-    )
+    verdict = "reached" if times.is_reached else "MISSED"
+    say(f"  attribution adds at most 3 % to a sale without a text, from 50 a second on: {verdict}")
 
 
 async def measure_credits(

@@ -34,6 +34,7 @@ LAST_DIAL_S: Final = 2.0
 PAUSED_S: Final = LAST_DIAL_S + 0.5
 WATCHED_EVERY_S: Final = 0.05
 COMMAND_SECONDS_MAX: Final = 60
+# Customers of the global holdout are in no arm, and the totals of arms do not count them.
 WATCHED: Final = """
 SELECT campaign.state, campaign.frozen_at IS NOT NULL, campaign.recipients,
     (SELECT coalesce(sum(recipients), 0) FROM campaign_totals t
@@ -41,7 +42,7 @@ SELECT campaign.state, campaign.frozen_at IS NOT NULL, campaign.recipients,
     (SELECT min(recipients) FROM campaign_totals t
      WHERE t.organization_id = campaign.organization_id AND t.campaign_id = campaign.id),
     (SELECT count(*) FROM campaign_recipients r
-     WHERE r.organization_id = campaign.organization_id AND r.campaign_id = campaign.id)
+     WHERE r.organization_id = campaign.organization_id AND r.campaign_id = campaign.id AND arm >= 0)
 FROM campaigns campaign WHERE organization_id = %s
 """
 

@@ -271,9 +271,13 @@ def _layout_value(piece: str) -> Doc:
 
 def fits(room: int, first: Doc, rest: list[tuple[int, bool, Doc]]) -> bool:
     """Whether there is room for `first` on one line and for what follows up to the next possible break."""
-    waiting = [*((is_flat, doc) for _, is_flat, doc in rest), (True, first)]
-    while waiting and room >= 0:
-        is_flat, doc = waiting.pop()
+    # What follows is taken one by one, as the rest of a long template is far more than a line has room for.
+    waiting, following = [(True, first)], reversed(rest)
+    while room >= 0:
+        if not waiting:
+            _, is_flat, doc = next(following, (0, False, Line()))
+        else:
+            is_flat, doc = waiting.pop()
         if isinstance(doc, str):
             room -= len(doc)
         elif isinstance(doc, Line):

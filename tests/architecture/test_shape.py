@@ -2,7 +2,7 @@ import ast
 
 import pytest
 from tests.support import syntax
-from tests.support.project import PACKAGE, ROOT, functions, python_files
+from tests.support.project import PACKAGE, ROOT, functions, python_files, statements_in
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -24,7 +24,7 @@ def inner_imports(inside: list[Function]) -> list[str]:
     return [
         f"line {node.lineno} imports"
         for function in inside
-        for node in ast.walk(function)
+        for node in statements_in(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
 
@@ -74,6 +74,9 @@ def test_the_init_rule_sees_re_exports_and_silence(source, is_allowed):
 
 def test_the_function_rules_see_what_they_are_for():
     assert function_faults("def f():\n    import os\n") == ["line 2 imports"]
+    assert function_faults(
+        "def f():\n  try:\n    x()\n  except E:\n    match x:\n      case 1:\n        import os\n"
+    ) == ["line 7 imports"]
     assert function_faults("import os\ndef f():\n    pass\n") == []
     assert function_faults("def f():\n" + "    x = 1\n" * 69) == []
     assert function_faults("class C:\n  async def f():\n" + "    x = 1\n" * 70) == ["f has 71 lines"]

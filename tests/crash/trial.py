@@ -254,7 +254,7 @@ def _wait_until_idle(scene: Scene, *, within_s: float) -> float:
     try:
         took_s = wait_until(is_quiet, seconds=within_s, what="the worker does not come to rest", every_s=0.25)
     except AssertionError as error:
-        names = ("facts", "retries", "texts", "runs", "deliveries", "campaigns", "purges")
+        names = ("facts", "retries", "texts", "runs", "deliveries", "campaigns", "attributions", "purges")
         raise AssertionError(f"{error}: {dict(zip(names, seen[0], strict=True))} wait") from None
     for what, holds in scene.awaited:
         wait_until(holds, seconds=within_s, what=f"not true that {what}", every_s=0.25)

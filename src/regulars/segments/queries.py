@@ -9,7 +9,7 @@ from struct import iter_unpack
 from typing import Final
 from uuid import UUID
 
-from regulars.kit.arrays import Uuids
+from regulars.kit.arrays import Ids, Uuids
 from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
 from regulars.segments.columns.model import Run, State
@@ -160,7 +160,7 @@ async def insert_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids:
         SELECT %(organization_id)s, %(epoch)s, it.id, %(first)s + it.place - 1
         FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS it (id, place)
         """,
-        {"organization_id": organization_id, "epoch": epoch, "ids": list(profile_ids), "first": first},
+        {"organization_id": organization_id, "epoch": epoch, "ids": Ids(profile_ids), "first": first},
     )
 
 

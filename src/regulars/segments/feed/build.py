@@ -24,7 +24,7 @@ from regulars.segments.columns.lifecycle import BUILD_QUEUE, begin_epoch
 from regulars.segments.columns.model import FORMAT, State
 from regulars.segments.feed import queries, sales_queries
 from regulars.segments.feed.runs import write_customers, write_sales
-from regulars.segments.feed.sales_packing import ID_BYTES, split_values
+from regulars.segments.feed.sales_packing import ID_BYTES
 from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, log_queue_error
 
 BATCH_CUSTOMERS: Final = 4_000
@@ -130,18 +130,19 @@ async def _copy_customers(tx: Tx, organization_id: UUID, state: State, *, limit:
 
 async def _copy_sales(tx: Tx, organization_id: UUID, state: State, *, limit: int) -> None:
     sales = await sales_queries.list_sales_to_build(tx, organization_id, after=state.walked_to, limit=limit)
-    ids = [] if sales is None else split_values(sales.ids, ID_BYTES)
+    count = 0
     if sales is not None:
+        count = len(sales.types)
         # `written` and `waiting` are read after the sales. A fact commits together with its sales. The transaction that
         # writes the sales to the columns also deletes the fact; it has to wait for the lock on the state, which the
         # caller holds. So each sale is either named by a waiting fact, or was already written, or is written here.
-        first, last = UUID(bytes=ids[0]), UUID(bytes=ids[-1])
+        first, last = UUID(bytes=sales.ids[:ID_BYTES]), UUID(bytes=sales.ids[-ID_BYTES:])
         written = await sales_queries.find_written_sales(tx, organization_id, state.epoch, first=first, last=last)
         waiting = await sales_queries.find_waiting_sales(tx, organization_id, first=first, last=last)
         await write_sales(tx, organization_id, state, sales, without=written | waiting)
-    state.done += len(ids)
+        state.walked_to = last
+    state.done += count
     state.request_compaction(tx.now)
-    if len(ids) == limit:
-        state.walked_to = UUID(bytes=ids[-1])
+    if count == limit:
         return
     state.state, state.phase, state.is_littered = "ready", "done", True

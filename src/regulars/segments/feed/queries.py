@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
+from regulars.kit.arrays import Ids
 from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 
@@ -67,7 +68,7 @@ async def find_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> l
         ) AS found
         WHERE found.id = it.id
         """,
-        {"organization_id": organization_id, "ids": list(ids)},
+        {"organization_id": organization_id, "ids": Ids(ids)},
     )
 
 
@@ -92,7 +93,7 @@ async def find_consents(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> l
             LIMIT 1
         ) AS found
         """,
-        {"organization_id": organization_id, "ids": list(ids)},
+        {"organization_id": organization_id, "ids": Ids(ids)},
     )
 
 
@@ -120,7 +121,7 @@ async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list
             GROUP BY 1
         ) AS found
         """,
-        {"organization_id": organization_id, "ids": list(ids)},
+        {"organization_id": organization_id, "ids": Ids(ids)},
     )
 
 

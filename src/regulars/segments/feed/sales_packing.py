@@ -52,14 +52,15 @@ def pack_runs(
     sales: SaleColumns, customers: Sequence[int], *, without: Collection[bytes]
 ) -> Iterator[tuple[str, SalesPack]]:
     """Pack the sales with a customer, and the sales without one, except those with an id in `without`."""
-    are_included = [sale_id not in without for sale_id in split_values(sales.ids, ID_BYTES)]
-    are_of_customers = [number >= 0 for number in customers]
     lines = _lines.decode(f"[{sales.line_items}]")
-    for kind, is_of_customer in ((IDENTIFIED_SALES, True), (ANONYMOUS_SALES, False)):
-        mask = [
-            is_included and has_customer is is_of_customer
-            for is_included, has_customer in zip(are_included, are_of_customers, strict=True)
-        ]
+    masks = {
+        IDENTIFIED_SALES: [number >= 0 for number in customers],
+        ANONYMOUS_SALES: [number < 0 for number in customers],
+    }
+    for kind, mask in masks.items():
+        if without:
+            for index, sale_id in enumerate(split_values(sales.ids, ID_BYTES)):
+                mask[index] &= sale_id not in without
         if any(mask):
             yield kind, _pack(sales, list(compress(customers, mask)), list(compress(lines, mask)), mask)
 

@@ -12,9 +12,11 @@ class PageRouter:
     the one with a placeholder there."""
 
     def __init__(self, pages: Sequence[Page]) -> None:
-        self._pages_by_pattern: dict[PathPattern, dict[str, Page]] = {}
+        # By the number of segments and the pattern: a path is compared only with patterns of its length.
+        self._pages: dict[int, dict[PathPattern, dict[str, Page]]] = {}
         for page in sorted(pages, key=_literal_first):
-            methods = self._pages_by_pattern.setdefault(parse_pattern(page.address), {})
+            pattern = parse_pattern(page.address)
+            methods = self._pages.setdefault(len(pattern), {}).setdefault(pattern, {})
             if page.method in methods:
                 raise ValueError(f"Two pages answer {page.method} {page.address}.")
             methods[page.method] = page
@@ -22,14 +24,14 @@ class PageRouter:
     def serves(self, raw_path: bytes) -> bool:
         """Whether a page has this path, for any method."""
         parts = raw_path.split(b"/")
-        return any(match(pattern, parts) is not None for pattern in self._pages_by_pattern)
+        return any(match(pattern, parts) is not None for pattern in self._pages.get(len(parts), ()))
 
     def find(self, method: str, raw_path: bytes) -> tuple[Page, tuple[str, ...]]:
         """The page, and the path segments at its placeholders; for a page of an organization the first is the slug."""
         parts = raw_path.split(b"/")
         served_method = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
-        for pattern, methods in self._pages_by_pattern.items():
+        for pattern, methods in self._pages.get(len(parts), {}).items():
             references = match(pattern, parts)
             if references is None:
                 continue

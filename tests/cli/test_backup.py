@@ -2,7 +2,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from tests.cli.conftest import environment, run_here
 from tests.support.database import new_database, pretend_to_be_a_cluster
 from tests.support.fork_server import fork_server
+from tests.support.waiting import wait_until, wait_until_logged
 
 from regulars.processes import in_use
 
@@ -111,14 +111,11 @@ def fill_with_ballast(database_url: str) -> None:
 
 
 def wait_for_psql(connection: psycopg.Connection, *, count: int, waiting: bool) -> None:
-    deadline = time.monotonic() + SETTLED_SECONDS_MAX
     sessions = """
         SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND application_name = 'psql' AND (wait_event_type = 'Lock' OR NOT %s)
     """
-    while connection.execute(sessions, (waiting,)).fetchone() != (count,):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: connection.execute(sessions, (waiting,)).fetchone() == (count,))
 
 
 def test_a_restore_that_is_killed_in_the_middle_changes_nothing(regulars, database_url, tmp_path):
@@ -184,23 +181,13 @@ def test_nothing_is_restored_beneath_a_server_or_a_worker(regulars, shop, databa
     assert regulars("restore", "--force", shop.backup).code == 0
 
 
-def wait_until_logged(log: Path, event: str) -> None:
-    deadline = time.monotonic() + SETTLED_SECONDS_MAX
-    while event not in log.read_text():
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.05)
-
-
 def wait_for_users(database_url: str, *, count: int) -> None:
-    deadline = time.monotonic() + SETTLED_SECONDS_MAX
     held = """
         SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
         WHERE datname = current_database() AND locktype = 'advisory' AND mode = 'ShareLock' AND granted
     """
     with psycopg.connect(database_url, autocommit=True) as connection:
-        while connection.execute(held).fetchone() != (count,):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: connection.execute(held).fetchone() == (count,))
 
 
 def test_a_server_that_loses_the_lock_takes_it_again(database_url, monkeypatch):

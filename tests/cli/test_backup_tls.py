@@ -6,15 +6,15 @@ import secrets
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 import psycopg
 import pytest
-from tests.support.database import new_data_folder
+from tests.support.database import is_reachable, new_data_folder
 from tests.support.tls import make_certificates, tls_proxy
+from tests.support.waiting import wait_until
 
 from regulars.postgres import account, programs, relay, wheel
 from regulars.postgres.errors import ProgramsError
@@ -130,14 +130,7 @@ def server_with_tls(certificates: Path) -> Iterator[str]:
     )
     url = f"postgresql://shop:{password}@127.0.0.1:{port}/postgres"
     try:
-        deadline = time.monotonic() + SECONDS_MAX
-        while True:
-            try:
-                psycopg.connect(url, connect_timeout=5).close()
-                break
-            except psycopg.OperationalError:
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+        wait_until(lambda: is_reachable(url))
         yield url
     finally:
         running.terminate()

@@ -1,19 +1,14 @@
 import re
-import time
 
-from tests.cli.test_serve import READY_SECONDS_MAX, serving
+from tests.cli.test_serve import serving
 from tests.support.client import get_url
+from tests.support.waiting import wait_until
 
 LINK = re.compile(r"(http://\S+/link/\S+)")
 
 
 def link_of(served):
-    deadline = time.monotonic() + READY_SECONDS_MAX
-    while time.monotonic() < deadline:
-        if found := LINK.search(served.log()):
-            return found[1]
-        time.sleep(0.05)
-    raise AssertionError(f"No link was printed:\n{served.log()}")
+    return wait_until(lambda: LINK.search(served.log()), show=served.log)[1]
 
 
 def test_serve_prints_a_link_for_the_first_owner_and_keeps_the_secret_key_beside_the_data(data_dir):

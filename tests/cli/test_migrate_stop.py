@@ -1,11 +1,11 @@
 """SIGTERM during a migration ends the command and the PostgreSQL that it started."""
 
 import signal
-import time
 
 import psycopg
 from tests.cli.conftest import environment
 from tests.support.fork_server import fork_server
+from tests.support.waiting import wait_until
 
 from regulars.kit import migrate
 from regulars.postgres import embedded
@@ -41,11 +41,7 @@ def test_sigterm_during_a_migration_ends_the_command_and_its_postgresql(data_dir
         started = fork_server().start(
             "tests.support.cli", *arguments, environment=given, log=log, folder=data_dir.parent
         )
-        deadline = time.monotonic() + SECONDS_MAX
-        while not is_migrating(url):
-            assert time.monotonic() < deadline, log.read_text()
-            assert started.is_alive(), log.read_text()
-            time.sleep(0.05)
+        wait_until(lambda: is_migrating(url), show=log.read_text)
         started.send_signal(signal.SIGTERM)
         code = started.wait(SECONDS_MAX)
         assert not (data_dir / "cluster" / "postmaster.pid").exists()

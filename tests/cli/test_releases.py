@@ -1,7 +1,5 @@
 """What an older release does on a database that a newer one has migrated."""
 
-import time
-
 import httpx
 import psycopg
 import pytest
@@ -9,6 +7,7 @@ from tests.cli.conftest import environment
 from tests.support.client import NO_AUTHORITIES
 from tests.support.fork_server import fork_server
 from tests.support.server import Server, running_server
+from tests.support.waiting import wait_until_logged
 
 from regulars.kit import migrate
 from regulars.kit.releases import THIS_RELEASE, Limits, ProcessRole
@@ -74,10 +73,7 @@ def test_a_worker_that_is_excluded_while_it_runs_ends(database_url, data_dir, ne
     log = data_dir.parent / "worker.log"
     given = environment(REGULARS_DATA_DIR=str(data_dir), DATABASE_URL=database_url)
     worker = fork_server().start("tests.support.cli", "worker", environment=given, log=log, folder=data_dir.parent)
-    deadline = time.monotonic() + SECONDS_MAX
-    while "worker.started" not in log.read_text():
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.05)
+    wait_until_logged(log, "worker.started")
     newer_release(server=THIS_RELEASE, worker=9001)
     assert worker.wait(SECONDS_MAX) == 3
     assert "its workers need migration 9001" in log.read_text()

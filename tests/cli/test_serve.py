@@ -17,6 +17,7 @@ from tests.support.client import NO_AUTHORITIES
 from tests.support.embedded_command import postmaster_pid
 from tests.support.fork_server import Child, fork_server
 from tests.support.pid_namespace import NEW_PID_NAMESPACE, needs_pid_namespace
+from tests.support.waiting import wait_until, wait_until_gone, wait_until_logged
 
 READY_SECONDS_MAX = 150
 END_SECONDS_MAX = 150
@@ -40,14 +41,14 @@ class Serving:
         constants: dict[str, Any] | None = None,
         **variables: str,
     ) -> None:
-        self._log = data_dir.parent / f"serve-{time.monotonic_ns()}.log"
+        self.log_file = data_dir.parent / f"serve-{time.monotonic_ns()}.log"
         command = ["serve", "--port", "0", *arguments]
         # A child that is stopped while it still starts leaves its open files and programs to the interpreter's end.
         warnings = "error,ignore::ResourceWarning"
         given = environment(REGULARS_DATA_DIR=str(data_dir), PYTHONWARNINGS=warnings, **variables)
         self.process: Typed | Child
         if typed:
-            with self._log.open("wb") as log:
+            with self.log_file.open("wb") as log:
                 interpreted = [sys.executable, "-m", "regulars.cli", *command]
                 self.process = Typed(interpreted, env=given, cwd=data_dir.parent, stdout=log, stderr=log)
         else:
@@ -55,28 +56,21 @@ class Serving:
                 "tests.support.cli",
                 *command,
                 environment=given,
-                log=self._log,
+                log=self.log_file,
                 folder=data_dir.parent,
                 constants=constants,
             )
         self.url = self._address()
 
     def log(self) -> str:
-        return self._log.read_text()
-
-    def until_logged(self, event: str) -> None:
-        deadline = time.monotonic() + READY_SECONDS_MAX
-        while event not in self.log():
-            assert time.monotonic() < deadline, self.log()
-            time.sleep(0.05)
+        return self.log_file.read_text()
 
     def _address(self) -> str:
-        deadline = time.monotonic() + READY_SECONDS_MAX
-        while time.monotonic() < deadline and self.process.is_alive():
-            if found := re.search(r"Regulars serves on (\S+)", self.log()):
-                return found[1]
-            time.sleep(0.05)
-        raise AssertionError(f"The server did not start:\n{self.log()}")
+        def find_address() -> re.Match[str] | None:
+            assert self.process.is_alive(), f"The server did not start:\n{self.log()}"
+            return re.search(r"Regulars serves on (\S+)", self.log())
+
+        return wait_until(find_address, show=self.log)[1]
 
     def get(self, path: str, **options) -> httpx.Response:
         return httpx.get(self.url + path, timeout=READY_SECONDS_MAX, trust_env=False, verify=NO_AUTHORITIES, **options)
@@ -90,13 +84,12 @@ class Serving:
 
     def child(self, name: str) -> int:
         """The process id of the child with this command, once it runs."""
-        deadline = time.monotonic() + READY_SECONDS_MAX
-        while time.monotonic() < deadline:
-            for pid, arguments in self.children().items():
-                if f"regulars.cli {name} " in arguments:
-                    return pid
-            time.sleep(0.05)
-        raise AssertionError(f"There is no child {name}:\n{self.log()}")
+
+        def find_child() -> int | None:
+            named = (pid for pid, arguments in self.children().items() if f"regulars.cli {name} " in arguments)
+            return next(named, None)
+
+        return wait_until(find_child, every_s=0.05, show=lambda: f"There is no child {name}:\n{self.log()}")
 
     def stop(self) -> int | None:
         self.process.send_signal(signal.SIGTERM)
@@ -116,13 +109,6 @@ def serving(data_dir: Path, *arguments: str, **options: Any) -> Iterator[Serving
         if server.process.is_alive():
             server.stop()
     assert "Traceback" not in server.log(), server.log()
-
-
-def wait_until_gone(*pids: int) -> None:
-    deadline = time.monotonic() + END_SECONDS_MAX
-    while any(Path(f"/proc/{pid}").exists() for pid in pids):
-        assert time.monotonic() < deadline, f"still running: {pids}"
-        time.sleep(0.05)
 
 
 def make_key(command, data_dir: Path) -> str:
@@ -176,10 +162,7 @@ def test_tables_that_begin_to_fill_get_their_statistics_also_without_a_worker(da
             " AS SELECT repeat('x', 100) FROM generate_series(1, 2000)"
         )
         looked = "SELECT analyze_count > 0 FROM pg_stat_user_tables WHERE relname = 'things'"
-        deadline = time.monotonic() + READY_SECONDS_MAX
-        while connection.execute(looked).fetchone() != (True,):
-            assert time.monotonic() < deadline, server.log()
-            time.sleep(0.1)
+        wait_until(lambda: connection.execute(looked).fetchone() == (True,), show=server.log)
         assert server.stop() == 0
 
 
@@ -227,7 +210,7 @@ def test_a_postgresql_that_is_killed_beneath_the_server_comes_back_by_itself(com
         assert postmaster_pid(migrated_data_dir) != killed
         assert sorted(store["external_id"] for store in listed.json()["data"]) == ["S1", "S2"]
         # A process that dialled may have brought it back before the watch looked again, which then still says so.
-        server.until_logged("database.restarted")
+        wait_until_logged(server.log_file, "database.restarted")
         assert server.stop() == 0
 
 

@@ -1,6 +1,7 @@
 import asyncio
 import sys
-import time
+
+from tests.support.waiting import until
 
 from regulars.processes import supervise
 
@@ -20,10 +21,7 @@ def test_a_child_that_cannot_be_started_is_tried_again(tmp_path, monkeypatch, ca
         assert not supervising.done()
         python.write_text(f"#!/bin/sh\n: > {began}\nexec sleep 60\n")
         python.chmod(0o755)
-        deadline = time.monotonic() + SECONDS_MAX
-        while not began.exists():
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.05)
+        await until(began.exists)
         stop.set()
         await asyncio.wait_for(supervising, SECONDS_MAX)
 

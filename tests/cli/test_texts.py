@@ -1,10 +1,10 @@
 """Texts from the command line: send, receive, decide, hold, and how an organization texts."""
 
 import threading
-import time
 
 import psycopg
 import pytest
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -170,8 +170,8 @@ def test_a_withdrawal_is_answered_when_nothing_is_on_its_way_any_more(regulars, 
         still_waiting = []
 
         def end_it():
-            while not connection.execute("SELECT 1 FROM subscriptions WHERE status = 'UNSUBSCRIBED'").fetchone():
-                time.sleep(0.01)
+            withdrawn = "SELECT 1 FROM subscriptions WHERE status = 'UNSUBSCRIBED'"
+            wait_until(lambda: connection.execute(withdrawn).fetchone())
             still_waiting.append(not answered.wait(0.5))
             connection.execute("UPDATE texts SET state = 'sent', due_at = NULL")
 

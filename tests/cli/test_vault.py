@@ -2,8 +2,8 @@
 
 import psycopg
 import pytest
-from tests.support.migration_nodes import until
 from tests.support.run_async import run_async
+from tests.support.waiting import wait_until
 
 from regulars.kit import releases
 from regulars.kit.db import Database
@@ -93,7 +93,7 @@ def test_sealing_is_refused_without_a_key_and_beside_an_older_release(regulars, 
     with in_use.shared_lock(database_url) as presence:
         presence.publish_key_fingerprint(Vault(KEY).fingerprint)
         with psycopg.connect(database_url, autocommit=True) as connection:
-            until(lambda: in_use.list_processes(connection) == [(releases.THIS_RELEASE, Vault(KEY).fingerprint)])
+            wait_until(lambda: in_use.list_processes(connection) == [(releases.THIS_RELEASE, Vault(KEY).fingerprint)])
         assert regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).code == 0
     with psycopg.connect(database_url) as connection, pytest.raises(OutdatedReleaseError):
         releases.refuse_outdated(connection, ProcessRole.SERVER, release=SEALED_SINCE - 1)

@@ -1,7 +1,6 @@
 """Runs the analysis process beside the test server, as `regulars serve` does."""
 
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,11 +8,11 @@ from pathlib import Path
 import pytest
 from tests.support.fork_server import fork_server
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.protocol import socket_path
 
-START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 90
 
 
@@ -35,11 +34,8 @@ def analysis_process(environment: dict[str, str]) -> Iterator[None]:
     path = socket_path(Settings(data_dir=Path(environment["REGULARS_DATA_DIR"])))
     log = Path(environment["REGULARS_DATA_DIR"]) / "analysis.log"
     process = fork_server().start("tests.support.cli", "analysis", environment=environment, log=log)
-    deadline = time.monotonic() + START_SECONDS_MAX
-    while not path.exists():
-        assert process.is_alive()
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: path.exists() or not process.is_alive(), show=log.read_text)
+    assert process.is_alive(), log.read_text()
     yield
     process.send_signal(signal.SIGTERM)
     process.wait(STOP_SECONDS_MAX)

@@ -106,6 +106,14 @@ $$;
 """
 
 
+def is_reachable(url: str) -> bool:
+    try:
+        psycopg.connect(url, connect_timeout=5).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
 def plant_catalog_of_a_cluster(url: str) -> None:
     """Creates a cluster catalog for a test to fill; all tables of organizations are distributed and empty."""
     pretend_to_be_a_cluster(url)

@@ -17,8 +17,9 @@ from pathlib import Path
 from signal import SIGTERM
 
 import psycopg
-from tests.support.database import new_data_folder, new_database, throwaway_server
+from tests.support.database import is_reachable, new_data_folder, new_database, throwaway_server
 from tests.support.fork_server import Child, fork_server
+from tests.support.waiting import wait_until
 
 from regulars.kit import migrate
 from regulars.postgres import account, embedded
@@ -48,27 +49,12 @@ def installed_server(program: Path) -> Iterator[str]:
     )
     url = f"postgresql://regulars@/postgres?host={folder}"
     try:
-        until(lambda: is_reachable(url))
+        wait_until(lambda: is_reachable(url))
         yield url
     finally:
         running.terminate()
         running.wait(SECONDS_MAX)
         shutil.rmtree(folder)
-
-
-def is_reachable(url: str) -> bool:
-    try:
-        psycopg.connect(url).close()
-    except psycopg.OperationalError:
-        return False
-    return True
-
-
-def until(holds) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.1)
 
 
 class Case:
@@ -106,7 +92,11 @@ class Case:
         """Asserts that every node exited with 0, no migration is pending, and every index is valid."""
         if self._serves:
             server, log = self._nodes[0]
-            until(lambda: "Regulars serves on" in log.read_text() or not server.is_alive())
+            wait_until(
+                lambda: "Regulars serves on" in log.read_text() or not server.is_alive(),
+                seconds=SECONDS_MAX,
+                show=self._logs,
+            )
             server.send_signal(SIGTERM)
         codes = [node.wait(SECONDS_MAX) for node, _log in self._nodes]
         assert codes == [0] * NODES, f"{self.name}: {codes}: {self._logs()}"

@@ -5,6 +5,7 @@ import contextlib
 import socket
 
 import pytest
+from tests.support.waiting import until
 from uvicorn import Config
 from uvicorn.server import ServerState
 
@@ -31,14 +32,6 @@ async def answer(scope, receive, send):
     await send({"type": "http.response.body", "body": b""})
 
 
-async def wait_for_the_answer(protocol) -> None:
-    for _ in range(100):
-        if protocol.cycle.response_complete:
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("no answer")
-
-
 async def test_empty_lines_after_an_answer_do_not_end_the_wait_for_the_next_request():
     config = Config(answer, log_level="warning", access_log=False)
     config.load()
@@ -48,14 +41,14 @@ async def test_empty_lines_after_an_answer_do_not_end_the_wait_for_the_next_requ
     transport.close = lambda: None
     protocol.connection_made(transport)
     protocol.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-    await wait_for_the_answer(protocol)
+    await until(lambda: protocol.cycle.response_complete)
     assert protocol.timeout_keep_alive_task is not None
     protocol.data_received(b"\r\n")
     assert protocol.timeout_keep_alive_task is None
     assert protocol._head_timer is not None
     protocol.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
     assert protocol._head_timer is None
-    await wait_for_the_answer(protocol)
+    await until(lambda: protocol.cycle.response_complete)
     protocol.connection_lost(None)
     assert protocol._head_timer is None
 
@@ -81,14 +74,6 @@ async def listening():
         yield server.sockets[0].getsockname()[1], state.connections
     finally:
         server.close()
-
-
-async def until(condition) -> None:
-    for _ in range(3_000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never happened")
 
 
 @pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"])

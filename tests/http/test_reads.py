@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 from tests.support.database_fixtures import request
+from tests.support.waiting import until
 
 from regulars.http import reads as engine
 from regulars.http.reads import Reads
@@ -49,11 +50,6 @@ class Shelf:
     def call(self, name):
         return asyncio.create_task(self.reads.respond(self.route, request(self.organization_id, references=(name,))))
 
-    async def until(self, holds):
-        async with asyncio.timeout(60):
-            while not holds():  # noqa: ASYNC110  # the engine's own state has no event to wait for
-                await asyncio.sleep(0.002)
-
 
 @pytest.fixture
 async def shelf(database, organization_id):
@@ -68,7 +64,7 @@ async def shelf(database, organization_id):
 async def test_what_arrives_while_a_statement_is_on_its_way_shares_the_next_one(shelf):
     shelf.gate.clear()
     first = shelf.call("one")
-    await shelf.until(lambda: shelf.batches == [["one"]])
+    await until(lambda: shelf.batches == [["one"]])
     others = [shelf.call(name) for name in ("two", "none", "one")]
     await asyncio.sleep(0)
     shelf.gate.set()
@@ -80,7 +76,7 @@ async def test_what_arrives_while_a_statement_is_on_its_way_shares_the_next_one(
 async def test_it_sees_what_was_committed_before_it_came_also_behind_a_statement_that_is_slow(shelf):
     shelf.gate.clear()
     first = shelf.call("one")
-    await shelf.until(lambda: shelf.batches == [["one"]])
+    await until(lambda: shelf.batches == [["one"]])
     await shelf.put(("three", 1))
     later = shelf.call("three")
     shelf.gate.set()
@@ -92,7 +88,7 @@ async def test_one_that_breaks_the_statement_fails_alone(shelf):
     await shelf.put(("nothing", 0))
     shelf.gate.clear()
     first = shelf.call("one")
-    await shelf.until(lambda: shelf.batches == [["one"]])
+    await until(lambda: shelf.batches == [["one"]])
     others = [shelf.call(name) for name in ("two", "nothing", "none")]
     await asyncio.sleep(0)
     shelf.gate.set()
@@ -105,7 +101,7 @@ async def test_one_that_the_database_does_not_answer_is_refused_in_time(shelf, m
     monkeypatch.setattr(engine, "REQUEST_S", 1)
     shelf.gate.clear()
     first = shelf.call("one")
-    await shelf.until(lambda: shelf.batches == [["one"], ["one"]])
+    await until(lambda: shelf.batches == [["one"], ["one"]])
     second = shelf.call("two")
     responses = await asyncio.wait_for(asyncio.gather(first, second), 30)
     assert [answer.status for answer in responses] == [503, 503]
@@ -117,7 +113,7 @@ async def test_one_that_the_database_does_not_answer_is_refused_in_time(shelf, m
 async def test_the_queue_has_a_bound(shelf):
     shelf.gate.clear()
     first = shelf.call("one")
-    await shelf.until(lambda: shelf.batches == [["one"]])
+    await until(lambda: shelf.batches == [["one"]])
     others = [shelf.call("two") for _ in range(QUEUE_ITEMS_MAX + 1)]
     await asyncio.sleep(0)
     assert not shelf.reads.can_look_up(shelf.route, request(shelf.organization_id, references=("one",)))

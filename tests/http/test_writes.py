@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from tests.http.workshop import Workshop, is_replay, status
 from tests.support.database_fixtures import request
+from tests.support.waiting import until
 
 from regulars.http.fast_requests import FastRequests
 from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S
@@ -170,10 +171,10 @@ async def test_a_lost_connection_refuses_the_whole_batch_and_the_next_one_works(
 async def test_a_full_queue_refuses_at_once_and_then_takes_again(workshop):
     workshop.gate.clear()
     first = workshop.call("first")
-    await workshop.until(lambda: bool(workshop.batches))
+    await until(lambda: workshop.batches)
     names = [f"n{number:04}" for number in range(QUEUE_ITEMS_MAX)]
     calls = [workshop.call(name) for name in names]
-    await workshop.until(lambda: workshop.writes.coalescer.waiting_items == QUEUE_ITEMS_MAX)
+    await until(lambda: workshop.writes.coalescer.waiting_items == QUEUE_ITEMS_MAX)
     refused = await asyncio.gather(workshop.call("late"), workshop.call("late", key="late"))
     assert [type(answer) for answer in refused] == [Unavailable, Unavailable]
     assert all(RETRY_AFTER in answer.headers for answer in refused)
@@ -212,7 +213,7 @@ async def test_callers_that_wait_for_the_same_key_get_the_answer_also_when_the_f
 
     workshop.writes.submit_now(workshop.writes.find_queue(workshop.route, write.request), write, fail)
     waiting = workshop.call("a", key="k")
-    await workshop.until(lambda: bool(workshop.batches))
+    await until(lambda: workshop.batches)
     workshop.gate.set()
     async with asyncio.timeout(WAIT_FOR_SAME_KEY_S / 2):
         assert is_replay(await waiting)

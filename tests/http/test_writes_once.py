@@ -7,6 +7,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 from tests.http.workshop import Workshop, is_replay, status
+from tests.support.waiting import until
 
 from regulars.http import in_flight
 from regulars.http import writes as engine
@@ -52,7 +53,7 @@ async def test_the_same_key_in_flight_waits_and_replays_without_a_batch_of_its_o
     workshop.gate.clear()
     calls = [workshop.call("a", key="k") for _ in range(50)]
     other = workshop.call("b", key="k")
-    await workshop.until(lambda: bool(workshop.batches))
+    await until(lambda: workshop.batches)
     await asyncio.sleep(0.02)
     assert not any(call.done() for call in calls)
     assert workshop.writes.coalescer.waiting_items == 0
@@ -69,7 +70,7 @@ async def test_waiting_for_the_first_request_has_an_end(workshop, monkeypatch):
     monkeypatch.setattr(in_flight, "WAIT_FOR_SAME_KEY_S", 0.05)
     workshop.gate.clear()
     first = workshop.call("a", key="k")
-    await workshop.until(lambda: bool(workshop.batches))
+    await until(lambda: workshop.batches)
     refused = await workshop.call("a", key="k")
     assert isinstance(refused, IdempotencyInProgress)
     assert (b"retry-after", b"1") in refused.headers
@@ -87,7 +88,7 @@ async def test_a_first_request_without_a_decision_lets_one_waiter_run(workshop):
     workshop.acts["a"] = fail_once
     workshop.gate.clear()
     calls = [workshop.call("a", key="k") for _ in range(20)]
-    await workshop.until(lambda: bool(workshop.batches))
+    await until(lambda: workshop.batches)
     workshop.gate.set()
     responses = await asyncio.gather(*calls)
     assert sorted((answer.status, is_replay(answer)) for answer in responses) == [
@@ -259,10 +260,10 @@ async def test_waiting_for_another_process_ends_after_eight_seconds_and_not_befo
     monkeypatch.setattr(engine.Writes, "_put_again", count)
     async with held_elsewhere(workshop, "k", b'"a"'):
         waiting = workshop.call("a", key="k")
-        await workshop.until(lambda: bool(asked_at))
+        await until(lambda: asked_at)
         now[0] += 7.5
         # The second was added after the first was tried at this time, and refused no caller.
-        await workshop.until(lambda: asked_at.count(now[0]) == 2)
+        await until(lambda: asked_at.count(now[0]) == 2)
         assert not waiting.done()
         now[0] += 0.5
         answer = await waiting

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 from tests.support.database_fixtures import request
+from tests.support.waiting import until
 
 from regulars.http.request import ApiResponse, Write
 from regulars.http.route import WriteRoute
@@ -77,17 +78,12 @@ class Workshop:
         self.gate.clear()
         lead = f"first{'' if not self.batches else len(self.batches)}"
         first = self.call(lead)
-        await self.until(lambda: bool(self.batches) and self.batches[-1] == [lead])
+        await until(lambda: self.batches and self.batches[-1] == [lead])
         calls = [self.call(name, key=(keys or {}).get(str(name))) for name in names]
-        await self.until(lambda: self.writes.coalescer.waiting_items == len(names))
+        await until(lambda: self.writes.coalescer.waiting_items == len(names))
         self.gate.set()
         assert status(await first) == 201
         return list(await asyncio.gather(*calls))
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(60):
-            while not holds():  # noqa: ASYNC110  # the engine's own state has no event to wait for
-                await asyncio.sleep(0.002)
 
     async def things(self) -> list[str]:
         async with self.database.reading() as tx:

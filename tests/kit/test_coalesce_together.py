@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from tests.support.waiting import until
 
 from regulars.kit import coalesce
 from regulars.kit.coalesce import BATCH_BYTES_MAX, SHARED_ITEMS_MAX, Coalescer
@@ -41,9 +42,8 @@ class Flushing:
             self.coalescer.put(key, item, size=size)
 
     async def until_turns(self, count: int) -> None:
-        async with asyncio.timeout(60):
-            while len(self.turns) < count:  # noqa: ASYNC110  # the coalescer's own state has no event to wait for
-                await asyncio.sleep(0.005)
+        # More often than the shortest LONG_BATCH_S of these tests.
+        await until(lambda: len(self.turns) >= count, every_s=0.005)
 
     async def finish(self) -> None:
         draining = asyncio.create_task(self.coalescer.drain())

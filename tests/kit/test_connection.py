@@ -6,6 +6,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from tests.support.waiting import until
 
 from regulars.kit.arrays import Blobs, Texts, read_bigint
 from regulars.kit.connection import Prepared
@@ -83,11 +84,7 @@ async def test_a_connection_that_the_server_ends_while_it_works_is_an_operationa
 
 async def test_a_connection_that_the_server_ends_while_it_is_idle_is_noticed(database, connection):
     await kill(database, connection)
-    for _ in range(100):
-        if connection.closed:
-            break
-        await asyncio.sleep(0.02)
-    assert connection.closed
+    await until(lambda: connection.closed)
 
 
 async def test_many_statements_in_a_row_keep_their_answers_apart(connection):

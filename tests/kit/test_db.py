@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 from tests.support.database import pretend_to_be_a_cluster
+from tests.support.waiting import until
 
 from regulars.kit import db_session
 from regulars.kit.clock import monotonic
@@ -224,9 +225,7 @@ async def test_a_caller_that_stops_waiting_as_a_connection_becomes_free_leaves_i
     database = Database(database_url, pool_max=1)
     async with database.connection():
         waiting = asyncio.create_task(use(database))
-        async with asyncio.timeout(30):
-            while not database.pool_use()["waiting"]:  # noqa: ASYNC110  # the pool's own state has no event to wait for
-                await asyncio.sleep(0.002)
+        await until(lambda: database.pool_use()["waiting"])
         # The connection is given back before the task is cancelled.
         waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 import uvloop
+from tests.support.waiting import until
 
 from regulars.processes import accepting
 from regulars.processes.accepting import AcceptingServer, Acceptor
@@ -100,9 +101,7 @@ def test_who_finds_no_handle_free_is_taken_in_when_there_is_one(listening, monke
 
         with crowd(listening, 2):
             acceptor = Acceptor(Full(listening), Protocol)
-            async with asyncio.timeout(20):
-                while len(entered) < 2:  # noqa: ASYNC110  # nothing tells of it
-                    await asyncio.sleep(0.005)
+            await until(lambda: len(entered) >= 2)
             acceptor.close()
             await acceptor.wait_closed()
             for transport in entered:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -15,11 +14,10 @@ import psycopg
 import pytest
 from tests.support.embedded_command import HOLD, Command, postmaster_pid
 from tests.support.pid_namespace import NEW_PID_NAMESPACE, needs_pid_namespace
+from tests.support.waiting import wait_until
 
 from regulars.postgres import cluster, cluster_lock, embedded
 from regulars.postgres.errors import EmbeddedDatabaseError
-
-GONE_SECONDS_MAX = 150
 
 
 def is_free(lock: Path) -> bool:
@@ -46,10 +44,7 @@ def run_elsewhere(data_dir: Path) -> subprocess.CompletedProcess[str]:
 @contextlib.contextmanager
 def taken(lock: Path) -> Iterator[IO[str]]:
     with lock.open("a") as file:
-        deadline = time.monotonic() + GONE_SECONDS_MAX
-        while not is_free(lock):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: is_free(lock))
         fcntl.flock(file, fcntl.LOCK_EX)
         yield file
 
@@ -92,10 +87,7 @@ def test_the_kernel_holds_the_lock_as_long_as_a_process_of_postgresql_lives(data
         command.kill()
         assert not is_free(lock), "the lock belongs to PostgreSQL, not to the command that started it"
     os.kill(postmaster_pid(data_dir), signal.SIGKILL)
-    deadline = time.monotonic() + GONE_SECONDS_MAX
-    while not is_free(lock):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: is_free(lock))
 
 
 def test_a_start_waits_for_processes_that_outlive_their_postmaster(data_dir, monkeypatch):

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from tests.accounts.test_manage import acts, hire
+from tests.support.waiting import until_locked
 
 from regulars.accounts import link_use, queries, sessions, team, users
 from regulars.accounts.audit.log import Actor, lock_chain_end
@@ -164,15 +165,10 @@ async def test_joining_locks_the_audit_logs_in_the_order_in_which_a_sign_in_does
         async with database.transaction() as tx:
             await link_use.accept_as_existing(tx, token, person.id, password_hash="old", address="")
 
-    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     async with database.transaction() as tx:
         await lock_chain_end(tx, other.id)
         joining = asyncio.create_task(join())
-        for _ in range(500):
-            async with database.reading() as watching:
-                if joining.done() or await watching.fetch(waiting):
-                    break
-            await asyncio.sleep(0.01)
+        await until_locked(database)
         # "Other" comes before "Shop", whose log is still free.
         assert not joining.done()
         await tx.fetch("SELECT 1 FROM audit_heads WHERE organization_id = %s FOR UPDATE NOWAIT", (shop.id,))

@@ -7,6 +7,7 @@ import pytest
 from tests.accounts.browser import Browser
 from tests.accounts.people import PASSWORD, Staff
 from tests.support.tenant import new_tenant
+from tests.support.waiting import wait_until_locked
 
 from regulars.web import cookies
 from regulars.web.access import Role
@@ -218,13 +219,10 @@ def test_a_password_that_changed_between_its_check_and_the_code_opens_nothing(br
 def test_a_password_that_changes_between_its_check_and_the_session_opens_nothing(browser, staff, api_database_url):
     email = staff.hire(Role.OWNER)
     page = browser.get("/sign-in")
-    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     with ThreadPoolExecutor(1) as threads, psycopg.connect(api_database_url) as changing:
         changing.execute("UPDATE users SET password_hash = NULL WHERE email = %s", (email,))
         signing_in = threads.submit(browser.fill, page, "/sign-in", email=email, password=PASSWORD)
-        with psycopg.connect(api_database_url, autocommit=True) as watching:
-            while not signing_in.done() and not watching.execute(waiting).fetchone():
-                time.sleep(0.01)
+        wait_until_locked(api_database_url)
         changing.commit()
         assert signing_in.result().status_code == 400
     assert not browser.is_signed_in

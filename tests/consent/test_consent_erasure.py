@@ -3,6 +3,7 @@
 import asyncio
 
 from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent
+from tests.support.waiting import until_locked
 
 from regulars.consent import chain
 from regulars.consent.find import list_subscriptions
@@ -151,7 +152,7 @@ def test_no_consent_links_to_a_profile_that_is_erased_at_the_same_time(desk: Des
         async with desk.database.transaction() as tx:
             locked = await lock_profiles_to_erase(tx, desk.organization_id, [ByExternalId("CUST-1")])
             late = [asyncio.create_task(consent_to(number)) for number in numbers[3:]]
-            await _until_waiting(desk, len(late))
+            await until_locked(desk.database, count=len(late))
             await erase_consent(tx, desk.organization_id, {profile_id: OTHER_NUMBER}, secret=desk.secret)
             await delete_profiles(tx, desk.organization_id, list(locked.values()))
         return [*early, *await asyncio.gather(*late)]
@@ -198,23 +199,9 @@ def test_the_heads_of_several_people_are_locked_in_one_order(desk: Desk) -> None
             lock = "SELECT id FROM subscriptions WHERE organization_id = %s AND id = %s FOR UPDATE NOWAIT"
             await tx.fetch(lock, (desk.organization_id, heads[0]))
             erasing = asyncio.create_task(erase())
-            await _until_waiting(desk, 1)
+            await until_locked(desk.database)
             await tx.fetch(lock, (desk.organization_id, heads[1]))
         await erasing
 
     desk.runner.run(race())
     assert all(desk.find(head).state.is_erased for head in heads)
-
-
-async def _until_waiting(desk: Desk, count: int) -> None:
-    """Until that many transactions of this database wait for a lock; asked outside, where each look is a fresh one."""
-    async with desk.database.connection() as connection:
-        for _ in range(500):
-            cursor = await connection.execute(
-                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            )
-            waiting = len(await cursor.fetchall())
-            if waiting >= count:
-                return
-            await asyncio.sleep(0.02)
-    raise AssertionError(f"{waiting} of {count} wait")

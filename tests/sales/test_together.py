@@ -14,6 +14,7 @@ from tests.sales.desk import AN_HOUR_AGO, STORE, Desk
 from tests.sales.traffic import FIRST, Traffic
 from tests.support import samples
 from tests.support.database_fixtures import request
+from tests.support.waiting import until_locked
 
 from regulars.http import fast_path, in_flight
 from regulars.http.route import ApiResponse
@@ -159,7 +160,7 @@ async def test_no_organization_waits_for_a_row_that_another_needs(mall):
             " FROM sales_events"
         )
         held = mall.sell(0, "A")
-        await _until_it_waits(mall)
+        await until_locked(mall.counter.desk.database)
         async with asyncio.timeout(60):
             answers = await asyncio.gather(*(mall.sell(shop, "B") for shop in range(1, SHOPS)))
         assert statuses(answers) == [201] * (SHOPS - 1)
@@ -177,7 +178,7 @@ async def test_when_the_connection_is_lost_all_get_503_and_nothing_is_half_writt
             ([max(mall.shops)],),
         )
         selling = [mall.sell(shop, "A", profile_id="held") for shop in range(SHOPS)]
-        waiting = await _until_it_waits(mall)
+        [waiting] = await until_locked(mall.counter.desk.database)
         async with await psycopg.AsyncConnection.connect(mall.counter.desk.database.url, autocommit=True) as killer:
             await killer.execute("SELECT pg_terminate_backend(%s)", (waiting,))
         answers = await asyncio.gather(*selling)
@@ -198,9 +199,9 @@ async def test_only_the_one_that_takes_too_long_gets_503_and_it_stays_apart(mall
             (mall.shops[slow],),
         )
         selling = [mall.sell(shop, "A", profile_id="held") for shop in range(SHOPS)]
-        await _cancel(mall, await _until_it_waits(mall))
+        await _cancel_locked_statement(mall)
         await asyncio.gather(*(sale for shop, sale in enumerate(selling) if shop != slow))
-        await _cancel(mall, await _until_it_waits(mall))
+        await _cancel_locked_statement(mall)
         answers = await asyncio.gather(*selling)
         await other.rollback()
     assert statuses(answers) == [503 if shop == slow else 201 for shop in range(SHOPS)]
@@ -215,7 +216,7 @@ async def test_one_that_takes_too_long_by_itself_stays_apart_too(mall):
     async with await mall.counter.desk.elsewhere() as other:
         await other.execute("LOCK TABLE outbox IN ACCESS EXCLUSIVE MODE")
         selling = mall.sell(1, "A")
-        await _cancel(mall, await _until_it_waits(mall))
+        await _cancel_locked_statement(mall)
         assert (await selling).status == 503
         await other.rollback()
     mall.counter.sent_quickly.clear()
@@ -250,17 +251,6 @@ async def test_on_a_cluster_each_organization_has_a_transaction_of_its_own(mall,
     assert await mall.rows("SELECT count(DISTINCT xmin::text) FROM sales_events") == [(SHOPS,)]
 
 
-async def _until_it_waits(mall: Mall) -> int:
-    """The number of the server's process that waits for a lock."""
-    async with asyncio.timeout(60):
-        while True:
-            rows = await mall.rows(
-                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            )
-            if rows:
-                return int(rows[0][0])
-            await asyncio.sleep(0.02)
-
-
-async def _cancel(mall: Mall, number: int) -> None:
-    await mall.rows(f"SELECT pg_cancel_backend({number})")
+async def _cancel_locked_statement(mall: Mall) -> None:
+    [process] = await until_locked(mall.counter.desk.database)
+    await mall.rows(f"SELECT pg_cancel_backend({process})")

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.sales.desk import STORE, ticket
+from tests.support.waiting import until_locked
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import ByExternalId, new_uuid
@@ -190,7 +191,7 @@ async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monke
         await count_new_sales(counting, desk.organization_id, facts)
         # The worker has counted and not committed: the recount waits for it, and would otherwise count the sale twice.
         recounting = asyncio.create_task(recount(desk))
-        await until_waiting(desk, "%sales_totals%")
+        await until_locked(desk.database, "sales_totals")
         await counting.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
     await recounting
     assert await desk.rows(EVERY_ROW) == []
@@ -198,7 +199,7 @@ async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monke
     async with desk.database.transaction() as recounting_again:
         await filling.recount(recounting_again, desk.organization_id)
         counting = asyncio.create_task(count_published(desk))
-        await until_waiting(desk, "%INSERT INTO sales_totals%")
+        await until_locked(desk.database, "INSERT INTO sales_totals")
     await counting
     await asyncio.sleep(0.005)
     await desk.record(ticket("AFTER"))
@@ -217,7 +218,7 @@ async def test_a_recount_waits_for_a_batch_of_the_fill(desk, monkeypatch):
 
     async def recount_before(*arguments, **options):
         recounting.append(asyncio.create_task(recount(desk)))
-        await until_waiting(desk, "%sales_totals_fills%")
+        await until_locked(desk.database, "sales_totals_fills")
         await add_range(*arguments, **options)
 
     monkeypatch.setattr(filling, "add_range", recount_before)
@@ -228,15 +229,6 @@ async def test_a_recount_waits_for_a_batch_of_the_fill(desk, monkeypatch):
     while await fill_batch(desk.database, desk.organization_id):
         pass
     assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
-
-
-async def until_waiting(desk, query: str) -> None:
-    """Until such a statement waits for a lock."""
-    async with await desk.elsewhere() as connection, asyncio.timeout(20):
-        await connection.set_autocommit(True)
-        asked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
-        while not (await (await connection.execute(asked, (query,))).fetchall()):
-            pass
 
 
 async def test_days_are_those_of_the_organization_s_zone_and_are_counted_again_in_another(desk, monkeypatch):

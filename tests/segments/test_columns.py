@@ -5,11 +5,10 @@ import gc
 import weakref
 import zlib
 from datetime import timedelta
-from time import monotonic
 from uuid import UUID
 
 import pytest
-from tests.segments.locked import until_locked
+from tests.support.waiting import until, until_locked
 
 from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE_PREFIX, PROFILE
 from regulars.segments.analysis.engine.encoding import decode, decode_coded
@@ -220,15 +219,16 @@ def vacuumed_bytes(shop) -> bytes:
 
 async def until_no_snapshot_is_older(connection) -> None:
     """A vacuum keeps rows that a snapshot of the same database still sees; servers of other tests look at it too."""
-    until = monotonic() + 120
     [fence] = await (await connection.execute("SELECT pg_current_xact_id()::xid::text")).fetchone()
     older = (
         "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
         " AND greatest(age(backend_xmin), age(backend_xid)) > age(%s::text::xid)"
     )
-    while await (await connection.execute(older, (fence,))).fetchone() is not None:
-        assert monotonic() < until, "An older snapshot is still open."
-        await asyncio.sleep(0.05)
+
+    async def is_oldest() -> bool:
+        return await (await connection.execute(older, (fence,))).fetchone() is None
+
+    await until(is_oldest)
 
 
 def stored_words(shop) -> set[str]:

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.segments.desk import definition
-from tests.segments.locked import until_locked
+from tests.support.waiting import until_locked
 
 from regulars.kit.db import Tx
 from regulars.kit.settings import Settings

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.segments.fed_shop import FedShop
-from tests.segments.locked import until_locked
+from tests.support.waiting import until_locked
 
 from regulars.segments.analysis.protocol import AnalysisRequest
 from regulars.segments.columns import lifecycle

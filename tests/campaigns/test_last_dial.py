@@ -4,7 +4,7 @@ within two seconds: a real worker process, and a Twilio on loopback whose clock 
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from tests.campaigns.desk import REACHABLE, definition
 from tests.messaging.fake_twilio import FakeTwilio, fake_twilio
 from tests.messaging.fire import Worker, open_twilio_shop
 from tests.support.tenant import new_tenant
+from tests.support.waiting import until
 
 from regulars.campaigns import manage
 from regulars.campaigns.run.start import start_frozen
@@ -24,7 +25,6 @@ from regulars.segments.saved.manage import create_segment
 NUMBERS = [f"+336{number:08d}" for number in range(10_000_000, 10_000_600)]
 LAST_DIAL_S = 2.0
 SENT_BEFORE_A_STOP = 50
-WAIT_S_MAX = 120.0
 
 
 @pytest.mark.timeout(300)
@@ -86,29 +86,19 @@ async def stop_and_check(
             [(found,)] = await tx.fetch(query, (organization_id, campaign_id, *values))  # type: ignore[arg-type]  # as above
         return int(found)
 
-    async def is_some_sent() -> bool:
-        return len(arrivals) >= enough
-
     async def is_none_on_its_way() -> bool:
         return await count("state = 'sending'") == 0
 
     fake.may_respond.clear()
     enough = len(arrivals) + SENT_BEFORE_A_STOP
-    await wait_until(is_some_sent)
+    await until(lambda: len(arrivals) >= enough)
     async with database.transaction() as tx:
         await stop(tx, organization_id, campaign_id, by="ann")
     answered = time.time()
     assert await count("state = 'sending'") > 0, "The stop met no text on its way."
     fake.may_respond.set()
-    await wait_until(is_none_on_its_way)
+    await until(is_none_on_its_way)
     # A worker that would claim more has time to.
     await asyncio.sleep(1.0)
     assert await count("claimed_at > to_timestamp(%s) OR state IN ('queued', 'sending')", answered) == 0
     assert max(arrivals) - answered < LAST_DIAL_S
-
-
-async def wait_until(holds: Callable[[], Awaitable[bool]]) -> None:
-    until = time.monotonic() + WAIT_S_MAX
-    while not await holds():
-        assert time.monotonic() < until
-        await asyncio.sleep(0.02)

@@ -3,7 +3,6 @@
 import json
 import re
 import threading
-import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,6 +10,7 @@ import psycopg
 import pytest
 from tests.explore.shop import EVIL, EVIL_MARK, Shop, open_shop, page_paths, personal_paths
 from tests.support import samples
+from tests.support.waiting import wait_until
 
 from regulars.kit.ids import PROFILE
 from regulars.privacy.erasure_log import read_log
@@ -233,8 +233,8 @@ def test_an_erasure_is_answered_when_nothing_is_on_its_way_to_the_person(visitor
 
         asking = threading.Thread(target=erase)
         asking.start()
-        while connection.execute("SELECT 1 FROM profiles WHERE id = %s", (customer_id,)).fetchone():
-            time.sleep(0.01)
+        left = "SELECT 1 FROM profiles WHERE id = %s"
+        wait_until(lambda: connection.execute(left, (customer_id,)).fetchone() is None)
         assert not answered.wait(0.5)
         connection.execute("DELETE FROM texts WHERE id = ANY (%s)", (text_ids,))
         assert answered.wait(20)

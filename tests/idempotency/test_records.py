@@ -1,9 +1,9 @@
 """Recall, store and sweep on a real database; the write engine's tests show them at work."""
 
-import asyncio
 from datetime import timedelta
 
 import pytest
+from tests.support.waiting import until
 
 from regulars.idempotency import records as sweeping
 from regulars.idempotency.model import RETENTION, StoredResponse
@@ -100,11 +100,12 @@ async def test_the_work_of_a_sweep_grows_with_what_it_deletes_also_where_statist
     assert await sweep(sweeper, organization_id) == rows
     # A connection tells what it has read a moment after it has ended.
     await sweeper.close()
-    read = 0
-    while read < rows:
-        await asyncio.sleep(0.05)
+
+    async def read_since() -> int | None:
         read = await rows_read(database) - before
-    assert read <= 5 * rows
+        return read if read >= rows else None
+
+    assert await until(read_since) <= 5 * rows
 
 
 async def rows_read(database) -> int:

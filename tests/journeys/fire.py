@@ -5,7 +5,6 @@ import asyncio
 import json
 import random
 import signal
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from tests.messaging.fire import KEY, Worker
 from tests.support.fork_server import fork_server
 from tests.support.server import Server
 from tests.support.tenant import Tenant
+from tests.support.waiting import until
 
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.journeys import manage
@@ -237,22 +237,19 @@ class _Game:
     async def _kill(self, worker: Worker, kills: int) -> None:
         """Each time when it has sent its share, so that it is in the middle of everything."""
         share = TIMES * self._facts / (kills + 1)
-        until = time.monotonic() + DEADLINE_S
         for number in range(1, kills + 1):
-            while self._report.arrived.total() < number * share * 0.9 and time.monotonic() < until:  # noqa: ASYNC110  # what arrives is noted by a server that knows no event
-                await asyncio.sleep(0.01)
+            enough = number * share * 0.9
+            await until(lambda: self._report.arrived.total() >= enough, seconds=DEADLINE_S)  # noqa: B023  # at once
             await asyncio.sleep(self._chance.uniform(0, 0.2))
             await asyncio.to_thread(worker.end)
             self._report.kills += 1
             worker.start()
 
     async def _wait_until_ended(self, database: Database) -> None:
-        until = time.monotonic() + DEADLINE_S
-        while time.monotonic() < until:
-            if not any((await self._waiting(database)).values()):
-                return
-            await asyncio.sleep(0.5)
-        raise AssertionError(f"still at it: {await self._waiting(database)}")
+        async def is_ended() -> bool:
+            return not any((await self._waiting(database)).values())
+
+        await until(is_ended, seconds=DEADLINE_S, every_s=0.1, show=lambda: self._waiting(database))
 
     async def _waiting(self, database: Database) -> dict[str, int]:
         given = {"organization_id": self._tenant.organization_id}

@@ -18,6 +18,7 @@ from tests.support.claims import expire_claims
 from tests.support.fork_server import Child, fork_server
 from tests.support.server import Server
 from tests.support.tenant import Tenant
+from tests.support.waiting import until
 
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database
@@ -119,7 +120,7 @@ async def _play(
                 async with asyncio.TaskGroup() as group:
                     group.create_task(_withdraw_all(server, tenant, texting, chosen, report=report, chance=chance))
                     group.create_task(_kill(worker, kills, chance, report))
-                await _wait_until_quiet(database, tenant)
+                await until(lambda: _is_quiet(database, tenant), seconds=QUIET_S_MAX, every_s=0.1)
             finally:
                 worker.end(signal.SIGTERM)
             report.states = await _states(database, tenant)
@@ -190,8 +191,7 @@ async def _withdraw_all(
     headers = {"x-api-key": tenant.key}
     timeout = aiohttp.ClientTimeout(total=60)
     async with aiohttp.ClientSession(server.url, headers=headers, timeout=timeout) as session:
-        while not report.arrived:  # noqa: ASYNC110  # what arrives is noted by a server that knows no event
-            await asyncio.sleep(0.05)
+        await until(lambda: report.arrived)
 
         async def withdraw(number: str, kind: str, *, after_s: float) -> None:
             await asyncio.sleep(after_s)
@@ -242,22 +242,15 @@ async def _kill(worker: Worker, kills: int, chance: random.Random, report: Repor
     """Each time when it has sent some, so that some are on their way."""
     for _ in range(kills):
         enough = len(report.arrived) + SENT_BETWEEN_KILLS
-        until = time.monotonic() + QUIET_S_MAX
-        while len(report.arrived) < enough and time.monotonic() < until:  # noqa: ASYNC110  # as above
-            await asyncio.sleep(0.02)
+        await until(lambda: len(report.arrived) >= enough, seconds=QUIET_S_MAX)  # noqa: B023  # at once
         await asyncio.sleep(chance.uniform(0, PROVIDER_S))
         await asyncio.to_thread(worker.end)
         worker.start()
 
 
-async def _wait_until_quiet(database: Database, tenant: Tenant) -> None:
-    until = time.monotonic() + QUIET_S_MAX
-    while time.monotonic() < until:
-        states = await _states(database, tenant)
-        if not states["queued"] and not states["sending"]:
-            return
-        await asyncio.sleep(0.5)
-    raise AssertionError("texts still wait")
+async def _is_quiet(database: Database, tenant: Tenant) -> bool:
+    states = await _states(database, tenant)
+    return not states["queued"] and not states["sending"]
 
 
 async def _states(database: Database, tenant: Tenant) -> Counter[str]:

@@ -5,6 +5,7 @@ import hashlib
 from contextlib import AsyncExitStack
 
 import pytest
+from tests.support.waiting import until
 
 from regulars.kit.db import KEY_READS_MAX
 from regulars.kit.ids import new_uuid
@@ -153,31 +154,31 @@ async def test_busy_keys_are_confirmed_again_together_and_idle_ones_are_left_alo
     assert [authenticator.cached(key) is not None for key in keys] == [True, True, True, False]
 
 
+async def last_used(database, key):
+    async with database.reading() as tx:
+        return await tx.fetch_value("SELECT last_used_at FROM api_keys WHERE id = %s", (key.id,))
+
+
 async def test_use_is_noted_at_most_once_a_minute(database, issued):
     _, key, secret = issued
-
-    async def last_used():
-        async with database.reading() as tx:
-            return (await tx.fetch("SELECT last_used_at FROM api_keys WHERE id = %s", (key.id,)))[0][0]
-
     authenticator = Authenticator(database)
     await authenticator.record_use()
-    assert await last_used() is None
+    assert await last_used(database, key) is None
     await authenticator.authenticate(secret.encode())
     await authenticator.record_use()
-    first = await last_used()
+    first = await last_used(database, key)
     assert first is not None
     again = Authenticator(database)
     await again.authenticate(secret.encode())
     await asyncio.sleep(0.01)
     await again.record_use()
-    assert await last_used() == first
+    assert await last_used(database, key) == first
     async with database.reading() as tx:
         await tx.execute("UPDATE api_keys SET last_used_at = now() - interval '61 seconds'")
     await again.authenticate(new_key().encode())
     again._used.add(key.id)
     await again.record_use()
-    assert await last_used() > first
+    assert await last_used(database, key) > first
 
 
 async def test_use_is_noted_also_after_a_round_that_failed(database, issued, monkeypatch):
@@ -191,13 +192,8 @@ async def test_use_is_noted_also_after_a_round_that_failed(database, issued, mon
     await asyncio.sleep(0.2)
     async with database.reading() as tx:
         await tx.execute("ALTER TABLE api_keys RENAME COLUMN away TO last_used_at")
-    async with asyncio.timeout(30):
-        while True:
-            async with database.reading() as tx:
-                [(at,)] = await tx.fetch("SELECT last_used_at FROM api_keys WHERE id = %s", (key.id,))
-            if at is not None:
-                break
-            await asyncio.sleep(0.02)
+
+    await until(lambda: last_used(database, key))
     recording_use.cancel()
 
 

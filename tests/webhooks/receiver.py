@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from standardwebhooks import Webhook
+from tests.support.waiting import until
 
 Misbehave = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -56,9 +57,7 @@ class Receiver:
             self._server = None
 
     async def wait_for(self, count: int) -> None:
-        async with asyncio.timeout(120):
-            while len(self.received) < count:  # noqa: ASYNC110  # what is waited for has no event
-                await asyncio.sleep(0.01)
+        await until(lambda: len(self.received) >= count)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

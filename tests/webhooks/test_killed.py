@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from tests.support.project import ROOT
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -31,10 +32,8 @@ async def kill(process) -> None:
     await process.wait()
 
 
-async def until_delivered(shop):
-    async with asyncio.timeout(60):
-        while [one.state for one in await shop.deliveries()] != ["delivered"]:  # noqa: ASYNC110  # it is in the database
-            await asyncio.sleep(0.1)
+async def is_delivered(shop) -> bool:
+    return [one.state for one in await shop.deliveries()] == ["delivered"]
 
 
 @pytest.mark.timeout(180)
@@ -77,7 +76,7 @@ async def test_killed_after_the_claim_and_after_the_answer_nothing_is_lost_and_t
     await shop.later(seconds=31)
     third = await start_worker(shop)
     try:
-        await until_delivered(shop)
+        await until(lambda: is_delivered(shop))
     finally:
         third.terminate()
         await third.wait()

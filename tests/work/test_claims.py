@@ -6,7 +6,8 @@ from collections import Counter
 from typing import NamedTuple
 from uuid import UUID
 
-from tests.work.test_loop import post, rows, served, until, url
+from tests.support.waiting import until
+from tests.work.test_loop import post, rows, served, url
 
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid

@@ -13,6 +13,7 @@ from psycopg import sql
 from psycopg.errors import LockNotAvailable
 from tests.support.drain_queues import SETTINGS
 from tests.support.rows import Raw, insert_rows
+from tests.support.waiting import until
 
 from regulars.journeys.definition import read_definition as read_journey
 from regulars.journeys.manage import activate, create_journey
@@ -312,16 +313,16 @@ def test_outcomes_are_written_beside_one_whose_endpoint_is_locked(database_url):
             )  # fmt: skip
         assert isinstance(queue, ClaimQueue)
         async with house.database.transaction() as tx:
-            until = tx.now + queue.claim_for
-            claims = await queue.claim(tx, organization_id, limit=10, lowest=0, owner=queue.owner, until=until)
+            deadline = tx.now + queue.claim_for
+            claims = await queue.claim(tx, organization_id, limit=10, lowest=0, owner=queue.owner, until=deadline)
         assert len(claims) == 2
         with held(database_url, "webhook_endpoints", organization_id, f"id = '{busy}'"):
             settling = asyncio.create_task(
                 queue._complete_in_time(house.database, organization_id, [(claim, None) for claim in claims])
             )
-            async with asyncio.timeout(LONG_S):
-                while house.states("webhook_deliveries", organization_id)[free] != "cancelled":  # noqa: ASYNC110  # a row has no event
-                    await asyncio.sleep(0.05)
+            await until(
+                lambda: house.states("webhook_deliveries", organization_id)[free] == "cancelled", seconds=LONG_S
+            )
             assert house.states("webhook_deliveries", organization_id)[busy] == "pending"
         await settling
         assert set(house.states("webhook_deliveries", organization_id).values()) == {"cancelled"}

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from tests.support.waiting import until
 
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
@@ -99,12 +100,6 @@ async def served(url, *queues):
         with contextlib.suppress(asyncio.CancelledError):
             await running
         await database.close()
-
-
-async def until(condition):
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110  # what is waited for has no event
-            await asyncio.sleep(0.02)
 
 
 def test_what_is_due_is_found_without_a_wake_up_and_what_is_not_due_is_left(url):

@@ -4,7 +4,8 @@ import asyncio
 
 import psycopg
 from tests.support.database import plant_catalog_of_a_cluster
-from tests.work.test_loop import Letters, post, rows, served, until, url
+from tests.support.waiting import until
+from tests.work.test_loop import Letters, post, rows, served, url
 
 from regulars.kit.ids import new_uuid
 from regulars.work.queue import Due

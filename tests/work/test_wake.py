@@ -3,6 +3,7 @@ import contextlib
 
 import psycopg
 import pytest
+from tests.support.waiting import until
 
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
@@ -32,12 +33,6 @@ async def receiving(database):
         listening.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await listening
-
-
-async def until(condition):
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110  # what is waited for has no event
-            await asyncio.sleep(0.02)
 
 
 def test_the_first_wake_goes_at_once_and_those_of_the_interval_after_it_together(database_url):

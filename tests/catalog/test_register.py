@@ -4,6 +4,7 @@ import asyncio
 from uuid import uuid4
 
 import pytest
+from tests.support.waiting import until_locked
 
 from regulars.catalog.entries import PRODUCT_KEY_BYTES_MAX, register_attributes, register_product_keys, retype
 from regulars.catalog.model import AttributeType, Catalog
@@ -66,7 +67,7 @@ async def test_the_first_to_commit_decides_the_type(database, organization_id):
     async with database.transaction() as tx:
         await register_attributes(tx, organization_id, {"points": "12"})
         late = asyncio.create_task(register_late())
-        await asyncio.sleep(0.2)
+        await until_locked(database)
         assert not late.done()
     await late
     assert await attributes(database, organization_id) == {"points": ("number", False)}

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.messaging.test_erasure import customer
 from tests.messaging.test_links import LINK, SHOP, host, opened, sent_links, words
+from tests.support.waiting import until_locked
 
 from regulars.kit.ids import new_uuid
 from regulars.messaging.facts import LinkClicked
@@ -156,7 +157,7 @@ def test_clicks_that_could_not_be_written_wait_and_are_counted_once(desk, campai
         async with desk.database.transaction() as tx:
             await tx.fetch("SELECT 1 FROM click_totals WHERE organization_id = %s FOR UPDATE", (desk.organization_id,))
             stopped = asyncio.create_task(log.write())
-            await asyncio.sleep(0.2)
+            await until_locked(desk.database)
             stopped.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await stopped

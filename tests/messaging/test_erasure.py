@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from tests.messaging.desk import NUMBER, ORIGIN
+from tests.support.waiting import until_locked
 
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import ByExternalId, ById, new_uuid
@@ -153,7 +154,7 @@ def test_a_start_and_an_erasure_at_once_do_not_wait_for_each_other(desk):
         async with desk.database.transaction() as tx:
             found = await lock_profiles_to_erase(tx, desk.organization_id, [ById(profile_id)])
             starting = asyncio.create_task(start())
-            await asyncio.sleep(0.3)
+            await until_locked(desk.database)
             assert not starting.done()
             # It waits for the profile; were the number in its hands by now, this would end in a circle.
             people = privacy._describe_people(list(found.values()), secret=texting.secret)

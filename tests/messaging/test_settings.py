@@ -7,6 +7,7 @@ from decimal import Decimal
 import msgspec
 import pytest
 from tests.messaging.desk import OPEN
+from tests.support.waiting import until_locked
 
 from regulars.demo.load import RealProviderError, mark_organization
 from regulars.messaging.cost import estimate
@@ -58,7 +59,7 @@ def test_a_hold_is_answered_after_the_claims_before_it_and_seen_by_all_after_it(
         async with desk.database.transaction() as tx:
             seen = await load_texting_shared(tx, desk.organization_id)
             holding = asyncio.create_task(_hold(desk))
-            await asyncio.sleep(0.3)
+            await until_locked(desk.database)
             assert not holding.done(), "it would be answered while a claim that saw no hold is still open"
         await holding
         assert not seen.is_on_hold
@@ -78,7 +79,7 @@ def test_a_hold_of_an_organization_that_never_set_anything_is_seen_too(desk):
             texting = await lock_texting(tx, desk.organization_id)
             await hold(tx, desk.organization_id, texting, reason="A test.")
             sending = asyncio.create_task(desk.queue.run_pass(desk.database, desk.organization_id))
-            await asyncio.sleep(0.3)
+            await until_locked(desk.database)
             assert not sending.done()
         await sending
         await desk.queue.finish()

@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 from tests.privacy.people import OTHER, PERSON, erase, look_for_stragglers, plant, record, sale, whole_database
 from tests.support.database_fixtures import SECRET, request
+from tests.support.waiting import until_locked
 
 from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
@@ -127,7 +128,7 @@ async def test_a_sale_that_arrives_during_the_erasure_belongs_to_a_new_profile(d
         await erase_profiles(tx, organization_id, [ById(profile_id)], secret=SECRET)
         by_name = asyncio.create_task(sell("S1:late", PERSON["external_id"]))
         by_id = asyncio.create_task(sell("S1:later", PROFILE.encode(profile_id)))
-        await asyncio.sleep(0.2)
+        await until_locked(database, count=2)
         assert not by_name.done()
         assert not by_id.done()
     assert (await by_name).sale.profile.id != profile_id
@@ -139,7 +140,7 @@ async def test_an_erasure_waits_for_a_sale_that_is_being_recorded_and_finds_it(d
     async with database.transaction() as tx:
         await record(tx, organization_id, sale("S1:early", PERSON["external_id"]))
         erasing = asyncio.create_task(erase(database, organization_id, ById(profile_id)))
-        await asyncio.sleep(0.2)
+        await until_locked(database)
         assert not erasing.done()
     await erasing
     async with database.transaction() as tx:

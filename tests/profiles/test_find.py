@@ -4,6 +4,7 @@ import asyncio
 from uuid import uuid4
 
 import pytest
+from tests.support.waiting import until_locked
 
 from regulars.kit.ids import ByExternalId, ById, new_uuid
 from regulars.profiles.find import find_profiles, find_profiles_by_phone, list_profiles, lock_profiles
@@ -96,7 +97,7 @@ async def test_a_profile_that_someone_refers_to_is_erased_only_afterwards(databa
     async with database.transaction() as tx:
         assert await lock_profiles(tx, organization_id, [made.id]) == {made.id}
         erasing = asyncio.create_task(erase())
-        await asyncio.sleep(0.2)
+        await until_locked(database)
         assert not erasing.done()
     await erasing
     async with database.transaction() as tx:

@@ -4,6 +4,7 @@ import asyncio
 from uuid import UUID, uuid4
 
 import pytest
+from tests.support.waiting import until_locked
 
 from regulars.kit.db import Database
 from regulars.kit.errors import ValidationError
@@ -128,7 +129,7 @@ async def test_an_upsert_that_loses_the_race_to_create_updates_the_profile_of_th
         late = asyncio.create_task(
             upsert(database, organization_id, ProfileUpsert(external_id="a", attributes={"second": "2"}))
         )
-        await asyncio.sleep(0.2)
+        await until_locked(database)
         assert not late.done()
     (outcome,) = await late
     assert (outcome.change, outcome.profile.attributes) == ("updated", {"first": "1", "second": "2"})

@@ -12,7 +12,7 @@ from tests.sales.desk import AN_HOUR_AGO, STORE, database_time
 from tests.sales.traffic import FIRST, Traffic
 from tests.support import samples
 from tests.support.drain_queues import drain
-from tests.support.waiting import until
+from tests.support.waiting import until, until_locked
 
 from regulars.http import fast_path
 from regulars.idempotency.model import fingerprint
@@ -100,7 +100,7 @@ async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sa
                 [sale_request("A", profile_id="ada", key="k"), sale_request("B"), sale_request("C", profile_id="eve")]
             )
         )
-        await asyncio.sleep(0.2)
+        await until_locked(quick.desk.database)
         assert not sending.done()
         await other.commit()
     answers = await sending
@@ -223,7 +223,7 @@ async def test_a_ticket_committed_meanwhile_is_left_out_with_its_customer_its_ke
         sending = asyncio.create_task(
             quick.send([sale_request("A", profile_id="ghost", key="ka"), sale_request("B", profile_id="ada", key="kb")])
         )
-        await asyncio.sleep(0.2)
+        await until_locked(quick.desk.database)
         assert not sending.done()
         await other.commit()
     answers = await sending
@@ -246,7 +246,7 @@ async def test_two_processes_that_wait_for_each_other_both_get_on(quick):
         sending = asyncio.create_task(
             quick.send([sale_request("A", profile_id="ada", key="ka"), sale_request("B", key="kb")])
         )
-        await asyncio.sleep(0.2)
+        await until_locked(quick.desk.database)
         await other.execute("SET LOCAL deadlock_timeout = '60s'")
         await other.execute(
             "INSERT INTO sales_events SELECT organization_id, gen_random_uuid(), store_id, profile_id, occurred_at,"

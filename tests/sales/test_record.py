@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from tests.sales.desk import STORE, TOLERANCE, Desk, database_time, summarize, ticket
 from tests.support import samples
+from tests.support.waiting import until_locked
 
 from regulars.kit.ids import PROFILE, new_uuid
 from regulars.kit.ids import STORE as STORE_KIND
@@ -174,7 +175,7 @@ async def test_a_sale_that_loses_a_race_is_the_winners_and_takes_its_light_profi
             (desk.organization_id, identifier, store),
         )
         ours = asyncio.create_task(desk.record(ticket("A", profile_id="ghost"), ticket("B", profile_id="ada")))
-        await asyncio.sleep(0.2)
+        await until_locked(desk.database)
         assert not ours.done()
         await other.commit()
     lost, own = await ours

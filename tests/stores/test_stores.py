@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from tests.support.database_fixtures import request
+from tests.support.waiting import until_locked
 
 from regulars.http.request import Write
 from regulars.kit.db import Database
@@ -156,7 +157,7 @@ async def test_an_upsert_that_loses_the_race_to_create_updates_the_store_of_the_
         late = asyncio.create_task(
             upsert(database, organization_id, StoreUpsert(external_id="s", address=Address(**ADDRESS)))
         )
-        await asyncio.sleep(0.2)
+        await until_locked(database)
         assert not late.done()
     (outcome,) = await late
     assert (outcome.change, outcome.store.name, outcome.store.address) == ("updated", "Paris", Address(**ADDRESS))

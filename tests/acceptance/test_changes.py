@@ -11,11 +11,10 @@ import pytest
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.tenant import Tenant
+from tests.support.waiting import wait_until
 
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.ids import SALES_EVENT
-
-WAIT_S_MAX = 90.0
 
 
 def make_profile(api: Api) -> str:
@@ -107,7 +106,7 @@ def test_an_organization_without_changes_gets_a_cursor_too(api: Api) -> None:
         assert seen == []
     made = {table: make(api) for table, make in MAKERS.items()}
     for table, cursor in cursors.items():
-        found = wait_for(lambda: walk(api, f"/v1/{table}", updated_from=since, cursor=cursor)[0])  # noqa: B023  # at once
+        found = wait_until(lambda: walk(api, f"/v1/{table}", updated_from=since, cursor=cursor)[0])  # noqa: B023  # at once
         assert found[0]["id"] == made[table]
 
 
@@ -121,16 +120,8 @@ def test_nothing_is_shown_beyond_a_transaction_that_is_still_open(api: Api, api_
         time.sleep(3.0)
         assert [walk(api, f"/v1/{table}", updated_from=since)[0] for table in MAKERS] == [[]] * len(MAKERS)
     for table, identifier in made.items():
-        found = wait_for(lambda: walk(api, f"/v1/{table}", updated_from=since)[0])  # noqa: B023  # at once
+        found = wait_until(lambda: walk(api, f"/v1/{table}", updated_from=since)[0])  # noqa: B023  # at once
         assert found[0]["id"] == identifier
-
-
-def wait_for(look: Callable[[], list[Any]]) -> list[Any]:
-    deadline = time.monotonic() + WAIT_S_MAX
-    while not (found := look()):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    return found
 
 
 def test_filters_go_together_with_it_and_a_cursor_belongs_to_its_own_list(api: Api, table: str) -> None:

@@ -1,6 +1,5 @@
 """What a running server writes into its request log, by both ways through the HTTP server."""
 
-import time
 from typing import Any
 
 import psycopg
@@ -8,24 +7,23 @@ import pytest
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.tenant import Tenant
-
-WRITTEN_SECONDS_MAX = 90
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
 def logged(api_database_url: str, tenant: Tenant):
     def read(count: int) -> list[tuple[Any, ...]]:
         """The entries of the caller's key, once there are so many."""
-        deadline = time.monotonic() + WRITTEN_SECONDS_MAX
-        while True:
-            with psycopg.connect(api_database_url) as connection:
-                rows = connection.execute(
-                    "SELECT method, target, status, code, problem::text FROM request_log WHERE organization_id = %s",
-                    (tenant.organization_id,),
-                ).fetchall()
-            if len(rows) >= count or time.monotonic() > deadline:
-                return rows
-            time.sleep(0.2)
+
+        def find_entries() -> list[tuple[Any, ...]] | None:
+            rows = connection.execute(
+                "SELECT method, target, status, code, problem::text FROM request_log WHERE organization_id = %s",
+                (tenant.organization_id,),
+            ).fetchall()
+            return rows if len(rows) >= count else None
+
+        with psycopg.connect(api_database_url, autocommit=True) as connection:
+            return wait_until(find_entries)
 
     return read
 

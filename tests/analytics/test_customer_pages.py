@@ -3,8 +3,9 @@
 import pytest
 from tests.analytics.pages_shop import SOAP, Shop, open_shop
 from tests.analytics.test_pages import links, rows_of, text_of
-from tests.pages.segment_shop import SegmentShop, ask_until
+from tests.pages.segment_shop import SegmentShop
 from tests.support.visitor import Visitor
+from tests.support.waiting import ask_until
 
 from regulars.segments.definition import read_definition
 from regulars.segments.saved.manage import create_segment

@@ -2,8 +2,7 @@
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -16,12 +15,11 @@ from tests.support.embedded_command import postmaster_pid
 from tests.support.raw import Answer, send
 from tests.support.server import Server, running_server
 from tests.support.tenant import new_tenant
+from tests.support.waiting import wait_until, wait_until_gone
 
 from regulars.postgres import embedded
 
 __all__ = ["command"]
-
-SECONDS_MAX = 40
 
 
 class Till:
@@ -52,7 +50,7 @@ def test_a_failover_to_a_standby_is_reported_and_writing_resumes_when_it_is_prom
         till = Till(server, durable.url)
         assert till.sell().status == 201
         _restart_as_standby(durable.data_dir)
-        _until(lambda: b"read-only" in till.sell().body)
+        wait_until(lambda: b"read-only" in till.sell().body)
         for refused in (till.sell(), till.upsert()):
             assert refused.status == 503
             assert b"The database is read-only at the moment" in refused.body
@@ -63,15 +61,15 @@ def test_a_failover_to_a_standby_is_reported_and_writing_resumes_when_it_is_prom
         assert not found["writes"]["ok"]
         with psycopg.connect(durable.url, autocommit=True) as connection:
             connection.execute("SELECT pg_promote()")
-        _until(lambda: (till.sell().status, till.upsert().status) == (201, 201))
-        _until(lambda: till.readiness().status == 200)
+        wait_until(lambda: (till.sell().status, till.upsert().status) == (201, 201))
+        wait_until(lambda: till.readiness().status == 200)
 
 
 def _restart_as_standby(data_dir: Path) -> None:
     cluster = data_dir / "cluster"
     stopped = postmaster_pid(data_dir)
     os.kill(stopped, signal.SIGINT)
-    _until(lambda: not Path(f"/proc/{stopped}").exists())
+    wait_until_gone(stopped)
     standby = cluster / "standby.signal"
     standby.touch()
     owner = cluster.stat()
@@ -85,13 +83,13 @@ def test_a_full_disk_is_reported_and_writing_resumes_when_there_is_room(durable:
         assert till.sell().status == 201
         filler = fill(disk)
         notes = {"note": "x" * 15_000}
-        _until(lambda: b"disk is full" in till.sell(metadata=notes).body)
+        wait_until(lambda: b"disk is full" in till.sell(metadata=notes).body)
         assert till.sell(metadata=notes).status == 503
         assert till.readiness().status == 503
         assert b"The database's disk is full" in till.readiness().body
         filler.unlink()
         # No client writes, so the server must find out by itself.
-        _until(lambda: till.readiness().status == 200)
+        wait_until(lambda: till.readiness().status == 200)
         assert till.sell(metadata=notes).status == 201
 
 
@@ -102,10 +100,3 @@ def disk() -> Iterator[Path]:
             yield folder
     except CannotMountError as error:
         pytest.skip(str(error))
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)

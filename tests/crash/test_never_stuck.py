@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -18,6 +18,7 @@ from tests.crash.conftest import Durable
 from tests.support import samples
 from tests.support.embedded_command import postmaster_pid
 from tests.support.tenant import new_tenant
+from tests.support.waiting import wait_until, wait_until_gone
 
 TILLS = 8
 # A stuck caller would wait forever.
@@ -83,10 +84,10 @@ def test_a_backend_that_dies_with_our_statement_unread_leaves_no_caller_waiting(
                 time.sleep(0.2)
                 for backend in recording:
                     os.kill(backend, signal.SIGCONT)
-                _until_gone(recording)
+                wait_until_gone(*recording)
         _assert_that_all_were_answered(answers)
-        _until(lambda: tills.sell() == [201] * TILLS)
-        _until(lambda: server.get("/readyz").status_code == 200)
+        wait_until(lambda: tills.sell() == [201] * TILLS)
+        wait_until(lambda: server.get("/readyz").status_code == 200)
         assert server.stop() == 0
 
 
@@ -98,7 +99,7 @@ def test_a_backend_that_never_answers_leaves_no_caller_waiting_and_the_server_re
         tills = Tills(server, durable.url)
         with _stopped(*_recording_backends(tills, durable.url, at_least=1)):
             with tills.selling() as answers:
-                _until(lambda: "waiting for the database" in server.get("/readyz").text)
+                wait_until(lambda: "waiting for the database" in server.get("/readyz").text)
             _assert_that_all_were_answered(answers)
             assert tills.sell() == [201] * TILLS
             with _stopped(*_recording_backends(tills, durable.url, at_least=1)), tills.selling():
@@ -114,7 +115,7 @@ def test_a_read_that_is_not_answered_is_refused_while_the_database_still_stands(
         assert server.get("/v1/stores", headers=key).status_code == 200
         with _stopped(postmaster_pid(durable.data_dir), *_backends_of_the_server(durable.url)):
             assert server.get("/v1/stores", headers=key).status_code == 503
-        _until(lambda: server.get("/v1/stores", headers=key).status_code == 200)
+        wait_until(lambda: server.get("/v1/stores", headers=key).status_code == 200)
 
 
 def _backends_of_the_server(url: str) -> list[int]:
@@ -125,16 +126,14 @@ def _backends_of_the_server(url: str) -> list[int]:
 
 def _recording_backends(tills: Tills, url: str, *, at_least: int) -> list[int]:
     """The backends of the connections that record sales, once every server process has one."""
-    found: list[int] = []
 
-    def have_recorded() -> bool:
+    def record() -> list[int] | None:
         assert tills.sell() == [201] * TILLS
         with psycopg.connect(url) as connection:
-            found[:] = [row[0] for row in connection.execute(RECORDING)]
-        return len(found) >= at_least
+            found = [row[0] for row in connection.execute(RECORDING)]
+        return found if len(found) >= at_least else None
 
-    _until(have_recorded)
-    return found
+    return wait_until(record)
 
 
 def _server_processes(server: Serving) -> list[int]:
@@ -154,10 +153,6 @@ def _stopped(*processes: int) -> Iterator[None]:
                 os.kill(process, signal.SIGCONT)
 
 
-def _until_gone(processes: Sequence[int]) -> None:
-    _until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes))
-
-
 def _kill_another_backend(url: str) -> None:
     connection = psycopg.connect(url)
     os.kill(connection.info.backend_pid, signal.SIGKILL)
@@ -169,13 +164,6 @@ def _assert_that_all_were_answered(answers: Sequence[int | None]) -> None:
     assert len(answers) == TILLS
     assert 503 in answers
     assert set(answers) <= {201, 503}
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + ANSWER_SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def _ticket() -> dict[str, object]:

@@ -1,28 +1,19 @@
 """The request log and the API reference in the frame."""
 
-import time
-
 import pytest
 from tests.support.client import Api
 from tests.support.tenant import Tenant
 from tests.support.visitor import Visitor
+from tests.support.waiting import ask_until
 
 from regulars.integrate.pages.requests import mask_problem
 from regulars.kit.ids import API_KEY
 from regulars.web.access import Role
 
-WRITTEN_SECONDS_MAX = 90
-
 
 def logged(visitor: Visitor, text: str) -> str:
     """The page of the log once it shows this."""
-    deadline = time.monotonic() + WRITTEN_SECONDS_MAX
-    while True:
-        page = visitor.get("/requests").text
-        if text in page or time.monotonic() > deadline:
-            assert text in page
-            return page
-        time.sleep(0.2)
+    return ask_until(text, lambda: visitor.get("/requests"))
 
 
 @pytest.fixture

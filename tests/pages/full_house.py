@@ -12,6 +12,7 @@ from tests.support.journeys import change_draft, in_transaction, make_journey
 from tests.support.run_async import run_async
 from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
+from tests.support.waiting import wait_until
 
 from regulars.campaigns.definition import Definition, Variant
 from regulars.campaigns.manage import create_campaign
@@ -78,7 +79,7 @@ def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
     api.post("/v1/profiles", {"external_id": "wrong", "attributes": {PRIVATE: ["no text"]}})
     _name_the_organization(database_url, api)
     visitor.post("/keys", name=PLANTED[:80], permission="ingest")
-    _wait_for_the_log(visitor)
+    wait_until(lambda: "No requests yet" not in visitor.get("/requests").text, every_s=0.05)
     drain_queues(database_url, api.tenant.organization_id)
     segment = _describe_segments(visitor)
     drain_queues(database_url, api.tenant.organization_id)
@@ -304,10 +305,3 @@ def _name_the_organization(database_url: str, api: Api) -> None:
 def _is_counted(visitor: Visitor, segment: str) -> bool:
     """A page comes before its figures, and with them come links; customers that others still write are read later."""
     return f"{segment}/members" in visitor.get(f"/segments/{segment}").text
-
-
-def _wait_for_the_log(visitor: Visitor) -> None:
-    deadline = time.monotonic() + WRITTEN_SECONDS_MAX
-    while "No requests yet" in visitor.get("/requests").text:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)

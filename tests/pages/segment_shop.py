@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-import httpx
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.drain_queues import drain_queues
 from tests.support.run_async import run_async
 from tests.support.visitor import Visitor
+from tests.support.waiting import ask_until
 
 from regulars.catalog.entries import retype
 from regulars.catalog.model import AttributeType, Catalog
@@ -114,12 +114,3 @@ def open_shop(api: Api, visitor: Visitor, database_url: str) -> Crowd:
 def open_counted(visitor: Visitor, path: str, **query: str) -> str:
     """The page with its figures: it comes before they are there."""
     return ask_until("</output>", lambda: visitor.get(path, **query))
-
-
-def ask_until(words: str, ask: Callable[[], httpx.Response]) -> str:
-    """What is answered once it has the words; until then it is asked again, as its reader would."""
-    deadline = time.monotonic() + FIGURES_SECONDS_MAX
-    while words not in (page := ask().text):
-        assert time.monotonic() < deadline, page
-        time.sleep(0.2)
-    return page

@@ -9,9 +9,9 @@ import re
 import psycopg
 import pytest
 from tests.pages.campaign_shop import CampaignShop, open_campaign_shop
-from tests.pages.segment_shop import ask_until
 from tests.support import samples
 from tests.support.visitor import Visitor
+from tests.support.waiting import ask_until
 
 from regulars.campaigns import manage
 from regulars.kit.ids import new_uuid

@@ -6,9 +6,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
-from tests.pages.segment_shop import WOOL, Crowd, ask_until, open_shop
+from tests.pages.segment_shop import WOOL, Crowd, open_shop
 from tests.support import samples
 from tests.support.browser import context_of
+from tests.support.waiting import ask_until
 
 from regulars.explore.customers.filters import read_amount
 from regulars.web.access import Role

@@ -1,7 +1,6 @@
 """From an empty server to a STOP, in a browser: the walk of a new user, and the same without a script."""
 
 import re
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -16,6 +15,7 @@ from tests.support.drain_queues import drain_queues
 from tests.support.journeys import text_at_all_hours
 from tests.support.run_async import run_async
 from tests.support.server import Server, running_server
+from tests.support.waiting import wait_until_locked
 
 from regulars.accounts.link_use import make_first_owner_link
 from regulars.attribution import lift_queue
@@ -285,7 +285,7 @@ def test_two_who_ask_for_a_demo_at_once_never_share_one(visitor_as, api_database
             (other, name, bytes(32)),
         )
         click = threads.submit(owner.post, "/first-steps/demo")
-        wait_for_lock(api_database_url)
+        wait_until_locked(api_database_url, "INSERT INTO organizations")
         connection.commit()
         assert click.result().status_code == 303
     with psycopg.connect(api_database_url) as connection:
@@ -297,14 +297,3 @@ def free_demo_name(url):
     with psycopg.connect(url) as connection:
         taken = {row[0] for row in connection.execute("SELECT name FROM organizations")}
     return next(name for name in ("Demo", *(f"Demo {number}" for number in range(2, 50))) if name not in taken)
-
-
-def wait_for_lock(url):
-    deadline = time.monotonic() + WAIT_MS / 1000
-    with psycopg.connect(url, autocommit=True) as connection:
-        while time.monotonic() < deadline:
-            waiting = connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")
-            if waiting.fetchone():
-                return
-            time.sleep(0.02)
-    raise AssertionError("nobody waited for the name")

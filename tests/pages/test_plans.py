@@ -1,7 +1,6 @@
 """No page reads a large table from end to end: PostgreSQL itself counts such scans."""
 
 import sys
-import time
 from pathlib import Path
 
 import psycopg
@@ -13,6 +12,7 @@ from tests.support.crawl import crawl
 from tests.support.run_async import run_async
 from tests.support.server import running_server
 from tests.support.visitor import Visitor, sign_in_now
+from tests.support.waiting import wait_until
 
 from regulars.kit.settings import Settings
 from regulars.server import page_table
@@ -25,7 +25,6 @@ from large import TABLES, Size, fill_large  # the folder of the benchmark has ju
 # Enough that a plan which scans a table is a plan and no accident of a small one, and no more: the files of a page
 # contain every row. The audit log is not one of the counted tables.
 SIZE = Size(customers=2_000, sales=10_000, times=4, messages=20_000, runs=8_000, audit_entries=2_000)
-GONE_SECONDS_MAX = 150
 SCANS = "SELECT relname, seq_scan FROM pg_stat_user_tables WHERE relname = ANY(%s)"
 
 
@@ -34,11 +33,8 @@ OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database
 
 def scans(url: str) -> dict[str, int]:
     """What all connections have counted: one that is open keeps it for itself for ten seconds, one that ends tells it."""
-    deadline = time.monotonic() + GONE_SECONDS_MAX
     with psycopg.connect(url, autocommit=True) as connection:
-        while connection.execute(OTHERS).fetchone() != (0,):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: connection.execute(OTHERS).fetchone() == (0,))
         return dict(connection.execute(SCANS, (list(TABLES),)).fetchall())
 
 

@@ -9,10 +9,11 @@ import re
 import httpx
 import psycopg
 import pytest
-from tests.pages.segment_shop import Crowd, ask_until, open_counted, open_shop
+from tests.pages.segment_shop import Crowd, open_counted, open_shop
 from tests.support import samples
 from tests.support.journeys import make_campaign, text_at_all_hours
 from tests.support.visitor import Visitor
+from tests.support.waiting import ask_until
 
 from regulars.catalog.model import AttributeType
 from regulars.segments.definition import read_definition

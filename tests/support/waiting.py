@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+import httpx
 import psycopg
 
 from regulars.kit.db import Database
@@ -56,7 +57,17 @@ async def _result(returned: Awaitable[T] | T) -> T:
 
 
 def _failure(seconds: float, shown: object) -> str:
-    return f"The condition did not hold within {seconds:.0f} s. {shown}".strip()
+    return f"The condition did not hold within {seconds:g} s. {shown}".strip()
+
+
+def ask_until(words: str, ask: Callable[[], httpx.Response]) -> str:
+    """What is answered once it has the words; until then it is asked again, as its reader would."""
+
+    def find_page() -> str | None:
+        page = ask().text
+        return page if words in page else None
+
+    return wait_until(find_page, every_s=0.05, show=lambda: ask().text)
 
 
 def wait_until_logged(log: Path, event: str) -> None:

@@ -1,7 +1,7 @@
 """Migrates one database from three nodes at once, while an open transaction delays the first concurrent index.
 
 Run as `bin/nodes`. Each round has an empty and an older database on every installed PostgreSQL and the embedded one,
-and a data folder on which `serve` starts beside two `migrate`. Every node must exit with 0. A test runs a short form.
+and a data folder on which `serve` starts beside two `migrate`. Every node must exit with 0.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from signal import SIGTERM
+from signal import SIGINT, SIGTERM
 
 import psycopg
 from tests.support.database import is_reachable, new_data_folder, new_database, throwaway_server
@@ -52,7 +52,8 @@ def installed_server(program: Path) -> Iterator[str]:
         wait_until(lambda: is_reachable(url))
         yield url
     finally:
-        running.terminate()
+        # PostgreSQL waits on SIGTERM until its clients have gone; `new_database` keeps a connection open.
+        running.send_signal(SIGINT)
         running.wait(SECONDS_MAX)
         shutil.rmtree(folder)
 

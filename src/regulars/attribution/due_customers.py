@@ -25,65 +25,58 @@ HAS_RECENT_TEXTS: Final = """
 (SELECT created_at FROM texts WHERE organization_id = %(organization_id)s ORDER BY id DESC LIMIT 1)
     > now() - interval '121 days'
 """
+# Sorted, so that two transactions never deadlock.
 _ENQUEUE: Final = """
 INSERT INTO attribution_customers AS c (organization_id, profile_id, since, due_at)
 SELECT %(organization_id)s, it.id, %(since)s, %(due_at)s
-FROM ("""
-# Sorted, so that two transactions never deadlock.
-_MERGE: Final = """
-) AS it (id)
+FROM unnest(%(ids)s::uuid[]) AS it (id)
 ORDER BY it.id
 ON CONFLICT (organization_id, profile_id) DO UPDATE
 SET since = least(c.since, EXCLUDED.since), due_at = EXCLUDED.due_at, attempts = 0
 """
-_ENQUEUE_BY_IDS: Final = _ENQUEUE + "SELECT unnest(%(ids)s::uuid[])" + _MERGE
 # A sale changes credits only if its customer has a credit that may change, or a text or a link by which the sale may be
 # credited. A text that is not sent yet counts too: its time of sending may be committed after this statement. So does a
 # customer who is being computed now: the computation may not see the sale. An organization's first sale after a text
 # always counts, because the first computation registers the interest in changes of texts.
-_ENQUEUE_BY_SALES: Final = (
-    _ENQUEUE  # noqa: S608  # the parts are ours
-    + """
-    SELECT DISTINCT s.profile_id
-    FROM unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
-    CROSS JOIN LATERAL (
-        SELECT profile_id, occurred_at FROM sales_events
-        WHERE organization_id = %(organization_id)s AND id = wanted.id AND profile_id IS NOT NULL
-          AND occurred_at > %(sales_since)s
-        LIMIT 1
-    ) AS s
-    CROSS JOIN LATERAL (
-        SELECT 1 FROM texts
-        WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND id > %(texts_since)s
-          AND (
-              state = 'queued' OR claimed_at >= s.occurred_at - %(delivery_window)s::interval
-              OR NOT EXISTS (
-                  SELECT FROM interests WHERE organization_id = %(organization_id)s AND needed_by = %(needed_by)s
-              )
+_FIND_BY_SALES: Final = """
+SELECT s.profile_id
+FROM unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
+CROSS JOIN LATERAL (
+    SELECT profile_id, occurred_at FROM sales_events
+    WHERE organization_id = %(organization_id)s AND id = wanted.id AND profile_id IS NOT NULL
+      AND occurred_at > %(sales_since)s
+    LIMIT 1
+) AS s
+CROSS JOIN LATERAL (
+    SELECT 1 FROM texts
+    WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND id > %(texts_since)s
+      AND (
+          state = 'queued' OR claimed_at >= s.occurred_at - %(delivery_window)s::interval
+          OR NOT EXISTS (
+              SELECT FROM interests WHERE organization_id = %(organization_id)s AND needed_by = %(needed_by)s
           )
-        UNION ALL
-        SELECT 1 FROM attributed_sales
-        WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND sent_at > %(frozen_until)s
-        UNION ALL
-        SELECT 1 FROM links
-        WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND created_at > %(sales_since)s
-          AND text_id IS NOT NULL AND url <> 'opt-out'
-        UNION ALL
-        SELECT 1 FROM attribution_customers
-        WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id
-        LIMIT 1
-    ) AS reason
-    """
-    + _MERGE
-)
+      )
+    UNION ALL
+    SELECT 1 FROM attributed_sales
+    WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND sent_at > %(frozen_until)s
+    UNION ALL
+    SELECT 1 FROM links
+    WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND created_at > %(sales_since)s
+      AND text_id IS NOT NULL AND url <> 'opt-out'
+    UNION ALL
+    SELECT 1 FROM attribution_customers
+    WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id
+    LIMIT 1
+) AS reason
+"""
 
 
 async def make_due_by_sales(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> int:
     """Enqueue the customers whose credits the new sales may change; return how many."""
-    return await tx.execute(
-        _ENQUEUE_BY_SALES,
+    # Most sales enqueue no customer, and a statement that may insert takes twice the time, so read first.
+    rows = await tx.fetch(
+        _FIND_BY_SALES,
         {
-            **_times_of(tx),
             "organization_id": organization_id,
             "ids": Ids(sale_ids),
             "sales_since": tx.now - SALES_BACK,
@@ -93,13 +86,14 @@ async def make_due_by_sales(tx: Tx, organization_id: UUID, sale_ids: Collection[
             "needed_by": NEEDED_BY,
         },
     )
+    return await make_due(tx, organization_id, {row[0] for row in rows}) if rows else 0
 
 
 async def make_due_by_texts(
     tx: Tx, organization_id: UUID, text_ids: Collection[UUID], *, since: datetime | None = None
 ) -> int:
     """Enqueue the customers who bought after one of these texts was sent; return how many."""
-    # Most texts enqueue no customer, and a statement that may insert takes twice the time, so read first.
+    # Reads first, as `make_due_by_sales` does.
     since = since or tx.now
     rows = await tx.fetch(
         """
@@ -133,12 +127,13 @@ async def make_due(
 ) -> int:
     """Enqueue customers; credits that are final at `since` will not change. Waits while a worker computes these
     customers, and locks their rows until the commit."""
-    given = {"organization_id": organization_id, "ids": Ids(set(profile_ids)), **_times_of(tx, since)}
-    return await tx.execute(_ENQUEUE_BY_IDS, given)
-
-
-def _times_of(tx: Tx, since: datetime | None = None) -> dict[str, datetime]:
-    return {"since": since or tx.now, "due_at": tx.now + COMPUTED_AFTER}
+    given = {
+        "organization_id": organization_id,
+        "ids": Ids(set(profile_ids)),
+        "since": since or tx.now,
+        "due_at": tx.now + COMPUTED_AFTER,
+    }
+    return await tx.execute(_ENQUEUE, given)
 
 
 async def take_customers(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCustomer]:

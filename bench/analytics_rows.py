@@ -20,14 +20,15 @@ INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)
 SELECT %(organization_id)s, md5('customer ' || n)::uuid, 'C' || n, now(), now()
 FROM generate_series(%(first)s::integer, %(last)s) AS n
 """
-# Ids ascend with time. A third has no customer, one in twenty is a return, and a few customers buy most.
+# Ids ascend with time. One in twenty is a return, and a few customers buy most.
 _SALES = """
 INSERT INTO sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at, total_amount_cents,
                           total_discount_cents, total_tax_cents, external_id, type, currency, source, line_items)
 SELECT %(organization_id)s,
        (lpad(to_hex((1000 * extract(epoch FROM it.at))::bigint), 12, '0') || '7' || substr(md5(n::text), 1, 19))::uuid,
        md5('store ' || 1 + floor(%(stores)s * pow(random(), 1.5)))::uuid,
-       CASE WHEN n %% 3 > 0 THEN md5('customer ' || 1 + floor(%(customers)s * pow(random(), 2)))::uuid END,
+       CASE WHEN n %% 3 >= %(anonymous_thirds)s
+            THEN md5('customer ' || 1 + floor(%(customers)s * pow(random(), 2)))::uuid END,
        it.at, it.at, price * lines, CASE WHEN n %% 4 = 0 THEN price / 10 ELSE 0 END, price * lines / 6, 'T' || n,
        CASE WHEN n %% 20 = 0 THEN 'RETURN' ELSE 'PURCHASE' END, 'EUR', 'till',
        ('[' || array_to_string(ARRAY(SELECT CASE WHEN (n + line) %% 33 = 0
@@ -46,13 +47,22 @@ CROSS JOIN LATERAL (
 """
 
 
-async def write_rows(database: Database, organization_id: UUID, *, customers: int, sales: int, days: int) -> None:
+async def write_rows(
+    database: Database,
+    organization_id: UUID,
+    *,
+    customers: int,
+    sales: int,
+    days: int,
+    anonymous_thirds: int = 1,
+) -> None:
     given = {
         "organization_id": organization_id,
         "stores": STORES,
         "customers": customers,
         "sales": sales,
         "days": days,
+        "anonymous_thirds": anonymous_thirds,
         "products": PRODUCTS,
         "collections": COLLECTIONS,
     }

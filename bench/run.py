@@ -24,6 +24,7 @@ from rich.console import Console  # as above
 import analytics
 import attribution
 import backlog
+import build_cost
 import campaigns
 import journeys
 import latency
@@ -71,11 +72,12 @@ ALONE: dict[str, ModuleType] = {
     "attribution": attribution,
     "backlog": backlog,
     "sale": sale_cost,
+    "build": build_cost,
 }
 # Those whose size can be chosen.
 SCALED = frozenset({"segments", "campaigns", "analytics", "attribution"})
 # Those that can measure another commit in turns, with `--beside`.
-COMPARED = frozenset({"texts", "sale"})
+COMPARED = frozenset({"texts", "sale", "build"})
 # Those that end with an error when a target is missed.
 BARS: dict[str, Callable[[Any], bool]] = {"pages": pages.is_reached, "attribution": attribution.is_reached}
 GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "turns", "latency", "growth", *ALONE, *WORK)
@@ -312,7 +314,7 @@ def _options() -> argparse.Namespace:
         "--scale", type=float, default=1.0, help="of segments and analytics: the share of a million customers"
     )
     parser.add_argument(
-        "--beside", metavar="COMMIT", help="of turns, texts and sale: measure this commit in the same turns"
+        "--beside", metavar="COMMIT", help="of turns, texts, sale and build: measure this commit in the same turns"
     )
     parser.add_argument("--long", action="store_true", help="also the growth to 10 million stored sales")
     parser.add_argument("--output", type=Path, help="where the JSON goes; default bench/results/local/")

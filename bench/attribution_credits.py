@@ -129,6 +129,11 @@ async def measure_credits(
         await connection.execute("VACUUM ANALYZE texts")
     await _compute(cluster, database, organization_id, times)
     await _read_tickets(database, organization_id, campaign_id, times)
+    # Usually few customers wait to be computed; here a million does after the recomputation.
+    async with database.transaction() as tx:
+        await tx.execute("DELETE FROM attribution_customers WHERE organization_id = %s", (organization_id,))
+    async with database.connection() as connection:
+        await connection.execute("VACUUM attribution_customers")
     times.untexted_us = await _handle_sales(database, organization_id, is_texted=False)
     times.texted_us = await _handle_sales(database, organization_id, is_texted=True)
     return times

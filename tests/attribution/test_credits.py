@@ -11,18 +11,9 @@ import pytest
 from regulars.attribution.credits import CreditFilter, list_credits
 from regulars.attribution.explain import NoCredit, explain_sale
 from regulars.attribution.jobs import CustomerQueue
-from regulars.attribution.model import Attributed, Origin, Windows
+from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import CREDITED, read_sums_by_month, read_sums_of, sum_by
 from regulars.attribution.month_tables import TotalKey
-from regulars.attribution.windows import (
-    WindowsChanged,
-    WindowsRefused,
-    check_windows,
-    find_windows,
-    list_versions,
-    preview_windows,
-    save_windows,
-)
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.kit.keyset import PageRequest
 from regulars.messaging.model import OriginKind
@@ -314,39 +305,3 @@ def test_a_ticket_says_which_text_it_is_credited_to_or_why_none(desk, ada):
     assert explain(desk, desk.buy("ben")).reason is NoCredit.NO_TEXT
     assert explain(desk, desk.buy(None)).reason is NoCredit.NO_CUSTOMER
     assert explain(desk, desk.bring_back(ada)).reason is NoCredit.RETURN
-
-
-def test_a_change_of_the_windows_shows_before_and_after_and_computes_anew(desk, ada):
-    text(desk, ada, hours_ago=48)
-    sale = desk.buy(ada, ago=10)
-    desk.compute()
-    assert desk.credits() == {}
-    wider = Windows(click_days=5, delivery_hours=72)
-    shown = desk.do(lambda tx: preview_windows(tx, desk.organization_id, wider))
-    assert (shown.before, shown.after, shown.customers) == ({}, {"EUR": Attributed(1, 1000, 1000)}, 1)
-    assert not shown.is_sample
-    desk.do(lambda tx: save_windows(tx, desk.organization_id, wider, expected=0, by="ann"))
-    desk.compute()
-    assert desk.credit(sale).window_hours == 72
-    assert desk.do(lambda tx: find_windows(tx, desk.organization_id)).windows == wider
-    with pytest.raises(WindowsChanged):
-        desk.do(lambda tx: save_windows(tx, desk.organization_id, Windows(), expected=0, by="ben"))
-    desk.do(lambda tx: save_windows(tx, desk.organization_id, Windows(), expected=1, by="ben"))
-    desk.compute()
-    assert desk.credits() == {}
-    versions = desk.do(lambda tx: list_versions(tx, desk.organization_id))
-    assert [(it.version, it.created_by) for it in versions] == [(2, "ben"), (1, "ann"), (0, None)]
-
-
-@pytest.mark.parametrize(
-    ("windows", "sentence"),
-    [
-        (Windows(click_days=0), "The window after a click is 1 to 30 days."),
-        (Windows(click_days=3653), "The window after a click is 1 to 30 days."),
-        (Windows(delivery_hours=87_660), "The window after a delivery is 1 to 168 hours."),
-        (Windows(lift_days=-1), "Lift is measured for 1 to 30 days after the last text."),
-    ],
-)
-def test_a_window_of_no_time_or_of_ten_years_is_refused(windows, sentence):
-    with pytest.raises(WindowsRefused, match=sentence):
-        check_windows(windows)

@@ -2,8 +2,9 @@
 credited to it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -145,7 +146,8 @@ def _add_up(credits_: Iterable[Credit]) -> dict[str, Attributed]:
 async def _sample_texts(tx: Tx, organization_id: UUID) -> tuple[int, int, list[UUID]]:
     """How many texts were sent in the last 60 days, how many of them were sampled, and their customers.
 
-    Campaigns text their recipients in random order, so the first texts of an hour are a random sample of its texts.
+    Campaigns text their recipients in random order, so the first texts of an hour are a random sample of its texts. The
+    sample of an hour is in proportion to its texts, so that a campaign of a few hours is not outweighed by journeys.
     """
     start = tx.now - FROZEN_AFTER
     texts = await tx.fetch_count(
@@ -156,27 +158,47 @@ async def _sample_texts(tx: Tx, organization_id: UUID) -> tuple[int, int, list[U
         (organization_id, start.date()),
     )
     hours = FROZEN_AFTER // timedelta(hours=1)
-    per_hour = SAMPLE_TEXTS if texts <= SAMPLE_TEXTS else max(1, SAMPLE_TEXTS // hours)
-    first_ids = [first_id_at(start + timedelta(hours=hour)) for hour in range(hours + 1)]
+    ids = [first_id_at(start + timedelta(hours=hour)) for hour in range(hours + 1)]
+    by_hour = {"organization_id": organization_id, "first": ids[:-1], "last": ids[1:]}
+    if texts <= SAMPLE_TEXTS:
+        limits = [SAMPLE_TEXTS] * hours
+    else:
+        # Of an hour, at most as many texts are counted, so that a large campaign is not read as a whole.
+        counts = await tx.fetch_column(_COUNT_BY_HOUR, {**by_hour, "limit": SAMPLE_TEXTS})
+        limits = _divide(SAMPLE_TEXTS, counts)
     sampled = await tx.fetch_column(
         """
         SELECT t.profile_id
-        FROM unnest(%(first)s::uuid[], %(last)s::uuid[]) AS it (first, last)
+        FROM unnest(%(first)s::uuid[], %(last)s::uuid[], %(limits)s::bigint[]) AS it (first, last, texts)
         CROSS JOIN LATERAL (
             SELECT profile_id FROM texts
             WHERE organization_id = %(organization_id)s AND id >= it.first AND id < it.last
               AND claimed_at IS NOT NULL AND profile_id IS NOT NULL
             ORDER BY id
-            LIMIT %(per_hour)s
+            LIMIT it.texts
         ) AS t
         LIMIT %(limit)s
         """,
-        {
-            "organization_id": organization_id,
-            "first": first_ids[:-1],
-            "last": first_ids[1:],
-            "per_hour": per_hour,
-            "limit": SAMPLE_TEXTS,
-        },
+        {**by_hour, "limits": limits, "limit": SAMPLE_TEXTS},
     )
     return max(texts, len(sampled)), len(sampled), sorted(set(sampled))
+
+
+_COUNT_BY_HOUR: Final = """
+SELECT (
+    SELECT count(*) FROM (
+        SELECT FROM texts
+        WHERE organization_id = %(organization_id)s AND id >= it.first AND id < it.last
+        LIMIT %(limit)s
+    ) AS t
+)
+FROM unnest(%(first)s::uuid[], %(last)s::uuid[]) WITH ORDINALITY AS it (first, last, number)
+ORDER BY it.number
+"""
+
+
+def _divide(total: int, counts: Sequence[int]) -> list[int]:
+    """Divide a total in proportion to the counts; the shares are whole numbers, and their sum is the total."""
+    whole = max(1, sum(counts))
+    shares = [total * until // whole for until in accumulate(counts, initial=0)]
+    return [until - before for before, until in pairwise(shares)]

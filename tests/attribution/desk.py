@@ -46,14 +46,14 @@ class Desk(FedShop):
         assert self.sql(TOTALS) == self.sql(SUMS)
         assert self.sql(MONTHS) == self.sql(MONTH_SUMS)
 
-    def announce(self, text_ids: Iterable[UUID]) -> None:
-        """That texts left, as their sender does; recorded only where there is interest."""
+    def announce(self, text_ids: Iterable[UUID], *, previous_state: str = "sending") -> None:
+        """That texts changed, as their sender does; recorded only where there is interest."""
         rows = self.sql(
             "SELECT id, origin_kind, origin_id, step, profile_id, state FROM texts"
             " WHERE organization_id = %s AND id = ANY (%s::uuid[])",
             list(text_ids),
         )
-        facts = [MessagesChanged("text", *row, previous_state="sending") for row in rows]
+        facts = [MessagesChanged("text", *row, previous_state=previous_state) for row in rows]
         self.do(lambda tx: outbox.record(tx, self.organization_id, facts))
 
     @property

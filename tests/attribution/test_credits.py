@@ -14,9 +14,11 @@ from regulars.attribution.jobs import CustomerQueue
 from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import CREDITED, read_sums_by_month, read_sums_of, sum_by
 from regulars.attribution.month_tables import TotalKey
+from regulars.attribution.recompute import request_recompute
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.kit.keyset import PageRequest
 from regulars.messaging.model import OriginKind
+from regulars.messaging.request import resend
 from regulars.privacy.erase import erase_profiles
 
 CAMPAIGN = new_uuid()
@@ -71,7 +73,32 @@ def test_a_text_that_fails_after_all_loses_its_credit(desk, ada):
     assert desk.credit(sale) is not None
     desk.sql("UPDATE texts SET state = 'failed' WHERE organization_id = %s AND id = %s", sent)
     # The first credit registered the interest in changes of texts.
-    desk.text(ada, ago=timedelta(hours=1), state="failed", previous_state="sent")
+    desk.announce([sent], previous_state="sent")
+    desk.compute()
+    assert desk.credits() == {}
+
+
+@pytest.mark.parametrize("is_sent_before_its_fact", [False, True])
+def test_a_text_that_is_sent_again_loses_the_credits_of_its_first_sending(desk, ada, is_sent_before_its_fact):
+    sent = text(desk, ada, hours_ago=3, state="unknown")
+    sale = desk.buy(ada, ago=2)
+    desk.compute()
+    assert desk.credit(sale) is not None
+    desk.do(lambda tx: resend(tx, desk.organization_id, sent))
+    if is_sent_before_its_fact:
+        claim = "UPDATE texts SET state = 'sending', claimed_at = now() WHERE organization_id = %s AND id = %s"
+        desk.sql(claim, sent)
+    desk.compute()
+    assert desk.credits() == {}
+
+
+def test_a_recomputation_removes_the_credits_of_texts_that_no_longer_count(desk, ada):
+    sent = text(desk, ada, hours_ago=3)
+    desk.buy(ada, ago=2)
+    desk.compute()
+    assert desk.credits() != {}
+    desk.sql("UPDATE texts SET state = 'queued', claimed_at = NULL WHERE organization_id = %s AND id = %s", sent)
+    desk.do(lambda tx: request_recompute(tx, desk.organization_id, by=None))
     desk.compute()
     assert desk.credits() == {}
 

@@ -122,6 +122,33 @@ async def make_due_by_texts(
     return await make_due(tx, organization_id, {row[0] for row in rows}, since=since) if rows else 0
 
 
+async def make_due_by_credited_texts(
+    tx: Tx, organization_id: UUID, text_ids: Collection[UUID], *, since: datetime | None = None
+) -> int:
+    """Enqueue the customers with purchases that are credited to these texts; return how many. So are customers who are
+    being computed now: their new credits may not be visible yet."""
+    rows = await tx.fetch(
+        """
+        SELECT t.profile_id
+        FROM unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
+        CROSS JOIN LATERAL (
+            SELECT profile_id FROM texts
+            WHERE organization_id = %(organization_id)s AND id = wanted.id AND profile_id IS NOT NULL
+            LIMIT 1
+        ) AS t
+        CROSS JOIN LATERAL (
+            SELECT 1 FROM attributed_sales WHERE organization_id = %(organization_id)s AND text_id = wanted.id
+            UNION ALL
+            SELECT 1 FROM attribution_customers
+            WHERE organization_id = %(organization_id)s AND profile_id = t.profile_id
+            LIMIT 1
+        ) AS reason
+        """,
+        {"organization_id": organization_id, "ids": Ids(text_ids)},
+    )
+    return await make_due(tx, organization_id, {row[0] for row in rows}, since=since) if rows else 0
+
+
 async def make_due(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime | None = None
 ) -> int:

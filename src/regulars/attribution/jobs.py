@@ -27,15 +27,18 @@ async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecor
 
 async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
     """Enqueue the customers of texts that became sent, or no longer count as sent."""
-    changed = {
-        fact.text_id
-        for fact in facts
-        if fact.text_id is not None
-        and fact.origin_kind in TOUCHING_ORIGINS
-        and (fact.previous_state is None or _is_touch(fact.previous_state) != _is_touch(fact.state))
-    }
-    if changed:
-        await due_customers.make_due_by_texts(tx, organization_id, changed)
+    changed: dict[bool, set[UUID]] = {True: set(), False: set()}
+    for fact in facts:
+        if fact.text_id is None or fact.origin_kind not in TOUCHING_ORIGINS:
+            continue
+        is_touch = _is_touch(fact.state)
+        if fact.previous_state is None or _is_touch(fact.previous_state) != is_touch:
+            changed[is_touch].add(fact.text_id)
+    if changed[True]:
+        await due_customers.make_due_by_texts(tx, organization_id, changed[True])
+    # If the text is sent again, it has no time of sending, or one after the purchases that are credited to it.
+    if changed[False]:
+        await due_customers.make_due_by_credited_texts(tx, organization_id, changed[False])
 
 
 async def handle_clicks(tx: Tx, organization_id: UUID, facts: Sequence[LinkClicked]) -> None:

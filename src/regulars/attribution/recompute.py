@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.attribution.due_customers import make_due_by_texts
+from regulars.attribution.due_customers import make_due_by_credited_texts, make_due_by_texts
 from regulars.attribution.model import FROZEN_AFTER
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
@@ -91,6 +91,7 @@ async def process_page(tx: Tx, organization_id: UUID, recompute: Recompute) -> N
     """Enqueue the customers of the next page of texts, and save the progress."""
     ids = await _list_text_ids(tx, organization_id, after=recompute.walked_to, until=recompute.until)
     if ids:
+        await make_due_by_credited_texts(tx, organization_id, ids, since=recompute.since)
         await make_due_by_texts(tx, organization_id, ids, since=recompute.since)
     await tx.execute(
         """

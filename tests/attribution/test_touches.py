@@ -14,8 +14,9 @@ CLICK, DELIVERY = TouchKind
 DEFAULT = Windows()
 
 
-def touch(kind, hours_before, text=1):
-    return Touch(NOON - hours_before * HOUR, kind, UUID(int=text), NOON - hours_before * HOUR, PERSON)
+def touch(kind, hours_before, text=1, *, sent_before=None):
+    sent_at = NOON - (hours_before if sent_before is None else sent_before) * HOUR
+    return Touch(NOON - hours_before * HOUR, kind, UUID(int=text), sent_at, PERSON)
 
 
 def choose(*touches, windows=DEFAULT):
@@ -41,6 +42,14 @@ def test_a_touch_at_or_after_the_purchase_does_not_count():
     assert choose(touch(DELIVERY, 0), touch(CLICK, -1)) is None
 
 
+def test_a_text_60_days_before_the_purchase_is_not_credited_even_if_it_was_clicked_since():
+    old, younger = touch(CLICK, 5, sent_before=60 * 24), touch(CLICK, 20, text=2, sent_before=60 * 24 - 1)
+    delivery = touch(DELIVERY, 2, text=3)
+    assert choose(old, delivery) == delivery
+    assert choose(old, delivery, younger) == younger
+    assert choose(old) is None
+
+
 def test_a_customer_without_touches_has_no_credit():
     assert choose() is None
 
@@ -50,11 +59,16 @@ def test_it_agrees_with_a_plain_search_over_all_touches():
         chance = random.Random(seed)
         windows = Windows(chance.randrange(1, 31), chance.randrange(1, 169))
         touches = [
-            touch(chance.choice((CLICK, DELIVERY)), chance.randrange(-50, 800), text=n)
+            touch(chance.choice((CLICK, DELIVERY)), before, text=n, sent_before=before + chance.choice((0, 0, 900)))
             for n in range(chance.randrange(8))
+            for before in [chance.randrange(-50, 800)]
         ]
         hours = {CLICK: windows.click_days * 24, DELIVERY: windows.delivery_hours}
-        inside = [one for one in touches if timedelta(0) < NOON - one.at <= hours[one.kind] * HOUR]
+        inside = [
+            one
+            for one in touches
+            if timedelta(0) < NOON - one.at <= hours[one.kind] * HOUR and NOON - one.sent_at < 60 * 24 * HOUR
+        ]
         expected = max(inside, key=lambda one: (one.kind is CLICK, one.at, one.text_id), default=None)
         chance.shuffle(touches)
         assert choose(*touches, windows=windows) == expected, seed

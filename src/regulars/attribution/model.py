@@ -77,14 +77,17 @@ class Touches:
         self._sorted = {kind: sorted(unsorted, key=attrgetter("at", "text_id")) for kind, unsorted in by_kind.items()}
 
     def choose(self, at: datetime, windows: Windows) -> Touch | None:
-        """The touch that a purchase at this time is credited to: the latest click if its window is still open, else the
-        latest text if its window is."""
+        """The touch that a purchase at this time is credited to: the latest click whose window is still open, else the
+        latest such text. A text whose credits are final at this time gets no credit, even if it was clicked later."""
         for kind in (TouchKind.CLICK, TouchKind.DELIVERY):
             touches = self._sorted[kind]
             # How many touches of this kind are before the purchase.
             before = bisect_left(touches, at, key=attrgetter("at"))
-            if before and at - touches[before - 1].at <= windows.of(kind):
-                return touches[before - 1]
+            for index in range(before - 1, -1, -1):
+                if at - touches[index].at > windows.of(kind):
+                    break
+                if not is_frozen(touches[index].sent_at, at):
+                    return touches[index]
         return None
 
 

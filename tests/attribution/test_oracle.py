@@ -3,8 +3,9 @@
 import json
 import random
 from collections import Counter, defaultdict
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from tests.sales.test_returned_lines import search
@@ -160,6 +161,16 @@ def arrive(desk, arrivals):
 
 async def _now(tx):
     return tx.now
+
+
+@pytest.mark.parametrize(("number", "unmatched"), [("T1", 0), ("T3", 3)])
+def test_a_return_at_the_time_of_a_purchase_is_shown_with_it_if_its_number_is_higher(number, unmatched):
+    at = datetime(2026, 11, 2, 12, tzinfo=UTC)
+    touch = Touch(at - timedelta(hours=1), TouchKind.DELIVERY, UUID(int=2), at, Origin(OriginKind.PERSON))
+    purchase = LoadedSale(UUID(int=3), UUID(int=1), "T2", at, False, "EUR", 5, "[]")
+    back = LoadedSale(UUID(int=4), UUID(int=1), number, at, True, "EUR", 3, "[]")
+    [found] = credit_sales([back, purchase], [touch], windows=Windows(), zone=ZoneInfo("UTC"))
+    assert found.unmatched_cents == unmatched
 
 
 def test_ten_thousand_tickets_of_one_customer_are_computed_in_a_moment(desk):

@@ -40,11 +40,16 @@ def test_what_one_purchase_cannot_cover_is_taken_from_the_one_before():
         (purchase("p", 0, (None, 50)), a_return("r", DAY, (None, 50))),
         (purchase("p", 0, ("A", 50)), a_return("r", DAY, ("A", 50), currency="CHF")),
         (purchase("p", 0, ("A", 50)), a_return("r", RETURN_WITHIN_US + 1, ("A", 50))),
-        (purchase("p", DAY, ("A", 50)), a_return("r", DAY, ("A", 50))),
+        (purchase("s", DAY, ("A", 50)), a_return("r", DAY, ("A", 50))),
     ],
 )
 def test_another_product_currency_or_time_matches_nothing(bought, returned):
     assert match_returns([bought, returned]) == ({}, {"r": 50})
+
+
+def test_of_two_tickets_at_the_same_time_the_one_with_the_lower_id_is_the_earlier():
+    sales = [purchase("p1", DAY, ("A", 50)), purchase("p2", DAY, ("A", 50)), a_return("r", DAY, ("A", 60))]
+    assert match_returns(sales) == ({"p2": 50, "p1": 10}, {})
 
 
 def test_the_net_of_a_discounted_ticket_is_never_below_nothing():
@@ -89,7 +94,8 @@ def search(sales):
                     for one in sales
                     if not one.is_return
                     and one.currency == back.currency
-                    and one.at < back.at <= one.at + 30 * DAY
+                    and (one.at, one.external_id) < (back.at, back.external_id)
+                    and back.at <= one.at + 30 * DAY
                     and bought[one.key, product] > 0
                 ]
                 if candidates:

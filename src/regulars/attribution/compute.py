@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from operator import attrgetter
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -108,16 +107,21 @@ def _assign_unmatched(
     """Assign each returned amount that matches no purchase to the latest credited purchase in the same currency, if
     that was in the 30 days before the return."""
     by_currency: dict[str, list[LoadedSale]] = defaultdict(list)
-    for sale in sorted(credited, key=lambda sale: (sale.occurred_at, sale.external_id)):
+    for sale in sorted(credited, key=_in_order):
         by_currency[sale.currency].append(sale)
     assigned: Counter[UUID] = Counter()
     for sale in sales:
         candidates = by_currency[sale.currency] if sale.id in unmatched_cents else []
         # How many candidates are before the return.
-        before = bisect_left(candidates, sale.occurred_at, key=attrgetter("occurred_at"))
+        before = bisect_left(candidates, _in_order(sale), key=_in_order)
         if before and sale.occurred_at - candidates[before - 1].occurred_at <= RETURN_WITHIN:
             assigned[candidates[before - 1].id] += unmatched_cents[sale.id]
     return assigned
+
+
+def _in_order(sale: LoadedSale) -> tuple[datetime, str]:
+    """The sort key by which purchases are earlier than a return, as in `returned_lines.py`."""
+    return sale.occurred_at, sale.external_id
 
 
 async def _save(tx: Tx, organization_id: UUID, *, before: Mapping[UUID, Credit], after: Mapping[UUID, Credit]) -> None:

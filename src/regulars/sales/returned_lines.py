@@ -1,8 +1,9 @@
 """Match each returned line to a purchase of the same customer by a rule, because a return does not name its purchase.
 
-Returns are processed in the order of (`at`, `external_id`). The amount of each line is subtracted from the latest
-earlier purchase within 30 days that has the product in the same currency and is not fully returned yet; an amount that
-one purchase cannot cover is subtracted from the purchase before it. So the amount returned of a purchase depends only
+Sales are processed in the order of (`at`, `external_id`), so of two at the same time the one with the lower id is the
+earlier. The amount of each line is subtracted from the latest earlier purchase within 30 days that has the product in
+the same currency and is not fully returned yet; an amount that one purchase cannot cover is subtracted from the
+purchase before it. So the amount returned of a purchase depends only
 on later sales: for the purchases since a given time, the sales since that time give the same result as all sales.
 """
 
@@ -54,8 +55,7 @@ def match_returns(sales: Iterable[CustomerSale[Key]]) -> MatchedReturns[Key]:
     unreturned: dict[tuple[str, str], list[_Unreturned[Key]]] = defaultdict(list)
     returned: dict[Key, int] = defaultdict(int)
     unmatched: dict[Key, int] = {}
-    # A purchase at the same time is not earlier than the return, so returns are sorted first.
-    for sale in sorted(sales, key=lambda sale: (sale.at, not sale.is_return, sale.external_id)):
+    for sale in sorted(sales, key=lambda sale: (sale.at, sale.external_id)):
         if not sale.is_return:
             for product, cents in _sum_by_product(sale.lines).items():
                 if cents > 0:

@@ -12,7 +12,14 @@ from regulars.kit.ids import new_uuid
 from regulars.messaging.facts import LinkClicked
 from regulars.messaging.links.clicks import ClickLog, store_clicks
 from regulars.messaging.links.counts import ClickCount, count_clicks, find_creditable_clicks
-from regulars.messaging.links.model import CODES_PER_MINUTE_MAX, Click, ClickClass, CreditableClick, classify_request
+from regulars.messaging.links.model import (
+    CODES_OF_ADDRESS_PER_MINUTE_MAX,
+    CODES_PER_MINUTE_MAX,
+    Click,
+    ClickClass,
+    CreditableClick,
+    classify_request,
+)
 from regulars.messaging.links.retention import sweep_click_traces, sweep_clicks
 from regulars.messaging.model import RETENTION, OriginKind
 from regulars.messaging.personal import export_clicks
@@ -144,6 +151,25 @@ def test_one_address_that_opens_many_codes_in_a_minute_is_a_machine_from_the_fir
     assert campaign.counts() == {"1": ClickCount(people=1, machines=CODES_PER_MINUTE_MAX + 1)}
     store(desk, click(codes[1], at=NOW + timedelta(hours=1)), now=NOW + timedelta(hours=1))
     assert len(touches(desk, *people)) == 2
+
+
+def test_clicks_that_waited_for_the_database_are_classified_by_their_own_minute(desk, campaign):
+    codes = [campaign.text()[0] for _ in range(CODES_PER_MINUTE_MAX + 1)]
+    later = NOW + timedelta(hours=2)
+    # One phone after the other, and then all at once.
+    store(desk, *(click(code, at=NOW + n * timedelta(seconds=10)) for n, code in enumerate(codes)), now=later)
+    assert campaign.counts() == {"1": ClickCount(people=len(codes))}
+    at = NOW + timedelta(hours=1)
+    store(desk, *(click(code, at=at + n * timedelta(seconds=5)) for n, code in enumerate(codes)), now=later)
+    assert campaign.counts() == {"1": ClickCount(people=len(codes), machines=len(codes))}
+
+
+def test_one_address_that_opens_very_many_codes_is_a_machine_whatever_its_user_agents(desk, campaign):
+    codes = [campaign.text()[0] for _ in range(CODES_OF_ADDRESS_PER_MINUTE_MAX + 1)]
+    store(desk, *(click(code, agent=f"{PHONE} {n}") for n, code in enumerate(codes[:-1])))
+    assert campaign.counts() == {"1": ClickCount(people=CODES_OF_ADDRESS_PER_MINUTE_MAX)}
+    store(desk, click(codes[-1], at=NOW + timedelta(seconds=20)), click(codes[0], address="192.0.2.2"))
+    assert campaign.counts() == {"1": ClickCount(people=1, machines=len(codes))}
 
 
 def test_clicks_that_could_not_be_written_wait_and_are_counted_once(desk, campaign):

@@ -18,9 +18,9 @@ from regulars.messaging.links import queries
 from regulars.messaging.links.marks import OPT_OUT
 from regulars.messaging.links.model import (
     ADDRESS_WINDOW,
-    CODES_PER_MINUTE_MAX,
     Click,
     ClickClass,
+    ClickSource,
     LinkOrigin,
     LinkRow,
     is_too_soon_for_person,
@@ -31,7 +31,7 @@ WRITE_EVERY_S: Final = 0.5
 # The most clicks in one transaction: few, because redirects wait while this process prepares the rows.
 CLICKS_PER_WRITE_MAX: Final = 250
 WAITING_CLICKS_MAX: Final = 50_000
-# How many clicks of one IP address and user agent are read to count their distinct codes.
+# How many clicks of one IP address are read to count their distinct codes.
 CLICKS_READ_MAX: Final = 200
 
 _log = log.get(__name__)
@@ -92,7 +92,7 @@ async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -
     valid = [_classify(click, links[click.code], sent_at) for click in clicks if click.code in links]
     inserted = await queries.insert_clicks_if_new(tx, organization_id, valid)
     stored = [click for click in valid if click.id in inserted]
-    reclassified = await _reclassify_scanners(tx, organization_id, {(click.address, click.agent) for click in stored})
+    reclassified = await _reclassify_scanners(tx, organization_id, stored)
     links |= await queries.find_links(tx, organization_id, {code for code, _ in reclassified} - links.keys())
     # What to add to the stored totals of clicks.
     differences: Counter[tuple[LinkOrigin, ClickClass]] = Counter()
@@ -114,16 +114,21 @@ def _classify(click: Click, link: LinkRow, sent_at: Mapping[UUID, datetime]) -> 
     return click._replace(class_=ClickClass.MACHINE) if is_too_soon_for_person(click.at, text_sent_at) else click
 
 
-async def _reclassify_scanners(
-    tx: Tx, organization_id: UUID, sources: set[tuple[str, str]]
-) -> list[tuple[str, datetime]]:
-    """Reclassify the clicks of link scanners, which are IP addresses with user agents that requested too many codes, as
-    made by a machine. Returns code and minute of the clicks that counted as a person's before."""
-    since = tx.now - ADDRESS_WINDOW
-    scanners = await queries.find_scanners(
-        tx, organization_id, sources, since=since, codes_max=CODES_PER_MINUTE_MAX, limit=CLICKS_READ_MAX
-    )
-    return await queries.mark_as_machines(tx, organization_id, scanners, since=since) if scanners else []
+async def _reclassify_scanners(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -> list[tuple[str, datetime]]:
+    """Reclassify the clicks of link scanners, which requested too many codes within a minute, as made by a machine.
+    Returns code and minute of the clicks that counted as a person's before."""
+    scanners = await queries.find_scanners(tx, organization_id, _list_sources(clicks), limit=CLICKS_READ_MAX)
+    return await queries.mark_as_machines(tx, organization_id, scanners) if scanners else []
+
+
+def _list_sources(clicks: Sequence[Click]) -> set[ClickSource]:
+    """The IP addresses and user agents of clicks, each with the minute before the last click of the address. Clicks
+    that waited for the database may be of many minutes, so each calendar minute has sources of its own."""
+    last: dict[tuple[str, datetime], datetime] = {}
+    for click in clicks:
+        last[click.address, click.minute] = max(click.at, last.get((click.address, click.minute), click.at))
+    times = [(click, last[click.address, click.minute]) for click in clicks]
+    return {ClickSource(click.address, click.agent, until - ADDRESS_WINDOW, until) for click, until in times}
 
 
 def _click_facts(links: Mapping[str, LinkRow], clicks: Iterable[tuple[str, datetime]]) -> Iterable[LinkClicked]:

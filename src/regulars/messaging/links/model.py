@@ -12,6 +12,9 @@ from uuid import UUID
 SCANNER_CLICKS_WITHIN: Final = timedelta(seconds=2)
 # If one IP address and user agent request more codes than this within a minute, they are a link scanner.
 CODES_PER_MINUTE_MAX: Final = 10
+# So are all user agents of one IP address that together request more codes than this: the phones of an office or of an
+# operator's customers share an address, so it is far above what they open at once.
+CODES_OF_ADDRESS_PER_MINUTE_MAX: Final = 50
 ADDRESS_WINDOW: Final = timedelta(minutes=1)
 AGENT_CHARACTERS_MAX: Final = 300
 
@@ -74,6 +77,16 @@ class Click(NamedTuple):
     def minute(self) -> datetime:
         """The start of the minute of the click."""
         return self.at.replace(second=0, microsecond=0)
+
+
+class ClickSource(NamedTuple):
+    """An IP address and a user agent, and the minute in which their codes are counted; `agent` is None for all user
+    agents of the address."""
+
+    address: str
+    agent: str | None
+    since: datetime
+    until: datetime
 
 
 class ClickOfPerson(NamedTuple):

@@ -10,7 +10,13 @@ from psycopg.sql import SQL
 from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
-from regulars.messaging.links.model import Click, LinkRow
+from regulars.messaging.links.model import (
+    CODES_OF_ADDRESS_PER_MINUTE_MAX,
+    CODES_PER_MINUTE_MAX,
+    Click,
+    ClickSource,
+    LinkRow,
+)
 
 
 async def find_prefix(tx: Tx, organization_id: UUID) -> str | None:
@@ -108,38 +114,44 @@ async def insert_clicks_if_new(tx: Tx, organization_id: UUID, clicks: Sequence[C
     return set(await tx.fetch_column(_INSERT_CLICKS, {"organization_id": organization_id, **_CLICKS.of(clicks)}))
 
 
-_SOURCE_COLUMNS: Final = Columns(address=Texts, agent=Texts)
+_SOURCE_COLUMNS: Final = Columns(address=Texts, agent=Texts, since=Timestamps, until=Timestamps)
 _FIND_SCANNERS: Final = _SOURCE_COLUMNS.write(
     """
-    SELECT it.address, it.agent FROM {rows}
+    SELECT DISTINCT it.address, CASE WHEN found.codes_of_address <= %(codes_of_address_max)s THEN it.agent END,
+                    it.since, it.until
+    FROM {rows}
     CROSS JOIN LATERAL (
-        SELECT count(DISTINCT last.code) AS codes FROM (
-            SELECT code FROM clicks
-            WHERE organization_id = %(organization_id)s AND address = it.address AND agent = it.agent
-              AND traced_at >= %(since)s
+        SELECT count(DISTINCT code) AS codes_of_address,
+               count(DISTINCT code) FILTER (WHERE last.agent = it.agent) AS codes
+        FROM (
+            SELECT code, agent FROM clicks
+            WHERE organization_id = %(organization_id)s AND address = it.address
+              AND traced_at >= it.since AND traced_at <= it.until
             ORDER BY traced_at DESC
             LIMIT %(limit)s
         ) AS last
     ) AS found
-    WHERE found.codes > %(codes_max)s
+    WHERE found.codes > %(codes_max)s OR found.codes_of_address > %(codes_of_address_max)s
     """
 )
 
 
 async def find_scanners(
-    tx: Tx, organization_id: UUID, sources: Collection[tuple[str, str]], *, since: datetime, codes_max: int, limit: int
-) -> list[tuple[str, str]]:
-    """The IP addresses and user agents whose last clicks have more than `codes_max` different codes."""
-    return await tx.fetch(
+    tx: Tx, organization_id: UUID, sources: Collection[ClickSource], *, limit: int
+) -> list[ClickSource]:
+    """The sources whose last clicks have too many different codes; without their user agent if all user agents of the
+    address together have too many."""
+    rows = await tx.fetch(
         _FIND_SCANNERS,
         {
             "organization_id": organization_id,
-            "since": since,
-            "codes_max": codes_max,
+            "codes_max": CODES_PER_MINUTE_MAX,
+            "codes_of_address_max": CODES_OF_ADDRESS_PER_MINUTE_MAX,
             "limit": limit,
-            **_SOURCE_COLUMNS.of_tuples(sources),
+            **_SOURCE_COLUMNS.of(sources),
         },
     )
+    return [ClickSource(*row) for row in rows]
 
 
 # Locked in the order of their ids: two processes that count clicks of one scanner never deadlock.
@@ -149,7 +161,8 @@ _RECLASSIFY: Final = _SOURCE_COLUMNS.write(
     WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
         SELECT clicks.id FROM {rows}
         JOIN clicks ON clicks.organization_id = %(organization_id)s AND clicks.address = it.address
-            AND clicks.agent = it.agent AND clicks.traced_at >= %(since)s AND clicks.class = 'person'
+            AND (it.agent IS NULL OR clicks.agent = it.agent)
+            AND clicks.traced_at >= it.since AND clicks.traced_at <= it.until AND clicks.class = 'person'
         ORDER BY clicks.id
         FOR UPDATE OF clicks
     ))
@@ -159,12 +172,10 @@ _RECLASSIFY: Final = _SOURCE_COLUMNS.write(
 
 
 async def mark_as_machines(
-    tx: Tx, organization_id: UUID, scanners: Collection[tuple[str, str]], *, since: datetime
+    tx: Tx, organization_id: UUID, scanners: Collection[ClickSource]
 ) -> list[tuple[str, datetime]]:
     """Reclassify the clicks of scanners; return code and minute of the clicks that counted as a person's before."""
-    return await tx.fetch(
-        _RECLASSIFY, {"organization_id": organization_id, "since": since, **_SOURCE_COLUMNS.of_tuples(scanners)}
-    )
+    return await tx.fetch(_RECLASSIFY, {"organization_id": organization_id, **_SOURCE_COLUMNS.of(scanners)})
 
 
 _TOTAL_COLUMNS: Final = Columns(origin_kind=Labels, origin_id=Ids, step=Texts, **{"class": Labels}, clicks=Bigints)

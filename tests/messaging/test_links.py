@@ -74,6 +74,11 @@ def sent_links(desk):
         ("", "empty"),
         ("https://shop.example/" + "x" * 1000, "at most 1000 characters"),
         ("https://s.example/l/abc", "host of the short links"),
+        ("https://s.example./l/abc", "host of the short links"),
+        ("http://S.Example:8443/l/abc", "host of the short links"),
+        ("https://s.example\\l\\abc", "backslash"),
+        ("https://s%2Eexample/l/abc", "backslash or a “%”"),
+        ("https://s。example/l/abc", "special letter"),
     ],
 )
 def test_a_link_to_such_an_address_is_refused_with_a_sentence(host, destination, part):

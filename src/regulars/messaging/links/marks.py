@@ -57,6 +57,9 @@ def find_fault(url: str) -> str | None:
         return f"A link leads to an address that begins with https:// or http://, not to “{url[:60]}”."
     if "@" in parts.netloc:
         return "The address of a link may not contain a user name."
+    # Browsers read a backslash as the end of the host, and decode escapes in it.
+    if "\\" in parts.netloc or "%" in parts.netloc:
+        return "The host in the address of a link may not contain a backslash or a “%”; copy it from the browser."
     return None
 
 
@@ -65,10 +68,14 @@ def find_host_fault(destination: str) -> str | None:
     opt-out page and there is no host for short links."""
     if destination == OPT_OUT:
         return None if _link_url is not None else "A link to opt out needs the setting REGULARS_LINK_URL."
-    host = urlsplit(destination).hostname
-    if _link_url is not None and host == urlsplit(_link_url).hostname:
+    if _link_url is not None and (host := _host(destination)) == _host(_link_url):
         return f"{host} is the host of the short links; write the address that the link leads to."
     return None
+
+
+def _host(url: str) -> str:
+    """The host of a URL in lower case, without a port and the dot with which a host may end."""
+    return (urlsplit(url).hostname or "").rstrip(".")
 
 
 def mark(destination: str) -> str:

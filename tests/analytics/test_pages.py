@@ -5,13 +5,16 @@ import html
 import io
 import re
 from datetime import date, time, timedelta
+from typing import LiteralString
 
 import pytest
 from tests.analytics.pages_shop import NOON, Shop, open_shop
+from tests.support.open_database import OpenDatabase
 from tests.support.visitor import Visitor
 
 from regulars.analytics.pages.measures import MeasureRow
 from regulars.analytics.pages.product_table import has_high_returns
+from regulars.kit.db import Database
 from regulars.sales.totals.model import Sums
 from regulars.segments.analysis.questions import MILLIONTHS, ProductFigures
 from regulars.web.access import Role
@@ -163,6 +166,30 @@ def test_a_return_rate_is_high_above_twice_the_average_from_20_units(sold, retur
         weekly_net_cents=(),
     )
     assert has_high_returns(figures, 0.1) == is_high
+
+
+ZONES = {
+    # A zone that no time zone data has.
+    "UPDATE organizations SET time_zone = 'Mars/Olympus' WHERE id = %s": "Days are counted in UTC, not in Mars/Olympus.",
+    # The database counted in UTC, because it alone lacks the zone.
+    "UPDATE organizations SET time_zone = 'Asia/Tokyo' WHERE id = %s": "Days are counted in UTC, not in Asia/Tokyo.",
+}
+
+
+def test_a_page_says_that_days_are_not_in_the_zone_of_the_organization(shop, analyst, api_database):
+    for statement, sentence in ZONES.items():
+        execute(api_database, statement, shop.api.tenant.organization_id)
+        for page in ("sales", "stores") if "Tokyo" in statement else ("sales", "stores", "customers", "products"):
+            answer = analyst.get(f"/analyse/{page}")
+            assert (answer.status_code, sentence in text_of(answer.text)) == (200, True), (page, sentence)
+
+
+def execute(database: OpenDatabase, statement: LiteralString, *values: object) -> None:
+    async def run(opened: Database) -> None:
+        async with opened.transaction() as tx:
+            await tx.execute(statement, values)
+
+    database.run(run)
 
 
 def test_a_period_before_the_first_sale_names_the_first_one(shop, analyst):

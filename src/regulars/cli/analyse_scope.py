@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import typer
 
@@ -13,6 +12,7 @@ from regulars.analytics.segment_conditions import resolve_members
 from regulars.cli.output import CommandError, ExitCode
 from regulars.cli.runner import find_organization, read_id
 from regulars.kit import ids
+from regulars.kit.clock import find_zone
 from regulars.kit.db import Database, Tx
 from regulars.organizations.settings import find_settings
 from regulars.segments.analysis import questions
@@ -55,7 +55,7 @@ async def find_scope(
 ) -> Scope:
     async with pool.transaction() as tx:
         owner = await find_organization(tx.connection, organization)
-        zone = ZoneInfo((await find_settings(tx.connection, owner.id)).time_zone)
+        zone = find_zone((await find_settings(tx.connection, owner.id)).time_zone)
         period, faults = read_period({"from": first, "to": last}, tx.now.astimezone(zone).date())
         for name, sentence in faults.items():
             raise CommandError(f"--{name}: {sentence}", code=ExitCode.USAGE)

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_DOWN, Decimal
 from functools import cache
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from babel import Locale
 from babel.core import UnknownLocaleError
@@ -15,7 +15,7 @@ from babel.dates import format_date, format_skeleton
 from babel.numbers import format_currency, format_decimal, format_percent, get_currency_precision
 from markupsafe import Markup
 
-from regulars.kit.clock import format_timestamp, in_zone
+from regulars.kit.clock import find_zone, format_timestamp, in_zone
 
 # Shown where there is no value, and between two dates.
 NOTHING: Final = "\N{EN DASH}"
@@ -51,14 +51,6 @@ def _locale(tag: str) -> Locale:
         return Locale.parse(tag, sep="-")
     except (UnknownLocaleError, ValueError):
         return Locale.parse("en-GB", sep="-")
-
-
-@cache
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return ZoneInfo("UTC")
 
 
 class _Pattern(NamedTuple):
@@ -104,7 +96,7 @@ class Format:
 
     @property
     def zone(self) -> ZoneInfo:
-        return _zone(self.time_zone)
+        return find_zone(self.time_zone)
 
     def number(self, value: float | Decimal) -> str:
         if isinstance(value, int):

@@ -37,15 +37,18 @@ def render_analysis(
     defined: Sequence[Definition],
     reloads: bool = False,
     reloads_soon: bool = False,
+    counted_zone: str | None = None,
     **values: Any,
 ) -> Response:
     """Render a page with the definitions of its measures (`defined`). With `reloads`, numbers are missing, so the
-    browser requests the page again; with `reloads_soon`, the first time in less than a second."""
+    browser requests the page again; with `reloads_soon`, the first time in less than a second. `counted_zone` is the
+    time zone in which the numbers were counted, if it may differ from the one that pages use."""
     return render(
         visit,
         template,
         status=400 if view.form.is_refused else 200,
         view=view,
+        counted_zone=counted_zone or visit.format.zone.key,
         form=view.form,
         views=views,
         defined=defined,

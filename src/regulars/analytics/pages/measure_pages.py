@@ -26,7 +26,7 @@ from regulars.analytics.period import FIRST_DAY, Period
 from regulars.analytics.sales_figures import By
 from regulars.kit.ids import STORE
 from regulars.sales.totals.model import add_totals
-from regulars.sales.totals.reports import find_first_day
+from regulars.sales.totals.reports import find_first_day, find_totals_zone
 from regulars.web.format import Format
 from regulars.web.render import redirect
 from regulars.web.visit import Visit
@@ -75,6 +75,7 @@ class MeasurePages(ABC):
                 return await render_refused(tx, visit, view, self.title)
             saved_views = await list_saved_views(tx, visit, view)
             first_day = await find_first_day(tx, visit.organization_id, since=FIRST_DAY)
+            counted_zone = None if view.segment else await find_totals_zone(tx, visit.organization_id)
         answer = await self.source.load(visit, view, self.by)
         figures = answer.figures
         return render_analysis(
@@ -87,6 +88,7 @@ class MeasurePages(ABC):
             reloads_soon=answer.is_nearly_ready,
             answer=answer,
             first_day=first_day,
+            counted_zone=counted_zone,
             table=None if figures is None else await self.table(visit, view, figures),
             stats=[] if figures is None else await self.stats(visit, view, figures),
             measures=MEASURES,

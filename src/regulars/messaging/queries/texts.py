@@ -11,6 +11,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.kit.arrays import Bigints, Blobs, Ids, Labels, Texts, Timestamps, Uuids
+from regulars.kit.clock import find_zone
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.messaging.model import TextRow
@@ -104,7 +105,7 @@ async def delete_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> 
 async def load_zone(tx: Tx, organization_id: UUID) -> ZoneInfo:
     """The time zone of the organization."""
     name = await tx.fetch_value("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
-    return ZoneInfo(name or "UTC")
+    return find_zone(name or "UTC")
 
 
 _TOTAL_COLUMNS: Final = Columns(state=Labels, texts=Bigints, parts=Bigints)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.kit.clock import find_zone
 from regulars.kit.db import Tx
 
 NO_SALE: Final = UUID(int=0)
@@ -75,12 +76,14 @@ async def insert_fill_if_new(tx: Tx, organization_id: UUID) -> bool:
 
 
 async def find_time_zone(tx: Tx, organization_id: UUID) -> str:
-    """Return the organization's time zone, or UTC if the database does not know that zone."""
+    """Return the organization's time zone, or UTC if this machine or the database does not know that zone: pages and
+    totals then have the same days."""
     rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
     # There is no row if the organization is being deleted.
     name: str = rows[0][0] if rows else "UTC"
     if name not in _KNOWN_ZONES:
-        if not await tx.fetch("SELECT FROM pg_timezone_names WHERE name = %s", (name,)):
+        is_known = await tx.fetch("SELECT FROM pg_timezone_names WHERE name = %s", (name,))
+        if not is_known or find_zone(name).key != name:
             return "UTC"
         _KNOWN_ZONES.add(name)
     return name

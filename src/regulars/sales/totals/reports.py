@@ -77,6 +77,12 @@ async def totals_counted_until(tx: Tx, organization_id: UUID) -> datetime | None
     return None if fill is None or fill.due_at is None else made_at(fill.walked_to)
 
 
+async def find_totals_zone(tx: Tx, organization_id: UUID) -> str | None:
+    """Return the time zone in which the totals are counted; None before the first sale."""
+    fill = await find_fill(tx, organization_id)
+    return None if fill is None else fill.time_zone
+
+
 async def sum_days(
     tx: Tx, organization_id: UUID, *, first: date, last: date, store_ids: Sequence[UUID] | None = None
 ) -> dict[date, PerCurrency]:

@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from regulars.kit.clock import find_zone
 from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 from regulars.segments.saved.model import SegmentRow, SegmentVersionRow, SizeRow, UseRow
@@ -24,8 +25,9 @@ async def lock_segments(tx: Tx, organization_id: UUID) -> None:
     )
 
 
-async def find_zone(tx: Tx, organization_id: UUID) -> str:
-    return str(await tx.fetch_value("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,)) or "UTC")
+async def load_zone(tx: Tx, organization_id: UUID) -> ZoneInfo:
+    name = await tx.fetch_value("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
+    return find_zone(name or "UTC")
 
 
 async def insert_segment(tx: Tx, organization_id: UUID, segment_id: UUID, name: str) -> None:
@@ -175,7 +177,7 @@ async def insert_keys(tx: Tx, organization_id: UUID, segment_id: UUID, keys: Seq
 
 
 async def find_today(tx: Tx, organization_id: UUID) -> date:
-    return tx.now.astimezone(ZoneInfo(await find_zone(tx, organization_id))).date()
+    return tx.now.astimezone(await load_zone(tx, organization_id)).date()
 
 
 async def upsert_size_if_current(tx: Tx, organization_id: UUID, segment_id: UUID, row: SizeRow) -> None:

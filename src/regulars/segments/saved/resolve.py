@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog, day_of
@@ -54,7 +53,7 @@ async def load_context(
         stores=await _find_stores(
             tx, organization_id, {store for condition in all_conditions for store in tree.stores_of(condition)}
         ),
-        zone=ZoneInfo(await queries.find_zone(tx, organization_id)),
+        zone=await queries.load_zone(tx, organization_id),
     )
     return replace(context, segments=_add_faults(segments, context))
 

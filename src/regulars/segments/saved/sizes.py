@@ -116,7 +116,7 @@ class SizeQueue(AnalysisQueue[CountClaim, SegmentCounts | None]):
     async def complete(
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[CountClaim, SegmentCounts | None]]
     ) -> None:
-        zone = ZoneInfo(await queries.find_zone(tx, organization_id))
+        zone = await queries.load_zone(tx, organization_id)
         for claim, figures in done:
             due_at = tx.now + (EARLY_RETRY_AFTER if claim.is_early else RETRY_AFTER)
             if figures is not None:

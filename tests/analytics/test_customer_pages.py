@@ -76,6 +76,10 @@ def test_products_are_grouped_by_code_property_or_store_and_opened(shop, markete
     nets = {row["key"]: int(row["net_cents"]) for row in rows}
     assert nets == {"SCARF": 46_000, "SOAP": 20_000, "": 66_000}
     assert [row["kind"] for row in rows] == ["value", "value", "total"]
+    # The currency is that of the chosen stores; of a period without tickets, that of the newest ones.
+    for query, currency in ((f"period=30d&store={shop.geneva}", "CHF"), ("from=2001-01-01&to=2001-12-31", "EUR")):
+        whole = rows_of(marketer.get(f"/analyse/products.csv?{query}").text)[-1]
+        assert (whole["kind"], whole["currency"]) == ("total", currency)
     by_collection = links(page, "/analyse/products")
     assert by_collection
     grouped = text_of(

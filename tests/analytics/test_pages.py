@@ -139,6 +139,7 @@ UNREADABLE = {
     "from=garbage&to=2026-99-99": "such as 2026-11-16",
     "store=nowhere": "No store has the ID or code",
     "segment=seg_00000000000000000000000000": "may have been deleted",
+    "&".join(f"store=s{number}" for number in range(101)): "You chose 101 stores. Choose at most 100, or none",
 }
 
 
@@ -149,6 +150,25 @@ def test_a_filter_that_cannot_be_read_is_said_at_its_field(analyst):
             assert (answer.status_code, words in text_of(answer.text)) == (400, True), (page, query)
             assert f'id="e-{query.partition("=")[0]}"' in answer.text or 'id="e-to"' in answer.text
             assert analyst.get(f"/analyse/{page}.csv?{query}").status_code == 400
+
+
+def test_a_filter_that_is_too_long_is_refused_and_never_ignored(analyst):
+    answer = analyst.get(f"/analyse/products?in={'x' * 3_001}")
+    assert (answer.status_code, "Remove the filter “in”" in text_of(answer.text)) == (400, True)
+    assert analyst.get("/analyse/products?" + "&".join(["in=x"] * 6)).status_code == 400
+    answer = analyst.get(f"/analyse/sales?sort={'x' * 9_000}")
+    assert (answer.status_code, "Choose fewer filters" in text_of(answer.text)) == (400, True)
+    answer = analyst.post("/analyse/views", page="sales", query=f"store={'x' * 7_500}", name="Long")
+    assert (answer.status_code, "Choose fewer, such as fewer stores" in text_of(answer.text)) == (400, True)
+
+
+def test_a_role_that_may_not_see_segments_gets_no_figures_of_the_whole_chain_instead(shop, visitor_as):
+    developer = visitor_as(Role.DEVELOPER)
+    assert developer.get("/analyse/sales").status_code == 200
+    for page in ("sales", "stores", "customers", "products"):
+        answer = developer.get(f"/analyse/{page}", segment="seg_00000000000000000000000000")
+        assert (answer.status_code, "Your role may not filter by segment." in text_of(answer.text)) == (400, True)
+        assert "€" not in answer.text
 
 
 def test_analyse_opens_the_page_of_sales(analyst):

@@ -7,8 +7,8 @@ from regulars.work.personal import PersonalData
 
 VIEWS_MAX: Final = 50
 NAME_CHARACTERS_MAX: Final = 80
-# Enough for the query string of a view with 500 stores.
-QUERY_CHARACTERS_MAX: Final = 32_000
+# A URL may have 8 KB; the rest is its path.
+QUERY_CHARACTERS_MAX: Final = 7_500
 
 
 class SavedView(NamedTuple):

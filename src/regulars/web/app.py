@@ -245,7 +245,7 @@ def _redirect_to_new_slug(visit: Visit, old: str, organization: VisitedOrganizat
 def _read_query(request: Request) -> dict[str, str]:
     """The query parameters; if a name occurs several times, its first value."""
     if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > URL_BYTES_MAX:
-        raise BadForm(f"An address may have at most {URL_BYTES_MAX} bytes.")
+        raise BadForm(f"An address may have at most {URL_BYTES_MAX} bytes. Choose fewer filters, such as fewer stores.")
     query: dict[str, str] = {}
     for name, value in _parse_pairs(request.scope["query_string"]):
         query.setdefault(name, value)

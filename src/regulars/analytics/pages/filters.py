@@ -32,6 +32,8 @@ from regulars.web.form import FormState
 from regulars.web.visit import Visit
 
 STORES_OFFERED_MAX: Final = 500
+# More stores would not fit into a URL.
+STORES_CHOSEN_MAX: Final = 100
 VALUE_CHARACTERS_MAX: Final = 3_000
 # How many values of a repeated URL field are read.
 LIST_VALUES_MAX: Final = 5
@@ -141,12 +143,13 @@ async def read_view(
         values["segment"] = SEGMENT.encode(segment[0])
     for name in ("currency", "by", "sort", *fields):
         text = visit.query.get(name, "")
-        if text and len(text) <= VALUE_CHARACTERS_MAX and (name != "currency" or text in CURRENCIES):
+        _check_length(form, name, [text])
+        if text and (name != "currency" or text in CURRENCIES):
             values[name] = text
     for name in lists:
-        texts = visit.request.query_params.getlist(name)
-        if short_texts := [text for text in texts if text and len(text) <= VALUE_CHARACTERS_MAX]:
-            values[name] = short_texts[:LIST_VALUES_MAX]
+        if texts := [text for text in visit.request.query_params.getlist(name) if text]:
+            _check_length(form, name, texts)
+            values[name] = texts
     return AnalysisView(
         page=path.rpartition("/")[2],
         path=visit.url(path),
@@ -163,6 +166,15 @@ async def read_view(
     )
 
 
+def _check_length(form: FormState, name: str, texts: Sequence[str]) -> None:
+    if len(texts) > LIST_VALUES_MAX:
+        form.refuse(
+            name, f"This address has {len(texts)} filters “{name}”. Remove some: {LIST_VALUES_MAX} are possible."
+        )
+    elif any(len(text) > VALUE_CHARACTERS_MAX for text in texts):
+        form.refuse(name, f"Remove the filter “{name}”: its value has more than {VALUE_CHARACTERS_MAX:,} characters.")
+
+
 def _day_fields(period: Period) -> dict[str, str]:
     return {"from": period.first.isoformat(), "to": period.last.isoformat()}
 
@@ -171,7 +183,11 @@ async def _read_stores(tx: Tx, visit: Visit, form: FormState) -> tuple[dict[UUID
     """Read the names of the stores that the user chose, and of all stores that the form offers."""
     listed = await list_stores(tx, visit.organization_id, after=None, limit=STORES_OFFERED_MAX)
     names = {store.id: store.display_name for store in listed}
-    texts = [text for text in visit.request.query_params.getlist("store") if text][:STORES_OFFERED_MAX]
+    texts = [text for text in visit.request.query_params.getlist("store") if text]
+    if len(texts) > STORES_CHOSEN_MAX:
+        form.refuse(
+            "store", f"You chose {len(texts)} stores. Choose at most {STORES_CHOSEN_MAX}, or none for all stores."
+        )
     references = {text: read_reference(STORE, text) for text in texts}
     stores_by_reference = await find_stores(tx, visit.organization_id, set(references.values())) if references else {}
     for text, reference in references.items():
@@ -183,11 +199,13 @@ async def _read_stores(tx: Tx, visit: Visit, form: FormState) -> tuple[dict[UUID
 
 
 async def _read_segment(tx: Tx, visit: Visit, form: FormState) -> tuple[tuple[UUID, str] | None, list[tuple[str, str]]]:
+    text = visit.query.get("segment", "")
     if not visit.may(Action.READ_SEGMENTS):
+        if text:
+            form.refuse("segment", "Your role may not filter by segment. Choose all customers.")
         return None, []
     rows = await list_segments(tx, visit.organization_id)
     offered = [(SEGMENT.encode(row.id), row.name) for row in rows]
-    text = visit.query.get("segment", "")
     if not text:
         return None, offered
     segment_id = SEGMENT.decode(text)

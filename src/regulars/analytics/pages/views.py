@@ -43,7 +43,9 @@ async def delete(visit: Visit) -> Response:
 def _read_target(visit: Visit) -> tuple[str, str, str]:
     """Read the page, the URL to return to, and its normalised query string."""
     page, query = visit.form.get("page", ""), visit.form.get("query", "")
-    if page not in PAGES or len(query) > QUERY_CHARACTERS_MAX:
+    if page not in PAGES:
         raise BadForm("Open the page again and save the view there.")
     fields = urlencode(parse_qsl(query))
+    if len(fields) > QUERY_CHARACTERS_MAX:
+        raise BadForm("This view has too many filters. Choose fewer, such as fewer stores, and save it again.")
     return page, visit.url(f"/analyse/{page}") + (f"?{fields}" if fields else ""), fields

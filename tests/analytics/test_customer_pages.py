@@ -102,6 +102,8 @@ def test_products_are_grouped_by_code_property_or_store_and_opened(shop, markete
 
 
 def test_sales_of_a_segment_are_those_of_its_members(shop, marketer):
+    shop.sell(shop.geneva, days=1, cents=7_000, currency="CHF", profile_id="ada")
+    shop.count()
     prepare(shop, marketer)
     definition = read_definition(
         b'{"name": "Twice", "match": {"type": "all", "of": [{"type": "bought", "at_least": 2}]}}'
@@ -114,6 +116,11 @@ def test_sales_of_a_segment_are_those_of_its_members(shop, marketer):
     # Ada bought for 100 yesterday, and 40 days ago.
     assert "Segment: Twice" in page
     assert "Net sales, EUR €100.00" in page
+    assert "Net sales, CHF CHF 70.00" in page
+    # Geneva had no ticket in the compared period.
+    like = text_of(ask_until(">Sales by day, EUR</h2>", lambda: marketer.get(f"/analyse/sales?{query}&like=1")))
+    assert "Net sales, EUR €100.00" in like
+    assert "Net sales, CHF" not in like
     [paris, whole] = rows_of(marketer.get(f"/analyse/stores.csv?{query}").text)
     assert (paris["name"], paris["net_cents"], whole["net_cents"]) == ("Paris", "10000", "10000")
     assert marketer.get(f"/analyse/customers?{query}").status_code == 200

@@ -124,6 +124,14 @@ def test_stores_are_ranked_and_only_like_ones_compared_on_demand(shop, analyst):
     assert "Net sales, EUR €460.00" in text_of(analyst.get(of_paris).text)
 
 
+def test_like_for_like_needs_a_comparison_and_its_tickets_are_those_of_the_counted_stores(shop, analyst):
+    caption = "<caption>Only stores with tickets in both periods."
+    assert caption in analyst.get("/analyse/stores", period="7d", like="1").text
+    alone = analyst.get("/analyse/stores", period="7d", like="1", compare="none").text
+    assert "Geneva" in alone
+    assert caption not in alone
+
+
 def test_a_link_keeps_all_filters(shop, analyst):
     query = f"/analyse/sales?period=7d&compare=before&store={shop.paris}&currency=EUR&by=week&sort=net_cents"
     page = analyst.get(query).text

@@ -57,6 +57,7 @@ class AnalysisView(FilteredView):
     today: date
     period: Period
     compare: Compare
+    # Only stores with tickets in both periods; false if nothing is compared.
     is_like_for_like: bool
     # The names of the chosen stores by id; empty means all stores.
     stores: Mapping[UUID, str]
@@ -101,7 +102,7 @@ class AnalysisView(FilteredView):
 
     @property
     def has_like_for_like(self) -> bool:
-        return self.page in {"sales", "stores"} and self.segment is None
+        return self.page in {"sales", "stores"}
 
     @property
     def preset_urls(self) -> list[tuple[str, str, bool]]:
@@ -134,7 +135,7 @@ async def read_view(
     values: dict[str, str | Sequence[str]] = {"period": period.preset} if period.preset else dict(_day_fields(period))
     if compare_kind != compare:
         values["compare"] = compare_kind
-    is_like_for_like = visit.query.get("like", "") == "1"
+    is_like_for_like = visit.query.get("like", "") == "1" and compare_kind != "none"
     if is_like_for_like:
         values["like"] = "1"
     if stores:

@@ -63,9 +63,8 @@ class SalesPages(MeasurePages):
     async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> SalesTable:
         currency, currencies = choose_currency(view.value("currency"), figures.total, figures.compared_total)
         requested_unit = view.value("by")
-        if requested_unit in {"", "hour"} and view.period.days == 1 and view.segment is None:
-            hours = await self.source.load_hours(visit, view, figures.store_ids)
-            return _hours_table(visit, view, figures, hours, currency=currency, currencies=currencies)
+        if requested_unit in {"", "hour"} and figures.hours:
+            return _hours_table(visit, view, figures, currency=currency, currencies=currencies)
         unit = requested_unit if requested_unit in view.period.units else view.period.default_unit
         holidays: dict[date, str] = {}
         if unit == "day" and view.period.days <= HOLIDAYS_DAYS_MAX:
@@ -133,13 +132,12 @@ def _hours_table(
     visit: Visit,
     view: AnalysisView,
     figures: ComparedSales,
-    hours: Sequence[PerCurrency],
     *,
     currency: str,
     currencies: Sequence[str],
 ) -> SalesTable:
     """The hours of one day, from the first with a ticket to the last."""
-    sums = [sums_in(hour, currency) for hour in hours]
+    sums = [sums_in(hour, currency) for hour in figures.hours]
     open_hours = [hour for hour, hour_sums in enumerate(sums) if hour_sums.tickets] or [0]
     day, url = view.period.first.isoformat(), tickets_url(visit, view, view.period, currency)
     rows = [

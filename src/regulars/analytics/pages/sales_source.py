@@ -6,6 +6,7 @@ Sums of all customers come from stored daily totals; for a segment, the analysis
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +38,8 @@ class ComparedSales:
     current_hour: Mapping[Any, PerCurrency] = field(default_factory=dict)
     # Whether the compared period ends at the last full hour, because the period ends today.
     ends_at_full_hour: bool = False
+    # The 24 hours of a period of one day; a segment has none.
+    hours: Sequence[PerCurrency] = ()
     # The counted stores: those that the user chose, or those with tickets in both periods; None means all.
     store_ids: Sequence[UUID] | None
     as_of: datetime
@@ -55,32 +58,35 @@ class SalesSource:
     ) -> AnalysisResult[ComparedSales]:
         """Load the sales by day or by store. An export waits for the analysis process up to the deadline of a request,
         a page only briefly."""
+        async with visit.database.transaction() as tx:
+            # Also for sums that need no columns: from here users go on to customers and products.
+            await need_columns(tx, visit.organization_id)
         if view.segment is None:
             async with visit.database.snapshot() as tx:
                 return AnalysisResult(await _read_totals(tx, visit, view, by))
-        async with visit.database.transaction() as tx:
-            await need_columns(tx, visit.organization_id)
-            query = await resolve_members(tx, visit.organization_id, view.segment_id)
-        deadline_s = DEADLINE_S if is_export else PAGE_WAIT_S
-        return await await_answer(self._request_sales(visit.organization_id, view, query, by, deadline_s))
-
-    async def load_hours(self, visit: Visit, view: AnalysisView, store_ids: Sequence[UUID] | None) -> list[PerCurrency]:
-        """The 24 hours of the first day."""
         async with visit.database.reading() as tx:
-            first = view.period.first
-            hours = await read_sales(
-                tx, visit.organization_id, first=first, last=first, by=By.HOUR, store_ids=store_ids
-            )
-        return list(hours.rows.values())
+            query = await resolve_members(tx, visit.organization_id, view.segment_id)
+            store_ids = await _find_store_ids(tx, visit.organization_id, view)
+        deadline_s = DEADLINE_S if is_export else PAGE_WAIT_S
+        return await await_answer(
+            self._request_sales(visit.organization_id, view, query, by=by, store_ids=store_ids, deadline_s=deadline_s)
+        )
 
     async def _request_sales(
-        self, organization_id: UUID, view: AnalysisView, query: SegmentQuery, by: By, deadline_s: float
+        self,
+        organization_id: UUID,
+        view: AnalysisView,
+        query: SegmentQuery,
+        *,
+        by: By,
+        store_ids: tuple[UUID, ...] | None,
+        deadline_s: float,
     ) -> ComparedSales:
         async def request(period: Period) -> SalesAnswer:
             question = SalesQuestion(
                 period=to_question_period(period),
                 by="store" if by is By.STORE else "day",
-                store_ids=view.store_ids,
+                store_ids=store_ids,
             )
             return await self._analysis.answer(organization_id, query, question, deadline_s=deadline_s)
 
@@ -92,7 +98,7 @@ class SalesSource:
             compared={} if earlier is None else _sums_by_key(earlier),
             total=add_up(current.whole.items()),
             compared_total=PerCurrency() if earlier is None else add_up(earlier.whole.items()),
-            store_ids=view.store_ids,
+            store_ids=store_ids,
             as_of=current.as_of,
         )
 
@@ -102,18 +108,29 @@ def _sums_by_key(answer: SalesAnswer) -> dict[Any, PerCurrency]:
     return {row.store_id or row.first: add_up(row.sums.items()) for row in answer.rows}
 
 
+async def _find_store_ids(tx: Tx, organization_id: UUID, view: AnalysisView) -> tuple[UUID, ...] | None:
+    """Find the stores to count: those that the user chose, like-for-like only those with tickets in both periods; None
+    means all."""
+    comparison = view.comparison
+    if comparison is None or not view.is_like_for_like:
+        return view.store_ids
+    days = [(each.first, each.last) for each in (view.period, comparison.period)]
+    return tuple(await find_comparable_stores(tx, organization_id, *days, store_ids=view.store_ids))
+
+
 async def _read_totals(tx: Tx, visit: Visit, view: AnalysisView, by: By) -> ComparedSales:
     organization_id, period, comparison = visit.organization_id, view.period, view.comparison
-    store_ids: Sequence[UUID] | None = view.store_ids
-    if comparison is not None and view.is_like_for_like:
-        days = [(each.first, each.last) for each in (period, comparison.period)]
-        store_ids = await find_comparable_stores(tx, organization_id, *days, store_ids=store_ids)
-    current = await read_sales(tx, organization_id, first=period.first, last=period.last, by=by, store_ids=store_ids)
+    store_ids = await _find_store_ids(tx, organization_id, view)
+    read = partial(read_sales, tx, organization_id, store_ids=store_ids)
+    current = await read(first=period.first, last=period.last, by=by)
+    hours: Mapping[int, PerCurrency] = {}
+    if period.days == 1 and by is By.DAY:
+        hours = (await read(first=period.first, last=period.last, by=By.HOUR)).rows
     compared: Mapping[Any, PerCurrency] = {}
     current_hour: Mapping[Any, PerCurrency] = {}
     if comparison is not None:
         first, last = comparison.period.first, comparison.period.last
-        compared = (await read_sales(tx, organization_id, first=first, last=last, by=by, store_ids=store_ids)).rows
+        compared = (await read(first=first, last=last, by=by)).rows
         if period.last == view.today:
             # The current hour, which begins at the last full hour.
             hour, by_store = visit.now.astimezone(visit.format.zone).hour, by is By.STORE
@@ -127,6 +144,7 @@ async def _read_totals(tx: Tx, visit: Visit, view: AnalysisView, by: By) -> Comp
     return ComparedSales(
         rows=current.rows,
         compared=compared,
+        hours=list(hours.values()),
         current_hour=current_hour,
         ends_at_full_hour=comparison is not None and period.last == view.today,
         total=current.total,

@@ -12,7 +12,7 @@ from tests.analytics.pages_shop import NOON, Shop, open_shop
 from tests.support.open_database import OpenDatabase
 from tests.support.visitor import Visitor
 
-from regulars.analytics.pages.measures import MeasureRow
+from regulars.analytics.pages.measures import CSV_HEADER, MeasureRow, csv_row
 from regulars.analytics.pages.product_table import has_high_returns
 from regulars.kit.db import Database
 from regulars.sales.totals.model import Sums
@@ -70,6 +70,9 @@ def test_today_is_compared_up_to_the_last_full_hour(shop, analyst):
     assert "€460.00 +84% 1 store" in stores
     row = MeasureRow("", "", "", "", "", Sums(gross_cents=500), Sums(gross_cents=200), current_hour_net_cents=100)
     assert row.change(Format("en-GB", "UTC")) == "+100%"
+    # The file says how much of the net is not compared.
+    file = dict(zip(CSV_HEADER, csv_row(row, "EUR"), strict=True))
+    assert (file["net_cents"], file["current_hour_net_cents"], file["compared_net_cents"]) == ("500", "100", "200")
 
 
 def test_the_file_has_what_the_table_shows_and_adds_up(shop, analyst):

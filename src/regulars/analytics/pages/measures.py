@@ -117,10 +117,14 @@ def csv_row(row: MeasureRow, currency: str) -> list[str]:
     values = ["" if (value := measure.raw(row.sums)) is None else str(value) for measure in MEASURES]
     compared = "" if row.compared is None else str(row.compared.net_cents)
     opt_ins = "" if row.opt_ins_per_100 is None else str(row.opt_ins_per_100)
-    return [row.key, row.name, currency, *values, compared, opt_ins]
+    return [row.key, row.name, currency, *values, compared, opt_ins, str(row.current_hour_net_cents)]
 
 
-CSV_HEADER: Final = ("key", "name", "currency", *BY_NAME, "compared_net_cents", "opt_ins_per_100")
+# `current_hour_net_cents` is the part of `net_cents` that is not compared: `compared_net_cents` ends at the last full
+# hour if the period ends today.
+CSV_HEADER: Final = (
+    "key", "name", "currency", *BY_NAME, "compared_net_cents", "opt_ins_per_100", "current_hour_net_cents",
+)  # fmt: skip
 SALES_DEFINITIONS: Final = (
     *(Definition(measure.label, measure.definition) for measure in MEASURES),
     Definition("Net change", "Net compared with that of the other period. Currencies are never added."),

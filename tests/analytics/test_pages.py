@@ -117,6 +117,28 @@ def test_public_holidays_of_both_periods_are_marked(shop, analyst):
     assert "was on" not in text_of(analyst.get(f"/analyse/sales?{days}&compare=none").text)
 
 
+def test_a_holiday_of_the_compared_period_alone_is_marked_by_day_and_by_week(shop, analyst):
+    shop.sell(shop.paris, days=(NOON.date() - date(2020, 4, 20)).days, cents=1_000)
+    shop.count()
+    for by in ("day", "week"):
+        # Easter Monday was on 22 April 2019, which is compared with 20 April 2020, and before the period in 2020.
+        page = analyst.get(f"/analyse/sales?from=2020-04-14&to=2020-07-30&by={by}").text
+        assert ">compared with Easter Monday</span>" in page
+        assert "<title>compared with Easter Monday</title>" in page
+
+
+def test_the_rows_of_the_same_dates_add_up_to_the_total_around_29_february(shop, analyst):
+    for day in (date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1), date(2025, 3, 1)):
+        shop.sell(shop.paris, days=(NOON.date() - day).days, cents=1_000)
+    shop.count()
+    for by in ("day", "week", "month"):
+        query = f"from=2025-02-01&to=2025-03-31&compare=dates&by={by}"
+        *parts, whole = rows_of(analyst.get(f"/analyse/sales.csv?{query}").text)
+        assert sum(int(row["compared_net_cents"]) for row in parts) == int(whole["compared_net_cents"]) == 3_000
+    page = text_of(analyst.get("/analyse/sales?from=2025-02-01&to=2025-03-31&compare=dates&by=day").text)
+    assert "compared with 28 Feb – 29 Feb 2024" in page
+
+
 def test_stores_are_ranked_and_only_like_ones_compared_on_demand(shop, analyst):
     page = text_of(analyst.get("/analyse/stores", period="7d", currency="CHF").text)
     assert "No tickets then" in page

@@ -75,6 +75,13 @@ def test_29_february_has_no_same_date_last_year():
     assert found.compared_day_of(date(2024, 2, 29)) is None
 
 
+def test_29_february_of_the_year_before_belongs_to_the_day_before_it():
+    found = comparison_of(Period(date(2025, 2, 1), date(2025, 3, 31)), "dates")
+    assert found is not None
+    compared = [found.compared_part_of(Period(day, day)) for day in (date(2025, 2, 28), date(2025, 3, 1))]
+    assert compared == [Period(date(2024, 2, 28), date(2024, 2, 29)), Period(date(2024, 3, 1), date(2024, 3, 1))]
+
+
 @given(first=DAYS, days=st.integers(0, 1500), kind=st.sampled_from(COMPARES), unit=st.sampled_from(UNITS))
 def test_parts_cover_a_period_once_and_every_compared_day_lies_in_the_compared_period(first, days, kind, unit):
     period = Period(first, first + timedelta(days=days))
@@ -83,6 +90,8 @@ def test_parts_cover_a_period_once_and_every_compared_day_lies_in_the_compared_p
     assert all(len({day.month for day in part}) == 1 for part in parts if unit == "month")
     assert all(part.days <= {"day": 1, "week": 7, "month": 31}[unit] for part in parts)
     found = comparison_of(period, kind)
+    compared = [] if found is None else [found.compared_part_of(part) for part in parts]
+    assert [day for part in compared if part for day in part] == ([] if found is None else list(found.period))
     past = [] if found is None else [found.compared_day_of(day) for day in period]
     assert all(day is None or day in found.period for day in past)
     assert len({day for day in past if day}) == sum(day is not None for day in past)

@@ -129,6 +129,18 @@ class Comparison:
             return day - timedelta(days=self.current.days)
         return _same_date_before(day)
 
+    def compared_part_of(self, part: Period) -> Period | None:
+        """The days with which a part of `current` is compared; None if it is only 29 February, and the year before has
+        no such day. A 29 February of the year before belongs to the day before it, so that the days of all parts are
+        those of `period`."""
+        first = self.period.first if part.first == self.current.first else self._compared_from(part.first)
+        last = self.period.last if part.last == self.current.last else self._compared_from(part.last + _DAY) - _DAY
+        return Period(first, last) if first <= last else None
+
+    def _compared_from(self, day: date) -> date:
+        # 29 February becomes 1 March.
+        return self.compared_day_of(day) or date(day.year - 1, 3, 1)
+
 
 def comparison_of(period: Period, kind: Compare) -> Comparison | None:
     if kind == "none":

@@ -27,8 +27,8 @@ from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/sales"
-# The longest period for which holidays are shown, and the longest for which opt-ins are counted.
-HOLIDAYS_DAYS_MAX: Final = 62
+# The longest period whose moved holidays are listed, and the longest for which opt-ins are counted.
+MOVED_HOLIDAYS_DAYS_MAX: Final = 62
 OPT_IN_DAYS_MAX: Final = 7 * WEEKS_COUNTED
 
 
@@ -67,15 +67,18 @@ class SalesPages(MeasurePages):
             return _hours_table(visit, view, figures, currency=currency, currencies=currencies)
         unit = requested_unit if requested_unit in view.period.units else view.period.default_unit
         holidays: dict[date, str] = {}
-        if unit == "day" and view.period.days <= HOLIDAYS_DAYS_MAX:
+        # A month has too many to name.
+        if unit != "month":
             comparison = view.comparison
             periods = [view.period, *([] if comparison is None else [comparison.period])]
             stores = view.known_stores if figures.store_ids is None else figures.store_ids
             async with visit.database.reading() as tx:
                 holidays = await find_holidays(tx, visit.organization_id, list(stores), periods)
         parts = parts_of(view.period, unit)
+        notes = [_describe_holidays(view, part, holidays) for part in parts]
         rows = [
-            _part_row(visit, view, figures, part, unit=unit, currency=currency, holidays=holidays) for part in parts
+            _part_row(visit, view, figures, part, unit=unit, currency=currency, holiday=note)
+            for part, note in zip(parts, notes, strict=True)
         ]
         chart = bar_chart(
             [row.sums.net_cents / 100 for row in rows],
@@ -83,7 +86,7 @@ class SalesPages(MeasurePages):
             labels=[short_name_part(visit.format, part, unit) for part in parts],
             is_last_partial=view.period.last == view.today,
             compared=[] if view.comparison is None else [_net(row.compared) for row in rows],
-            marked={index: holidays[part.first] for index, part in enumerate(parts) if part.first in holidays},
+            marked={index: note for index, note in enumerate(notes) if note},
         )
         return SalesTable(
             currency=currency,
@@ -92,7 +95,7 @@ class SalesPages(MeasurePages):
             rows=sort_rows(list(reversed(rows)), view.value("sort")),
             total=total_row(visit, view, figures, currency, visit.format.count(len(parts), unit)),
             chart=chart,
-            moved_holidays=_moved_holidays(visit.format, view, holidays),
+            moved_holidays=_moved_holidays(visit.format, view, holidays) if unit == "day" else (),
         )
 
 
@@ -104,28 +107,41 @@ def _part_row(
     *,
     unit: Unit,
     currency: str,
-    holidays: Mapping[date, str],
+    holiday: str,
 ) -> MeasureRow:
     """The row of a day, week or month."""
     comparison = view.comparison
     compared = None
-    if comparison is not None:
-        compared_days = [day for day in map(comparison.compared_day_of, part) if day is not None]
-        compared = sums_in(_add_days(figures.compared, compared_days), currency) if compared_days else None
+    compared_part = None if comparison is None else comparison.compared_part_of(part)
+    if compared_part is not None:
+        compared = sums_in(_add_days(figures.compared, compared_part), currency)
     # A week or month links to its days; a day, to the default unit.
     linked_unit = None if unit == "day" else "day"
-    is_today = part.first == part.last == view.today
+    notes = [holiday] if holiday else []
+    if part.first == part.last == view.today and not holiday:
+        notes.append(f"until {visit.format.clock(visit.now)}")
+    if unit == "day" and compared_part is not None and compared_part.days > 1:
+        notes.append(f"compared with {visit.format.period(compared_part.first, compared_part.last)}")
     hour_sums = sums_in(figures.current_hour.get(view.today), currency)
     return MeasureRow(
         part.first.isoformat(),
         name_part(visit.format, part, unit),
         view.url_of(part, by=linked_unit, sort=None),
-        holidays.get(part.first, "") or (f"until {visit.format.clock(visit.now)}" if is_today else ""),
+        "; ".join(notes),
         tickets_url(visit, view, part, currency),
         sums_in(_add_days(figures.rows, part), currency),
         compared,
         current_hour_net_cents=hour_sums.net_cents if view.today in part else 0,
     )
+
+
+def _describe_holidays(view: AnalysisView, part: Period, holidays: Mapping[date, str]) -> str:
+    """The names of the holidays of a day or week, and of the other holidays of the days it is compared with."""
+    compared_part = None if view.comparison is None else view.comparison.compared_part_of(part)
+    names = list(dict.fromkeys(holidays[day] for day in part if day in holidays))
+    days = [] if compared_part is None else [day for day in compared_part if day in holidays]
+    compared = [name for name in dict.fromkeys(holidays[day] for day in days) if name not in names]
+    return "; ".join([*names, *([f"compared with {', '.join(compared)}"] if compared else [])])
 
 
 def _hours_table(
@@ -161,7 +177,7 @@ def _hours_table(
     )
 
 
-def _add_days(days: Mapping[date, PerCurrency], added: Period | Sequence[date]) -> PerCurrency:
+def _add_days(days: Mapping[date, PerCurrency], added: Period) -> PerCurrency:
     return add_up(item for day in added if day in days for item in days[day].sums.items())
 
 
@@ -179,7 +195,7 @@ def _bar_title(formats: Format, row: MeasureRow, currency: str) -> str:
 def _moved_holidays(formats: Format, view: AnalysisView, holidays: Mapping[date, str]) -> list[str]:
     """Sentences about holidays that are compared with an ordinary day, because they moved between the periods."""
     comparison = view.comparison
-    if comparison is None:
+    if comparison is None or view.period.days > MOVED_HOLIDAYS_DAYS_MAX:
         return []
     compared_days = {name: day for day, name in holidays.items() if day in comparison.period}
     sentences = []

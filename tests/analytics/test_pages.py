@@ -98,8 +98,28 @@ def test_a_year_opens_its_months_and_these_their_days_and_hours_down_to_the_tick
     hours = analyst.get(day).text
     assert "Net sales by hour" in hours
     assert "€300.00" in hours
-    [tickets] = set(links(hours, "/tickets?"))
-    assert "€300.00" in analyst.get(tickets).text
+    for part in ("/tickets?from=", "/tickets?hour="):
+        [tickets] = set(links(hours, part))
+        assert "€300.00" in analyst.get(tickets).text
+
+
+def test_an_hour_and_several_stores_lead_to_exactly_their_tickets(shop, analyst):
+    shop.sell(shop.paris, days=1, cents=12_345, at=time(12, 59, 59))
+    shop.sell(shop.paris, days=1, cents=54_321, at=time(13))
+    shop.count()
+    day = (NOON - timedelta(days=1)).date()
+    hours = analyst.get(f"/analyse/sales?from={day}&to={day}&store={shop.paris}&store={shop.geneva}").text
+    [tickets] = {link for link in links(hours, "/tickets?hour=") if "T12" in link}
+    shown = text_of(analyst.get(tickets).text)
+    assert ("€300.00" in shown, "€123.45" in shown, "€543.21" in shown) == (True, True, False)
+    assert "Stores 2 stores" in shown
+    assert "12:00" in shown
+    # Like-for-like counts Paris alone, which has a ticket in both periods.
+    stores = analyst.get("/analyse/stores", period="7d", like="1").text
+    for link in set(links(stores, "/tickets?")):
+        assert "&store=store_" in link
+    for query in ("hour=noon", "hour=1926-01-01T10", "stores=nowhere"):
+        assert analyst.get(f"/tickets?{query}").status_code == 400
 
 
 def test_public_holidays_of_both_periods_are_marked(shop, analyst):

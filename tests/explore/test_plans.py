@@ -115,6 +115,7 @@ def addresses():
         f"/tickets?store={store}",
         f"/tickets?store={store}&currency=USD",
         f"/tickets?store={store}&from=2000-01-01",
+        f"/tickets?stores={store}.{store}&hour=2026-01-01T10",
         f"/tickets?profile={customer}",
         f"/tickets/{ticket}",
         "/collisions",

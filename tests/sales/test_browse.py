@@ -57,6 +57,8 @@ async def test_tickets_are_listed_by_their_own_time_and_filtered(filled):
     ten, noon = datetime(2026, 3, 1, 10, tzinfo=UTC), datetime(2026, 3, 1, 12, tzinfo=UTC)
     assert await listed(filled, occurred_from=ten, occurred_to=noon) == ["C", "A"]
     assert await listed(filled, occurred_from=ten, store_id=stores[STORE]) == ["B", "A"]
+    assert await listed(filled, store_ids=[stores[STORE]]) == ["B", "A", "D"]
+    assert await listed(filled, store_ids=list(stores.values()), occurred_from=ten) == ["B", "C", "A"]
     # A store's and a customer's own tickets come in the order of their arrival.
     assert await listed(filled, store_id=stores[STORE]) == ["D", "B", "A"]
     assert await listed(filled, profile_id=ada) == ["C", "A"]

@@ -2,7 +2,7 @@
 Each statement reads a limited number of rows."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
@@ -10,6 +10,7 @@ from uuid import UUID
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.columns import fill
 from regulars.kit.db import Tx
+from regulars.kit.ids import STORE
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position, Scan
 from regulars.sales.model import StoredSale
 
@@ -18,6 +19,8 @@ ROWS_SCANNED_MAX: Final = 20_000
 # Tickets that are loaded of a customer, for the customer's page and for a list of customers.
 CUSTOMER_TICKETS_MAX: Final = 2_000
 LISTED_CUSTOMER_TICKETS_MAX: Final = 200
+# Needs no escape in a URL.
+_STORES_SEPARATOR: Final = "."
 
 
 class ListedTicket(NamedTuple):
@@ -42,6 +45,8 @@ class TicketFilters(NamedTuple):
     """The filters of the list. The store, the customer or the time decides which index is read."""
 
     store_id: UUID | None = None
+    # Several stores; they have no index of their own.
+    store_ids: list[UUID] | None = None
     profile_id: UUID | None = None
     occurred_from: datetime | None = None
     occurred_to: datetime | None = None
@@ -57,6 +62,18 @@ class TicketFilters(NamedTuple):
         which tickets were recorded."""
         has_time = self.occurred_from is not None or self.occurred_to is not None
         return has_time or (self.store_id is None and self.profile_id is None)
+
+
+def encode_stores(store_ids: Iterable[UUID]) -> str:
+    """Write several stores as one value of a URL."""
+    return _STORES_SEPARATOR.join(map(STORE.encode, store_ids))
+
+
+def decode_stores(text: str) -> list[UUID] | None:
+    """Read the stores of a value of a URL; None if they cannot be read."""
+    store_ids = [STORE.decode(part) for part in text.split(_STORES_SEPARATOR)]
+    found = [store_id for store_id in store_ids if store_id is not None]
+    return found if len(found) == len(store_ids) else None
 
 
 class CustomerTicket(NamedTuple):
@@ -80,6 +97,7 @@ _CONDITIONS: Final[dict[str, LiteralString]] = {
     "occurred_to": "e.occurred_at < %(occurred_to)s",
     "profile_id": "e.profile_id = %(profile_id)s",
     "store_id": "e.store_id = %(store_id)s",
+    "store_ids": "e.store_id = ANY (%(store_ids)s::uuid[])",
     "type": "e.type = %(type)s",
     "currency": "e.currency = %(currency)s",
     "is_identified": "(e.profile_id IS NOT NULL) = %(is_identified)s",

@@ -47,14 +47,15 @@ class Filter:
     choices: tuple[tuple[str, str], ...] = ()
     kind: str = "text"
     placeholder: str = ""
+    characters_max: int = FILTER_CHARACTERS_MAX
 
     def label_of(self, value: str) -> str:
         return dict(self.choices).get(value, value)
 
     def fault(self, value: str) -> str | None:
         """The error message for an invalid value, or None."""
-        if len(value) > FILTER_CHARACTERS_MAX:
-            return f"“{self.label}” may have at most {FILTER_CHARACTERS_MAX} characters; this has {len(value)}."
+        if len(value) > self.characters_max:
+            return f"“{self.label}” may have at most {self.characters_max} characters; this has {len(value)}."
         if self.choices and value not in dict(self.choices):
             return f"“{self.label}” has no choice “{value}”."
         if self.kind == "date" and _read_day(value) is None:

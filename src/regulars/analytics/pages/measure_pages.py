@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
+from urllib.parse import urlencode
+from uuid import UUID
 
 from starlette.responses import Response
 
 from regulars.analytics.pages.answers import AnalysisResult
-from regulars.analytics.pages.filters import AnalysisView, read_view
+from regulars.analytics.pages.filters import STORES_CHOSEN_MAX, AnalysisView, read_view
 from regulars.analytics.pages.frame import export_table, list_saved_views, render_analysis, render_refused
 from regulars.analytics.pages.measures import (
     BY_NAME,
@@ -25,6 +27,7 @@ from regulars.analytics.pages.sales_source import ComparedSales, SalesSource
 from regulars.analytics.period import FIRST_DAY, Period
 from regulars.analytics.sales_figures import By
 from regulars.kit.ids import STORE
+from regulars.sales.tickets import encode_stores
 from regulars.sales.totals.model import add_totals
 from regulars.sales.totals.reports import find_first_day, find_totals_zone
 from regulars.web.format import Format
@@ -122,19 +125,30 @@ def sort_rows(rows: list[MeasureRow], sort: str) -> list[MeasureRow]:
     return [row for row, _ in sorted(values, key=lambda pair: (pair[1] is None, -(pair[1] or 0)))]
 
 
-def tickets_url(visit: Visit, view: AnalysisView, period: Period, currency: str, store: str = "") -> str:
-    """The URL of the list of the tickets that a row counts; empty if that list cannot filter them."""
-    if view.segment is not None or (len(view.stores) > 1 and not store):
+def tickets_url(
+    visit: Visit,
+    view: AnalysisView,
+    period: Period,
+    currency: str,
+    *,
+    store_ids: Sequence[UUID] | None,
+    hour: int | None = None,
+) -> str:
+    """The URL of the list of the tickets that a row counts, those of these stores or of all, in the period or in an
+    hour of its first day; empty if that list cannot filter them."""
+    if view.segment is not None or (store_ids is not None and len(store_ids) > STORES_CHOSEN_MAX):
         return ""
-    store_id = store or next(map(STORE.encode, view.stores), "")
-    at_store = f"&store={store_id}" if store_id else ""
-    days = f"?from={period.first.isoformat()}&to={period.last.isoformat()}"
-    return visit.url("/tickets") + f"{days}&currency={currency}{at_store}"
+    days = {"from": period.first.isoformat(), "to": period.last.isoformat()}
+    query = days if hour is None else {"hour": f"{period.first.isoformat()}T{hour:02d}"}
+    query["currency"] = currency
+    if store_ids:
+        query |= {"store": STORE.encode(store_ids[0])} if len(store_ids) == 1 else {"stores": encode_stores(store_ids)}
+    return visit.url("/tickets") + "?" + urlencode(query)
 
 
 def total_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency: str, name: str) -> MeasureRow:
     compared = None if view.comparison is None else sums_in(figures.compared_total, currency)
-    url = tickets_url(visit, view, view.period, currency)
+    url = tickets_url(visit, view, view.period, currency, store_ids=figures.store_ids)
     hour_net_cents = sums_in(add_totals(figures.current_hour.values()), currency).net_cents
     sums = sums_in(figures.total, currency)
     return MeasureRow("total", name, "", "", url, sums, compared, current_hour_net_cents=hour_net_cents)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import Final
 
 from regulars.analytics.holidays import find_holidays
@@ -128,7 +129,7 @@ def _part_row(
         name_part(visit.format, part, unit),
         view.url_of(part, by=linked_unit, sort=None),
         "; ".join(notes),
-        tickets_url(visit, view, part, currency),
+        tickets_url(visit, view, part, currency, store_ids=figures.store_ids),
         sums_in(_add_days(figures.rows, part), currency),
         compared,
         current_hour_net_cents=hour_sums.net_cents if view.today in part else 0,
@@ -155,9 +156,17 @@ def _hours_table(
     """The hours of one day, from the first with a ticket to the last."""
     sums = [sums_in(hour, currency) for hour in figures.hours]
     open_hours = [hour for hour, hour_sums in enumerate(sums) if hour_sums.tickets] or [0]
-    day, url = view.period.first.isoformat(), tickets_url(visit, view, view.period, currency)
+    day, link = view.period.first.isoformat(), partial(tickets_url, visit, view, view.period, currency)
     rows = [
-        MeasureRow(f"{day}T{hour:02d}", f"{hour:02d}:00", "", "", url, sums[hour], None)
+        MeasureRow(
+            f"{day}T{hour:02d}",
+            f"{hour:02d}:00",
+            "",
+            "",
+            link(store_ids=figures.store_ids, hour=hour),
+            sums[hour],
+            None,
+        )
         for hour in range(open_hours[0], open_hours[-1] + 1)
     ]
     chart = bar_chart(

@@ -73,7 +73,7 @@ def _row(
         name,
         view.url(path=visit.url(SALES_PATH), store=[store], sort=None),
         "",
-        tickets_url(visit, view, view.period, currency, store),
+        tickets_url(visit, view, view.period, currency, store_ids=[store_id]),
         sums_in(figures.rows.get(store_id), currency),
         None if is_new else compared,
         "No tickets then" if is_new else "",

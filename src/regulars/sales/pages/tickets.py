@@ -1,6 +1,7 @@
 """The pages of tickets: the filtered list, its CSV export, and one ticket as a receipt."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -20,18 +21,26 @@ from regulars.sales.collision_review import find_collision
 from regulars.sales.encode import encode_sale
 from regulars.sales.listing import CURRENCIES, find_sale
 from regulars.sales.model import LineItem, StoredSale, automation_state
-from regulars.sales.tickets import ListedTicket, TicketFilters, find_adjacent_tickets, list_tickets, position_of
+from regulars.sales.tickets import (
+    ListedTicket,
+    TicketFilters,
+    decode_stores,
+    find_adjacent_tickets,
+    list_tickets,
+    position_of,
+)
 from regulars.stores.find import find_store, find_stores, list_stores
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
-from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
+from regulars.web.listing import DAY_MAX, DAY_MIN, Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/tickets"
 STORE_CHOICES_MAX: Final = 500
+STORES_CHARACTERS_MAX: Final = 4_000
 # Fields that may contain any JSON, and so personal data.
 FREE_FIELDS: Final = ("payments", "loyalty", "metadata")
 CSV_HEADER: Final = (
@@ -59,7 +68,32 @@ async def list_filters(tx: Tx, visit: Visit) -> list[Filter]:
         Filter("to", "Up to", kind="date"),
         Filter("profile", "One customer", placeholder="Customer ID"),
         Filter("product", "Product", placeholder="Product code"),
+        *_list_link_filters(visit),
     ]
+
+
+def _list_link_filters(visit: Visit) -> list[Filter]:
+    """The filters that only links from Analyse set: several stores, and one hour of a day. Each has its own value as
+    its only choice."""
+    filters = []
+    if text := visit.query.get("stores", ""):
+        store_ids = decode_stores(text[:STORES_CHARACTERS_MAX])
+        choice = ("", "") if store_ids is None else (text, visit.format.count(len(store_ids), "store"))
+        filters.append(Filter("stores", "Stores", (choice,), characters_max=STORES_CHARACTERS_MAX))
+    if text := visit.query.get("hour", ""):
+        hour = _read_hour(text)
+        choice = ("", "") if hour is None else (text, f"{visit.format.full_day(hour.date())}, {hour.hour:02d}:00")
+        filters.append(Filter("hour", "Hour from", (choice,)))
+    return filters
+
+
+def _read_hour(text: str) -> datetime | None:
+    """Read an hour such as 2026-11-16T14, in the organization's time zone."""
+    try:
+        hour = datetime.strptime(text, "%Y-%m-%dT%H")  # noqa: DTZ007  # the zone is that of the organization
+    except ValueError:
+        return None
+    return hour if DAY_MIN <= hour.date() <= DAY_MAX else None
 
 
 async def read_filters(tx: Tx, visit: Visit, view: ListView) -> TicketFilters | None:
@@ -68,13 +102,16 @@ async def read_filters(tx: Tx, visit: Visit, view: ListView) -> TicketFilters | 
     profile = await _find_profile_id(tx, visit, view.value("profile"))
     if (view.value("store") and store is None) or (view.value("profile") and profile is None):
         return None
-    customer = view.value("customer")
+    customer, zone, hour = view.value("customer"), visit.format.zone, _read_hour(view.value("hour"))
+    # The filter `to` includes its day.
+    starts = [view.start_of("from", zone), hour and hour.replace(tzinfo=zone)]
+    ends = [view.start_of("to", zone, days_later=1), hour and (hour + timedelta(hours=1)).replace(tzinfo=zone)]
     return TicketFilters(
         store_id=store,
+        store_ids=decode_stores(view.value("stores")),
         profile_id=profile,
-        # The filter `to` includes its day.
-        occurred_from=view.start_of("from", visit.format.zone),
-        occurred_to=view.start_of("to", visit.format.zone, days_later=1),
+        occurred_from=max((start for start in starts if start is not None), default=None),
+        occurred_to=min((end for end in ends if end is not None), default=None),
         type=view.values.get("type"),
         currency=view.values.get("currency"),
         is_identified=None if not customer else customer == "yes",

@@ -17,6 +17,8 @@ from regulars.analytics.pages.product_table import has_high_returns
 from regulars.kit.db import Database
 from regulars.sales.totals.model import Sums
 from regulars.segments.analysis.questions import MILLIONTHS, ProductFigures
+from regulars.segments.columns.lifecycle import find_build_progress
+from regulars.segments.columns.model import BuildProgress
 from regulars.web.access import Role
 from regulars.web.format import Format
 
@@ -222,6 +224,16 @@ def test_a_role_that_may_not_see_segments_gets_no_figures_of_the_whole_chain_ins
         answer = developer.get(f"/analyse/{page}", segment="seg_00000000000000000000000000")
         assert (answer.status_code, "Your role may not filter by segment." in text_of(answer.text)) == (400, True)
         assert "€" not in answer.text
+
+
+def test_opening_sales_starts_the_build_of_columns_for_the_other_pages(analyst, api, api_database):
+    async def find_progress(database: Database) -> BuildProgress | None:
+        async with database.reading() as tx:
+            return await find_build_progress(tx, api.tenant.organization_id)
+
+    assert api_database.run(find_progress) is None
+    assert analyst.get("/analyse/sales").status_code == 200
+    assert api_database.run(find_progress) is not None
 
 
 def test_analyse_opens_the_page_of_sales(analyst):

@@ -3,7 +3,7 @@
 import html
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from uuid import uuid4
 
 import psycopg
@@ -95,6 +95,16 @@ def test_search_finds_segments_for_who_may_read_them(visitor_as):
     developer = visitor_as(Role.DEVELOPER)
     assert identifier not in developer.get("/search", q="coats").text
     assert developer.get("/search", q=identifier).status_code == 200
+
+
+def test_home_compares_today_with_yesterday_up_to_the_same_hour(visitor_as, api_database_url, tenant, api):
+    add_stores(api_database_url, tenant, 1)
+    # No hour of the day has a later last quarter.
+    late = datetime.combine(samples.now().date() - timedelta(days=1), time(23, 45), UTC)
+    assert api.post("/v1/sales-events", samples.sale("S00001", occurred_at=samples.at(late))).status == 201
+    drain_queues(api_database_url, tenant.organization_id)
+    page = " ".join(visitor_as(Role.OWNER).get("/?period=today").text.split())
+    assert re.search(r"Yesterday, until \d\d:00: 0 tickets", page)
 
 
 def test_home_draws_one_currency_and_offers_the_others(visitor_as, api_database_url, tenant, api):

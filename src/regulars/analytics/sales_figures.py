@@ -13,8 +13,8 @@ from uuid import UUID
 
 from regulars.analytics.period import Period, Unit, parts_of
 from regulars.kit.db import Tx
-from regulars.sales.totals.model import PerCurrency, add_totals
-from regulars.sales.totals.reports import sum_days, sum_hours, sum_stores, totals_counted_until
+from regulars.sales.totals.model import PerCurrency, add_totals, subtract
+from regulars.sales.totals.reports import sum_days, sum_hours, sum_late_hours, sum_stores, totals_counted_until
 from regulars.work.outbox import behind_since
 
 # The hour, store or currency of a row; for days, weeks and months, its first day inside the period.
@@ -77,6 +77,24 @@ async def read_sales(
     if by is By.CURRENCY:
         rows = {currency: PerCurrency({currency: sums}) for currency, sums in total.by_net_sales()}
     return SalesFigures(rows=rows, total=total, progress=await read_progress(tx, organization_id))
+
+
+async def read_until_hour(
+    tx: Tx,
+    organization_id: UUID,
+    period: Period,
+    hour: int,
+    *,
+    by: By,
+    store_ids: Sequence[UUID] | None = None,
+) -> dict[Key, PerCurrency]:
+    """Sum the sales of a period by day or by store, up to this hour of its last day; for the comparison with a period
+    that ends today, in this hour."""
+    sales = await read_sales(tx, organization_id, first=period.first, last=period.last, by=by, store_ids=store_ids)
+    late = await sum_late_hours(
+        tx, organization_id, period.last, since=hour, by_store=by is By.STORE, store_ids=store_ids
+    )
+    return {key: subtract(row, late.get(key, PerCurrency())) for key, row in sales.rows.items()}
 
 
 async def find_comparable_stores(

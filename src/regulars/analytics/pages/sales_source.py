@@ -13,10 +13,10 @@ from uuid import UUID
 from regulars.analytics.pages.answers import PAGE_WAIT_S, AnalysisResult, await_answer, to_question_period
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.period import Period
-from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales
+from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales, read_until_hour
 from regulars.analytics.segment_conditions import resolve_members
 from regulars.kit.db import Tx
-from regulars.sales.totals.model import PerCurrency, add_totals, add_up, subtract
+from regulars.sales.totals.model import PerCurrency, add_totals, add_up
 from regulars.sales.totals.reports import sum_late_hours
 from regulars.segments.analysis.client import DEADLINE_S, Analysis
 from regulars.segments.analysis.protocol import SegmentQuery
@@ -129,17 +129,15 @@ async def _read_totals(tx: Tx, visit: Visit, view: AnalysisView, by: By) -> Comp
     compared: Mapping[Any, PerCurrency] = {}
     current_hour: Mapping[Any, PerCurrency] = {}
     if comparison is not None:
-        first, last = comparison.period.first, comparison.period.last
-        compared = (await read(first=first, last=last, by=by)).rows
-        if period.last == view.today:
-            # The current hour, which begins at the last full hour.
+        if period.last != view.today:
+            compared = (await read(first=comparison.period.first, last=comparison.period.last, by=by)).rows
+        else:
+            # The current hour begins at the last full hour.
             hour, by_store = visit.now.astimezone(visit.format.zone).hour, by is By.STORE
-            current_hour, compared_hours = [
-                await sum_late_hours(tx, organization_id, day, since=hour, by_store=by_store, store_ids=store_ids)
-                for day in (view.today, last)
-            ]
-            # Leave out the hours after the last full hour.
-            compared = {key: subtract(row, compared_hours.get(key, PerCurrency())) for key, row in compared.items()}
+            compared = await read_until_hour(tx, organization_id, comparison.period, hour, by=by, store_ids=store_ids)
+            current_hour = await sum_late_hours(
+                tx, organization_id, view.today, since=hour, by_store=by_store, store_ids=store_ids
+            )
     progress = current.progress
     return ComparedSales(
         rows=current.rows,

@@ -4,11 +4,12 @@ what needs attention."""
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from regulars.analytics.sales_figures import By, read_sales
+from regulars.analytics.period import Period, Preset, preset_period
+from regulars.analytics.sales_figures import By, read_sales, read_until_hour
 from regulars.campaigns.attention import CampaignInNeed, find_in_need
 from regulars.journeys.manage import find_unevaluable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow
@@ -26,8 +27,9 @@ from regulars.stores.model import Store
 from regulars.webhooks.model import EndpointStatus
 from regulars.work.outbox import BEHIND_MIN, behind_since
 
-# The days of each period.
-PERIODS: Final = {"today": 1, "7d": 7, "30d": 30, "12m": 365}
+PERIODS: Final = ("today", "7d", "30d", "12m")
+# For a short period the chart still shows this many days; the totals above it are those of the period.
+CHART_DAYS_MIN: Final = 30
 STORES_MAX: Final = 500
 # Collisions and undecided replies are counted up to this number each.
 WAITING_COUNTED_MAX: Final = 100
@@ -59,7 +61,8 @@ class HomeOverview:
     days: Mapping[date, PerCurrency]
     # The sales of these days by the name of the store; empty unless the chart shows stores.
     by_store: Mapping[str, PerCurrency]
-    # The sales of the period, and of the period of the same length before it.
+    period: Period
+    # The sales of the period, and of the period of the same length before it, up to the last full hour.
     total: PerCurrency
     before: PerCurrency
     today: PerCurrency
@@ -99,12 +102,12 @@ async def read_overview(
     with_stores: bool = False,
 ) -> HomeOverview:
     today = now.astimezone(zone).date()
-    length = PERIODS[period]
-    # For a short period the chart still shows thirty days; the totals above it are those of the period.
-    days_shown = max(length, 30)
-    oldest = today - timedelta(days=max(days_shown, 2 * length) - 1)
+    current = Period(today, today) if period == "today" else preset_period(cast(Preset, period), today)
+    before = Period(current.first - timedelta(days=current.days), current.first - timedelta(days=1))
+    oldest = min(current.first, today - timedelta(days=CHART_DAYS_MIN - 1))
     sales = await read_sales(tx, organization_id, first=oldest, last=today, by=By.DAY)
-    days = {day: total for day, total in sales.rows.items() if day > today - timedelta(days=days_shown)}
+    days = sales.rows
+    before_days = await read_until_hour(tx, organization_id, before, now.astimezone(zone).hour, by=By.DAY)
     stores = await list_stores(tx, organization_id, after=None, limit=STORES_MAX + 1)
     activities = await read_store_activity(
         tx, organization_id, [store.id for store in stores[:STORES_MAX]], now=now, zone=zone
@@ -116,9 +119,10 @@ async def read_overview(
     return HomeOverview(
         days=days,
         by_store=await _sum_by_store(tx, organization_id, first=min(days), last=today) if with_stores else {},
-        total=_sum_days(sales.rows, today - timedelta(days=length - 1), today),
-        before=_sum_days(sales.rows, today - timedelta(days=2 * length - 1), today - timedelta(days=length)),
-        today=_sum_days(sales.rows, today, today),
+        period=current,
+        total=add_totals(total for day, total in days.items() if day in current),
+        before=add_totals(before_days.values()),
+        today=days[today],
         # Silent stores first, then by name.
         stores=sorted(
             statuses, key=lambda status: (not status.activity.is_silent, status.store.display_name.casefold())
@@ -168,7 +172,3 @@ async def _sum_by_store(tx: Tx, organization_id: UUID, *, first: date, last: dat
         name = names[store_id]
         by_name[name] = add_totals([by_name[name], total]) if name in by_name else total
     return by_name
-
-
-def _sum_days(days: Mapping[date, PerCurrency], first: date, last: date) -> PerCurrency:
-    return add_totals(total for day, total in days.items() if first <= day <= last)

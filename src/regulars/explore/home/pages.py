@@ -1,6 +1,6 @@
 """The home page of an organization: recent sales, texts and consents, and a list of what needs attention."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
@@ -76,8 +76,7 @@ async def show_home(visit: Visit) -> Response:
     consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
     if not overview.stores and not overview.total.tickets:
         return render(visit, "explore/home_empty.html")
-    *_, today = overview.days
-    first = today - timedelta(days=PERIODS[period] - 1)
+    first, today = overview.period.first, overview.period.last
     currencies = _list_currencies(overview)
     currency = visit.query.get("currency", "")
     currency = currency if currency in currencies else next(iter(currencies), "")
@@ -86,7 +85,7 @@ async def show_home(visit: Visit) -> Response:
         "explore/home.html",
         period=period,
         periods=PERIOD_LABELS,
-        before_label=BEFORE_LABELS[period],
+        before_label=f"{BEFORE_LABELS[period]}, until {visit.format.clock(visit.now)[:2]}:00",
         overview=overview,
         first=first,
         today=today.isoformat(),

@@ -177,6 +177,8 @@ def test_like_for_like_needs_a_comparison_and_its_tickets_are_those_of_the_count
     alone = analyst.get("/analyse/stores", period="7d", like="1", compare="none").text
     assert "Geneva" in alone
     assert caption not in alone
+    none = text_of(analyst.get("/analyse/sales", period="7d", like="1", store=shop.geneva).text)
+    assert "in a store with tickets in both periods." in none
 
 
 def test_a_link_keeps_all_filters(shop, analyst):

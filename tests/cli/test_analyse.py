@@ -4,6 +4,7 @@ import csv
 import io
 import json
 
+import psycopg
 import pytest
 from tests.cli.conftest import environment
 from tests.support import samples
@@ -136,3 +137,10 @@ def test_a_period_or_a_segment_that_cannot_be_used_is_refused(regulars, shop, wo
 
 def test_a_store_that_is_unknown_is_refused(regulars, shop):
     assert "There is no store ROME." in analyse(regulars, "sales", "--store", "ROME").complains(code=1)
+
+
+def test_days_are_in_utc_where_the_machine_lacks_the_time_zone(regulars, shop, database_url):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("UPDATE organizations SET time_zone = 'Mars/Olympus'")
+    found = analyse(regulars, "sales", *PERIOD, "--json")
+    assert (found.code, [one["net_cents"] for one in found.data["whole"]]) == (0, [750, 500])

@@ -136,7 +136,7 @@ def tickets_url(
 ) -> str:
     """The URL of the list of the tickets that a row counts, those of these stores or of all, in the period or in an
     hour of its first day; empty if that list cannot filter them."""
-    if view.segment is not None or (store_ids is not None and len(store_ids) > STORES_CHOSEN_MAX):
+    if view.segment is not None or (store_ids is not None and not 0 < len(store_ids) <= STORES_CHOSEN_MAX):
         return ""
     days = {"from": period.first.isoformat(), "to": period.last.isoformat()}
     query = days if hour is None else {"hour": f"{period.first.isoformat()}T{hour:02d}"}

@@ -15,6 +15,7 @@ from tests.segments.trees import LARGE
 from regulars.analytics.segment_conditions import cohort_conditions, product_conditions, rfm_conditions
 from regulars.conditions import tree
 from regulars.kit.ids import STORE
+from regulars.sales.totals.model import Sums
 from regulars.segments.analysis.questions import (
     COHORTS_MAX,
     BasketQuestion,
@@ -172,15 +173,19 @@ def test_every_figure_is_that_of_the_rows(shop, seed):
 
 def _check_sales(shop: RandomShop) -> None:
     period, by = shop.period(), shop.chance.choice(["day", "week", "month", "store"])
-    answer, oracle = shop.question(SalesQuestion, period=period, by=by)
-    firsts = (
-        {day: first for first, last in buckets(period.first, period.last, by) for day in days_of(first, last)}
-        if by != "store"
-        else {}
-    )
-    expected = oracle.sums(period, lambda row: row.store_id if by == "store" else firsts[row.day])
-    assert {row.store_id or row.first: row.sums for row in answer.rows} == expected
+    comparison = shop.chance.choice([None, shop.period()])
+    answer, oracle = shop.question(SalesQuestion, period=period, by=by, comparison=comparison)
+    assert {row.store_id or row.first: row.sums for row in answer.rows} == _sums_by(oracle, period, by)
+    compared = {} if comparison is None else _sums_by(oracle, comparison, by)
+    assert {row.store_id or row.first: row.sums for row in answer.compared} == compared
     assert answer.whole == oracle.sums(period, lambda row: "whole").get("whole", {})
+
+
+def _sums_by(oracle: Oracle, period: Period, by: str) -> dict[Any, dict[str, Sums]]:
+    if by == "store":
+        return oracle.sums(period, lambda row: row.store_id)
+    firsts = {day: first for first, last in buckets(period.first, period.last, by) for day in days_of(first, last)}
+    return oracle.sums(period, lambda row: firsts[row.day])
 
 
 def _check_products(shop: RandomShop) -> None:

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from regulars.analytics.pages.answers import PAGE_WAIT_S, AnalysisResult, await_answer, to_question_period
 from regulars.analytics.pages.filters import AnalysisView
-from regulars.analytics.period import Period
 from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales, read_until_hour
 from regulars.analytics.segment_conditions import resolve_members
 from regulars.kit.db import Tx
@@ -20,7 +19,7 @@ from regulars.sales.totals.model import PerCurrency, add_totals, add_up
 from regulars.sales.totals.reports import sum_late_hours
 from regulars.segments.analysis.client import DEADLINE_S, Analysis
 from regulars.segments.analysis.protocol import SegmentQuery
-from regulars.segments.analysis.questions import SalesAnswer, SalesQuestion
+from regulars.segments.analysis.questions import SalesQuestion, SalesRow
 from regulars.segments.columns.lifecycle import need_columns
 from regulars.web.visit import Visit
 
@@ -82,30 +81,28 @@ class SalesSource:
         store_ids: tuple[UUID, ...] | None,
         deadline_s: float,
     ) -> ComparedSales:
-        async def request(period: Period) -> SalesAnswer:
-            question = SalesQuestion(
-                period=to_question_period(period),
-                by="store" if by is By.STORE else "day",
-                store_ids=store_ids,
-            )
-            return await self._analysis.answer(organization_id, query, question, deadline_s=deadline_s)
-
         comparison = view.comparison
-        current = await request(view.period)
-        earlier = None if comparison is None else await request(comparison.period)
-        return ComparedSales(
-            rows=_sums_by_key(current),
-            compared={} if earlier is None else _sums_by_key(earlier),
-            total=add_up(current.whole.items()),
-            compared_total=PerCurrency() if earlier is None else add_up(earlier.whole.items()),
+        question = SalesQuestion(
+            period=to_question_period(view.period),
+            by="store" if by is By.STORE else "day",
             store_ids=store_ids,
-            as_of=current.as_of,
+            comparison=None if comparison is None else to_question_period(comparison.period),
+        )
+        answer = await self._analysis.answer(organization_id, query, question, deadline_s=deadline_s)
+        compared = _sums_by_key(answer.compared)
+        return ComparedSales(
+            rows=_sums_by_key(answer.rows),
+            compared=compared,
+            total=add_up(answer.whole.items()),
+            compared_total=add_totals(compared.values()),
+            store_ids=store_ids,
+            as_of=answer.as_of,
         )
 
 
-def _sums_by_key(answer: SalesAnswer) -> dict[Any, PerCurrency]:
+def _sums_by_key(rows: Sequence[SalesRow]) -> dict[Any, PerCurrency]:
     """The sums by day or by store."""
-    return {row.store_id or row.first: add_up(row.sums.items()) for row in answer.rows}
+    return {row.store_id or row.first: add_up(row.sums.items()) for row in rows}
 
 
 async def _find_store_ids(tx: Tx, organization_id: UUID, view: AnalysisView) -> tuple[UUID, ...] | None:

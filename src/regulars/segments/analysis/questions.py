@@ -56,6 +56,7 @@ class QuestionOf(msgspec.Struct, Generic[AnswerType], frozen=True, kw_only=True,
 class SalesQuestion(QuestionOf["SalesAnswer"], frozen=True, kw_only=True, tag="sales"):
     period: Period
     by: Bucket | Literal["store"]
+    comparison: Period | None = None
 
 
 class SalesRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,10 +68,12 @@ class SalesRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SalesAnswer(_Answer, frozen=True, kw_only=True, tag="sales"):
-    """The rows that have sales, ordered by day or by store id; their sums add up to `whole`, the sums of the period."""
+    """The rows that have sales, ordered by day or by store id; their sums add up to `whole`, the sums of the period.
+    `compared` has the rows of the comparison period."""
 
     rows: tuple[SalesRow, ...]
     whole: SumsByCurrency
+    compared: tuple[SalesRow, ...] = ()
 
 
 class CustomersQuestion(QuestionOf["CustomersAnswer"], frozen=True, kw_only=True, tag="customers"):

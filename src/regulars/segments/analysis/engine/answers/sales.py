@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -21,16 +21,26 @@ from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.numbers import Summands, sum_groups
 from regulars.segments.analysis.engine.sales_runs import SalesSelection
 from regulars.segments.analysis.engine.threads import map_in_threads
-from regulars.segments.analysis.questions import MILLIONTHS, SalesAnswer, SalesQuestion, SalesRow
+from regulars.segments.analysis.questions import MILLIONTHS, Bucket, Period, SalesAnswer, SalesQuestion, SalesRow
 from regulars.segments.columns.model import IDENTIFIED_SALES, NO_CUSTOMER
 
 SUMMED_PARTS = ("amount", "discount", "tax", "units", "lines")
 
 
 def answer_sales(tickets: Tickets, question: SalesQuestion, as_of: datetime) -> SalesAnswer:
+    rows = _rows(tickets, question.by, question.period)
+    compared = () if question.comparison is None else _rows(tickets, question.by, question.comparison)
+    whole: dict[Currency, Sums] = {}
+    for row in rows:
+        for currency, sums_of_row in row.sums.items():
+            whole[currency] = whole.get(currency, Sums()) + sums_of_row
+    return SalesAnswer(as_of=as_of, rows=tuple(rows), whole=whole, compared=tuple(compared))
+
+
+def _rows(tickets: Tickets, by: Bucket | Literal["store"], period: Period) -> list[SalesRow]:
     sales_window = tickets.first_and_last_day()
-    if question.by == "store":
-        buckets = whole_bucket(question.period, sales_window)
+    if by == "store":
+        buckets = whole_bucket(period, sales_window)
         stores = [UUID(bytes=value) for value in tickets.cached.dictionaries.stores.values]
         sums = _sums(tickets, buckets, len(stores), lambda selection: selection.of("store"))
         rows = [
@@ -38,21 +48,13 @@ def answer_sales(tickets: Tickets, question: SalesQuestion, as_of: datetime) -> 
             for store, store_sums in zip(stores, sums, strict=True)
             if store_sums
         ]
-        rows.sort(key=lambda row: str(row.store_id))
-    else:
-        buckets = buckets_of(question.period, question.by, sales_window)
-        sums = _sums(tickets, buckets, len(buckets), lambda selection: buckets.index_of(selection, tickets.zone))
-        firsts = map(date_of, buckets.first.tolist())
-        rows = [
-            SalesRow(first=first, sums=bucket_sums)
-            for first, bucket_sums in zip(firsts, sums, strict=True)
-            if bucket_sums
-        ]
-    whole: dict[Currency, Sums] = {}
-    for row in rows:
-        for currency, sums_of_row in row.sums.items():
-            whole[currency] = whole.get(currency, Sums()) + sums_of_row
-    return SalesAnswer(as_of=as_of, rows=tuple(rows), whole=whole)
+        return sorted(rows, key=lambda row: str(row.store_id))
+    buckets = buckets_of(period, by, sales_window)
+    sums = _sums(tickets, buckets, len(buckets), lambda selection: buckets.index_of(selection, tickets.zone))
+    firsts = map(date_of, buckets.first.tolist())
+    return [
+        SalesRow(first=first, sums=bucket_sums) for first, bucket_sums in zip(firsts, sums, strict=True) if bucket_sums
+    ]
 
 
 class _Batch(NamedTuple):

@@ -117,6 +117,7 @@ def test_sales_of_a_segment_are_those_of_its_members(shop, marketer):
     assert "Segment: Twice" in page
     assert "Net sales, EUR €100.00" in page
     assert "Net sales, CHF CHF 70.00" in page
+    assert "With a segment, today so far is compared with a whole day." in page
     # Geneva had no ticket in the compared period.
     like = text_of(ask_until(">Sales by day, EUR</h2>", lambda: marketer.get(f"/analyse/sales?{query}&like=1")))
     assert "Net sales, EUR €100.00" in like

@@ -110,8 +110,11 @@ class ResultsShop:
         currency: str = "EUR",
         step: str = "",
         period: str = "",
+        sent_days: int = 1,
     ) -> None:
+        """The texts leave on `sent_days` days and one more, and the window closes seven days after the last."""
         first = TODAY - timedelta(days=days)
+        last = first + timedelta(days=sent_days + 7)
         result = None
         if treated is not None and held_out is not None:
             answer = LiftAnswer(
@@ -124,7 +127,7 @@ class ResultsShop:
         self.write(
             "INSERT INTO lifts (organization_id, kind, source_id, step, period, state, held_out_share, window_days,"
             " first_day, last_day, frozen_on, as_of, result) VALUES (%s, %s, %s, %s, %s, %s, 0.1, 7, %s, %s, %s, now(), %s)",
-            kind, source, step, period, state, first, first + timedelta(days=8), first, result,
+            kind, source, step, period, state, first, last, first, result,
         )  # fmt: skip
 
 

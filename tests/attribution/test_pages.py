@@ -81,6 +81,35 @@ def test_each_result_has_one_state_in_words(shop, analyst):
     assert "Provisional one" in text_of(analyst.get(PATH, state="provisional").text)
 
 
+def test_a_result_that_also_covers_days_outside_the_period_is_left_out(shop, analyst):
+    early, late, journey = shop.campaign("Early"), shop.campaign("Late"), shop.journey()
+    shop.attribute("campaign", early, 20_000_000, days=39)
+    shop.measure("campaign", early, MORE, LESS, days=40)
+    shop.attribute("campaign", late, 20_000_000, days=20)
+    shop.measure("campaign", late, MORE, LESS, days=20)
+    shop.attribute("journey", journey, 20_000_000, days=39, step="thanks")
+    month = f"{TODAY - timedelta(days=39):%Y-%m}"
+    shop.measure("journey", journey, MORE, LESS, days=39, sent_days=28, step="split", period=month)
+
+    def results(first, last):
+        days = {"from": str(TODAY - timedelta(days=first)), "to": str(TODAY - timedelta(days=last))}
+        states = {row["name"]: row["result"] for row in rows_of(analyst.get(f"{PATH}.csv", **days).text)}
+        return states, text_of(analyst.get(PATH, **days).text)
+
+    states, words = results(40, 10)
+    assert set(states.values()) == {"Final"}
+    assert "more is attributed" not in words
+    states, words = results(39, 10)
+    assert states == {"Early": "Outside period", "Late": "Final", "Thank you": "Final"}
+    assert "€200,000 more is attributed to texts without a result, or with a result that covers days outside" in words
+    states, words = results(40, 20)
+    assert states == {"Early": "Final", "Late": "Outside period", "Thank you": "Outside period"}
+    assert "Of €100 attributed, €54 were extra" in words
+    states, words = results(39, 20)
+    assert set(states.values()) == {"Outside period"}
+    assert "Extra sales are not known for this period" in words
+
+
 def test_results_without_a_shown_effect_count_and_prove_nothing(shop, analyst):
     unclear = shop.campaign("Unclear")
     shop.attribute("campaign", unclear, 100_000)

@@ -53,6 +53,9 @@ class LiftSource(NamedTuple):
 
 class LiftState(StrEnum):
     NO_HOLDOUT = "no_holdout"
+    # There may be a result, but it also covers texts outside the period that is read, so it is not compared with the
+    # credits of the period. Such a lift has no sums.
+    OUTSIDE = "outside"
     # The window is not over, so there is no result yet.
     OPEN = "open"
     # Returns may still change the result.
@@ -141,7 +144,7 @@ class Lift:
 class LiftSummary(NamedTuple):
     """The sum of several lifts in one currency; if none was measured, `state` says why."""
 
-    state: Literal["no_holdout", "open", "too_few", "provisional", "final"]
+    state: Literal["no_holdout", "outside", "open", "too_few", "provisional", "final"]
     # The sum over all measured lifts, also those whose interval includes 0.
     extra_cents: EffectEstimate | None = None
 
@@ -205,7 +208,9 @@ def summarise(merged: Sequence[Lift], currency: str) -> LiftSummary:
         return LiftSummary("final" if is_final else "provisional", add_up(extras))
     if any(it.state is LiftState.OPEN for it in merged):
         return LiftSummary("open")
-    return LiftSummary("too_few" if any(it.has_result for it in merged) else "no_holdout")
+    if any(it.has_result for it in merged):
+        return LiftSummary("too_few")
+    return LiftSummary("outside" if any(it.state is LiftState.OUTSIDE for it in merged) else "no_holdout")
 
 
 async def read_lifts(
@@ -217,10 +222,10 @@ async def read_lifts(
     first: date = date.min,
     last: date = date.max,
 ) -> list[Lift]:
-    """The lifts of these sources, one per source and currency, sorted by source; a campaign has at least one. Only
-    lifts whose window began from `first` to `last`, or has not begun yet."""
+    """The lifts of these sources, one per source and currency, sorted by source; a campaign has at least one. A result
+    that also covers texts before `first` or after `last` is left out, and its state says so."""
     rows = await queries.list_lifts(tx, organization_id, kind, ids)
-    lifts = [lift for row in rows if row.first_day is None or first <= row.first_day <= last for lift in lifts_of(row)]
+    lifts = [lift for row in rows for lift in (lifts_of(row) if _is_within(row, first, last) else [_lift_outside(row)])]
     if kind is SourceKind.CAMPAIGN:
         scheduled = {row.source_id for row in rows}
         holdouts = await find_holdouts(tx, organization_id, [it for it in ids if it not in scheduled])
@@ -283,6 +288,24 @@ def lifts_of(row: LiftRow) -> list[Lift]:
         )
         for sums in answer.sums
     ] or [Lift(**common_fields)]
+
+
+def _is_within(row: LiftRow, first: date, last: date) -> bool:
+    """Whether the days of the texts are from `first` to `last`: of a campaign, the days on which it was sent; of a
+    journey, the month. While there is no result, they may end later."""
+    if row.first_day is None or row.last_day is None:
+        return True
+    last_day_of_texts = row.last_day - timedelta(days=row.window_days)
+    return first <= row.first_day <= last and (last_day_of_texts <= last or row.state == LiftState.OPEN)
+
+
+def _lift_outside(row: LiftRow) -> Lift:
+    return Lift(
+        source=LiftSource(SourceKind(row.kind), row.source_id, row.step, row.period),
+        state=LiftState.OUTSIDE,
+        first_day=row.first_day,
+        last_day=row.last_day,
+    )
 
 
 def _unscheduled_lift(holdout: Holdout) -> Lift:

@@ -23,6 +23,7 @@ DEFINITIONS: Final = (
         "Too few",
         f"We expect fewer than {BUYERS_MIN} buyers in the smaller group, so a few baskets would decide the result.",
     ),
+    ("Outside period", "The result also covers texts outside the period. A longer period shows it."),
     ("No holdout", "No customer was held out, so we cannot know what customers would have bought anyway."),
     ("Cost of texts", "SMS parts of the sent texts, at the prices in Settings, Texts."),
 )

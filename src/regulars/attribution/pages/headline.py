@@ -47,9 +47,11 @@ def write_headline(
     tickets_url: str,
     url: str = "",
     covers_many: bool = False,
+    leaves_out: bool = False,
 ) -> Headline:
     """`attributed_cents` is the net of all texts, `measured_cents` the part of texts whose extra net was measured;
-    `covers_many` says that a table below the headline has a row for each campaign, journey or month."""
+    `covers_many` says that a table below the headline has a row for each campaign, journey or month, and `leaves_out`
+    that results are left out because they cover days outside the period."""
     if lift.estimate is None:
         lead, explanation = _describe_unmeasured(lift, covers_many=covers_many)
         attributed = formats.money_rounded(attributed_cents, currency)
@@ -59,8 +61,8 @@ def write_headline(
     axis = whisker_axis([*lift.values, measured_cents / 100])
     unmeasured_cents = attributed_cents - measured_cents
     not_included = (
-        f"{formats.money_rounded(unmeasured_cents, currency)} more is attributed to texts without a result. It is not"
-        " included."
+        f"{formats.money_rounded(unmeasured_cents, currency)} more is attributed to texts without a result"
+        f"{', or with a result that covers days outside this period' if leaves_out else ''}. It is not included."
         if unmeasured_cents
         else ""
     )
@@ -92,6 +94,9 @@ def _describe_unmeasured(lift: LiftView, *, covers_many: bool) -> tuple[str, str
         return lead, f"Sales still come in. Extra sales are known when the window closes{lift.result_on}."
     if lift.state == "too_few":
         return "Too few buyers to tell", f"{lift.note[:1].upper()}{lift.note[1:]}."
+    if lift.state == "outside":
+        explanation = "A result covers all texts of a campaign, or of a month of a journey. Choose a longer period."
+        return "Extra sales are not known for this period", explanation
     return "Extra sales are not known", "Without a holdout, we cannot know what customers would have bought anyway."
 
 

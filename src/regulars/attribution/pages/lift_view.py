@@ -18,11 +18,14 @@ _BADGES: Final = {
     "open": ("Window open", "info", "clock"),
     "computing": ("Being computed", "info", "pending"),
     "too_few": ("Too few", "warn", "alert"),
+    "outside": ("Outside period", "none", "calendar"),
     "no_holdout": ("No holdout", "none", "blocked"),
 }
 _RESULT_ON: Final = "result on "
 # What the column of the extra net shows in states without a result.
-_PLACEHOLDERS: Final = {"open": "not yet", "too_few": "not measured", "no_holdout": "not measured"}
+_PLACEHOLDERS: Final = {
+    "open": "not yet", "too_few": "not measured", "outside": "not in this period", "no_holdout": "not measured",
+}  # fmt: skip
 
 
 class LiftView(NamedTuple):
@@ -136,6 +139,8 @@ def view_verdict(formats: Format, verdict: Verdict, currency: str) -> LiftView:
     elif verdict.state == "too_few":
         expected = max((it.expected_buyers for it in verdict.lifts if it.currency == currency), default=0.0)
         note = f"{formats.number(int(expected))} buyers in the smaller group, {BUYERS_MIN} needed"
+    elif verdict.state == "outside":
+        note = "the result covers other days too"
     return LiftView(verdict.state, *_BADGES[badge], note, _PLACEHOLDERS[verdict.state])
 
 

@@ -7,6 +7,7 @@ from tests.analytics.test_pages import links, rows_of, text_of
 from tests.attribution.results_shop import TODAY, ResultsShop, arm, open_results
 from tests.support.visitor import visitor_as
 
+from regulars.cli.attribution import GroupBy, _load
 from regulars.kit.ids import CAMPAIGN, JOURNEY
 from regulars.web.access import Role
 
@@ -184,6 +185,23 @@ def test_the_quarters_of_the_global_holdout_stand_apart(shop, analyst):
     assert "2026-Q3 Final +€108,000 extra" in words
     # They have the same sales as the campaigns, so no sum has them.
     assert "Extra sales, EUR" in words
+
+
+def test_the_command_has_results_without_credits_by_month_and_in_total(shop):
+    spring, summer = shop.campaign("Spring"), shop.campaign("Summer")
+    shop.send("campaign", spring)
+    shop.measure("campaign", spring, MORE, LESS)
+    shop.attribute("campaign", summer, 300_000)
+    first = TODAY - timedelta(days=60)
+    origins, months = (shop.do(lambda tx, by=by: _load(tx, shop.organization_id, first, TODAY, by)) for by in GroupBy)
+    values = "name", "net_cents", "lift", "extra_net_cents"
+    assert [[row[it] for it in values] for row in origins.rows] == [
+        ["Summer", 300_000, "open", None],
+        ["Spring", 0, "final", 10_800_000],
+    ]
+    for rows in (months.rows, months.totals, origins.totals):
+        assert [(row["net_cents"], row["extra_net_cents"]) for row in rows] == [(300_000, 10_800_000)]
+    assert [row["month"] for row in months.rows] == [first_month()]
 
 
 def test_a_view_is_saved_with_its_filters(shop, analyst):

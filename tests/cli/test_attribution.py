@@ -54,9 +54,10 @@ def test_credits_are_shown_by_origin_and_month_once_they_are_computed(regulars, 
     )
     assert found["whole"] == [
         {"currency": "EUR", "tickets": 1, "gross_cents": 1000, "net_cents": 1000, "unmatched_cents": 0}
+        | {"lift": "no_holdout", "extra_net_cents": None, "extra_low_cents": None, "extra_high_cents": None}
     ]
     by_month = regulars("attribution", "show", "-o", "Shop", "--by", "month", "--csv").out
     [month] = csv.DictReader(io.StringIO(by_month))
-    assert (month["currency"], month["net_cents"]) == ("EUR", "1000")
+    assert (month["currency"], month["net_cents"], month["lift"]) == ("EUR", "1000", "no_holdout")
     assert "NET CENTS" in regulars("attribution", "show", "-o", "Shop").out
     assert regulars("attribution", "show", "-o", "Shop", "--from", "2099-01-01", "--to", "2098-01-01").code == 2

@@ -2,18 +2,19 @@
 
 import getpass
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 
-from regulars.attribution.lift import Lift, SourceKind, merge_months, read_lifts, refresh_lifts, summarise
+from regulars.attribution.lift import Lift, merge_months, refresh_lifts, summarise
 from regulars.attribution.model import Attributed, Origin
-from regulars.attribution.month_sums import AttributedByCurrency, read_sums_by_month, sum_by
+from regulars.attribution.month_sums import AttributedByCurrency, sum_by
+from regulars.attribution.period_results import load_results, origin_of
 from regulars.attribution.recompute import count_waiting, find_recompute, request_recompute
 from regulars.campaigns.manage import name_campaigns
 from regulars.cli.analyse_scope import AsCsv, From, To, find_scope
@@ -82,50 +83,40 @@ def recompute(organization: OfOrganization, as_json: AsJson = False) -> None:
 
 
 async def _load(tx: Tx, organization_id: UUID, first: date, last: date, by: GroupBy) -> PrintedTable:
-    """Load the credits by month, or by origin: the campaign or journey that sent the credited texts."""
-    rows: list[dict[str, Any]]
-    month_sums = await read_sums_by_month(tx, organization_id, first=first, last=last)
+    """Load the credits and the lifts by month, or by origin: the campaign or journey that sent the texts."""
+    results = await load_results(tx, organization_id, first=first, last=last)
+    names = await _load_names(tx, organization_id, results.origins)
+    key_of_lift: Callable[[Lift], Any] = results.month_of if by is GroupBy.MONTH else origin_of
+    sums_by_key = sum_by(results.sums, attrgetter(by.value))
+    lifts_by_key: defaultdict[Any, list[Lift]] = defaultdict(list)
+    for lift in results.lifts:
+        lifts_by_key[key_of_lift(lift)].append(lift)
+    rows = [
+        {**_describe_key(key, names), **row}
+        for key in {**sums_by_key, **lifts_by_key}
+        for row in _as_rows(sums_by_key.get(key, {}), lifts_by_key[key])
+    ]
     if by is GroupBy.MONTH:
-        months = sum_by(sorted(month_sums, key=attrgetter("month")), attrgetter("month"))
-        rows = [{"month": f"{month:%Y-%m}", **row} for month, sums in months.items() for row in _as_rows(sums)]
-        columns = ["month"]
+        rows.sort(key=itemgetter("month", "currency"))
     else:
-        origins = sum_by(month_sums, attrgetter("origin"))
-        names = await _load_names(tx, organization_id, origins)
-        lifts = await _load_lifts(tx, organization_id, origins, first=first, last=last)
-        rows = [
-            {"kind": origin.kind.value, "id": _encode_origin(origin), "name": names.get(origin.id, ""), **row}
-            | _lift_as_data(lifts[origin.id], row["currency"])
-            for origin, sums in origins.items()
-            for row in _as_rows(sums)
-        ]
         rows.sort(key=lambda row: (row["currency"], -row["net_cents"]))
-        columns = ["kind", "id", "name"]
-    totals: defaultdict[str, Attributed] = defaultdict(Attributed)
-    for month in month_sums:
-        totals[month.currency] += month.sums
-    lift_columns = _LIFT_COLUMNS if by is GroupBy.ORIGIN else ()
+    totals = sum_by(results.sums, lambda _sums: "all").get("all", {})
+    key_columns = ["month"] if by is GroupBy.MONTH else ["kind", "id", "name"]
     return PrintedTable(
-        columns=[*columns, "currency", *Attributed._fields, *lift_columns],
+        columns=[*key_columns, "currency", *Attributed._fields, *_LIFT_COLUMNS],
         rows=rows,
-        totals=_as_rows(totals),
+        totals=_as_rows(totals, results.lifts),
         as_of=tx.now,
     )
 
 
-async def _load_lifts(
-    tx: Tx, organization_id: UUID, origins: Mapping[Origin, object], *, first: date, last: date
-) -> Mapping[UUID, list[Lift]]:
-    """Load what holdouts measured as extra sales, by the id of the campaign or journey."""
-    lifts: defaultdict[UUID, list[Lift]] = defaultdict(list)
-    for kind in (SourceKind.CAMPAIGN, SourceKind.JOURNEY):
-        ids_of_kind = {origin.id for origin in origins if origin.kind == kind.value}
-        for lift in await read_lifts(tx, organization_id, kind, ids_of_kind, first=first, last=last):
-            lifts[lift.source.id].append(lift)
-    return lifts
+def _describe_key(key: Origin | date, names: Mapping[UUID, str]) -> dict[str, Any]:
+    if isinstance(key, date):
+        return {"month": f"{key:%Y-%m}"}
+    return {"kind": key.kind.value, "id": _encode_origin(key), "name": names.get(key.id, "")}
 
 
-def _lift_as_data(lifts: list[Lift], currency: str) -> dict[str, Any]:
+def _lift_as_data(lifts: Sequence[Lift], currency: str) -> dict[str, Any]:
     """Return the additional net sales with their 95 % interval; empty if no holdout measured them."""
     summary = summarise(merge_months(lifts, currency), currency)
     extra = summary.extra_cents
@@ -133,8 +124,13 @@ def _lift_as_data(lifts: list[Lift], currency: str) -> dict[str, Any]:
     return dict(zip(_LIFT_COLUMNS, (summary.state, *values), strict=True))
 
 
-def _as_rows(sums: AttributedByCurrency) -> list[dict[str, Any]]:
-    return [{"currency": currency, **attributed._asdict()} for currency, attributed in sorted(sums.items())]
+def _as_rows(sums: AttributedByCurrency, lifts: Sequence[Lift]) -> list[dict[str, Any]]:
+    """One row for each currency with credits or a lift."""
+    currencies = sums.keys() | {it.currency for it in lifts if it.currency is not None}
+    return [
+        {"currency": it, **sums.get(it, Attributed())._asdict(), **_lift_as_data(lifts, it)}
+        for it in sorted(currencies)
+    ]
 
 
 def _encode_origin(origin: Origin) -> str | None:
@@ -142,7 +138,7 @@ def _encode_origin(origin: Origin) -> str | None:
     return None if kind is None else kind.encode(origin.id)
 
 
-async def _load_names(tx: Tx, organization_id: UUID, origins: Mapping[Origin, object]) -> dict[UUID, str]:
+async def _load_names(tx: Tx, organization_id: UUID, origins: Collection[Origin]) -> dict[UUID, str]:
     campaigns = [origin.id for origin in origins if origin.kind is OriginKind.CAMPAIGN]
     journeys = [origin.id for origin in origins if origin.kind is OriginKind.JOURNEY]
     return {

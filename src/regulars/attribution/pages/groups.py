@@ -11,10 +11,11 @@ from uuid import UUID
 from regulars.analytics.period import parts_of
 from regulars.attribution.lift import Lift, SourceKind, read_lifts
 from regulars.attribution.model import Attributed, Origin
-from regulars.attribution.month_sums import MonthSums, read_sums_by_month
+from regulars.attribution.month_sums import MonthSums
 from regulars.attribution.pages.filters import AttributionView
 from regulars.attribution.pages.links import OriginName, encode_origin, name_origins, tickets_url
-from regulars.attribution.sent_texts import SentTexts, read_sent_by_month
+from regulars.attribution.period_results import PeriodResults, load_results, origin_of
+from regulars.attribution.sent_texts import SentTexts
 from regulars.kit.db import Tx
 from regulars.messaging.model import OriginKind
 from regulars.messaging.settings.model import Price
@@ -22,8 +23,6 @@ from regulars.messaging.settings.store import load_texting
 from regulars.web.visit import Visit
 
 KIND_LABELS: Final = {OriginKind.CAMPAIGN: "Campaign", OriginKind.JOURNEY: "Journey"}
-_SOURCES: Final = {OriginKind.CAMPAIGN: SourceKind.CAMPAIGN, OriginKind.JOURNEY: SourceKind.JOURNEY}
-_ORIGINS: Final = {source: kind for kind, source in _SOURCES.items()}
 
 
 @dataclass(kw_only=True)
@@ -92,52 +91,29 @@ class Overview(NamedTuple):
         return sorted(currencies, key=lambda it: (-sum(group.total(it).net_cents for group in self.groups), it))
 
 
-class _LoadedData(NamedTuple):
-    origins: set[Origin]
-    sums: list[MonthSums]
-    sent: list[SentTexts]
-    lifts: list[Lift]
-    names: Mapping[UUID, OriginName]
-
-
 async def load_overview(tx: Tx, visit: Visit, view: AttributionView) -> Overview:
-    data = await _load_data(tx, visit, view)
-    group = _group_by_month if view.value("by") == "month" else _group_by_origin
+    kinds = {view.value("kind")} if view.value("kind") else frozenset(OriginKind)
+    results = await load_results(tx, visit.organization_id, first=view.period.first, last=view.period.last, kinds=kinds)
+    if view.value("by") == "month":
+        groups = _group_by_month(visit, view, results)
+    else:
+        groups = _group_by_origin(visit, view, results, await name_origins(tx, visit, results.origins))
     lifts = await read_lifts(tx, visit.organization_id, SourceKind.HOLDOUT, [visit.organization_id])
     holdouts = [lift for lift in lifts if lift.last_day is None or lift.last_day >= view.period.first]
     texting = await load_texting(tx, visit.organization_id)
-    return Overview(group(visit, view, data), holdouts, {} if texting is None else texting.settings.prices)
+    return Overview(groups, holdouts, {} if texting is None else texting.settings.prices)
 
 
-async def _load_data(tx: Tx, visit: Visit, view: AttributionView) -> _LoadedData:
-    organization_id, first, last = visit.organization_id, view.period.first, view.period.last
-    kinds = {view.value("kind")} if view.value("kind") else {kind.value for kind in OriginKind}
-    sums = [
-        it for it in await read_sums_by_month(tx, organization_id, first=first, last=last) if it.origin.kind in kinds
-    ]
-    sent = [
-        it for it in await read_sent_by_month(tx, organization_id, first=first, last=last) if it.origin.kind in kinds
-    ]
-    origins = {it.origin for it in sums} | {it.origin for it in sent}
-    ids = {kind: {it.id for it in origins if it.kind is kind} for kind in _SOURCES}
-    lifts = [
-        lift
-        for kind, source in _SOURCES.items()
-        for lift in await read_lifts(tx, organization_id, source, ids[kind], first=first, last=last)
-    ]
-    return _LoadedData(origins, sums, sent, lifts, await name_origins(tx, visit, origins))
-
-
-def _group_by_origin(visit: Visit, view: AttributionView, data: _LoadedData) -> list[Group]:
-    groups = {origin: _make_group(visit, view, origin, data.names[origin.id]) for origin in data.origins}
-    for sums in data.sums:
+def _group_by_origin(
+    visit: Visit, view: AttributionView, results: PeriodResults, names: Mapping[UUID, OriginName]
+) -> list[Group]:
+    groups = {origin: _make_group(visit, view, origin, names[origin.id]) for origin in results.origins}
+    for sums in results.sums:
         groups[sums.origin].sums.append(sums)
-    for sent in data.sent:
+    for sent in results.sent:
         groups[sent.origin].sent.append(sent)
-    for lift in data.lifts:
-        origin = Origin(_ORIGINS[lift.source.kind], lift.source.id)
-        if origin in groups:
-            groups[origin].lifts.append(lift)
+    for lift in results.lifts:
+        groups[origin_of(lift)].lifts.append(lift)
     return list(groups.values())
 
 
@@ -152,7 +128,7 @@ def _make_group(visit: Visit, view: AttributionView, origin: Origin, origin_name
     )
 
 
-def _group_by_month(visit: Visit, view: AttributionView, data: _LoadedData) -> list[Group]:
+def _group_by_month(visit: Visit, view: AttributionView, results: PeriodResults) -> list[Group]:
     """The months of the period, newest first."""
     groups: dict[date, Group] = {}
     for month in reversed(parts_of(view.period, "month")):
@@ -163,22 +139,15 @@ def _group_by_month(visit: Visit, view: AttributionView, data: _LoadedData) -> l
             url=view.url(period=None, from_=month.first.isoformat(), to=month.last.isoformat(), by=None),
             tickets_url=tickets_url(visit, month),
         )
-    for sums in data.sums:
+    for sums in results.sums:
         groups[sums.month].sums.append(sums)
-    for sent in data.sent:
+    for sent in results.sent:
         groups[sent.month].sent.append(sent)
-    for lift in data.lifts:
-        first_of_month = _month_of(lift, data)
+    for lift in results.lifts:
+        first_of_month = results.month_of(lift)
         if first_of_month in groups:
             groups[first_of_month].lifts.append(lift)
     return [group for group in groups.values() if group.sums or group.sent]
-
-
-def _month_of(lift: Lift, data: _LoadedData) -> date | None:
-    """The month in which the lift's window began; until that is known, the month of the source's latest texts."""
-    if lift.first_day is not None:
-        return lift.first_day.replace(day=1)
-    return max((it.month for it in data.sent if it.origin.id == lift.source.id), default=None)
 
 
 def combine_groups(groups: Sequence[Group]) -> Group:

@@ -347,8 +347,10 @@ def test_months_with_enough_buyers_count_by_themselves():
 def test_the_command_shows_what_was_extra_beside_what_is_attributed():
     assert _lift_as_data([], "EUR") == {
         "lift": "no_holdout", "extra_net_cents": None, "extra_low_cents": None, "extra_high_cents": None,
+        "sample_ratio_alarm": False,
     }  # fmt: skip
     final = Lift(source=SOURCE, state=LiftState.FINAL, currency="EUR", arms=ARMS)
     shown = _lift_as_data([final], "EUR")
     assert (shown["lift"], shown["extra_net_cents"]) == ("final", 200_000)
     assert shown["extra_low_cents"] < 200_000 < shown["extra_high_cents"]
+    assert _lift_as_data([replace(final, sample_ratio_p=0.0009)], "EUR")["sample_ratio_alarm"]

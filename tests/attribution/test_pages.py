@@ -247,8 +247,15 @@ def test_sizes_of_groups_that_chance_cannot_explain_raise_an_alarm(shop, analyst
     spring = shop.campaign("Spring")
     shop.attribute("campaign", spring, 100_000)
     shop.measure("campaign", spring, MORE, arm(20_000, 2_000, 60))
-    words = text_of(analyst.get(f"/campaigns/{CAMPAIGN.encode(spring)}/results").text)
-    assert "The sizes of both groups differ more than chance explains." in words
+    small = shop.campaign("Small")
+    shop.attribute("campaign", small, 100_000)
+    shop.measure("campaign", small, arm(900, 90, 60), arm(300, 8, 60))
+    for campaign in (spring, small):
+        words = text_of(analyst.get(f"/campaigns/{CAMPAIGN.encode(campaign)}/results").text)
+        assert "The sizes of both groups differ more than chance explains." in words
+    words = text_of(analyst.get(PATH).text)
+    assert "24 buyers in the smaller group, 100 needed; the sizes of the groups differ more" in words
+    assert "In at least one result, the sizes of both groups differ more than chance explains." in words
 
 
 def test_a_journey_shows_its_steps_and_months(shop, analyst):

@@ -55,6 +55,7 @@ def test_credits_are_shown_by_origin_and_month_once_they_are_computed(regulars, 
     assert found["whole"] == [
         {"currency": "EUR", "tickets": 1, "gross_cents": 1000, "net_cents": 1000, "unmatched_cents": 0}
         | {"lift": "no_holdout", "extra_net_cents": None, "extra_low_cents": None, "extra_high_cents": None}
+        | {"sample_ratio_alarm": False}
     ]
     by_month = regulars("attribution", "show", "-o", "Shop", "--by", "month", "--csv").out
     [month] = csv.DictReader(io.StringIO(by_month))

@@ -31,7 +31,7 @@ app = typer.Typer(no_args_is_help=True)
 
 # Counting the waiting customers stops here, so that the command returns quickly.
 WAITING_MAX = 100_000
-_LIFT_COLUMNS = ("lift", "extra_net_cents", "extra_low_cents", "extra_high_cents")
+_LIFT_COLUMNS = ("lift", "extra_net_cents", "extra_low_cents", "extra_high_cents", "sample_ratio_alarm")
 _ID_KINDS = {OriginKind.CAMPAIGN: ids.CAMPAIGN, OriginKind.JOURNEY: ids.JOURNEY}
 
 
@@ -117,11 +117,14 @@ def _describe_key(key: Origin | date, names: Mapping[UUID, str]) -> dict[str, An
 
 
 def _lift_as_data(lifts: Sequence[Lift], currency: str) -> dict[str, Any]:
-    """Return the additional net sales with their 95 % interval; empty if no holdout measured them."""
-    summary = summarise(merge_months(lifts, currency), currency)
+    """Return the additional net sales with their 95 % interval, empty if no holdout measured them, and whether the
+    sizes of the groups cannot be explained by chance."""
+    merged = merge_months(lifts, currency)
+    summary = summarise(merged, currency)
+    has_alarm = any(it.has_sample_ratio_alarm for it in merged)
     extra = summary.extra_cents
     values = (None, None, None) if extra is None else tuple(map(round, (extra.value, extra.low, extra.high)))
-    return dict(zip(_LIFT_COLUMNS, (summary.state, *values), strict=True))
+    return dict(zip(_LIFT_COLUMNS, (summary.state, *values, has_alarm), strict=True))
 
 
 def _as_rows(sums: AttributedByCurrency, lifts: Sequence[Lift]) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ _BADGES: Final = {
     "outside": ("Outside period", "none", "calendar"),
     "no_holdout": ("No holdout", "none", "blocked"),
 }
+_ALARM: Final = "the sizes of the groups differ more than chance explains"
 _RESULT_ON: Final = "result on "
 # What the column of the extra net shows in states without a result.
 _PLACEHOLDERS: Final = {
@@ -45,6 +46,8 @@ class LiftView(NamedTuple):
     # The extra net and its interval as text, for a screen reader.
     aria_label: str = ""
     is_provisional: bool = False
+    # Whether the sizes of the groups cannot be explained by chance.
+    has_alarm: bool = False
 
     @property
     def is_computing(self) -> bool:
@@ -86,6 +89,10 @@ class Verdict(NamedTuple):
     @property
     def measured(self) -> Sequence[Lift]:
         return () if self.estimate is None else self.lifts
+
+    @property
+    def has_alarm(self) -> bool:
+        return any(it.has_sample_ratio_alarm for it in self.lifts)
 
 
 def judge(lifts: Sequence[Lift], currency: str) -> Verdict:
@@ -141,7 +148,11 @@ def view_verdict(formats: Format, verdict: Verdict, currency: str) -> LiftView:
         note = f"{formats.number(int(expected))} buyers in the smaller group, {BUYERS_MIN} needed"
     elif verdict.state == "outside":
         note = "the result covers other days too"
-    return LiftView(verdict.state, *_BADGES[badge], note, _PLACEHOLDERS[verdict.state])
+    if verdict.has_alarm:
+        note = f"{note}; {_ALARM}"
+    return LiftView(
+        verdict.state, *_BADGES[badge], note, _PLACEHOLDERS[verdict.state], has_alarm=verdict.has_alarm
+    )
 
 
 def _describe_wait(formats: Format, lifts: Sequence[Lift]) -> tuple[str, str]:
@@ -160,8 +171,8 @@ def _view_estimate(formats: Format, verdict: Verdict, extra: EffectEstimate, cur
         note = f"final {formats.day(max(days))}"
     if verdict.state == "unclear":
         note = f"provisional, {note}" if note else "final"
-    if any(it.has_sample_ratio_alarm for it in verdict.lifts):
-        note = "the sizes of the groups differ more than chance explains"
+    if verdict.has_alarm:
+        note = _ALARM
     texts = [formats.money_change(value, currency) for value in in_cents(extra)]
     return LiftView(
         verdict.state,
@@ -173,4 +184,5 @@ def _view_estimate(formats: Format, verdict: Verdict, extra: EffectEstimate, cur
         high=texts[2],
         aria_label=f"{texts[0]}, between {texts[1]} and {texts[2]}",
         is_provisional=verdict.is_provisional,
+        has_alarm=verdict.has_alarm,
     )

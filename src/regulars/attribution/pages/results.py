@@ -71,7 +71,6 @@ class Detail(NamedTuple):
     lines: Sequence[ArmLine]
     diagnostics: Sequence[Diagnostic]
     sentence: str
-    has_alarm: bool
 
 
 class ClickLine(NamedTuple):
@@ -268,7 +267,6 @@ def _detail(formats: Format, lift: Lift, comparison: LiftComparison) -> Detail:
         f"{per_customer} times {people} customers gives {view.extra} extra, before rounding. All customers who were"
         " to be texted count, even if the text failed. The difference is adjusted for what the same customers spent in"
         " the year before.",
-        lift.has_sample_ratio_alarm,
     )
 
 

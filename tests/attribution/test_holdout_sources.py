@@ -6,8 +6,11 @@ from tests.attribution.test_lift import NO_CONDITION, desk, stored_sums  # noqa:
 from tests.segments.conftest import columns_database_url, open_columns, opened  # noqa: F401  # fixtures
 
 from regulars.attribution.holdout_sources import format_quarter, parse_quarter, schedule_months, schedule_quarters
-from regulars.attribution.lift import LiftState, SourceKind, read_lifts
+from regulars.attribution.lift import FINAL_AFTER, LiftState, SourceKind, read_lifts
+from regulars.attribution.model import LIFT_DAYS_MAX
+from regulars.journeys.check import TEXTS_WITHIN_MAX
 from regulars.journeys.facts import HoldoutMonthBegun
+from regulars.journeys.retention import RETENTION
 from regulars.journeys.runs.holdouts import HoldoutPassRow, record_passes
 from regulars.kit.ids import new_uuid
 from regulars.messaging.facts import HoldoutQuarterChanged
@@ -58,6 +61,12 @@ def test_a_month_is_scheduled_once_and_waits_for_its_last_window(desk):  # noqa:
         desk.do(lambda tx: schedule_months(tx, desk.organization_id, [fact]))
     [lift] = lifts(desk, SourceKind.JOURNEY, fact.journey_id)
     assert (lift.state, lift.first_day, lift.last_day) == (LiftState.OPEN, date(2098, 2, 1), date(2098, 3, 12))
+
+
+def test_who_passed_a_holdout_is_stored_until_its_result_is_final():
+    pass_of_the_first, last_text_on_the_next_day, midnight = 31 * DAY, DAY, DAY
+    sales = TEXTS_WITHIN_MAX + LIFT_DAYS_MAX * DAY
+    assert pass_of_the_first + last_text_on_the_next_day + sales + FINAL_AFTER + midnight < RETENTION
 
 
 def test_a_quarter_compares_who_was_held_out_with_the_others(desk):  # noqa: F811  # the fixture

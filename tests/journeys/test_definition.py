@@ -26,6 +26,8 @@ KNOWN = ConditionContext(
     properties={"colour": (AttributeType.TEXT, ())},
 )
 EXIT = {"do": "exit"}
+TEXT = {"do": "send_text", "text": "Hi"}
+HOLDOUT = {"do": "split", "percent": 90, "holdout": True, "then": [TEXT]}
 
 
 def definition(*steps, **more) -> Definition:
@@ -83,6 +85,12 @@ def test_what_cannot_be_read_says_where_and_why(content, reason):
             {},
             ("1", "the second path are held out, so it must not send a text"),
         ),
+        (
+            ({**HOLDOUT, "then": [TEXT, {"do": "branch", "if": {"type": "subscribed"}, "then": [HOLDOUT]}]},),
+            {},
+            ("1", "remove the other holdout from that path"),
+        ),
+        (({**HOLDOUT, "then": [{"do": "wait", "days": 271}, TEXT]},), {}, ("1", "within 270 days; shorten the waits")),
         ((EXIT, {"do": "wait", "days": 1}), {}, ("2", "No run reaches this step")),
         (({"do": "wait", "days": 1, "id": "a"}, {"do": "exit", "id": "a"}), {}, ("a", "Two steps have this id.")),
         (({"do": "send_text", "text": "Hi {{ profile.nick }}"},), {}, ("1", "There is no field profile.nick")),

@@ -1,6 +1,7 @@
 """Finds faults of a journey's definition, each with its location (a field or step id) and a message for the user."""
 
 from collections.abc import Collection, Iterator, Mapping
+from datetime import timedelta
 from typing import Final
 
 from regulars.conditions import check as conditions
@@ -17,11 +18,15 @@ from regulars.journeys.definition import (
     Wait,
     WaitForPurchase,
 )
-from regulars.journeys.program import FILTER, Fork, has_text, paths_of, references_of, walk_steps
+from regulars.journeys.program import FILTER, Fork, has_text, holdouts_of, paths_of, references_of, walk_steps
 from regulars.messaging.template import TextVariants, fields_of, find_text_faults
 
 STEPS_MAX: Final = 100
 FAULTS_MAX: Final = 50
+# The longest time between a holdout split and the last text of its path. Who passed the split is stored for 13 months
+# (`retention.RETENTION`) and needed until the result is final: 31 days of a month, this time, 30 days in which sales
+# count and 30 days in which returns do.
+TEXTS_WITHIN_MAX: Final = timedelta(days=270)
 # Text variables of a ticket.
 SALE_FIELDS: Final = frozenset({"ticket.total", "store.name", "store.city"})
 
@@ -56,6 +61,10 @@ def _iterate_faults(definition: Definition, context: ConditionContext) -> Iterat
     steps = list(walk_steps(definition.steps))
     if not steps:
         yield Fault("steps", "A journey needs at least one step.")
+    for holdout in holdouts_of(definition):
+        if holdout.texts_within > TEXTS_WITHIN_MAX:
+            days = TEXTS_WITHIN_MAX.days
+            yield Fault(holdout.id, f"The last text of a holdout must leave within {days} days; shorten the waits.")
     seen: set[str] = set()
     for location, step in steps:
         if location in seen:
@@ -94,6 +103,10 @@ def _faults_of_step(location: str, step: Step, definition: Definition, context: 
 def _faults_of_holdout(location: str, step: Split) -> Iterator[Fault]:
     if not has_text(step.then):
         yield Fault(location, "A holdout measures the texts of its first path, and that path has none.")
+    if any(isinstance(inner, Split) and inner.holdout for _, inner in walk_steps(step.then)):
+        yield Fault(
+            location, "A holdout measures all texts of its first path, so remove the other holdout from that path."
+        )
     if has_text(step.otherwise):
         yield Fault(location, "The customers of the second path are held out, so it must not send a text.")
 

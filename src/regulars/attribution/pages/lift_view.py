@@ -150,9 +150,7 @@ def view_verdict(formats: Format, verdict: Verdict, currency: str) -> LiftView:
         note = "the result covers other days too"
     if verdict.has_alarm:
         note = f"{note}; {_ALARM}"
-    return LiftView(
-        verdict.state, *_BADGES[badge], note, _PLACEHOLDERS[verdict.state], has_alarm=verdict.has_alarm
-    )
+    return LiftView(verdict.state, *_BADGES[badge], note, _PLACEHOLDERS[verdict.state], has_alarm=verdict.has_alarm)
 
 
 def _describe_wait(formats: Format, lifts: Sequence[Lift]) -> tuple[str, str]:

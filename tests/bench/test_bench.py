@@ -14,9 +14,15 @@ from regulars.sales.decode import decode_sale
 BENCH = Path(__file__).parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
-import report  # noqa: E402  # the folder of the benchmark has just been made importable
+import attribution  # noqa: E402  # the folder of the benchmark has just been made importable
+import report  # noqa: E402  # as above
 import run  # noqa: E402  # as above
 import tickets  # noqa: E402  # as above
+from attribution_credits import CreditTimes  # noqa: E402  # as above
+from attribution_pages import AttributionPages  # noqa: E402  # as above
+from pages import PageTime  # noqa: E402  # as above
+from redirects import Redirects  # noqa: E402  # as above
+from sale_cost import RATES  # noqa: E402  # as above
 from scenarios import SCENARIOS, Measurement, close_scenarios, grown_scenario  # noqa: E402  # as above
 
 TICKET_BYTES = range(650, 1050)
@@ -122,6 +128,24 @@ def test_goals_speak_of_what_is_measured_and_compared_in_order():
 def test_goals_are_reported_only_where_both_sides_were_measured():
     rows = [row("pgbench", 1000.0), row(report.SALES, 400.0, memory_mib=100.0)]
     assert [(round(ratio, 2), least) for _, ratio, least in report.goals(rows)] == [(0.4, 0.5), (2.0, 1.0)]
+
+
+def attribution_times(*, lift_cpu_s=2.9, share=0.02, p99_ms=19.0, page_ms=99.0):
+    sale_us = dict.fromkeys(RATES, 100.0)
+    return attribution.AttributionTimes(
+        customers=1,
+        sales=1,
+        lift_cpu_s=[lift_cpu_s, lift_cpu_s, 9.0],
+        redirects=Redirects(1000.0, 1.0, p99_ms, p99_ms, errors=0, processor_us=1.0, requests=9, clicks=9),
+        pages=AttributionPages(rows=1, lifts=1, pages=[PageTime("overview", page_ms, page_ms, 1.0, 1)]),
+        credits=CreditTimes(recording_us=sale_us, untexted_us={it: share * sale_us[it] for it in RATES}),
+    )
+
+
+@pytest.mark.parametrize("missed", [{"lift_cpu_s": 3.1}, {"share": 0.04}, {"p99_ms": 21.0}, {"page_ms": 101.0}])
+def test_each_missed_bar_of_attribution_fails_the_run(missed):
+    assert run.BARS["attribution"](attribution_times())
+    assert not run.BARS["attribution"](attribution_times(**missed))
 
 
 def test_new_results_take_the_place_of_the_old_ones_in_the_page(tmp_path):

@@ -269,5 +269,16 @@ def test_a_journey_shows_its_steps_and_months(shop, analyst):
     assert "“Thank you!” thanks 100" in words
     assert "A step of an earlier version gone" in words
     assert "Customers who reached the holdout step in this month" in words
-    assert "+€108,000" in words
+    assert "half +€108,000" in words
+    assert "Extra sales are measured for all texts of a path together, not for each step." in words
     assert analyst.get("/journeys/jrn_00000000000000000000000000/results").status_code == 404
+
+
+def test_two_holdout_steps_of_a_journey_have_a_line_each_in_a_month(shop, analyst):
+    journey = shop.journey()
+    shop.attribute("journey", journey, 40_000_000, step="thanks")
+    shop.measure("journey", journey, MORE, LESS, step="2", period=first_month())
+    shop.measure("journey", journey, MORE, SAME, step="4.else.1", period=first_month())
+    words = text_of(analyst.get(f"/journeys/{JOURNEY.encode(journey)}/results").text)
+    assert "Step 2 +€108,000" in words
+    assert "Step 4, second path, step 1 €0" in words

@@ -111,9 +111,11 @@ def view_lifts(formats: Format, lifts: Sequence[Lift], currency: str) -> LiftVie
 
 
 class PeriodLine(NamedTuple):
-    """The lift of a month or a quarter; `mark` is its estimate and interval in a chart of all periods."""
+    """The lift of a month of a split step, or of a quarter; `mark` is its estimate and interval in a chart of all
+    periods."""
 
     name: str
+    step: str
     lift: LiftView
     mark: Whisker | None
 
@@ -126,15 +128,18 @@ def view_periods(
     name_period: Callable[[str], str] = str,
     limit: int | None = None,
 ) -> list[PeriodLine]:
-    """The lifts by the period of their source, the newest first."""
-    by_period: dict[str, list[Lift]] = {}
+    """The lifts by the period and the step of their source, the newest `limit` periods first."""
+    by_period: dict[str, dict[str, list[Lift]]] = {}
     for lift in lifts:
-        by_period.setdefault(lift.source.period, []).append(lift)
-    newest_periods = sorted(by_period, reverse=True)[:limit]
-    views = {period: view_lifts(formats, by_period[period], currency) for period in newest_periods}
+        by_period.setdefault(lift.source.period, {}).setdefault(lift.source.step, []).append(lift)
+    views = {
+        (period, step): view_lifts(formats, by_period[period][step], currency)
+        for period in sorted(by_period, reverse=True)[:limit]
+        for step in sorted(by_period[period])
+    }
     values = [value for view in views.values() for value in view.values]
     axis = whisker_axis(values) if values else None
-    return [PeriodLine(name_period(period), view, view.mark(axis)) for period, view in views.items()]
+    return [PeriodLine(name_period(period), step, view, view.mark(axis)) for (period, step), view in views.items()]
 
 
 def view_verdict(formats: Format, verdict: Verdict, currency: str) -> LiftView:

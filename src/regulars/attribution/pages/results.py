@@ -191,6 +191,7 @@ def _template_values(visit: Visit, group: Group, prices: dict[str, Price]) -> di
         "headline": headlines[0],
         "others": headlines[1:],
         "detail": None if newest is None or newest.comparison is None else _detail(formats, newest, newest.comparison),
+        "describe_place": _describe_place,
         # The results of a journey by the month in which customers passed its split.
         "months": view_periods(
             formats,
@@ -271,9 +272,10 @@ def _detail(formats: Format, lift: Lift, comparison: LiftComparison) -> Detail:
 
 
 def _name_detail(formats: Format, lift: Lift) -> str:
-    if lift.months:
-        return f"{len(lift.months)} months together"
-    return _name_month(formats, lift.source.period) if lift.source.period else "Texted and holdout"
+    if lift.source.kind is SourceKind.CAMPAIGN:
+        return "Texted and holdout"
+    name = f"{len(lift.months)} months together" if lift.months else _name_month(formats, lift.source.period)
+    return f"{name} · {_describe_place(lift.source.step)}"
 
 
 def _name_month(formats: Format, period: str) -> str:

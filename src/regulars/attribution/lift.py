@@ -223,9 +223,15 @@ async def read_lifts(
     last: date = date.max,
 ) -> list[Lift]:
     """The lifts of these sources, one per source and currency, sorted by source; a campaign has at least one. A result
-    that also covers texts before `first` or after `last` is left out, and its state says so."""
+    that also covers texts before `first` or after `last` is left out, and its state says so. Months of a journey that
+    lie outside are not returned."""
     rows = await queries.list_lifts(tx, organization_id, kind, ids)
-    lifts = [lift for row in rows for lift in (lifts_of(row) if _is_within(row, first, last) else [_lift_outside(row)])]
+    lifts = [
+        lift
+        for row in rows
+        if kind is SourceKind.CAMPAIGN or _overlaps(row, first, last)
+        for lift in (lifts_of(row) if _is_within(row, first, last) else [_lift_outside(row)])
+    ]
     if kind is SourceKind.CAMPAIGN:
         scheduled = {row.source_id for row in rows}
         holdouts = await find_holdouts(tx, organization_id, [it for it in ids if it not in scheduled])
@@ -290,13 +296,22 @@ def lifts_of(row: LiftRow) -> list[Lift]:
     ] or [Lift(**common_fields)]
 
 
-def _is_within(row: LiftRow, first: date, last: date) -> bool:
-    """Whether the days of the texts are from `first` to `last`: of a campaign, the days on which it was sent; of a
-    journey, the month. While there is no result, they may end later."""
+def _days_of_texts(row: LiftRow) -> tuple[date, date] | None:
+    """The first and the last day on which a campaign was sent, or of a journey's month."""
     if row.first_day is None or row.last_day is None:
-        return True
-    last_day_of_texts = row.last_day - timedelta(days=row.window_days)
-    return first <= row.first_day <= last and (last_day_of_texts <= last or row.state == LiftState.OPEN)
+        return None
+    return row.first_day, row.last_day - timedelta(days=row.window_days)
+
+
+def _overlaps(row: LiftRow, first: date, last: date) -> bool:
+    days = _days_of_texts(row)
+    return days is None or (first <= days[1] and days[0] <= last)
+
+
+def _is_within(row: LiftRow, first: date, last: date) -> bool:
+    """Whether all texts are from `first` to `last`. While there is no result, they may end later."""
+    days = _days_of_texts(row)
+    return days is None or (first <= days[0] <= last and (days[1] <= last or row.state == LiftState.OPEN))
 
 
 def _lift_outside(row: LiftRow) -> Lift:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.analytics.period import parts_of
-from regulars.attribution.lift import Lift, SourceKind, read_lifts
+from regulars.attribution.lift import Lift, LiftState, SourceKind, read_lifts
 from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import MonthSums
 from regulars.attribution.pages.filters import AttributionView
@@ -83,6 +83,8 @@ class Overview(NamedTuple):
     # The lifts of all texts together, measured with the organization's global holdout.
     holdouts: list[Lift]
     prices: Mapping[str, Price]
+    # Whether results are left out because they also cover texts outside the period.
+    leaves_out: bool
 
     @property
     def currencies(self) -> list[str]:
@@ -101,7 +103,12 @@ async def load_overview(tx: Tx, visit: Visit, view: AttributionView) -> Overview
     lifts = await read_lifts(tx, visit.organization_id, SourceKind.HOLDOUT, [visit.organization_id])
     holdouts = [lift for lift in lifts if lift.last_day is None or lift.last_day >= view.period.first]
     texting = await load_texting(tx, visit.organization_id)
-    return Overview(groups, holdouts, {} if texting is None else texting.settings.prices)
+    return Overview(
+        groups,
+        holdouts,
+        {} if texting is None else texting.settings.prices,
+        any(it.state is LiftState.OUTSIDE for it in results.lifts),
+    )
 
 
 def _group_by_origin(

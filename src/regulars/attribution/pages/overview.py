@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.analytics.saved_views import list_views
-from regulars.attribution.lift import LiftState
 from regulars.attribution.model import Attributed
 from regulars.attribution.pages.definitions import DEFINITIONS
 from regulars.attribution.pages.filters import GROUPS, KINDS, STATES, AttributionView, read_view
@@ -262,7 +261,7 @@ def _headline(
         tickets_url=tickets_url(visit, view.period, currency=currency),
         url=view.url(currency=currency),
         covers_many=True,
-        leaves_out=any(it.state is LiftState.OUTSIDE for it in combined.lifts),
+        leaves_out=overview.leaves_out,
     )
 
 

@@ -120,6 +120,13 @@ def test_results_without_a_shown_effect_count_and_prove_nothing(shop, analyst):
     assert "This does not prove that the texts do nothing." in words
 
 
+def test_texts_that_cost_sales_are_said_to(shop, analyst):
+    spring = shop.campaign("Spring")
+    shop.attribute("campaign", spring, 100_000)
+    shop.measure("campaign", spring, arm(90_000, 8_100, 60), SAME)
+    assert "The texts cost €108,000 of sales The range is −€" in text_of(analyst.get(PATH).text)
+
+
 def test_the_file_has_the_rows_the_order_and_the_currency_of_the_page(shop, analyst):
     spring, summer, journey = shop.campaign("Spring"), shop.campaign("Summer"), shop.journey()
     shop.attribute("campaign", spring, 100_000)
@@ -151,6 +158,10 @@ def test_months_add_up_and_open_their_campaigns(shop, analyst):
     assert [int(row["attributed_net_cents"]) for row in rows] == [300_000, 100_000]
     assert [row["result"] for row in rows] == ["Window open", "Final"]
     page = analyst.get(PATH, by="month").text
+    # The newest month is the first, until another order is chosen.
+    assert "↓" not in text_of(page)
+    [by_net] = links(page, "sort=net")
+    assert "Attributed sales ↓" in text_of(analyst.get(by_net).text)
     month = f"from={(TODAY - timedelta(days=70)).replace(day=1)}"
     [opened] = [one for one in links(page, f"{PATH}?") if month in one and "by=" not in one]
     assert "Spring" in text_of(analyst.get(opened).text)
@@ -166,12 +177,12 @@ def test_months_of_a_journey_that_are_too_small_have_a_result_together(shop, ana
         shop.measure("journey", journey, *small, days=days, step="split", period=f"{first:%Y-%m}")
     by_origin = text_of(analyst.get(PATH, period="12m").text)
     assert "EUR, 1 campaign or journey with a result Of €100 attributed, €108 were" not in by_origin
-    assert "The texts brought +€43,200 extra" in by_origin
+    assert "The texts brought €43,200 extra" in by_origin
     by_month = text_of(analyst.get(PATH, period="12m", by="month").text)
-    assert "EUR, months together The texts brought +€43,200 extra" in by_month
+    assert "EUR, months together The texts brought €43,200 extra" in by_month
     assert by_month.count("96 buyers in the smaller group, 100 needed") == 2
     results = text_of(analyst.get(f"/journeys/{JOURNEY.encode(journey)}/results").text)
-    assert "2 months together" in results
+    assert "2 months together · split" in results
     assert "Customers 18,000 2,000" in results
 
 
@@ -270,7 +281,7 @@ def test_a_journey_shows_its_steps_and_months(shop, analyst):
     assert "A step of an earlier version gone" in words
     assert "Customers who reached the holdout step in this month" in words
     assert "half +€108,000" in words
-    assert "Extra sales are measured for all texts of a path together, not for each step." in words
+    assert "Extra sales are measured for all texts of a path together, not for each step: see" in words
     assert analyst.get("/journeys/jrn_00000000000000000000000000/results").status_code == 404
 
 

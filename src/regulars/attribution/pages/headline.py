@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from regulars.attribution.pages.lift_view import LiftView
 from regulars.segments.effect import EffectEstimate
 from regulars.web.charts import Whisker, whisker_axis
-from regulars.web.format import Format
+from regulars.web.format import MINUS, Format
 
 # 100 euros in cents, for example: the headline says how much of 100 attributed was extra.
 HUNDRED_CENTS: Final = 100_00
@@ -109,10 +109,13 @@ def _describe_ratio(
         )
         return "No effect shown", f"{explanation} This does not prove that the texts do nothing."
     if estimate.value < 0:
-        return f"The texts cost sales: {lift.extra}", f"The range is {lift.low} to {lift.high} (95%)."
+        return (
+            f"The texts cost {lift.extra.removeprefix(MINUS)} of sales",
+            f"The range is {lift.low} to {lift.high} (95%).",
+        )
     if measured_cents < estimate.value:
         explanation = f"That is more than their attributed sales. The range is {lift.low} to {lift.high} (95%)."
-        return f"The texts brought {lift.extra} extra", explanation
+        return f"The texts brought {lift.extra.removeprefix('+')} extra", explanation
     hundred = formats.money_whole(HUNDRED_CENTS, currency)
     per_hundred = [HUNDRED_CENTS * value / measured_cents for value in (estimate.value, estimate.low, estimate.high)]
     extra, low, high = (formats.money_whole(cents, currency) for cents in per_hundred)

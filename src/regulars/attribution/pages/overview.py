@@ -212,7 +212,7 @@ def make_table(
     return OverviewTable(
         currency,
         GROUPS[view.value("by")],
-        view.value("sort") or "net",
+        view.value("sort") or ("month" if view.value("by") == "month" else "net"),
         [row._replace(mark=row.lift.mark(axis)) for row in rows],
         [] if axis is None else axis.labels(),
         foot,

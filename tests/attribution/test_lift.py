@@ -1,13 +1,13 @@
 """Lift of campaigns with a holdout, from the end of the campaign until the result is final."""
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 from tests.campaigns.desk import OUR_LISTENERS, Desk
 from tests.segments.conftest import columns_database_url, open_columns, opened  # noqa: F401  # fixtures
 from tests.segments.test_members import answering

@@ -8,7 +8,7 @@ import enum
 from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
-from operator import add, attrgetter
+from operator import attrgetter
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -139,4 +139,9 @@ class Attributed(NamedTuple):
     def __add__(self, other: object) -> "Attributed":
         if not isinstance(other, Attributed):
             return NotImplemented
-        return Attributed(*map(add, self, other))
+        return Attributed(
+            self.tickets + other.tickets,
+            self.gross_cents + other.gross_cents,
+            self.net_cents + other.net_cents,
+            self.unmatched_cents + other.unmatched_cents,
+        )

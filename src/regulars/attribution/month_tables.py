@@ -7,6 +7,7 @@ from calendar import monthrange
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
+from functools import cache
 from operator import add
 from typing import Any, Final, Generic, LiteralString, NamedTuple, TypeVar
 from uuid import UUID
@@ -122,8 +123,9 @@ class MonthTables(Generic[Row]):
         return self._make_rows(await tx.fetch(self._read_origin, (organization_id, origin_id)))
 
     def _make_rows(self, rows: Iterable[tuple[Any, ...]]) -> list[Row]:
+        make_origin = cache(lambda kind, origin_id, step: Origin(ORIGIN_KINDS[kind], origin_id, step))
         return [
-            self._make(Origin(ORIGIN_KINDS[kind], origin_id, step), month, group, *map(int, sums))
+            self._make(make_origin(kind, origin_id, step), month, group, *map(int, sums))
             for kind, origin_id, step, month, group, *sums in rows
         ]
 

@@ -255,7 +255,7 @@ def _headline(
         currency,
         view_verdict(visit.format, verdict, currency),
         scope=scope,
-        attributed_cents=combined.total(currency).net_cents,
+        attributed_cents=sum(raw_row.sums.net_cents for raw_row in raw_rows),
         measured_cents=combined.measured_cents(currency, verdict.measured),
         cost=describe_cost(visit.format, combined.sent, overview.prices),
         tickets_url=tickets_url(visit, view.period, currency=currency),

@@ -93,3 +93,24 @@ def test_the_progress_of_a_build_has_an_estimate_of_the_time_left(prepared):
         " WHERE organization_id = %s"
     )
     assert round((left_s() or 0) / 3600) == 3
+
+
+def test_the_estimate_of_a_build_that_copies_customers_includes_the_sales_after_them(desk):
+    desk.do(lambda tx: lifecycle.begin(tx, desk.organization_id))
+
+    def left_s(phase: str, *, done: int, total: int) -> int | None:
+        desk.alter(
+            f"UPDATE segment_columns SET phase = '{phase}', phase_at = now(), done = {done}, total = {total}"  # noqa: S608  # values of ours
+            " WHERE organization_id = %s"
+        )
+        return desk.do(lambda tx: lifecycle.find_build_progress(tx, desk.organization_id)).left_s
+
+    minute = 60 * lifecycle.SALES_PER_SECOND_ASSUMED
+    assert left_s("customers", done=0, total=1_000) is None
+    assert left_s("customers", done=1_000, total=1_000) == 0
+    desk.alter(
+        "INSERT INTO sales_totals VALUES"  # noqa: S608  # a number of ours
+        f" (%s, false, '2026-11-01', 0, gen_random_uuid(), 'EUR', {5 * minute}, 0, 0, 0, 0, 0, 0, 0, 0, 0)"
+    )
+    assert left_s("customers", done=1_000, total=1_000) == 5 * 60
+    assert left_s("sales", done=0, total=2 * minute) == 2 * 60

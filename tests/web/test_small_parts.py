@@ -88,7 +88,12 @@ def test_a_page_belongs_to_the_longest_entry_of_the_navigation(path, entry):
 
 @pytest.mark.parametrize(
     ("left_s", "remainder"),
-    [(None, ""), (5, ", less than a minute left"), (70, ", about 1 minute left"), (900, ", about 15 minutes left")],
+    [
+        (None, ""),
+        (5, ", less than a minute left in all"),
+        (70, ", about 1 minute left in all"),
+        (900, ", about 15 minutes left in all"),
+    ],
 )
 def test_a_progress_says_about_how_long_it_still_takes(left_s, remainder):
     progress = SimpleNamespace(phase="sales", done=1000, total=4000, left_s=left_s)

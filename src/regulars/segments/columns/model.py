@@ -78,8 +78,8 @@ class State:
 
 
 class BuildProgress(msgspec.Struct, frozen=True):
-    """The progress of a phase of a build: `done` of `total` rows, and `left_s`, an estimate of the remaining
-    seconds."""
+    """The progress of a phase of a build: `done` of `total` rows, and `left_s`, an estimate of the seconds until the
+    end of the whole build."""
 
     state: Literal["building", "ready"]
     phase: str

@@ -125,7 +125,7 @@ async def _copy_customers(tx: Tx, organization_id: UUID, state: State, *, limit:
         state.walked_to = ids[-1]
         return
     state.begin_phase("sales", tx.now)
-    state.total = await queries.estimate_sales(tx, organization_id)
+    state.total = await columns.estimate_sales(tx, organization_id)
 
 
 async def _copy_sales(tx: Tx, organization_id: UUID, state: State, *, limit: int) -> None:

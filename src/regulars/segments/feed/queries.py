@@ -46,14 +46,6 @@ async def count_profiles(tx: Tx, organization_id: UUID) -> int:
     return await tx.fetch_count("SELECT count(*) FROM profiles WHERE organization_id = %s", (organization_id,))
 
 
-async def estimate_sales(tx: Tx, organization_id: UUID) -> int:
-    """The number of sales from the daily totals, which are thousands of rows instead of millions."""
-    return await tx.fetch_count(
-        "SELECT sum(purchases + returns)::bigint FROM sales_totals WHERE organization_id = %s AND NOT is_hour",
-        (organization_id,),
-    )
-
-
 async def find_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ProfileRow]:
     return await tx.fetch_all(
         ProfileRow,

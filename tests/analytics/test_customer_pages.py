@@ -1,5 +1,7 @@
 """The pages of customers and products, whose figures come from the analysis process."""
 
+import re
+
 import pytest
 from tests.analytics.pages_shop import SOAP, Shop, open_shop
 from tests.analytics.test_pages import links, rows_of, text_of
@@ -62,6 +64,13 @@ def test_groups_and_cohorts_become_segments_for_those_who_may_build_one(shop, ma
     for kind in ("last_purchase", "first_purchase"):
         builder = marketer.get(next(one for one in made if kind in one))
         assert (builder.status_code, kind in builder.text) == (200, True)
+    # Each cell of the cohorts, whatever it shows.
+    for reading in ("month", "until", "net"):
+        page = marketer.get(f"/analyse/customers?read={reading}").text
+        cells = re.findall(r'<td class="[^"]*heat-.*?</td>', page, re.DOTALL)
+        made = links(" ".join(cells), "/segments/new?match=")
+        assert len(made) == len(cells) > 0
+        assert marketer.get(made[0]).status_code == 200
     seen = ask_until('id="cohorts"', lambda: visitor_as(Role.ANALYST).get("/analyse/customers"))
     assert links(seen, "/segments/new") == []
 

@@ -54,19 +54,20 @@ def rfm_conditions(
 
 
 def cohort_conditions(
-    first: date, month: int, *, segment_id: UUID | None, store_ids: Sequence[UUID] | None
+    first: date, month: int, *, up_to: bool = False, segment_id: UUID | None, store_ids: Sequence[UUID] | None
 ) -> tree.All:
-    """The conditions of customers who first bought in the month that begins at `first`, and again `month` months later.
-    With month 0, a second purchase is not required."""
+    """The conditions of customers who first bought in the month that begins at `first`, and again `month` months later;
+    with `up_to`, in any month after the first up to that month. With month 0, a second purchase is not required."""
     stores = _encode_stores(store_ids)
     start, end = _days_of_month_after(first, 0)
     when = tree.When(comparison="between", from_=start, to=end)
     conditions: list[tree.Condition] = [tree.FirstPurchase(when=when)]
     # The first purchase is that at all stores. With a choice of stores, a purchase there in month 0 is required too.
-    for months in {month} | ({0} if stores else set()):
-        if months or stores:
-            start, end = _days_of_month_after(first, months)
-            conditions.append(tree.Bought(window=tree.Window(from_=start, to=end), stores=stores))
+    if stores:
+        conditions.append(tree.Bought(window=tree.Window(from_=start, to=end), stores=stores))
+    if month:
+        start, end = _days_of_month_after(first, 1 if up_to else month)[0], _days_of_month_after(first, month)[1]
+        conditions.append(tree.Bought(window=tree.Window(from_=start, to=end), stores=stores))
     return _add_segment(conditions, segment_id)
 
 

@@ -29,7 +29,7 @@ CSV_HEADER: Final = (
 
 
 class Cell(NamedTuple):
-    """One month of a cohort; `url` creates a segment of the customers who bought in it."""
+    """One month of a cohort; `url` creates a segment of the customers that the value counts."""
 
     text: str
     shade: int
@@ -80,7 +80,7 @@ def cohort_table(visit: Visit, view: AnalysisView, answer: CohortsAnswer, curren
                 _format_value(visit.format, values[cohort.first, number], reading, currency),
                 _shade_of(values[cohort.first, number], highest),
                 not by_month[number].is_over,
-                _customers_url(visit, view, cohort, number) if reading == "month" else "",
+                _customers_url(visit, view, cohort, 0 if reading == "net" else number, up_to=reading == "until"),
             )
             for number in months
         ]
@@ -132,10 +132,10 @@ def _average(formats: Format, answer: CohortsAnswer, number: int, reading: str, 
     )
 
 
-def _customers_url(visit: Visit, view: AnalysisView, cohort: Cohort, month: int) -> str:
-    """The URL that creates a segment of the cohort's customers who bought in the month; of all its customers, for
-    month 0."""
-    match = cohort_conditions(cohort.first, month, segment_id=view.segment_id, store_ids=view.store_ids)
+def _customers_url(visit: Visit, view: AnalysisView, cohort: Cohort, month: int, *, up_to: bool = False) -> str:
+    """The URL that creates a segment of the cohort's customers who bought in the month, or again up to the month; of
+    all its customers, for month 0."""
+    match = cohort_conditions(cohort.first, month, up_to=up_to, segment_id=view.segment_id, store_ids=view.store_ids)
     return segment_url(visit, match)
 
 

@@ -38,6 +38,21 @@ def test_axe_finds_nothing_and_the_pages_fit_every_screen(chromium, marketer):
     assert findings == []
 
 
+def test_a_printed_page_names_its_products_and_has_all_columns(chromium, marketer):
+    path = '/analyse/products?in={"key":{},"value":"SOAP"}'
+    ask_until('id="basket"', lambda: marketer.get(path))
+    with context_of(chromium, marketer, theme="dark", viewport=PHONE) as context:
+        tab = context.new_page()
+        tab.goto(marketer.url(path))
+        expect(tab.get_by_role("columnheader", name="Return rate")).to_be_hidden()
+        tab.emulate_media(media="print")
+        expect(tab.get_by_text("Product code: SOAP")).to_be_visible()
+        expect(tab.get_by_role("columnheader", name="Return rate")).to_be_visible()
+        expect(tab.get_by_role("link", name="Remove Product code: SOAP")).to_be_hidden()
+        expect(tab.get_by_role("form", name="Period and filters")).to_be_hidden()
+        assert tab.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+
+
 def test_filters_work_without_scripts_and_figures_follow_with_them(chromium, marketer):
     with context_of(chromium, marketer, viewport=PHONE, java_script_enabled=False) as context:
         tab = context.new_page()

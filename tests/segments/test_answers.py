@@ -213,6 +213,7 @@ def _check_products(shop: RandomShop) -> None:
     lines = oracle.lines(given["period"], "EUR", given["filters"])
     bought = [line.row for line in lines if not line.row.is_return]
     assert answer.whole.tickets == len({id(row) for row in bought})
+    assert answer.identified == len({id(row) for row in bought if row.profile_id is not None or row.is_erased})
     assert answer.whole.customers == len({row.profile_id for row in bought} - {None})
     _check_customers_of_product(shop, oracle, given["period"])
     names = {row.group.value: row.name for row in values}

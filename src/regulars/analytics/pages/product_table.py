@@ -92,6 +92,9 @@ class ProductTable:
     key_name: str
     rows: Sequence[ProductTableRow]
     total: ProductTableRow
+    # The purchases of all rows, and how many of them have a known customer.
+    purchases: int
+    identified: int
     groups: int
     # Whether the user can request more rows.
     has_more_rows: bool
@@ -235,6 +238,8 @@ def product_table(
         key_name=_key_name(grouping.by),
         rows=[_format_row(formats, view, grouping, row, totals) for row in rows],
         total=_format_row(formats, view, grouping, total, totals),
+        purchases=answer.whole.tickets,
+        identified=answer.identified,
         groups=answer.groups,
         has_more_rows=any(row.group.kind == "others" for row in rows) and rows_max_of(view) < PRODUCT_ROWS_MAX,
     )

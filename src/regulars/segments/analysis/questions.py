@@ -283,6 +283,8 @@ class ProductsAnswer(_Answer, frozen=True, kw_only=True, tag="products"):
 
     rows: tuple[ProductRow, ...]
     whole: ProductFigures
+    # How many purchases of `whole` have a customer, including customers erased since then.
+    identified: int
     # The number of groups, including those in `others`.
     groups: int
 

@@ -38,7 +38,7 @@ from regulars.segments.analysis.questions import (
     ProductsAnswer,
     ProductsQuestion,
 )
-from regulars.segments.columns.model import IDENTIFIED_SALES
+from regulars.segments.columns.model import IDENTIFIED_SALES, NO_CUSTOMER
 
 
 class _Ranks(NamedTuple):
@@ -78,7 +78,13 @@ def answer_products(tickets: Tickets, question: ProductsQuestion, as_of: datetim
     ]
     if ranks.total_groups > len(ranks.groups):
         rows.append(ProductRow(ProductGroup(question.by, "others"), figures[ranks.rows - 1]))
-    return ProductsAnswer(as_of=as_of, rows=tuple(rows), whole=figures[ranks.rows], groups=ranks.total_groups)
+    return ProductsAnswer(
+        as_of=as_of,
+        rows=tuple(rows),
+        whole=figures[ranks.rows],
+        identified=counts.identified,
+        groups=ranks.total_groups,
+    )
 
 
 class _Sums(NamedTuple):
@@ -125,8 +131,17 @@ def _rank(nets: Array, present: Array, values: Dictionary, rows_max: int) -> _Ra
     return _Ranks(chosen, of_group, int(np.count_nonzero(present)))
 
 
+class _Counts(NamedTuple):
+    """For each row the number of purchases with a line of the row, and of the customers who made them; each list ends
+    with the number for all rows together. `identified` counts the purchases of all rows that have a customer."""
+
+    purchases: list[int]
+    customers: list[int]
+    identified: int
+
+
 def _figures(
-    ranks: _Ranks, counts: tuple[list[int], list[int]], weekly_nets: Array, sums: _Sums, compared_sums: _Sums | None
+    ranks: _Ranks, counts: _Counts, weekly_nets: Array, sums: _Sums, compared_sums: _Sums | None
 ) -> list[ProductFigures]:
     """The figures of each row, followed by those of all rows together."""
     net, sold, returned = sums.of_rows(ranks)
@@ -137,8 +152,8 @@ def _figures(
             net_cents=net[row],
             sold_millionths=sold[row],
             returned_millionths=returned[row],
-            tickets=counts[0][row],
-            customers=counts[1][row],
+            tickets=counts.purchases[row],
+            customers=counts.customers[row],
             weekly_net_cents=tuple(weeks[row].tolist()),
             compared_net_cents=None if compared_net is None else compared_net[row],
         )
@@ -147,17 +162,17 @@ def _figures(
 
 
 class _Purchases(NamedTuple):
-    """Purchases of one run: their number for each row and for all rows together, and their customers."""
+    """Purchases of one run: their number for each row and for all rows together, how many of these have a customer, and
+    their customers."""
 
     counts: Array
     total: int
+    identified: int
     # The keys of the pairs of row and customer, not distinct.
     customers: Array
 
 
-def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[list[int], list[int]]:
-    """For each row the number of purchases with a line of the row, and of the customers who made them; each list ends
-    with the number for all rows together."""
+def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> _Counts:
     # A sale may have lines with and without a product, which are in separate batches, so sales are counted per run.
     batches_of_runs: dict[int, list[Lines]] = {}
     for batch in lines:
@@ -167,10 +182,12 @@ def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[lis
     counts = np.zeros(ranks.rows, np.int64)
     for run in runs:
         counts += run.counts
-    return [*counts.tolist(), sum(run.total for run in runs)], [
-        *_count_customers([run.customers for run in runs], counts, tickets.customer_count).tolist(),
-        int(np.count_nonzero(has_bought & tickets.members)),
-    ]
+    customers = _count_customers([run.customers for run in runs], counts, tickets.customer_count)
+    return _Counts(
+        [*counts.tolist(), sum(run.total for run in runs)],
+        [*customers.tolist(), int(np.count_nonzero(has_bought & tickets.members))],
+        sum(run.identified for run in runs),
+    )
 
 
 def _count_customers(keys: Sequence[Array], tickets: Array, size: int) -> Array:
@@ -195,14 +212,16 @@ def _purchases_of(tickets: Tickets, batches: Sequence[Lines], ranks: _Ranks, has
     is_sold = np.zeros(run.size, bool)
     is_sold[sale] = True
     customer = run.parts["customer"]
+    total = int(np.count_nonzero(is_sold))
     if run.meta.kind != IDENTIFIED_SALES:
-        return _Purchases(pairs.counts, int(np.count_nonzero(is_sold)), pairs.keys[:0])
+        identified = int(np.count_nonzero(is_sold & (customer != NO_CUSTOMER)))
+        return _Purchases(pairs.counts, total, identified, pairs.keys[:0])
     has_bought[customer[is_sold]] = True
     of_pairs = customer.take(sale)
     keys = pairs.keys_with(of_pairs, tickets.customer_count)
     members = tickets.members_of(of_pairs)
     customers = keys if members is None else keys[members]
-    return _Purchases(pairs.counts, int(np.count_nonzero(is_sold)), customers)
+    return _Purchases(pairs.counts, total, total, customers)
 
 
 def _weekly_nets(

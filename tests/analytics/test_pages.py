@@ -181,6 +181,17 @@ def test_like_for_like_needs_a_comparison_and_its_tickets_are_those_of_the_count
     assert "in a store with tickets in both periods." in none
 
 
+def test_stores_are_sorted_by_name_by_their_heading(shop, analyst):
+    shop.sell(shop.geneva, days=1, cents=1_000)
+    shop.count()
+    page = analyst.get("/analyse/stores", period="7d").text
+    assert re.findall(r">(Paris|Geneva)</a>", page) == ["Paris", "Geneva"]
+    [by_name] = links(page, "sort=name")
+    sorted_page = analyst.get(by_name).text
+    assert re.findall(r">(Paris|Geneva)</a>", sorted_page) == ["Geneva", "Paris"]
+    assert 'aria-sort="ascending"' in sorted_page
+
+
 def test_a_link_keeps_all_filters(shop, analyst):
     query = f"/analyse/sales?period=7d&compare=before&store={shop.paris}&currency=EUR&by=week&sort=net_cents"
     page = analyst.get(query).text

@@ -81,6 +81,8 @@ def test_products_are_grouped_by_code_property_or_store_and_opened(shop, markete
     words = text_of(page)
     assert "Scarf SCARF" in words
     assert "All" in words
+    assert 'aria-label="Net sales by product code in EUR; the table below has the same figures"' in page
+    assert re.search(r"<title>Scarf SCARF: €460.00, €\d+.00 in the compared period</title>", page)
     rows = rows_of(marketer.get("/analyse/products.csv?period=30d").text)
     nets = {row["key"]: int(row["net_cents"]) for row in rows}
     assert nets == {"SCARF": 46_000, "SOAP": 20_000, "": 66_000}

@@ -13,6 +13,7 @@ from tests.support.open_database import OpenDatabase
 from tests.support.visitor import Visitor
 
 from regulars.analytics.pages.measures import CSV_HEADER, MeasureRow, csv_row
+from regulars.analytics.pages.net_chart import BARS_MAX, NetBar, draw_ranked
 from regulars.analytics.pages.product_table import has_high_returns
 from regulars.kit.db import Database
 from regulars.sales.totals.model import Sums
@@ -190,6 +191,22 @@ def test_stores_are_sorted_by_name_by_their_heading(shop, analyst):
     sorted_page = analyst.get(by_name).text
     assert re.findall(r">(Paris|Geneva)</a>", sorted_page) == ["Geneva", "Paris"]
     assert 'aria-sort="ascending"' in sorted_page
+
+
+def test_stores_have_a_chart_of_the_net_of_the_table(shop, analyst):
+    shop.sell(shop.geneva, days=1, cents=1_000)
+    shop.count()
+    page = analyst.get("/analyse/stores", period="7d", sort="name").text
+    assert 'aria-label="Net sales by store in EUR; the table below has the same figures"' in page
+    titles = re.findall(r"<title>([^<]*: €[^<]*)</title>", page)
+    assert titles == ["Paris: €460.00, €250.00 in the compared period", "Geneva: €10.00"]
+
+
+def test_only_the_largest_nets_are_drawn():
+    nets = [NetBar(f"Store {number}", number * 100, None) for number in range(BARS_MAX + 5)]
+    ranked = draw_ranked(Format("en-GB", "UTC"), nets, "EUR")
+    assert ranked.drawn == len(ranked.chart.bars) == BARS_MAX
+    assert [bar.title for bar in ranked.chart.bars][:2] == ["Store 24: €24.00", "Store 23: €23.00"]
 
 
 def test_a_link_keeps_all_filters(shop, analyst):

@@ -16,6 +16,8 @@ BOTTOM: Final = 144.0
 # The top of an axis is one of these times a power of ten.
 AXIS_TOPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 LABELS_MAX: Final = 6
+# Characters of a name on the axis: more would overlap the next name on a phone.
+LABEL_CHARACTERS_MAX: Final = 9
 SPARKLINE_WIDTH: Final = 160.0
 SPARKLINE_HEIGHT: Final = 32.0
 STRIP_WIDTH: Final = 328.0
@@ -164,6 +166,11 @@ def _steps(axis: _Axis, compared: Sequence[float | None], slot: float) -> list[S
         for n, (y, following) in enumerate(pairwise([*heights, None]))
         if y is not None
     ]
+
+
+def short_label(name: str) -> str:
+    """The beginning of a name, such as that of a store, below its bar."""
+    return name.partition(" ")[0][:LABEL_CHARACTERS_MAX]
 
 
 def nice_top(value: float) -> float:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from regulars.analytics.pages.filters import LIST_VALUES_MAX, AnalysisView
+from regulars.analytics.pages.net_chart import NetBar, RankedChart, draw_ranked
 from regulars.kit.ids import STORE
 from regulars.sales.model import Currency
 from regulars.segments.analysis.questions import (
@@ -25,6 +26,8 @@ from regulars.web.charts import sparkline
 from regulars.web.format import NOTHING, Format
 
 ROWS_SHOWN_MAX: Final = 50
+# Characters of a product code below its bar: more would overlap the next code on a phone.
+CODE_CHARACTERS_MAX: Final = 7
 # The table marks a return rate above this multiple of the average.
 HIGH_RETURNS_FACTOR: Final = 2
 # With fewer units sold, a single return would decide whether the rate is high, so it is not marked.
@@ -90,6 +93,7 @@ class _TableTotals(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductTable:
     key_name: str
+    net: RankedChart
     rows: Sequence[ProductTableRow]
     total: ProductTableRow
     # The purchases of all rows, and how many of them have a known customer.
@@ -232,10 +236,12 @@ def product_table(
         answer.whole.return_rate,
         currency,
     )
+    nets = [_net_bar(view, row) for row in rows if row.group.kind != "others"]
     # Formatted like the row of all other groups, without a link or a bar.
     total = ProductRow(ProductGroup(grouping.by, "others"), answer.whole)
     return ProductTable(
         key_name=_key_name(grouping.by),
+        net=draw_ranked(formats, nets, currency),
         rows=[_format_row(formats, view, grouping, row, totals) for row in rows],
         total=_format_row(formats, view, grouping, total, totals),
         purchases=answer.whole.tickets,
@@ -243,6 +249,13 @@ def product_table(
         groups=answer.groups,
         has_more_rows=any(row.group.kind == "others" for row in rows) and rows_max_of(view) < PRODUCT_ROWS_MAX,
     )
+
+
+def _net_bar(view: AnalysisView, row: ProductRow) -> NetBar:
+    name, code = _name_group(view, row.group, row.name), row.group.value if row.name else ""
+    figures = row.figures
+    label = code[:CODE_CHARACTERS_MAX]
+    return NetBar(f"{name} {code}".strip(), figures.net_cents, figures.compared_net_cents, label)
 
 
 def sort_rows(view: AnalysisView, rows: Sequence[ProductRow]) -> list[ProductRow]:

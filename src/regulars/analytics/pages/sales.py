@@ -18,6 +18,7 @@ from regulars.analytics.pages.measure_pages import (
     total_row,
 )
 from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_in
+from regulars.analytics.pages.net_chart import NetBar, describe_net
 from regulars.analytics.pages.sales_source import ComparedSales
 from regulars.analytics.period import Period, Unit, parts_of
 from regulars.analytics.sales_figures import By
@@ -195,10 +196,8 @@ def _net(sums: Sums | None) -> float | None:
 
 
 def _bar_title(formats: Format, row: MeasureRow, currency: str) -> str:
-    net = formats.money_rounded(row.sums.net_cents, currency)
-    if row.compared is None:
-        return f"{row.name}: {net}"
-    return f"{row.name}: {net}, {formats.money_rounded(row.compared.net_cents, currency)} in the compared period"
+    compared_cents = None if row.compared is None else row.compared.net_cents
+    return describe_net(formats, NetBar(row.name, row.sums.net_cents, compared_cents), currency)
 
 
 def _moved_holidays(formats: Format, view: AnalysisView, holidays: Mapping[date, str]) -> list[str]:

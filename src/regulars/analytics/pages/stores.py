@@ -1,11 +1,13 @@
 """The page of stores: the measures of sales for each store, compared with an earlier period."""
 
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.pages.measure_pages import MeasurePages, MeasureTable, sort_rows, tickets_url, total_row
 from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_in
+from regulars.analytics.pages.net_chart import NetBar, RankedChart, draw_ranked
 from regulars.analytics.pages.sales import PATH as SALES_PATH
 from regulars.analytics.pages.sales_source import ComparedSales
 from regulars.analytics.sales_figures import By
@@ -19,10 +21,15 @@ PATH: Final = "/analyse/stores"
 DEFAULT_SORT: Final = "net_cents"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreTable(MeasureTable):
+    net: RankedChart
+
+
 class StorePages(MeasurePages):
     path, title, template, by = PATH, "Stores", "analytics/stores.html", By.STORE
 
-    async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> MeasureTable:
+    async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> StoreTable:
         currency, currencies = choose_currency(view.value("currency"), figures.total, figures.compared_total)
         ids = {*figures.rows, *figures.compared}
         async with visit.database.reading() as tx:
@@ -37,12 +44,17 @@ class StorePages(MeasurePages):
         rows = [row for row in rows if row.sums.tickets or (row.compared and row.compared.tickets)]
         by_name = sorted(rows, key=lambda row: row.name.casefold())
         name = visit.format.count(len(rows), "store")
-        return MeasureTable(
+        nets = [
+            NetBar(row.name, row.sums.net_cents, None if row.compared is None else row.compared.net_cents)
+            for row in rows
+        ]
+        return StoreTable(
             currency=currency,
             currencies=currencies,
             rows=by_name if view.value("sort") == "name" else sort_rows(by_name, view.value("sort") or DEFAULT_SORT),
             total=total_row(visit, view, figures, currency, name),
             has_opt_ins=consent is not None,
+            net=draw_ranked(visit.format, nets, currency),
         )
 
 

@@ -7,14 +7,12 @@ from typing import Final, NamedTuple
 from regulars.analytics.period import Period, parts_of
 from regulars.explore.home.overview import HomeOverview
 from regulars.sales.totals.model import PerCurrency, Sums, add_totals
-from regulars.web.charts import Chart, bar_chart
+from regulars.web.charts import Chart, bar_chart, short_label
 from regulars.web.format import Format
 
 BY_LABELS: Final = {"day": "Day", "week": "Week", "store": "Store"}
 # With more bars, a bar would be too thin to point at; the table has all stores.
 STORES_DRAWN_MAX: Final = 40
-# Characters of a store's name on the axis: more would overlap the next name on a phone.
-LABEL_CHARACTERS_MAX: Final = 9
 
 
 class SalesChart(NamedTuple):
@@ -80,4 +78,4 @@ def _bars_of_stores(by_store: Mapping[str, PerCurrency], currency: str) -> list[
     """The stores with sales in the currency, the largest first."""
     selling = [(name, total) for name, total in by_store.items() if currency in total.sums]
     ranked = sorted(selling, key=lambda store: (-store[1].sums[currency].net_cents, store[0].casefold()))
-    return [(name, name.partition(" ")[0][:LABEL_CHARACTERS_MAX], total) for name, total in ranked]
+    return [(name, short_label(name), total) for name, total in ranked]

@@ -48,6 +48,9 @@ def test_customers_are_new_or_returning_and_repeat(shop, marketer):
     year = text_of(marketer.get("/analyse/customers?period=12m").text)
     assert "Repeat rate 50%" in year
     assert "Groups by recency, frequency and net (RFM) 2 customers who ever bought" in year
+    assert "A file with older purchases that arrives later may change past figures." in page
+    # The customers, the groups and the cohorts are three answers.
+    assert page.count("As of") == 3
     *rows, whole = rows_of(marketer.get("/analyse/customers.csv?period=30d").text)
     assert (whole["new"], whole["returning"], whole["returning_net_cents"]) == ("1", "1", "10000")
     assert {row["currency"] for row in rows} == {"EUR"}

@@ -21,13 +21,25 @@ class Shop:
     geneva: str
 
     def sell(
-        self, store: str, *, days: int, cents: int, product: dict[str, Any] = SCARF, at: time = time(12), **changes: Any
+        self,
+        store: str,
+        *,
+        days: int,
+        cents: int,
+        product: dict[str, Any] = SCARF,
+        gift: dict[str, Any] | None = None,
+        at: time = time(12),
+        **changes: Any,
     ) -> None:
-        """On the day so many days ago, at noon."""
-        line = samples.line(product=product, total_price_cents=cents, unit_price_cents=cents, tax_cents=0)
+        """On the day so many days ago, at noon; a gift is a second line."""
+        lines = [samples.line(product=product, total_price_cents=cents, unit_price_cents=cents, tax_cents=0)]
+        if gift is not None:
+            lines.append(
+                samples.line(external_id="L2", product=gift, total_price_cents=0, unit_price_cents=0, tax_cents=0)
+            )
         moment = samples.at(datetime.combine((NOON - timedelta(days=days)).date(), at, UTC))
         sale = samples.sale(
-            store, occurred_at=moment, total_amount_cents=cents, total_tax_cents=0, line_items=[line], **changes
+            store, occurred_at=moment, total_amount_cents=cents, total_tax_cents=0, line_items=lines, **changes
         )
         answer = self.api.post("/v1/sales-events", sale)
         assert answer.status == 201, answer.body

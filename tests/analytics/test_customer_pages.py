@@ -1,9 +1,10 @@
 """The pages of customers and products, whose figures come from the analysis process."""
 
 import re
+from datetime import timedelta
 
 import pytest
-from tests.analytics.pages_shop import SOAP, Shop, open_shop
+from tests.analytics.pages_shop import NOON, SCARF, SOAP, Shop, open_shop
 from tests.analytics.test_pages import links, rows_of, text_of
 from tests.pages.segment_shop import SegmentShop
 from tests.support.visitor import Visitor
@@ -12,6 +13,7 @@ from tests.support.waiting import ask_until
 from regulars.segments.definition import read_definition
 from regulars.segments.saved.manage import create_segment
 from regulars.web.access import Role
+from regulars.web.format import Format
 
 
 @pytest.fixture
@@ -51,13 +53,66 @@ def test_customers_are_new_or_returning_and_repeat(shop, marketer):
     assert "A file with older purchases that arrives later may change past figures." in page
     # The customers, the groups and the cohorts are three answers.
     assert page.count("As of") == 3
+
+
+def test_the_file_of_customers_has_the_chosen_measure(shop, marketer):
+    prepare(shop, marketer)
+    ask_until("New and returning", lambda: marketer.get("/analyse/customers?period=30d"))
     *rows, whole = rows_of(marketer.get("/analyse/customers.csv?period=30d").text)
-    assert (whole["new"], whole["returning"], whole["returning_net_cents"]) == ("1", "1", "10000")
-    assert {row["currency"] for row in rows} == {"EUR"}
-    cohorts = rows_of(marketer.get("/analyse/customers.csv?table=cohorts").text)
-    assert sum(int(row["customers"]) for row in cohorts if row["month"] == "0") == 2
+    assert (whole["key"], whole["new"], whole["returning"], whole["share_returning"]) == ("total", "1", "1", "0.5")
+    assert [row["key"] for row in rows] == sorted({row["first_day"] for row in rows}, reverse=True)
+    assert sum(int(row["new"]) for row in rows) == 1
+    net = "/analyse/customers{}?period=30d&measure=net&currency=EUR"
+    [whole] = rows_of(marketer.get(net.format(".csv")).text)[-1:]
+    assert (whole["new_net_cents_EUR"], whole["returning_net_cents_EUR"]) == ("10000", "10000")
+    assert "Whole period €100.00 €100.00 50.0%" in text_of(marketer.get(net.format("")).text)
+    days = rows_of(marketer.get("/analyse/customers.csv?period=30d&table=intervals").text)
+    assert [(row["days_from"], row["days_to"]) for row in days if row["purchases"] == "1"] == [("31", "60")]
+    assert {row["median_days"] for row in days} == {"39.0"}
+
+
+@pytest.mark.parametrize("reading", ["month", "until", "net"])
+def test_the_file_of_cohorts_has_the_cells_and_averages_of_the_chosen_reading(shop, marketer, reading):
+    prepare(shop, marketer)
+    query = f"period=12m&currency=EUR&read={reading}"
+    page = ask_until('id="cohorts"', lambda: marketer.get(f"/analyse/customers?{query}"))
+    table = re.search(r'<table class="table is-dense cohort">(.*?)</table>', page, re.DOTALL)
+    shown = [
+        [text_of(cell) for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)][2:]
+        for row in re.findall(r"<tr>(.*?)</tr>", table[1], re.DOTALL)[1:]
+    ]
+    formats = Format("en-GB", "UTC")
+    columns = {"month": "bought_in_month_", "until": "bought_up_to_month_", "net": "net_cents_EUR_up_to_month_"}
+    in_file = [
+        [
+            ""
+            if not cell
+            else formats.money(int(cell), "EUR")
+            if reading == "net"
+            else formats.aligned_share(float(cell), 1)
+            for name, cell in row.items()
+            if name.startswith(columns[reading])
+        ]
+        for row in rows_of(marketer.get(f"/analyse/customers.csv?table=cohorts&{query}").text)
+    ]
+    assert [[text.replace("\xa0", " ") for text in row] for row in in_file] == shown
+    assert any(any(row) for row in shown)
+
+
+def test_a_customer_who_returned_everything_and_lapsed_is_in_the_files(api, analysis, api_database_url, marketer):
+    shop = open_shop(api, api_database_url)
+    shop.sell(shop.paris, days=800, cents=1_000, profile_id="ada")
+    shop.sell(shop.paris, days=800, cents=1_000, profile_id="ada", type="RETURN")
+    shop.count()
+    prepare(shop, marketer)
+    day = (NOON - timedelta(days=800)).date()
+    page = ask_until('id="groups"', lambda: marketer.get(f"/analyse/customers?from={day}&to={day}"))
+    assert "New 1 100% of customers" in text_of(page)
+    for measure, column in (("", "new"), ("net", "new_net_cents_EUR")):
+        file = marketer.get(f"/analyse/customers.csv?from={day}&to={day}&measure={measure}&currency=EUR").text
+        assert [row[column] for row in rows_of(file)] == (["0", "0"] if measure else ["1", "1"])
     groups = rows_of(marketer.get("/analyse/customers.csv?table=groups").text)
-    assert sum(int(row["customers"]) for row in groups) == 2
+    assert {row["name"]: row["customers"] for row in groups}["Lapsed"] == "1"
 
 
 def test_groups_and_cohorts_become_segments_for_those_who_may_build_one(shop, marketer, visitor_as):
@@ -114,6 +169,18 @@ def test_products_are_grouped_by_code_property_or_store_and_opened(shop, markete
         assert answer.status_code == 400, written
         assert "We cannot read the group of products in this address." in text_of(answer.text), written
     assert marketer.get('/analyse/products?in={"key":{},"kind":"others"}').status_code == 400
+
+
+def test_products_bought_together_are_a_file_too(shop, marketer):
+    shop.sell(shop.paris, days=1, cents=5_000, product=SOAP, gift=SCARF)
+    prepare(shop, marketer)
+    soap = 'in={"key":{},"value":"SOAP"}'
+    page = ask_until('id="basket"', lambda: marketer.get(f"/analyse/products?period=30d&{soap}"))
+    [file] = links(page, "table=basket")
+    [row] = rows_of(marketer.get(file).text)
+    # Ada and Ben bought soap alone.
+    assert row == {"product": "SCARF", "name": "Scarf", "purchases": "1", "share": "0.333333"}
+    assert "Of 3 purchases, 2 have a known customer." in text_of(page)
 
 
 def test_sales_of_a_segment_are_those_of_its_members(shop, marketer):

@@ -1,12 +1,13 @@
 """Builds the table of cohorts: of the customers who first bought in a month, the share that bought again in later
 months, or the net per customer."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Final, NamedTuple
 
 from regulars.analytics.pages.filters import AnalysisView
-from regulars.analytics.pages.frame import segment_url
+from regulars.analytics.pages.frame import CsvFile, segment_url
 from regulars.analytics.segment_conditions import cohort_conditions
 from regulars.sales.model import Currency
 from regulars.segments.analysis.questions import Cohort, CohortMonth, CohortsAnswer
@@ -23,15 +24,20 @@ SHADES: Final = 6
 # What the cells show (the URL field `read`): the share of customers who bought in a month, or again up to a month, or
 # the net per customer.
 READINGS: Final = {"month": "In that month", "until": "Up to that month", "net": "Net per customer"}
-CSV_HEADER: Final = (
-    "first_month", "customers", "month", "is_over", "bought", "bought_so_far", "currency", "net_so_far_cents",
-)  # fmt: skip
+# The names of the columns of months in the CSV file, by reading; the number of the month follows.
+CSV_COLUMNS: Final = {
+    "month": "bought_in_month_",
+    "until": "bought_up_to_month_",
+    "net": "net_cents_{currency}_up_to_month_",
+}
 
 
 class Cell(NamedTuple):
-    """One month of a cohort; `url` creates a segment of the customers that the value counts."""
+    """One month of a cohort, as text and for the CSV file; `url` creates a segment of the customers that the value
+    counts."""
 
     text: str
+    raw: str
     shade: int
     # Whether the month is not over yet.
     is_open: bool
@@ -39,21 +45,25 @@ class Cell(NamedTuple):
 
 
 class CohortRow(NamedTuple):
+    first: date
     name: str
     customers: str
+    raw_customers: int
     url: str
     cells: list[Cell | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CohortTable:
+    as_of: datetime
     reading: str
+    currency: Currency
     readings: Mapping[str, str]
     # The numbers of the months, such as 1 to 12, each with the CSS class that hides its column in a narrow table.
     months: Sequence[tuple[int, str]]
     rows: Sequence[CohortRow]
-    # The averages of the months that are over, weighted by customers.
-    averages: Sequence[str]
+    # The averages of the months that are over, weighted by customers, as text and for the CSV file.
+    averages: Sequence[tuple[str, str]]
     # The lowest value of each background shade.
     limits: Sequence[str]
 
@@ -78,6 +88,7 @@ def cohort_table(visit: Visit, view: AnalysisView, answer: CohortsAnswer, curren
             if number not in by_month
             else Cell(
                 _format_value(visit.format, values[cohort.first, number], reading, currency),
+                _raw_value(values[cohort.first, number], reading),
                 _shade_of(values[cohort.first, number], highest),
                 not by_month[number].is_over,
                 _customers_url(visit, view, cohort, 0 if reading == "net" else number, up_to=reading == "until"),
@@ -85,9 +96,12 @@ def cohort_table(visit: Visit, view: AnalysisView, answer: CohortsAnswer, curren
             for number in months
         ]
         url = _customers_url(visit, view, cohort, 0)
-        rows.append(CohortRow(visit.format.month(cohort.first), visit.format.number(cohort.customers), url, cells))
+        name, customers = visit.format.month(cohort.first), visit.format.number(cohort.customers)
+        rows.append(CohortRow(cohort.first, name, customers, cohort.customers, url, cells))
     return CohortTable(
+        as_of=answer.as_of,
         reading=reading,
+        currency=currency,
         readings=READINGS,
         months=[(number, _hiding_class(index, reading)) for index, number in enumerate(months)],
         rows=rows,
@@ -113,11 +127,15 @@ def _format_value(formats: Format, value: float, reading: str, currency: Currenc
     return formats.money(round(value), currency) if reading == "net" else formats.aligned_share(value, 1)
 
 
+def _raw_value(value: float, reading: str) -> str:
+    return str(round(value)) if reading == "net" else str(round(value, 6))
+
+
 def _shade_of(value: float, highest: float) -> int:
     return min(SHADES, 1 + int(value / highest * SHADES)) if highest > 0 and value > 0 else 1
 
 
-def _average(formats: Format, answer: CohortsAnswer, number: int, reading: str, currency: Currency) -> str:
+def _average(formats: Format, answer: CohortsAnswer, number: int, reading: str, currency: Currency) -> tuple[str, str]:
     months = [
         (cohort.customers, _value(cohort, month, reading, currency))
         for cohort in answer.cohorts
@@ -125,11 +143,10 @@ def _average(formats: Format, answer: CohortsAnswer, number: int, reading: str, 
         if month.month == number and month.is_over
     ]
     customers = sum(count for count, _ in months)
-    return (
-        _format_value(formats, sum(count * value for count, value in months) / customers, reading, currency)
-        if customers
-        else ""
-    )
+    if not customers:
+        return "", ""
+    average = sum(count * value for count, value in months) / customers
+    return _format_value(formats, average, reading, currency), _raw_value(average, reading)
 
 
 def _customers_url(visit: Visit, view: AnalysisView, cohort: Cohort, month: int, *, up_to: bool = False) -> str:
@@ -139,12 +156,17 @@ def _customers_url(visit: Visit, view: AnalysisView, cohort: Cohort, month: int,
     return segment_url(visit, match)
 
 
-def csv_rows(answer: CohortsAnswer) -> Iterator[list[str]]:
-    for cohort in answer.cohorts:
-        for month in cohort.months:
-            counts = [str(month.month), str(month.is_over).lower(), str(month.bought), str(month.bought_so_far)]
-            start = [cohort.first.isoformat(), str(cohort.customers), *counts]
-            for currency, cents in month.net_so_far_cents.items():
-                yield [*start, currency, str(cents)]
-            if not month.net_so_far_cents:
-                yield [*start, "", "0"]
+def cohort_file(table: CohortTable) -> CsvFile:
+    """The rows and the months of the page; `open_month` is the number of the month that is not over."""
+    numbers = [number for number, _ in table.months]
+    rows = []
+    for row in table.rows:
+        cells = list(zip(numbers, row.cells, strict=True))
+        open_month = next((str(number) for number, cell in cells if cell and cell.is_open), "")
+        values = ["" if cell is None else cell.raw for _, cell in cells]
+        rows.append([row.first.isoformat(), str(row.raw_customers), open_month, *values])
+    rows.append(["average", "", "", *(raw for _, raw in table.averages)])
+    column = CSV_COLUMNS[table.reading].format(currency=table.currency)
+    return CsvFile(
+        "cohorts.csv", ("first_month", "customers", "open_month", *(f"{column}{it}" for it in numbers)), rows
+    )

@@ -28,6 +28,14 @@ class Definition(NamedTuple):
     text: str
 
 
+class CsvFile(NamedTuple):
+    """A table as a file: one row for each row of the page, with exact numbers instead of formatted ones."""
+
+    name: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
 def render_analysis(
     visit: Visit,
     template: str,
@@ -84,6 +92,11 @@ def export_table(visit: Visit, filename: str, header: Sequence[str], rows: Itera
             yield row
 
     return export_csv(visit, "analyse.export", filename, header, lines())
+
+
+def raw_share(part: float, whole: float) -> str:
+    """A share for a CSV file; empty where a page shows a dash."""
+    return str(round(part / whole, 6)) if whole > 0 else ""
 
 
 def name_part(formats: Format, part: Period, unit: Unit) -> str:

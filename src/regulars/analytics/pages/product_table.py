@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from regulars.analytics.pages.filters import LIST_VALUES_MAX, AnalysisView
+from regulars.analytics.pages.frame import CsvFile, raw_share
 from regulars.analytics.pages.net_chart import NetBar, RankedChart, draw_ranked
 from regulars.kit.ids import STORE
 from regulars.sales.model import Currency
@@ -16,6 +17,7 @@ from regulars.segments.analysis.questions import (
     MILLIONTHS,
     PRODUCT_ROWS_MAX,
     BasketAnswer,
+    BasketRow,
     ProductFigures,
     ProductGroup,
     ProductKey,
@@ -76,6 +78,7 @@ class ProductTableRow(NamedTuple):
 class BasketTableRow(NamedTuple):
     """A product that was bought together with those of the page; `share` is its share of their tickets."""
 
+    row: BasketRow
     name: str
     url: str
     tickets: str
@@ -277,6 +280,7 @@ def sort_rows(view: AnalysisView, rows: Sequence[ProductRow]) -> list[ProductRow
 def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> list[BasketTableRow]:
     return [
         BasketTableRow(
+            row,
             row.name or row.product,
             _group_url(view, ProductGrouping(ProductKey(), ()), ProductGroup(ProductKey(), "value", row.product)),
             formats.number(row.tickets),
@@ -284,6 +288,17 @@ def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> li
         )
         for row in basket.rows
     ]
+
+
+def basket_file(rows: Sequence[BasketTableRow], tickets: int) -> CsvFile:
+    return CsvFile(
+        "bought-together.csv",
+        ("product", "name", "purchases", "share"),
+        [
+            [shown.row.product, shown.name, str(shown.row.tickets), raw_share(shown.row.tickets, tickets)]
+            for shown in rows
+        ],
+    )
 
 
 def csv_rows(

@@ -23,6 +23,7 @@ from regulars.analytics.pages.product_table import (
     COLUMNS,
     CSV_HEADER,
     ProductGrouping,
+    basket_file,
     basket_rows,
     csv_rows,
     list_filters,
@@ -110,16 +111,20 @@ class ProductPages:
         )
 
     async def export(self, visit: Visit) -> Response:
+        """Export the table of products, or with `table=basket` the products that were bought with them."""
         async with visit.database.transaction() as tx:
             view = await _read_view(tx, visit)
             grouping = read_grouping(view)
             view.require_readable()
             context = await _load_context(tx, visit, view)
         grouping = grouping or ProductGrouping(ProductKey(), ())
-        answer, _ = await self._request_figures(visit, view, grouping, context, deadline_s=DEADLINE_S)
-        figures = answer.figures
-        if figures is None:
+        answer, basket = await self._request_figures(visit, view, grouping, context, deadline_s=DEADLINE_S)
+        figures, bought_together = answer.figures, basket.figures
+        if figures is None or bought_together is None:
             return redirect(visit, view.url())
+        if visit.query.get("table", "") == "basket":
+            rows_together = basket_rows(visit.format, view, bought_together)
+            return export_table(visit, *basket_file(rows_together, bought_together.tickets))
         rows = sort_rows(view, figures.rows)
         return export_table(visit, "products.csv", CSV_HEADER, csv_rows(view, context.currency, rows, figures.whole))
 

@@ -1,12 +1,12 @@
 """Builds the table of RFM groups (recency, frequency, money): names, rules as text, and links that create a segment."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final, NamedTuple
 
 from regulars.analytics.pages.filters import AnalysisView
-from regulars.analytics.pages.frame import segment_url
+from regulars.analytics.pages.frame import CsvFile, raw_share, segment_url
 from regulars.analytics.segment_conditions import rfm_conditions
 from regulars.sales.model import Currency
 from regulars.segments.analysis.questions import RFM_DAYS, Range, RfmAnswer, RfmGroup, RfmName
@@ -26,14 +26,15 @@ NAMES: Final[dict[RfmName, str]] = {
     "lapsed": "Lapsed",
 }
 CSV_HEADER: Final = (
-    "group", "recency_days_from", "recency_days_to", "purchase_days_from", "purchase_days_to", "net_cents_from",
-    "net_cents_to", "threshold_currency", "customers", "currency", "net_cents",
+    "group", "name", "recency_days_from", "recency_days_to", "purchase_days_from", "purchase_days_to", "net_cents_from",
+    "net_cents_to", "threshold_currency", "customers", "share",
 )  # fmt: skip
 
 
 class GroupRow(NamedTuple):
-    """A group with its rule, its share of the customers, and its net in each currency."""
+    """A group with its rule, its share of the customers, and its net in each currency, as text."""
 
+    group: RfmGroup
     name: str
     rule: str
     customers: str
@@ -50,6 +51,7 @@ class GroupTable:
     customers: str
     rows: Sequence[GroupRow]
     nets: Sequence[str]
+    answer: RfmAnswer
 
 
 def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTable:
@@ -57,6 +59,7 @@ def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTab
     currencies = sorted(answer.net_cents, key=lambda currency: (-answer.net_cents[currency], currency))
     rows = [
         GroupRow(
+            group,
             _name_group(group, answer.currency),
             _describe_rule(formats, group, answer.currency),
             formats.number(group.customers),
@@ -65,7 +68,7 @@ def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTab
             _customers_url(visit, view, answer, group) if group.customers else "",
         )
         for group in answer.groups
-        # The page leaves out groups that no customer can be in; the CSV file has all.
+        # Groups that no customer can be in are left out.
         if group.is_possible
     ]
     return GroupTable(
@@ -75,6 +78,7 @@ def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTab
         customers=formats.number(answer.customers),
         rows=rows,
         nets=[formats.money_rounded(answer.net_cents[currency], currency) for currency in currencies],
+        answer=answer,
     )
 
 
@@ -111,10 +115,16 @@ def _describe_range(bounds: Range, show: Callable[[int], str]) -> str:
     return show(low) if low == high else f"{show(low)} to {show(high)}"
 
 
-def csv_rows(answer: RfmAnswer) -> Iterator[list[str]]:
-    for group in answer.groups:
-        ranges = (group.recency_days, group.purchase_days, group.net)
+def group_file(table: GroupTable) -> CsvFile:
+    answer, rows = table.answer, []
+    for row in table.rows:
+        ranges = (row.group.recency_days, row.group.purchase_days, row.group.net)
         bounds = ["" if limit is None else str(limit) for limits in ranges for limit in (limits.low, limits.high)]
-        start = [group.name, *bounds, answer.currency, str(group.customers)]
-        for currency in answer.net_cents:
-            yield [*start, currency, str(group.net_cents.get(currency, 0))]
+        nets = [str(row.group.net_cents.get(currency, 0)) for currency in table.currencies]
+        counts = [str(row.group.customers), raw_share(row.group.customers, answer.customers)]
+        rows.append([row.group.name, row.name, *bounds, table.currency, *counts, *nets])
+    total = [str(answer.customers), raw_share(answer.customers, answer.customers)]
+    nets = [str(answer.net_cents[currency]) for currency in table.currencies]
+    rows.append(["total", "All groups", *[""] * 6, table.currency, *total, *nets])
+    header = (*CSV_HEADER, *(f"net_cents_{currency}" for currency in table.currencies))
+    return CsvFile("groups.csv", header, rows)

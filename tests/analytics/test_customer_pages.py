@@ -99,6 +99,30 @@ def test_the_file_of_cohorts_has_the_cells_and_averages_of_the_chosen_reading(sh
     assert any(any(row) for row in shown)
 
 
+def test_groups_are_sorted_by_their_headings_and_the_file_follows(shop, marketer):
+    shop.sell(shop.paris, days=800, cents=1_000, profile_id="cleo")
+    shop.sell(shop.paris, days=790, cents=1_000, profile_id="dora")
+    shop.sell(shop.paris, days=780, cents=1_000, profile_id="eli")
+    prepare(shop, marketer)
+    page = ask_until('id="groups"', lambda: marketer.get("/analyse/customers?period=12m"))
+    [by_customers] = links(page, "sort=customers#groups")
+    [by_net] = links(page, "sort=net_EUR#groups")
+
+    def names(url: str) -> list[str]:
+        return re.findall(r'<span class="name">(.*?)</span>', marketer.get(url).text)
+
+    assert names(by_customers)[0] == "Lapsed"
+    assert names(by_net)[0] != "Lapsed"
+    for url in (by_customers, by_net):
+        query = url.partition("?")[2].partition("#")[0]
+        *groups, whole = rows_of(marketer.get(f"/analyse/customers.csv?{query}&table=groups").text)
+        assert [row["name"] for row in groups] == names(url)
+        assert (whole["customers"], whole["net_cents_EUR"]) == ("5", "30000")
+        assert sum(int(row["customers"]) for row in groups) == 5
+        assert sum(int(row["net_cents_EUR"]) for row in groups) == 30_000
+    assert {row["name"]: row["share"] for row in groups}["Lapsed"] == "0.6"
+
+
 def test_a_customer_who_returned_everything_and_lapsed_is_in_the_files(api, analysis, api_database_url, marketer):
     shop = open_shop(api, api_database_url)
     shop.sell(shop.paris, days=800, cents=1_000, profile_id="ada")

@@ -29,6 +29,12 @@ CSV_HEADER: Final = (
     "group", "name", "recency_days_from", "recency_days_to", "purchase_days_from", "purchase_days_to", "net_cents_from",
     "net_cents_to", "threshold_currency", "customers", "share",
 )  # fmt: skip
+# The values of the URL field `sort`: by customers, or by net in a currency; without it, groups have a fixed order.
+SORT_BY_CUSTOMERS: Final = "customers"
+
+
+def sort_by_net(currency: Currency) -> str:
+    return f"net_{currency}"
 
 
 class GroupRow(NamedTuple):
@@ -48,15 +54,24 @@ class GroupTable:
     currency: Currency
     today: date
     currencies: Sequence[Currency]
+    # How the user sorted the rows; empty for the fixed order.
+    sort: str
     customers: str
     rows: Sequence[GroupRow]
     nets: Sequence[str]
     answer: RfmAnswer
 
+    @property
+    def sorts(self) -> list[str]:
+        """For each column of net, how its heading sorts."""
+        return list(map(sort_by_net, self.currencies))
+
 
 def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTable:
     formats = visit.format
     currencies = sorted(answer.net_cents, key=lambda currency: (-answer.net_cents[currency], currency))
+    sort = view.value("sort")
+    sort = sort if sort == SORT_BY_CUSTOMERS or sort in map(sort_by_net, currencies) else ""
     rows = [
         GroupRow(
             group,
@@ -67,19 +82,29 @@ def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTab
             [formats.money_rounded(group.net_cents.get(currency, 0), currency) for currency in currencies],
             _customers_url(visit, view, answer, group) if group.customers else "",
         )
-        for group in answer.groups
-        # Groups that no customer can be in are left out.
-        if group.is_possible
+        for group in _sort_groups(answer, sort)
     ]
     return GroupTable(
         currency=answer.currency,
         today=answer.today,
         currencies=currencies,
+        sort=sort,
         customers=formats.number(answer.customers),
         rows=rows,
         nets=[formats.money_rounded(answer.net_cents[currency], currency) for currency in currencies],
         answer=answer,
     )
+
+
+def _sort_groups(answer: RfmAnswer, sort: str) -> list[RfmGroup]:
+    """The groups that a customer can be in, the largest value first."""
+    groups = [group for group in answer.groups if group.is_possible]
+    if not sort:
+        return groups
+    if sort == SORT_BY_CUSTOMERS:
+        return sorted(groups, key=lambda group: -group.customers)
+    nets = {sort_by_net(currency): currency for currency in answer.net_cents}
+    return sorted(groups, key=lambda group: -group.net_cents.get(nets[sort], 0))
 
 
 def _customers_url(visit: Visit, view: AnalysisView, answer: RfmAnswer, group: RfmGroup) -> str:

@@ -64,18 +64,41 @@ def test_sales_are_shown_by_day_week_store_and_currency(regulars, shop):
     assert [(row["hour"], row["net_cents"]) for row in hours["rows"]] == [("0", 1000), ("15", -250)]
     money = analyse(regulars, "sales", *PERIOD, "--by", "currency", "--json").data["rows"]
     assert [(row["currency"], row["tickets"]) for row in money] == [("EUR", 2), ("CHF", 1)]
+    francs = analyse(regulars, "sales", *PERIOD, "--currency", "CHF", "--json").data
+    assert [row["day"] for row in francs["rows"]] == ["2026-03-09"]
+    assert [one["net_cents"] for one in francs["whole"]] == [500]
+
+
+def test_stores_are_shown_in_the_period_and_by_day(regulars, shop):
     [store] = analyse(regulars, "stores", *PERIOD, "--store", "S1", "--json").data["rows"]
     assert (store["name"], store["net_cents"]) == ("One", 750)
+    found = analyse(regulars, "stores", *PERIOD, "--by", "day", "--json").data
+    days = {(row["name"], row["day"], row["currency"], row["net_cents"]) for row in found["rows"]}
+    assert days == {("One", "2026-03-02", "EUR", 750), ("S2", "2026-03-09", "CHF", 500)}
+    assert [(one["currency"], one["net_cents"]) for one in found["whole"]] == [("EUR", 750), ("CHF", 500)]
 
 
-def test_csv_has_the_rows_of_the_table(regulars, shop):
-    said = analyse(regulars, "stores", *PERIOD, "--csv")
-    rows = list(csv.DictReader(io.StringIO(said.out)))
-    assert sorted((row["name"], row["currency"], row["net_cents"]) for row in rows) == [
+def test_the_table_and_the_csv_end_with_the_total(regulars, shop):
+    rows = _rows_of_csv(analyse(regulars, "stores", *PERIOD, "--csv"))
+    assert sorted((row["name"], row["currency"], row["net_cents"]) for row in rows[:2]) == [
         ("One", "EUR", "750"),
         ("S2", "CHF", "500"),
     ]
-    assert "NET CENTS" in analyse(regulars, "sales", *PERIOD).out
+    assert [(row["store"], row["currency"], row["net_cents"]) for row in rows[2:]] == [
+        ("total", "EUR", "750"),
+        ("total", "CHF", "500"),
+    ]
+    table = analyse(regulars, "sales", *PERIOD).out
+    assert "NET CENTS" in table
+    totals = [line.split()[:3] for line in table.splitlines() if line.startswith("total")]
+    assert totals == [["total", "EUR", "750"], ["total", "CHF", "500"]]
+    # Currencies are never added, so their rows are the totals.
+    money = _rows_of_csv(analyse(regulars, "sales", *PERIOD, "--by", "currency", "--csv"))
+    assert [row["currency"] for row in money] == ["EUR", "CHF"]
+
+
+def _rows_of_csv(ran):
+    return list(csv.DictReader(io.StringIO(ran.out)))
 
 
 def test_another_time_zone_counts_the_days_again(regulars, shop, database_url, monkeypatch):
@@ -100,6 +123,8 @@ def test_sales_of_a_segment_are_those_of_its_members(regulars, shop, database_ur
     with serve_analysis():
         check("store")
         check("currency")
+        months = analyse(regulars, "stores", *PERIOD, "--by", "month", "--segment", segment, "--json").data["rows"]
+        assert [(row["name"], row["month"], row["net_cents"]) for row in months] == [("One", "2026-03-01", 1000)]
         assert "by day or longer" in analyse(regulars, "sales", "--by", "hour", "--segment", segment).complains(code=2)
 
 
@@ -115,11 +140,46 @@ def test_customers_and_products_are_those_of_the_pages(regulars, shop, database_
     with serve_analysis():
         cohorts = analyse(regulars, "customers", *PERIOD, "--by", "cohort", "--json").data["rows"]
         assert (cohorts[0]["cohort"], cohorts[0]["customers"], cohorts[0]["bought"]) == ("2026-03-01", 1, 1)
-        groups = analyse(regulars, "customers", "--by", "rfm", "--json").data["rows"]
+        groups = analyse(regulars, "customers", *PERIOD, "--by", "rfm", "--json").data["rows"]
         assert sum(group["customers"] for group in groups) == 1
-        stores = analyse(regulars, "products", *PERIOD, "--by", "store", "--csv").out
-        assert [row["name"] for row in csv.DictReader(io.StringIO(stores))] == ["One"]
-        assert "none of EUR" in analyse(regulars, "products", "--currency", "NOK").complains(code=2)
+        assert {group["threshold_currency"] for group in groups} == {"EUR"}
+        rows = _rows_of_csv(analyse(regulars, "customers", *PERIOD, "--by", "store", "--csv"))
+        assert [(row["name"], row["new"]) for row in rows if row["customers"] != "0"] == [("One", "1"), ("", "1")]
+        assert rows[-1]["store"] == "total"
+        money = analyse(regulars, "customers", *PERIOD, "--by", "currency", "--json").data["rows"]
+        assert [(row["currency"], row["net_cents"], row["new_net_cents"]) for row in money] == [("EUR", 1000, 1000)]
+
+
+def test_products_are_those_of_the_currency_with_the_most_sales(regulars, shop, database_url, serve_analysis):
+    with serve_analysis():
+        assert "being prepared" in analyse(regulars, "products", *PERIOD).complains(code=1)
+        drain_queues(database_url, shop)
+        rows = _rows_of_csv(analyse(regulars, "products", *PERIOD, "--by", "store", "--csv"))
+        assert [(row["name"], row["currency"]) for row in rows] == [("One", "EUR"), ("", "EUR")]
+        assert rows[0]["net_cents"] == rows[1]["net_cents"]
+        [franc, _] = _rows_of_csv(analyse(regulars, "products", *PERIOD, "--store", "S2", "--by", "store", "--csv"))
+        assert (franc["name"], franc["currency"]) == ("S2", "CHF")
+        days = analyse(regulars, "products", *PERIOD, "--by", "day", "--json").data
+        assert [(row["day"], row["currency"]) for row in days["rows"]] == [("2026-03-02", "EUR")]
+        assert [row["net_cents"] for row in days["rows"]] == [one["net_cents"] for one in days["whole"]]
+        money = _rows_of_csv(analyse(regulars, "products", *PERIOD, "--by", "currency", "--csv"))
+        assert [row["currency"] for row in money] == ["EUR", "CHF"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("sales", "--by", "hour"), "--by hour: choose one day, the same with --from and --to."),
+        (("sales", "--currency", "NOK"), "--currency: NOK is none of EUR"),
+        (("products", "--by", "fabric"), "--by fabric: choose product, store, day"),
+        (
+            ("products", "--by", "day", "--from", "2022-01-01"),
+            "--by day: a period of more than 732 days is divided by week or month.",
+        ),
+    ],
+)
+def test_rows_that_a_command_does_not_have_are_refused(regulars, shop, words, sentence):
+    assert sentence in analyse(regulars, *words).complains(code=2)
 
 
 @pytest.mark.parametrize(

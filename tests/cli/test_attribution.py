@@ -58,7 +58,8 @@ def test_credits_are_shown_by_origin_and_month_once_they_are_computed(regulars, 
         | {"sample_ratio_alarm": False}
     ]
     by_month = regulars("attribution", "show", "-o", "Shop", "--by", "month", "--csv").out
-    [month] = csv.DictReader(io.StringIO(by_month))
+    [month, total] = csv.DictReader(io.StringIO(by_month))
     assert (month["currency"], month["net_cents"], month["lift"]) == ("EUR", "1000", "no_holdout")
+    assert (total["month"], total["currency"], total["net_cents"]) == ("total", "EUR", "1000")
     assert "NET CENTS" in regulars("attribution", "show", "-o", "Shop").out
     assert regulars("attribution", "show", "-o", "Shop", "--from", "2099-01-01", "--to", "2098-01-01").code == 2

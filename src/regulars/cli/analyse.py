@@ -1,40 +1,62 @@
 """`regulars analyse`: print figures of sales, stores, customers and products, as table, JSON or CSV."""
 
-from collections.abc import Collection
-from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated, Any, cast, get_args
-from uuid import UUID
+from typing import Annotated, Final, cast
 
 import typer
+from msgspec.structs import replace
 
-from regulars.analytics.sales_figures import By, read_sales
-from regulars.analytics.segment_conditions import resolve_members
+from regulars.analytics.period import BY_DAY_DAYS_MAX, parts_of
+from regulars.analytics.sales_figures import By
+from regulars.catalog.entries import find_entries
+from regulars.catalog.model import Catalog
 from regulars.cli import analyse_tables as tables
-from regulars.cli.analyse_scope import DEADLINE_S, AsCsv, From, OfSegment, OfStores, Scope, To, find_scope
+from regulars.cli.analyse_sales import load_sales, load_stores
+from regulars.cli.analyse_scope import (
+    AllCurrencies,
+    AsCsv,
+    From,
+    OfSegment,
+    OfStores,
+    OneCurrency,
+    Scope,
+    ScopeAnalysis,
+    To,
+    find_scope,
+    list_currencies,
+    open_analysis,
+)
 from regulars.cli.analyse_tables import PrintedTable
 from regulars.cli.output import CommandError, ExitCode
 from regulars.cli.runner import AsJson, OfOrganization, run_on_pool
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Database
 from regulars.kit.ids import STORE
 from regulars.kit.settings import Settings
 from regulars.sales.model import Currency
-from regulars.sales.totals.model import PerCurrency, add_up
 from regulars.segments.analysis import questions
-from regulars.segments.analysis.client import running
-from regulars.segments.columns.lifecycle import need_columns
 from regulars.stores.find import name_stores
 
 app = typer.Typer(no_args_is_help=True)
-OfCurrency = Annotated[str, typer.Option("--currency", help="EUR, GBP, USD or CHF.")]
+# Words of `products --by` for rows that are the sum of all products.
+_PRODUCT_SUMS: Final = ("day", "week", "month", "currency")
 
 
 class CustomersBy(StrEnum):
     DAY = "day"
     WEEK = "week"
     MONTH = "month"
+    STORE = "store"
+    CURRENCY = "currency"
     COHORT = "cohort"
     RFM = "rfm"
+
+
+class StoresBy(StrEnum):
+    STORE = "store"
+    CURRENCY = "currency"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
 
 
 @app.command()
@@ -46,31 +68,53 @@ def customers(
     by: Annotated[CustomersBy, typer.Option(help="What a row is; rfm is of today, whatever the period.")] = (
         CustomersBy.MONTH
     ),
-    currency: OfCurrency = "EUR",
+    currency: Annotated[
+        str | None,
+        typer.Option(
+            help="Only amounts in EUR, GBP, USD or CHF; all if not given. rfm measures money in it, or in the one with"
+            " the largest net."
+        ),
+    ] = None,
     segment: OfSegment = None,
     store: OfStores = None,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
     """Show new and returning customers, cohorts by first purchase, or RFM groups."""
-    currency_code = _read_currency(currency)
 
     async def work(pool: Database, settings: Settings) -> PrintedTable:
-        scope = await find_scope(pool, organization, first, last, segment=segment, stores=store)
-        question: questions.QuestionOf[Any]
-        match by:
-            case CustomersBy.COHORT:
-                question = questions.CohortsQuestion(period=scope.days, store_ids=scope.store_ids)
-                return tables.make_cohort_table(await _query_analysis(pool, settings, scope, question))
-            case CustomersBy.RFM:
-                question = questions.RfmQuestion(currency=currency_code, store_ids=scope.store_ids)
-                return tables.make_rfm_table(await _query_analysis(pool, settings, scope, question))
-            case _:
-                bucket = cast("questions.Bucket", by.value)
-                question = questions.CustomersQuestion(period=scope.days, by=bucket, store_ids=scope.store_ids)
-                return tables.make_customer_table(await _query_analysis(pool, settings, scope, question), bucket)
+        scope = await find_scope(pool, organization, first, last, segment=segment, stores=store, currency=currency)
+        async with open_analysis(pool, settings, scope) as analysis:
+            return await _load_customers(pool, analysis, scope, by)
 
     run_on_pool(work).print(as_json=as_json, as_csv=as_csv)
+
+
+async def _load_customers(pool: Database, analysis: ScopeAnalysis, scope: Scope, by: CustomersBy) -> PrintedTable:
+    if by is CustomersBy.COHORT:
+        cohorts = questions.CohortsQuestion(period=scope.days, store_ids=scope.store_ids)
+        return tables.make_cohort_table(await analysis.answer(cohorts), scope.currency)
+    if by is CustomersBy.RFM:
+        [measured, *_] = await list_currencies(pool, scope)
+        rfm = questions.RfmQuestion(currency=measured, store_ids=scope.store_ids)
+        return tables.make_rfm_table(await analysis.answer(rfm), scope.currency)
+    bucket = cast("questions.Bucket", by.value if by.value in {"day", "week"} else "month")
+    question = questions.CustomersQuestion(period=scope.days, by=bucket, store_ids=scope.store_ids)
+    answer = await analysis.answer(question)
+    if by is CustomersBy.CURRENCY:
+        return tables.make_customer_currency_table(answer, scope.currency)
+    if by is not CustomersBy.STORE:
+        return tables.make_customer_table(answer, bucket, scope.currency)
+    sales = await analysis.answer(questions.SalesQuestion(period=scope.days, by="store", store_ids=scope.store_ids))
+    store_ids = [row.store_id for row in sales.rows if row.store_id is not None]
+    answers = {
+        STORE.encode(store_id): await analysis.answer(replace(question, store_ids=(store_id,)))
+        for store_id in store_ids
+    }
+    async with pool.reading() as tx:
+        names = await name_stores(tx, scope.organization_id, store_ids)
+    encoded_names = {STORE.encode(store_id): name for store_id, name in names.items()}
+    return tables.make_customer_store_table(answers, encoded_names, answer, scope.currency)
 
 
 @app.command()
@@ -79,61 +123,74 @@ def products(
     organization: OfOrganization,
     first: From = "",
     last: To = "",
-    by: Annotated[str, typer.Option(help="What a row is: product, store, or a property of products.")] = "product",
+    by: Annotated[
+        str,
+        typer.Option(
+            help="What a row is: product, store or a property of products; or the sum of all products by day, week,"
+            " month or currency."
+        ),
+    ] = "product",
     product: Annotated[str | None, typer.Option(help="Only the product with this code.")] = None,
-    currency: OfCurrency = "EUR",
+    currency: OneCurrency = None,
     segment: OfSegment = None,
     store: OfStores = None,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show products by code, by store or by a property, the largest net first."""
-    key = _read_key(by)
-    by_code = questions.ProductKey()
-    filters = () if product is None else (questions.ProductGroup(by_code, "value", product),)
-    currency_code = _read_currency(currency)
+    """Show products by code, by store or by a property, the largest net first, or their sum by day, week, month or
+    currency."""
+    filters = () if product is None else (questions.ProductGroup(questions.ProductKey(), "value", product),)
 
     async def work(pool: Database, settings: Settings) -> PrintedTable:
-        scope = await find_scope(pool, organization, first, last, segment=segment, stores=store)
+        scope = await find_scope(pool, organization, first, last, segment=segment, stores=store, currency=currency)
+        key = questions.ProductKey("store") if by in _PRODUCT_SUMS else await _read_key(pool, scope, by)
+        currencies = await list_currencies(pool, scope)
         question = questions.ProductsQuestion(
-            period=scope.days, currency=currency_code, by=key, filters=filters, store_ids=scope.store_ids
+            period=scope.days, currency=currencies[0], by=key, filters=filters, store_ids=scope.store_ids
         )
-        answer = await _query_analysis(pool, settings, scope, question)
+        parts = _divide(question, scope, by, currencies) if by in _PRODUCT_SUMS else {}
+        async with open_analysis(pool, settings, scope) as analysis:
+            answer = await analysis.answer(question)
+            if by in _PRODUCT_SUMS:
+                answers = {name: await analysis.answer(part) for name, part in parts.items()}
+                return tables.make_product_sum_table(answers, by, question.currency, answer)
+        store_ids = [STORE.decode(row.group.value) for row in answer.rows] if key.kind == "store" else []
         async with pool.reading() as tx:
-            stores = [STORE.decode(row.group.value) for row in answer.rows] if key.kind == "store" else []
-            names = await name_stores(
-                tx, scope.organization_id, {store_id for store_id in stores if store_id is not None}
-            )
-        return tables.make_product_table(answer, by, {STORE.encode(store_id): name for store_id, name in names.items()})
+            names = await name_stores(tx, scope.organization_id, {each for each in store_ids if each is not None})
+        encoded_names = {STORE.encode(store_id): name for store_id, name in names.items()}
+        return tables.make_product_table(answer, key, question.currency, encoded_names)
 
     run_on_pool(work).print(as_json=as_json, as_csv=as_csv)
 
 
-async def _query_analysis(
-    pool: Database, settings: Settings, scope: Scope, question: questions.QuestionOf[questions.AnswerType]
-) -> questions.AnswerType:
-    """Query the analysis process. If the columnar data that it reads does not exist, the worker starts to build it, and
-    an error reports the progress."""
-    async with pool.transaction() as tx:
-        await need_columns(tx, scope.organization_id)
-        query = scope.members or await resolve_members(tx, scope.organization_id, None)
-    async with running(settings) as analysis:
-        return await analysis.answer(scope.organization_id, query, question, deadline_s=DEADLINE_S)
-
-
-def _read_currency(text: str) -> Currency:
-    for currency in get_args(Currency):
-        if text == currency:
-            return currency  # type: ignore[no-any-return]  # one of the literals
-    raise CommandError(f"--currency: {text} is none of {', '.join(get_args(Currency))}.", code=ExitCode.USAGE)
-
-
-def _read_key(text: str) -> questions.ProductKey:
+async def _read_key(pool: Database, scope: Scope, text: str) -> questions.ProductKey:
     match text:
         case "product" | "store":
             return questions.ProductKey(text)
         case _:
-            return questions.ProductKey("property", text)
+            pass
+    async with pool.reading() as tx:
+        if not await find_entries(tx, scope.organization_id, Catalog.PRODUCTS, [text]):
+            raise CommandError(
+                f"--by {text}: choose product, store, {', '.join(_PRODUCT_SUMS)}, or a property that products have.",
+                code=ExitCode.USAGE,
+            )
+    return questions.ProductKey("property", text)
+
+
+def _divide(
+    question: questions.ProductsQuestion, scope: Scope, by: str, currencies: list[Currency]
+) -> dict[str, questions.ProductsQuestion]:
+    """One question for each row, since the analysis process sums products over one period in one currency."""
+    if by == "currency":
+        return {currency: replace(question, currency=currency) for currency in currencies}
+    if by not in scope.period.units:
+        raise CommandError(
+            f"--by {by}: a period of more than {BY_DAY_DAYS_MAX} days is divided by week or month.",
+            code=ExitCode.USAGE,
+        )
+    parts = parts_of(scope.period, by)
+    return {part.first.isoformat(): replace(question, period=questions.Period(part.first, part.last)) for part in parts}
 
 
 @app.command()
@@ -142,7 +199,8 @@ def sales(
     organization: OfOrganization,
     first: From = "",
     last: To = "",
-    by: Annotated[By, typer.Option(help="What a row is; the hours are those of the first day.")] = By.DAY,
+    by: Annotated[By, typer.Option(help="What a row is; hour is for one day.")] = By.DAY,
+    currency: AllCurrencies = None,
     segment: OfSegment = None,
     store: OfStores = None,
     as_json: AsJson = False,
@@ -151,8 +209,8 @@ def sales(
     """Show sales net of returns by hour, day, week, month, store or currency."""
 
     async def work(pool: Database, settings: Settings) -> PrintedTable:
-        scope = await find_scope(pool, organization, first, last, segment=segment, stores=store)
-        return await _load_sales(pool, settings, scope, by)
+        scope = await find_scope(pool, organization, first, last, segment=segment, stores=store, currency=currency)
+        return await load_sales(pool, settings, scope, by)
 
     run_on_pool(work).print(as_json=as_json, as_csv=as_csv)
 
@@ -163,58 +221,20 @@ def stores(
     organization: OfOrganization,
     first: From = "",
     last: To = "",
+    by: Annotated[
+        StoresBy,
+        typer.Option(help="What a row is: a store in one currency; with day, week or month, also in one of these."),
+    ] = StoresBy.STORE,
+    currency: AllCurrencies = None,
     segment: OfSegment = None,
     store: OfStores = None,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show the sales of each store net of returns."""
-    sales(
-        organization=organization,
-        first=first,
-        last=last,
-        by=By.STORE,
-        segment=segment,
-        store=store,
-        as_json=as_json,
-        as_csv=as_csv,
-    )
+    """Show the sales of each store net of returns, in the whole period or by day, week or month."""
 
+    async def work(pool: Database, settings: Settings) -> PrintedTable:
+        scope = await find_scope(pool, organization, first, last, segment=segment, stores=store, currency=currency)
+        return await load_stores(pool, settings, scope, By(by.value))
 
-async def _load_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> PrintedTable:
-    """Read the stored totals of sales; for the members of a segment, query the analysis process."""
-    first, last = scope.period.first, scope.period.last
-    if scope.members is not None:
-        return await _query_segment_sales(pool, settings, scope, by)
-    async with pool.snapshot() as tx:
-        figures = await read_sales(tx, scope.organization_id, first=first, last=last, by=by, store_ids=scope.store_ids)
-        progress = figures.progress
-        names = await _name_stores(tx, scope, by, figures.rows)
-    table = tables.make_sales_table(by, figures.rows, figures.total, names, as_of=progress.as_of)
-    return replace(table, filled_until=progress.filled_until)
-
-
-async def _query_segment_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> PrintedTable:
-    if scope.members is None or by is By.HOUR:
-        raise CommandError(
-            "Sales of a segment are counted by day or longer, by store or by currency.", code=ExitCode.USAGE
-        )
-    question = questions.SalesQuestion(
-        period=scope.days,
-        by=by.value if by is not By.CURRENCY else "month",  # type: ignore[arg-type]  # hours are refused above
-        store_ids=scope.store_ids,
-    )
-    async with running(settings) as analysis:
-        answer = await analysis.answer(scope.organization_id, scope.members, question, deadline_s=DEADLINE_S)
-    totals = add_up(answer.whole.items())
-    rows: dict[Any, PerCurrency] = {row.store_id or row.first: add_up(row.sums.items()) for row in answer.rows}
-    if by is By.CURRENCY:
-        rows = {currency: PerCurrency({currency: sums}) for currency, sums in totals.by_net_sales()}
-    async with pool.reading() as tx:
-        names = await _name_stores(tx, scope, by, rows)
-    return tables.make_sales_table(by, rows, totals, names, as_of=answer.as_of)
-
-
-async def _name_stores(tx: Tx, scope: Scope, by: By, store_ids: Collection[UUID]) -> dict[UUID, str]:
-    """The names of the stores that are the rows of a table; empty if its rows are something else."""
-    return await name_stores(tx, scope.organization_id, store_ids) if by is By.STORE else {}
+    run_on_pool(work).print(as_json=as_json, as_csv=as_csv)

@@ -1,22 +1,29 @@
-"""Options of the `regulars analyse` commands, which select days, stores and customers."""
+"""What the `regulars analyse` commands report on: the options that select days, stores, customers and a currency, and
+the connection to the analysis process, which counts the selected sales."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 from uuid import UUID
 
 import typer
 
 from regulars.analytics.period import Period, read_period
+from regulars.analytics.sales_figures import By, read_sales
 from regulars.analytics.segment_conditions import resolve_members
 from regulars.cli.output import CommandError, ExitCode
 from regulars.cli.runner import find_organization, read_id
 from regulars.kit import ids
 from regulars.kit.clock import find_zone
 from regulars.kit.db import Database, Tx
+from regulars.kit.settings import Settings
 from regulars.organizations.settings import find_settings
+from regulars.sales.model import Currency
 from regulars.segments.analysis import questions
+from regulars.segments.analysis.client import Analysis, running
 from regulars.segments.analysis.protocol import SegmentQuery
+from regulars.segments.columns.lifecycle import need_columns
 from regulars.stores.find import find_stores
 
 # Longer than a page would wait: after its start, the analysis process first loads the sales that it sums.
@@ -32,18 +39,26 @@ OfSegment = Annotated[
 OfStores = Annotated[
     list[str] | None, typer.Option("--store", help="Only this store: external id or store_ id. May be repeated.")
 ]
+AllCurrencies = Annotated[
+    str | None, typer.Option("--currency", help="Only amounts in EUR, GBP, USD or CHF; all if not given.")
+]
+OneCurrency = Annotated[
+    str | None, typer.Option("--currency", help="EUR, GBP, USD or CHF; the one with the largest net if not given.")
+]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Write CSV.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a command reports on: an organization, its days, and some or all of its stores and customers."""
+    """What a command reports on: an organization, its days, and some or all of its stores, customers and
+    currencies."""
 
     organization_id: UUID
     period: Period
     store_ids: tuple[UUID, ...] | None
     # None selects all sales, also those without a customer.
     members: SegmentQuery | None
+    currency: Currency | None
 
     @property
     def days(self) -> questions.Period:
@@ -51,8 +66,16 @@ class Scope:
 
 
 async def find_scope(
-    pool: Database, organization: str, first: str, last: str, *, segment: str | None, stores: Sequence[str] | None
+    pool: Database,
+    organization: str,
+    first: str,
+    last: str,
+    *,
+    segment: str | None,
+    stores: Sequence[str] | None,
+    currency: str | None = None,
 ) -> Scope:
+    currency_code = None if currency is None else _read_currency(currency)
     async with pool.transaction() as tx:
         owner = await find_organization(tx.connection, organization)
         zone = find_zone((await find_settings(tx.connection, owner.id)).time_zone)
@@ -63,7 +86,16 @@ async def find_scope(
         if segment is not None:
             members = await resolve_members(tx, owner.id, read_id(ids.SEGMENT, segment))
         store_ids = None if not stores else await _find_store_ids(tx, owner.id, stores)
-        return Scope(organization_id=owner.id, period=period, store_ids=store_ids, members=members)
+        return Scope(
+            organization_id=owner.id, period=period, store_ids=store_ids, members=members, currency=currency_code
+        )
+
+
+def _read_currency(text: str) -> Currency:
+    for currency in get_args(Currency):
+        if text == currency:
+            return currency  # type: ignore[no-any-return]  # one of the literals
+    raise CommandError(f"--currency: {text} is none of {', '.join(get_args(Currency))}.", code=ExitCode.USAGE)
 
 
 async def _find_store_ids(tx: Tx, organization_id: UUID, arguments: Sequence[str]) -> tuple[UUID, ...]:
@@ -73,3 +105,38 @@ async def _find_store_ids(tx: Tx, organization_id: UUID, arguments: Sequence[str
         if reference not in stores:
             raise CommandError(f"There is no store {argument}.")
     return tuple(store.id for store in stores.values())
+
+
+async def list_currencies(pool: Database, scope: Scope) -> list[Currency]:
+    """The chosen currency, or those of the sales of these days and stores, largest net sales first."""
+    if scope.currency is not None:
+        return [scope.currency]
+    first, last = scope.period.first, scope.period.last
+    async with pool.reading() as tx:
+        sales = await read_sales(
+            tx, scope.organization_id, first=first, last=last, by=By.CURRENCY, store_ids=scope.store_ids
+        )
+    return list(sales.rows) or ["EUR"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeAnalysis:
+    """Sends questions about the customers of a scope to the analysis process."""
+
+    analysis: Analysis
+    organization_id: UUID
+    query: SegmentQuery
+
+    async def answer(self, question: questions.QuestionOf[questions.AnswerType]) -> questions.AnswerType:
+        return await self.analysis.answer(self.organization_id, self.query, question, deadline_s=DEADLINE_S)
+
+
+@asynccontextmanager
+async def open_analysis(pool: Database, settings: Settings, scope: Scope) -> AsyncIterator[ScopeAnalysis]:
+    """If the columnar data that the analysis process reads does not exist, the worker starts to build it, and an answer
+    raises an error with the progress."""
+    async with pool.transaction() as tx:
+        await need_columns(tx, scope.organization_id)
+        query = scope.members or await resolve_members(tx, scope.organization_id, None)
+    async with running(settings) as analysis:
+        yield ScopeAnalysis(analysis, scope.organization_id, query)

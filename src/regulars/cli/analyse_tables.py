@@ -4,15 +4,14 @@ import csv
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final
-from uuid import UUID
 
-from regulars.analytics.sales_figures import By
 from regulars.cli.output import err, pick, print_json, print_table
 from regulars.kit.clock import format_timestamp
-from regulars.kit.ids import STORE
 from regulars.kit.text import safe_cell
+from regulars.sales.model import Currency
 from regulars.sales.totals.model import PerCurrency, Sums
 from regulars.segments.analysis import questions
 
@@ -34,7 +33,8 @@ class PrintedTable:
             data = {"as_of": self.as_of, "filled_until": self.filled_until, "rows": self.rows, "whole": self.totals}
             print_json(data)
             return
-        cells = [["" if row.get(name) is None else str(row[name]) for name in self.columns] for row in self.rows]
+        rows = [*self.rows, *self._total_rows()]
+        cells = [["" if row.get(name) is None else str(row[name]) for name in self.columns] for row in rows]
         if as_csv:
             writer = csv.writer(sys.stdout)
             writer.writerow(self.columns)
@@ -46,34 +46,33 @@ class PrintedTable:
             until = format_timestamp(self.filled_until)
             err.print(f"Older sales are being counted, so far to {until}.", markup=False)
 
+    def _total_rows(self) -> list[dict[str, Any]]:
+        """The totals below the rows; none below rows that are totals of currencies, which are never added."""
+        key = self.columns[0]
+        return [{key: "total", **total} for total in self.totals if key not in total]
+
 
 def make_sales_table(
-    by: By, rows: Mapping[Any, PerCurrency], totals: PerCurrency, names: Mapping[UUID, str], *, as_of: datetime
+    keys: Sequence[str],
+    rows: Sequence[tuple[dict[str, str], PerCurrency]],
+    totals: PerCurrency,
+    only: Currency | None,
+    *,
+    as_of: datetime,
 ) -> PrintedTable:
-    """Make a table of sums, whose rows are stores, with their names, or days, hours or currencies."""
-    printed_rows = [
-        {
-            by.value: _encode_key(key),
-            **({"name": names.get(key, "")} if by is By.STORE else {}),
-            "currency": currency,
-            **_as_data(sums),
-        }
-        for key, total in rows.items()
-        for currency, sums in total.by_net_sales()
-    ]
-    name_column = ("name",) if by is By.STORE else ()
+    """Make a table of sums in one or all currencies; `keys` are the columns that identify a row."""
     return PrintedTable(
-        columns=list(dict.fromkeys([by.value, *name_column, "currency", *_as_data(Sums())])),
-        rows=printed_rows,
-        totals=[{"currency": currency, **_as_data(sums)} for currency, sums in totals.by_net_sales()],
+        columns=list(dict.fromkeys([*keys, "currency", *_as_data(Sums())])),
+        rows=[{**row, **data} for row, sums in rows for data in _rows_of(sums, only)],
+        totals=_rows_of(totals, only),
         as_of=as_of,
     )
 
 
-def _encode_key(key: object) -> str:
-    if isinstance(key, UUID):
-        return STORE.encode(key)
-    return key.isoformat() if isinstance(key, date) else str(key)
+def _rows_of(total: PerCurrency, only: Currency | None) -> list[dict[str, Any]]:
+    return [
+        {"currency": currency, **_as_data(sums)} for currency, sums in total.by_net_sales() if only in {None, currency}
+    ]
 
 
 def _as_data(sums: Sums) -> dict[str, Any]:
@@ -87,47 +86,80 @@ def _as_data(sums: Sums) -> dict[str, Any]:
     }
 
 
-def _int_if_whole(value: Any) -> int | float:
+def _int_if_whole(value: Decimal) -> int | float:
     return int(value) if value == int(value) else float(value)
 
 
-def make_customer_table(answer: questions.CustomersAnswer, by: questions.Bucket) -> PrintedTable:
-    rows = [{by: figures.first.isoformat(), **_customer_figures(figures)} for figures in answer.buckets]
-    totals = [
-        {
-            **_customer_figures(answer.whole),
-            "tickets": answer.tickets,
-            "identified": answer.identified,
-            "median_days_between": answer.intervals.median_days,
-        }
+def make_customer_table(answer: questions.CustomersAnswer, by: questions.Bucket, only: Currency | None) -> PrintedTable:
+    rows = [{by: figures.first.isoformat(), **_customer_figures(figures, only)} for figures in answer.buckets]
+    return _make_table(by, rows, [_customer_total(answer, only)], answer.as_of)
+
+
+def make_customer_store_table(
+    answers: Mapping[str, questions.CustomersAnswer],
+    names: Mapping[str, str],
+    whole: questions.CustomersAnswer,
+    only: Currency | None,
+) -> PrintedTable:
+    """Make a table with a row for each store, by its id; the answers are about one store each."""
+    rows = [
+        {"store": store, "name": names.get(store, ""), **_customer_figures(answer.whole, only)}
+        for store, answer in answers.items()
     ]
-    return _make_table(rows, totals, answer)
+    rows.sort(key=lambda row: -row["customers"])
+    return _make_table("store", rows, [_customer_total(whole, only)], whole.as_of)
 
 
-def _customer_figures(figures: questions.CustomerFigures) -> dict[str, Any]:
+def make_customer_currency_table(answer: questions.CustomersAnswer, only: Currency | None) -> PrintedTable:
+    """Make a table of the net of new and of returning customers in each currency."""
+    new, returning = answer.whole.new_net_cents, answer.whole.returning_net_cents
+    rows: list[dict[str, Any]] = [
+        {
+            "currency": currency,
+            "net_cents": new.get(currency, 0) + returning.get(currency, 0),
+            "new_net_cents": new.get(currency, 0),
+            "returning_net_cents": returning.get(currency, 0),
+        }
+        for currency in sorted({*new, *returning})
+        if only in {None, currency}
+    ]
+    rows.sort(key=lambda row: -row["net_cents"])
+    return _make_table("currency", rows, rows, answer.as_of)
+
+
+def _customer_total(answer: questions.CustomersAnswer, only: Currency | None) -> dict[str, Any]:
     return {
-        **pick(figures, "customers", "new", "returning", "repeated"),
-        "repeat_rate": _rounded(figures.repeat_rate),
-        **_cents("new_net_cents", figures.new_net_cents),
-        **_cents("returning_net_cents", figures.returning_net_cents),
+        **_customer_figures(answer.whole, only),
+        "tickets": answer.tickets,
+        "identified": answer.identified,
+        "median_days_between": answer.intervals.median_days,
     }
 
 
-def make_cohort_table(answer: questions.CohortsAnswer) -> PrintedTable:
+def _customer_figures(figures: questions.CustomerFigures, only: Currency | None) -> dict[str, Any]:
+    return {
+        **pick(figures, "customers", "new", "returning", "repeated"),
+        "repeat_rate": _rounded(figures.repeat_rate),
+        **_cents("new_net_cents", figures.new_net_cents, only),
+        **_cents("returning_net_cents", figures.returning_net_cents, only),
+    }
+
+
+def make_cohort_table(answer: questions.CohortsAnswer, only: Currency | None) -> PrintedTable:
     rows = [
         {
             "cohort": cohort.first.isoformat(),
             "customers": cohort.customers,
             **pick(month, "month", "is_over", "bought", "bought_so_far"),
-            **_cents("net_cents", month.net_cents),
+            **_cents("net_cents", month.net_cents, only),
         }
         for cohort in answer.cohorts
         for month in cohort.months
     ]
-    return _make_table(rows, [], answer)
+    return _make_table("cohort", rows, [], answer.as_of)
 
 
-def make_rfm_table(answer: questions.RfmAnswer) -> PrintedTable:
+def make_rfm_table(answer: questions.RfmAnswer, only: Currency | None) -> PrintedTable:
     rows = [
         {
             "group": group.name,
@@ -135,48 +167,76 @@ def make_rfm_table(answer: questions.RfmAnswer) -> PrintedTable:
             **_bounds_by_name("recency_days", group.recency_days),
             **_bounds_by_name("purchase_days", group.purchase_days),
             **_bounds_by_name("net_cents", group.net),
-            **_cents("net_cents", group.net_cents),
+            "threshold_currency": answer.currency,
+            **_cents("net_cents", group.net_cents, only),
         }
         for group in answer.groups
     ]
-    return _make_table(rows, [{"customers": answer.customers, **_cents("net_cents", answer.net_cents)}], answer)
+    total = {
+        "customers": answer.customers,
+        "threshold_currency": answer.currency,
+        **_cents("net_cents", answer.net_cents, only),
+    }
+    return _make_table("group", rows, [total], answer.as_of)
 
 
-def make_product_table(answer: questions.ProductsAnswer, by: str, stores: Mapping[str, str]) -> PrintedTable:
+def make_product_table(
+    answer: questions.ProductsAnswer, by: questions.ProductKey, currency: Currency, stores: Mapping[str, str]
+) -> PrintedTable:
+    """Make a table with a row for each product, store or value of a property."""
+    key = "value" if by.kind == "property" else by.kind
     rows = [
         {
-            by: row.group.value,
+            key: row.group.value,
             "kind": row.group.kind,
             "name": row.name or stores.get(row.group.value),
+            "currency": currency,
             **_product_figures(row.figures),
         }
         for row in answer.rows
     ]
-    return _make_table(rows, [{**_product_figures(answer.whole), "groups": answer.groups}], answer)
+    total = {"currency": currency, **_product_figures(answer.whole), "groups": answer.groups}
+    return _make_table(key, rows, [total], answer.as_of)
+
+
+def make_product_sum_table(
+    answers: Mapping[str, questions.ProductsAnswer], by: str, currency: Currency, whole: questions.ProductsAnswer
+) -> PrintedTable:
+    """Make a table with a row for all products of each day, week or month, or of each currency."""
+    rows = [
+        {by: key, "currency": key if by == "currency" else currency, **_product_figures(answer.whole)}
+        for key, answer in answers.items()
+        if answer.groups
+    ]
+    totals = rows if by == "currency" else [{"currency": currency, **_product_figures(whole.whole)}]
+    return _make_table(by, rows, totals, whole.as_of)
 
 
 def _product_figures(figures: questions.ProductFigures) -> dict[str, Any]:
     return {
         "net_cents": figures.net_cents,
-        "units_sold": figures.sold_millionths / questions.MILLIONTHS,
-        "units_returned": figures.returned_millionths / questions.MILLIONTHS,
+        "units_sold": _int_if_whole(Decimal(figures.sold_millionths) / questions.MILLIONTHS),
+        "units_returned": _int_if_whole(Decimal(figures.returned_millionths) / questions.MILLIONTHS),
         "return_rate": _rounded(figures.return_rate),
         "tickets": figures.tickets,
         "customers": figures.customers,
     }
 
 
-def _cents(name: str, money: questions.Money) -> dict[str, int]:
-    return {f"{name}_{currency}": cents for currency, cents in sorted(money.items())}
+def _cents(name: str, money: questions.Money, only: Currency | None) -> dict[str, int]:
+    return {f"{name}_{currency}": cents for currency, cents in sorted(money.items()) if only in {None, currency}}
 
 
 def _bounds_by_name(name: str, bounds: questions.Range) -> dict[str, int | None]:
     return {f"{name}_from": bounds.low, f"{name}_to": bounds.high}
 
 
-def _make_table(rows: Sequence[dict[str, Any]], totals: Sequence[dict[str, Any]], answer: Any) -> PrintedTable:
-    columns = list(dict.fromkeys(name for row in rows or totals for name in row))
-    return PrintedTable(columns=columns, rows=rows, totals=totals, as_of=answer.as_of)
+def _make_table(
+    key: str, rows: Sequence[dict[str, Any]], totals: Sequence[dict[str, Any]], as_of: datetime
+) -> PrintedTable:
+    """Make a table whose first column is `key`."""
+    columns = list(dict.fromkeys([key, *(name for row in rows or totals for name in row)]))
+    return PrintedTable(columns=columns, rows=rows, totals=totals, as_of=as_of)
 
 
 def _rounded(value: float | None) -> float | None:

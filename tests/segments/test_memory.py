@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 
 from regulars.segments.analysis.engine import cache
 from regulars.segments.analysis.engine.cache import Results
-from regulars.segments.analysis.engine.encoding import Dictionary
+from regulars.segments.analysis.engine.encoding import Dictionary, encode_values
 from regulars.segments.analysis.engine.engine import Engine
+from regulars.segments.analysis.engine.sales_encoding import read_part
 from regulars.segments.analysis.engine.sales_runs import PRODUCT_IDS, PROPERTY_PREFIX, Dictionaries
 
 
@@ -54,6 +56,22 @@ def test_of_a_product_only_what_is_asked_is_read():
     assert dictionaries.product_values(PROPERTY_PREFIX + "fair").dictionary.values == []
     dictionaries.forget(PRODUCT_IDS)
     assert len(dictionaries.product_values(PRODUCT_IDS).dictionary) == 0
+
+
+def test_the_products_of_several_runs_are_decoded_one_run_at_a_time():
+    """Whole products take several times the memory of the values that remain."""
+    part, content = PROPERTY_PREFIX + "serial", encode_values(products(20_000), np.ones(20_000, np.int8))
+
+    def peak_of(runs: int) -> int:
+        dictionaries = Dictionaries()
+        tracemalloc.start()
+        with ThreadPoolExecutor(runs) as threads:
+            list(threads.map(lambda _: read_part(part, content, dictionaries), range(runs)))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    assert peak_of(6) < 1.6 * peak_of(1)
 
 
 def test_many_distinct_products_stay_within_the_budget(shop):

@@ -105,9 +105,11 @@ def read_part(name: str, content: bytes, dictionaries: Dictionaries) -> dict[str
         return {name: np.cumsum(decode(content), dtype=np.int32)}
     if name not in _CODED and not is_product_part(name):
         return {name: decode(content)}
-    values, rows = decode_coded(content)
     if is_product_part(name):
-        return {name: dictionaries.encode_products(name, values), "starts": _starts(rows)}
+        with dictionaries.products_lock:
+            values, rows = decode_coded(content)
+            return {name: dictionaries.encode_products(name, values), "starts": _starts(rows)}
+    values, rows = decode_coded(content)
     if name in SCALED:
         return {name: rows, scale_of(name): np.array(values, np.int64)}
     codes = dictionaries.map(name, values)

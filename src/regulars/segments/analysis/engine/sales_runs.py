@@ -51,6 +51,9 @@ class Dictionaries:
         self.products = Dictionary([b""])
         self._product_values: dict[str, CodedColumn] = {}
         self._lock = Lock()
+        # Held while whole products are decoded, which takes several times the memory of the values that remain, so that
+        # only one run needs it at a time. Several threads would not decode them faster.
+        self.products_lock = Lock()
 
     @property
     def nbytes(self) -> int:
@@ -63,9 +66,10 @@ class Dictionaries:
 
     def encode_products(self, part: str, products: Sequence[bytes]) -> Array:
         """The code of each product's value; NONE if the product has no value."""
-        values = [_value_of(part, _product.decode(product)) for product in products]
+        code = self.product_values(part).dictionary.code
         with self._lock:
-            return np.fromiter(map(self.product_values(part).dictionary.code, values), np.int32, len(values))
+            codes = (code(_value_of(part, _product.decode(product))) for product in products)
+            return np.fromiter(codes, np.int32, len(products))
 
     def forget(self, part: str) -> None:
         """Drop the values of a part; the caller has removed its codes from all runs."""

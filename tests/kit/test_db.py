@@ -84,6 +84,14 @@ async def use(database: Database) -> int:
         return one
 
 
+async def test_a_transaction_may_be_idle_as_long_as_its_process_allows(database_url):
+    patient = Database(database_url, idle_in_transaction_ms=600_000)
+    await patient.open()
+    async with patient.transaction() as tx:
+        assert await tx.fetch("SHOW idle_in_transaction_session_timeout") == [("10min",)]
+    await patient.close()
+
+
 async def test_no_caller_fails_when_the_server_has_ended_all_idle_connections(database, database_url):
     assert await asyncio.gather(*(use(database) for _ in range(20))) == [1] * 20
     # Two are open at once, however quickly the first is free again.

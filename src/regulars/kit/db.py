@@ -111,6 +111,7 @@ class Database:
         pool_max: int = 10,
         statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
         lock_timeout_ms: int = LOCK_TIMEOUT_MS,
+        idle_in_transaction_ms: int = IDLE_IN_TRANSACTION_MS,
         checkout_s_max: float = inf,
     ) -> None:
         """`checkout_s_max` is how long a caller may use a connection before it is closed."""
@@ -126,7 +127,7 @@ class Database:
             url,
             statement_timeout=statement_timeout_ms,
             lock_timeout=lock_timeout_ms,
-            idle_in_transaction_session_timeout=IDLE_IN_TRANSACTION_MS,
+            idle_in_transaction_session_timeout=idle_in_transaction_ms,
         )
         unanswered_ms_max = (statement_timeout_ms or STATEMENT_TIMEOUT_MS) + UNANSWERED_MARGIN_MS
         self._connect_arguments |= {"autocommit": True, "tcp_user_timeout": unanswered_ms_max}

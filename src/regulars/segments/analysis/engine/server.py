@@ -33,6 +33,8 @@ from regulars.work.queue import Due
 # Database connections: one per open request, one for compaction and one for the check of purged columns.
 POOL_MAX: Final = REQUESTS_AT_ONCE + 2
 STATEMENT_TIMEOUT_MS: Final = 60_000
+# A transaction waits while columns are decoded: 20 s for a property with 5 million values, longer on a busy machine.
+IDLE_IN_TRANSACTION_MS: Final = 600_000
 COMPACT_EVERY_S: Final = 2.0
 DROP_PURGED_EVERY_S: Final = 60.0
 # A client that sends no request or reads no response for this time is disconnected. For pieces of an audience the time
@@ -81,7 +83,12 @@ async def _run(settings: Settings, url: str, bound: socket.socket, *, lifeline: 
     on_stop_signals(stop.set)
     if lifeline is not None:
         on_parent_exit(lifeline, stop.set)
-    database = Database(url, pool_max=POOL_MAX, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
+    database = Database(
+        url,
+        pool_max=POOL_MAX,
+        statement_timeout_ms=STATEMENT_TIMEOUT_MS,
+        idle_in_transaction_ms=IDLE_IN_TRANSACTION_MS,
+    )
     await database.open()
     engine = Engine(database, bytes_max=settings.analysis_memory_mb << 20)
     server = await asyncio.start_unix_server(ConnectionHandler(engine).serve, sock=bound)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
 from statistics import median
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -184,14 +185,22 @@ class Oracle:
             )
         return counts, len(rows)
 
+    @cached_property
     def firsts(self) -> dict[UUID, date]:
         return {who: days[0] for who, days in purchase_days(self.of_customers(everywhere=True)).items()}
 
+    @cached_property
+    def of_customers_by_day(self) -> dict[date, list[Row]]:
+        found: dict[date, list[Row]] = defaultdict(list)
+        for row in self.of_customers():
+            found[row.day].append(row)
+        return found
+
     def customers(self, first: date, last: date) -> dict[str, Any]:
         """Of one period or bucket."""
-        rows = [row for row in self.of_customers() if first <= row.day <= last]
-        bought, firsts = purchase_days(rows), self.firsts()
-        new = {who for who, day in firsts.items() if first <= day <= last}
+        rows = [row for day, those in self.of_customers_by_day.items() if first <= day <= last for row in those]
+        bought = purchase_days(rows)
+        new = {who for who, day in self.firsts.items() if first <= day <= last}
         return {
             "first": first,
             "last": last,
@@ -217,7 +226,7 @@ class Oracle:
 
     def cohorts(self) -> dict[date, dict[str, Any]]:
         """By the first day of the month, with sizes, and for each month after it the customers and the net."""
-        firsts = self.firsts()
+        firsts = self.firsts
         rows = self.of_customers()
         months: dict[UUID, set[int]] = defaultdict(set)
         for who, days in purchase_days(rows).items():
@@ -226,13 +235,12 @@ class Oracle:
         for first in {day.replace(day=1) for day in firsts.values()}:
             start = month_number(first)
             people = {who for who, day in firsts.items() if month_number(day) == start and start in months[who]}
+            theirs = [(month_number(row.day), row) for row in rows if row.profile_id in people]
             after = []
             for number in range(month_number(self.today) - start + 1):
                 later = set(range(start + 1, start + number + 1))
-                month = [row for row in rows if row.profile_id in people and month_number(row.day) == start + number]
-                before = [
-                    row for row in rows if row.profile_id in people and start <= month_number(row.day) <= start + number
-                ]
+                month = [row for when, row in theirs if when == start + number]
+                before = [row for when, row in theirs if start <= when <= start + number]
                 bought = sum(start + number in months[who] for who in people)
                 after.append((bought, sum(bool(months[who] & later) for who in people), nets(month), nets(before)))
             found[first] = {"customers": len(people), "months": after}

@@ -16,6 +16,7 @@ from regulars.analytics.segment_conditions import cohort_conditions, product_con
 from regulars.conditions import tree
 from regulars.kit.ids import STORE
 from regulars.sales.totals.model import Sums
+from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.segments.analysis.questions import (
     COHORTS_MAX,
     BasketQuestion,
@@ -35,7 +36,9 @@ KEYS = [ProductKey(), SIZE, ProductKey("property", "fair"), ProductKey("property
 NAMES = {"A": "Linen sheet", "B": "Candle"}
 SEEDS = int(os.environ.get("REGULARS_TEST_SEEDS", "2"))
 # Of each kind, in each shop.
-QUESTIONS = 12
+QUESTIONS = 30
+# How many rounds of questions there are between two changes of the sales.
+CHANGED_EVERY = 10
 ZONES = ["Europe/Paris", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"]
 PEOPLE = [f"p{number}" for number in range(24)]
 # Four currencies, most sales in one.
@@ -65,7 +68,8 @@ class RandomShop:
         self.sell(20)
         shop.erase(PEOPLE[1])
         shop.drain()
-        self.today = shop.query(NO_SEGMENT).today
+        self.everyone, self.segment = shop.query(NO_SEGMENT), shop.query(SEGMENT)
+        self.today = self.everyone.today
         self.read()
 
     def read(self) -> None:
@@ -127,14 +131,14 @@ class RandomShop:
     def question(self, make: type[QuestionOf[Any]], **given: Any) -> tuple[Any, Oracle]:
         """A random question, its answer, and the oracle for it."""
         stores = self.chance.choice([None, None, (self.shop.stores["LYO"],), ()])
-        match = self.chance.choice([NO_SEGMENT, SEGMENT])
-        answer = self.answer(match, make(store_ids=stores, **given))
-        members = None if match is NO_SEGMENT else self.members()
+        query = self.chance.choice([self.everyone, self.segment])
+        answer = self.answer(query, make(store_ids=stores, **given))
+        members = None if query is self.everyone else self.members()
         oracle = Oracle(self.rows, self.today, members, None if stores is None else set(stores))
         return answer, oracle
 
-    def answer(self, match: Any, question: QuestionOf[Any]) -> Any:
-        response = self.shop.ask(match, want="answer", question=question)
+    def answer(self, query: SegmentQuery, question: QuestionOf[Any]) -> Any:
+        response = self.shop.ask(query, want="answer", question=question)
         assert response.answer is not None, response
         # As it travels.
         return msgspec.msgpack.decode(msgspec.msgpack.encode(response.answer), type=type(response.answer))
@@ -161,7 +165,7 @@ def test_every_figure_is_that_of_the_rows(shop, seed):
     random_shop = RandomShop(shop, seed)
     for number in range(QUESTIONS):
         # What the process retains of the questions before must not outlive a sale.
-        if number % 4 == 3:
+        if number % CHANGED_EVERY == CHANGED_EVERY - 1:
             random_shop.go_on()
         _check_sales(random_shop)
         _check_customers(random_shop)
@@ -312,11 +316,11 @@ def as_dict(figures: Any) -> dict[str, Any]:
 def test_a_period_without_sales_and_one_of_all_years_have_answers(shop):
     random_shop = RandomShop(shop, 0)
     before = Period(date(1, 1, 1), date(1900, 1, 1))
-    answer = random_shop.answer(NO_SEGMENT, CustomersQuestion(period=before, by="day", comparison=before))
+    answer = random_shop.answer(random_shop.everyone, CustomersQuestion(period=before, by="day", comparison=before))
     assert (answer.buckets, answer.whole.customers, answer.whole.repeat_rate, answer.tickets) == ((), 0, None, 0)
-    assert random_shop.answer(NO_SEGMENT, CohortsQuestion(period=before)).cohorts == ()
+    assert random_shop.answer(random_shop.everyone, CohortsQuestion(period=before)).cohorts == ()
     ever = Period(date.min, date.max)
-    answer = random_shop.answer(NO_SEGMENT, CustomersQuestion(period=ever, by="month"))
+    answer = random_shop.answer(random_shop.everyone, CustomersQuestion(period=ever, by="month"))
     assert answer.tickets == len(random_shop.rows)
     assert answer.whole.customers == len({row.profile_id for row in random_shop.rows if not row.is_return} - {None})
     random_shop.shop.sale("p3", at=datetime(1, 1, 1, 12, tzinfo=UTC))

@@ -187,6 +187,9 @@ def test_products_are_grouped_by_code_property_or_store_and_opened(shop, markete
     assert links(inside, "/segments/new?match=")
     [tickets] = links(inside, "product=SCARF")
     assert text_of(marketer.get(tickets).text).count("Purchase") - 1 == 2
+    [tickets] = links(marketer.get(f"{scarf}&store={shop.paris}&store={shop.geneva}").text, "product=SCARF")
+    assert "stores=" in tickets
+    assert text_of(marketer.get(tickets).text).count("Purchase") - 1 == 2
     assert "Of 2 purchases, 0 have a known customer." in text_of(inside)
     for written in ("nonsense", "[]", '{"kind":"shelf"}', '{"kind":"property"}'):
         answer = marketer.get("/analyse/products", group=written)

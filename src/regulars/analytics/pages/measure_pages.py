@@ -133,14 +133,17 @@ def tickets_url(
     *,
     store_ids: Sequence[UUID] | None,
     hour: int | None = None,
+    product: str = "",
 ) -> str:
     """The URL of the list of the tickets that a row counts, those of these stores or of all, in the period or in an
-    hour of its first day; empty if that list cannot filter them."""
+    hour of its first day, with a product or with any; empty if that list cannot filter them."""
     if view.segment is not None or (store_ids is not None and not 0 < len(store_ids) <= STORES_CHOSEN_MAX):
         return ""
     days = {"from": period.first.isoformat(), "to": period.last.isoformat()}
-    query = days if hour is None else {"hour": f"{period.first.isoformat()}T{hour:02d}"}
-    query["currency"] = currency
+    times = days if hour is None else {"hour": f"{period.first.isoformat()}T{hour:02d}"}
+    query = {**times, "currency": currency}
+    if product:
+        query["product"] = product
     if store_ids:
         query |= {"store": STORE.encode(store_ids[0])} if len(store_ids) == 1 else {"stores": encode_stores(store_ids)}
     return visit.url("/tickets") + "?" + urlencode(query)

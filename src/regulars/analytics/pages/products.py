@@ -5,7 +5,6 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
-from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -19,6 +18,7 @@ from regulars.analytics.pages.frame import (
     render_refused,
     segment_url,
 )
+from regulars.analytics.pages.measure_pages import tickets_url
 from regulars.analytics.pages.product_table import (
     COLUMNS,
     CSV_HEADER,
@@ -203,8 +203,6 @@ def _only_product(grouping: ProductGrouping) -> str | None:
 def _tickets_url(visit: Visit, view: AnalysisView, grouping: ProductGrouping, currency: Currency) -> str:
     """The URL of the list of tickets with the only product of the page; empty if that list cannot filter them."""
     product = _only_product(grouping)
-    if product is None or view.segment is not None or len(view.stores) > 1:
+    if product is None:
         return ""
-    days = {"from": view.period.first.isoformat(), "to": view.period.last.isoformat()}
-    query = {**days, "currency": currency, "product": product, "store": view.get_list("store")}
-    return visit.url("/tickets") + "?" + urlencode(query, doseq=True)
+    return tickets_url(visit, view, view.period, currency, store_ids=view.store_ids, product=product)

@@ -13,8 +13,16 @@ from uuid import UUID
 
 from regulars.analytics.period import Period, Unit, parts_of
 from regulars.kit.db import Tx
+from regulars.sales.model import Currency
 from regulars.sales.totals.model import PerCurrency, add_totals, subtract
-from regulars.sales.totals.reports import sum_days, sum_hours, sum_late_hours, sum_stores, totals_counted_until
+from regulars.sales.totals.reports import (
+    find_last_currency,
+    sum_days,
+    sum_hours,
+    sum_late_hours,
+    sum_stores,
+    totals_counted_until,
+)
 from regulars.work.outbox import behind_since
 
 # The hour, store or currency of a row; for days, weeks and months, its first day inside the period.
@@ -95,6 +103,17 @@ async def read_until_hour(
         tx, organization_id, period.last, since=hour, by_store=by is By.STORE, store_ids=store_ids
     )
     return {key: subtract(row, late.get(key, PerCurrency())) for key, row in sales.rows.items()}
+
+
+async def list_currencies(
+    tx: Tx, organization_id: UUID, period: Period, *, store_ids: Sequence[UUID] | None = None
+) -> list[Currency]:
+    """The currencies of the sales of a period in these stores, largest net sales first; if nothing was sold, the
+    currency of the newest tickets of all."""
+    sales = await read_sales(
+        tx, organization_id, first=period.first, last=period.last, by=By.CURRENCY, store_ids=store_ids
+    )
+    return list(sales.rows) or [await find_last_currency(tx, organization_id) or "EUR"]
 
 
 async def find_comparable_stores(

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import typer
 
+from regulars.analytics import sales_figures
 from regulars.analytics.period import Period, read_period
-from regulars.analytics.sales_figures import By, read_sales
 from regulars.analytics.segment_conditions import resolve_members
 from regulars.cli.output import CommandError, ExitCode
 from regulars.cli.runner import find_organization, read_id
@@ -111,12 +111,8 @@ async def list_currencies(pool: Database, scope: Scope) -> list[Currency]:
     """The chosen currency, or those of the sales of these days and stores, largest net sales first."""
     if scope.currency is not None:
         return [scope.currency]
-    first, last = scope.period.first, scope.period.last
     async with pool.reading() as tx:
-        sales = await read_sales(
-            tx, scope.organization_id, first=first, last=last, by=By.CURRENCY, store_ids=scope.store_ids
-        )
-    return list(sales.rows) or ["EUR"]
+        return await sales_figures.list_currencies(tx, scope.organization_id, scope.period, store_ids=scope.store_ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from datetime import date
 from typing import Final, get_args
 from uuid import UUID
 
+from regulars.analytics import sales_figures
 from regulars.analytics.period import (
     PRESETS,
     Compare,
@@ -16,13 +17,11 @@ from regulars.analytics.period import (
     read_compare,
     read_period,
 )
-from regulars.analytics.sales_figures import By, read_sales
 from regulars.analytics.segment_conditions import resolve_members
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, STORE, read_reference
 from regulars.sales.listing import CURRENCIES
 from regulars.sales.model import Currency
-from regulars.sales.totals.reports import find_last_currency
 from regulars.segments.audience import AudienceRefused
 from regulars.segments.saved.manage import find_names, list_segments
 from regulars.stores.find import find_stores, list_stores
@@ -224,15 +223,7 @@ async def _read_segment(tx: Tx, visit: Visit, form: FormState) -> tuple[tuple[UU
 
 
 async def list_currencies(tx: Tx, visit: Visit, view: AnalysisView) -> list[Currency]:
-    """The chosen currency first, then the other currencies of the period in these stores, largest net sales first; if
-    nothing was sold, the currency of the newest tickets of all."""
-    first, last = view.period.first, view.period.last
-    sales = await read_sales(
-        tx, visit.organization_id, first=first, last=last, by=By.CURRENCY, store_ids=view.store_ids
-    )
-    chosen = view.value("currency")
-    names = [*([chosen] if chosen else []), *(name for name in sales.rows if name != chosen)]
-    # Names of the type `str`, each with the same name of the type `Currency`.
-    currencies = {name: currency for currency in get_args(Currency) for name in [currency]}
-    found = [currencies[name] for name in names if name in currencies]
-    return found or [await find_last_currency(tx, visit.organization_id) or "EUR"]
+    """The chosen currency first, then the other currencies of the period in these stores."""
+    sold = await sales_figures.list_currencies(tx, visit.organization_id, view.period, store_ids=view.store_ids)
+    chosen = [currency for currency in get_args(Currency) if currency == view.value("currency")]
+    return [*chosen, *(currency for currency in sold if currency not in chosen)]

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
@@ -88,6 +88,11 @@ class FedShop:
 
     # What happens in the shop.
 
+    def moment(self, now: datetime, ago: timedelta) -> datetime:
+        """Whole days back it is the same time by the shop's clock, in summer and in winter."""
+        days = timedelta(days=ago.days)
+        return (now.astimezone(ZoneInfo(self.zone)) - days).astimezone(UTC) - (ago - days)
+
     def customer(
         self, name: str, *, phone: str | None = None, first_name: str | None = None, **attributes: Any
     ) -> UUID:
@@ -131,7 +136,7 @@ class FedShop:
             sale = Sale(
                 external_id=str(uuid4()),
                 type=kind,
-                occurred_at=at or tx.now - ago,
+                occurred_at=at or self.moment(tx.now, ago),
                 store=ByExternalId(store),
                 profile=None if name is None else ByExternalId(name),
                 currency=currency,
@@ -172,7 +177,7 @@ class FedShop:
         step = str(profile_id) if campaign else "1"
 
         async def act(tx: Tx) -> None:
-            at = tx.now - ago
+            at = self.moment(tx.now, ago)
             if journey is not None:
                 await tx.execute(
                     "INSERT INTO journey_runs (organization_id, id, journey_id, version, fact_kind, fact_id, profile_id,"
@@ -204,7 +209,7 @@ class FedShop:
             given = Consent(
                 phone_number=number,
                 source=source,
-                consented_at=tx.now - ago,
+                consented_at=self.moment(tx.now, ago),
                 origin=ORIGIN,
                 profile=None if name is None else ByExternalId(name),
                 store=None if store is None else ByExternalId(store),

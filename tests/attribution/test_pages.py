@@ -151,9 +151,9 @@ def test_the_file_has_the_rows_the_order_and_the_currency_of_the_page(shop, anal
 
 def test_months_add_up_and_open_their_campaigns(shop, analyst):
     spring, summer = shop.campaign("Spring"), shop.campaign("Summer")
-    shop.attribute("campaign", spring, 100_000, days=70)
+    shop.attribute("campaign", spring, 100_000, days=40)
     shop.attribute("campaign", summer, 300_000, days=5)
-    shop.measure("campaign", spring, MORE, LESS, days=70)
+    shop.measure("campaign", spring, MORE, LESS, days=40)
     rows = rows_of(analyst.get(f"{PATH}.csv", by="month").text)
     assert [int(row["attributed_net_cents"]) for row in rows] == [300_000, 100_000]
     assert [row["result"] for row in rows] == ["Window open", "Final"]
@@ -162,7 +162,7 @@ def test_months_add_up_and_open_their_campaigns(shop, analyst):
     assert "↓" not in text_of(page)
     [by_net] = links(page, "sort=net")
     assert "Attributed sales ↓" in text_of(analyst.get(by_net).text)
-    month = f"from={(TODAY - timedelta(days=70)).replace(day=1)}"
+    month = f"from={(TODAY - timedelta(days=40)).replace(day=1)}"
     [opened] = [one for one in links(page, f"{PATH}?") if month in one and "by=" not in one]
     assert "Spring" in text_of(analyst.get(opened).text)
 

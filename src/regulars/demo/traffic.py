@@ -39,6 +39,7 @@ FAILED_EVERY: Final = 12
 UNREACHABLE_CODE: Final = "30003"
 # How much the amount of a ticket differs when it is sent again under the same ticket number.
 CHANGED_CENTS: Final = 500
+CONFLICTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,10 @@ def _make_responses(rng: random.Random) -> Iterator[ResponseRecord]:
 
 
 async def record_conflicts(database: Database, organization_id: UUID, sales: Sequence[Sale]) -> None:
-    """Record these tickets again with another amount, which the page of conflicting tickets shows."""
+    """Record the last of these tickets again with another amount, which the page of conflicting tickets shows."""
     replace = msgspec.structs.replace
-    changed = [replace(sale, total_amount_cents=sale.total_amount_cents + CHANGED_CENTS) for sale in sales]
+    last = sales[-CONFLICTS:]
+    changed = [replace(sale, total_amount_cents=sale.total_amount_cents + CHANGED_CENTS) for sale in last]
     async with database.transaction() as tx:
         await record_sales(tx, organization_id, changed, tolerance=timedelta(0))
 

@@ -36,39 +36,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONG_TESTS))
 
 
-class SharedDatabase(ExitStack):
-    """Runs in the xdist controller, which passes the URLs to its workers."""
-
-    server_url: str = ""
-    template: str = ""
-
-    def start(self, given_url: str | None) -> None:
-        if not self.server_url:
-            self.server_url = given_url or self.enter_context(database.throwaway_server(database.new_data_folder()))
-            self.template = self.enter_context(database.migrated_template(self.server_url))
-
-
-SHARED = pytest.StashKey[SharedDatabase]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):  # xdist adds it in its workers
-        config.stash[SHARED] = SharedDatabase()
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if SHARED in config.stash:
-        config.stash[SHARED].close()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node) -> None:  # the type exists in xdist only
-    shared = node.config.stash[SHARED]
-    shared.start(node.config.getoption("--database-url"))
-    node.workerinput["server_url"] = shared.server_url
-    node.workerinput["template"] = shared.template
-
-
 @pytest.fixture(autouse=True)
 def plain_log() -> Iterator[None]:
     """Logs expected failures on one line; the default renders their tracebacks, which takes seconds."""
@@ -78,14 +45,16 @@ def plain_log() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def shared_database(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """The URL of a database of the server, and the name of the migrated template."""
-    config = request.config
-    if hasattr(config, "workerinput"):
-        return config.workerinput["server_url"], config.workerinput["template"]
-    shared = config.stash[SHARED]
-    shared.start(config.getoption("--database-url"))
-    return shared.server_url, shared.template
+def shared_database(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
+    """The URL of a database of the server, and the name of the migrated template.
+
+    Each process of pytest-xdist has a server of its own: a long transaction of one process would hold up the others'
+    builds of columns, which wait for older transactions of the whole server.
+    """
+    with ExitStack() as stack:
+        url = request.config.getoption("--database-url")
+        url = url or stack.enter_context(database.throwaway_server(database.new_data_folder()))
+        yield url, stack.enter_context(database.migrated_template(url))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Runs one PostgreSQL for all tests, and creates a database per test from a migrated template."""
+"""Runs a PostgreSQL for the tests of a process, and creates a database per test from a migrated template."""
 
 import atexit
 import shutil

@@ -3,6 +3,7 @@
 import asyncio
 import statistics
 from datetime import timedelta
+from struct import iter_unpack
 from uuid import UUID, uuid4
 
 import msgspec
@@ -26,13 +27,13 @@ from regulars.segments.analysis.protocol import (
     write_message,
 )
 from regulars.segments.audience import AudienceRefused, resolve_audience
-from regulars.segments.feed.sales_packing import ID_BYTES, split_values
 from regulars.segments.saved import manage
 
 TIERED = {"type": "attribute", "key": "tier", "comparison": "is_set"}
 GOLD = {"type": "attribute", "key": "tier", "comparison": "is", "value": "Gold"}
 BOUGHT = {"type": "bought"}
 POUNDS = {"type": "spend", "currency": "GBP", "at_least_cents": 1}
+ID_BYTES = 16
 
 
 class Crowd:
@@ -84,7 +85,7 @@ class Crowd:
         names = {profile_id.bytes: name for name, profile_id in self.ids.items()}
         found: dict[str, set[str]] = {}
         for piece in pieces:
-            for profile_id in split_values(piece.profile_ids, ID_BYTES):
+            for (profile_id,) in iter_unpack(f"{ID_BYTES}s", piece.profile_ids):
                 found.setdefault(piece.state, set()).add(names[profile_id])
         return found
 

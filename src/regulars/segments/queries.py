@@ -147,12 +147,9 @@ async def find_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: S
         return {}
     [(ids, numbers)] = await tx.fetch(
         """
-        SELECT string_agg(uuid_send(it.id), ''::bytea), string_agg(int4send(found.number), ''::bytea)
-        FROM unnest(%(ids)s::uuid[]) AS it (id)
-        CROSS JOIN LATERAL (
-            SELECT number FROM segment_customers
-            WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND profile_id = it.id LIMIT 1
-        ) AS found
+        SELECT string_agg(uuid_send(profile_id), ''::bytea), string_agg(int4send(number), ''::bytea)
+        FROM segment_customers
+        WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND profile_id = ANY (%(ids)s::uuid[])
         """,
         {"organization_id": organization_id, "epoch": epoch, "ids": Uuids(profile_ids)},
     )

@@ -5,9 +5,10 @@ chunk of rows: a *patch* has changed customers, a *block* has a range of custome
 *epoch* is one build of all columns; its number is stored with every run.
 """
 
+import struct
 import zlib
-from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
@@ -158,14 +159,15 @@ class SalesPack(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     of_lines: LinePack
 
 
+# The format of an integer of each size in bytes.
+_INTEGERS: Final = {1: "b", 2: "h", 4: "i", 8: "q"}
+
+
 def pack_numbers(numbers: Sequence[int]) -> bytes:
     """Encode each number in 1, 2, 4 or 8 bytes, the fewest into which all fit; the first byte says how many."""
-    for kind in ("b", "h", "i", "q"):
-        try:
-            packed = array(kind, numbers)
-        except OverflowError:
-            continue
-        return bytes((packed.itemsize,)) + packed.tobytes()
+    for size, kind in _INTEGERS.items():
+        with suppress(struct.error):
+            return bytes((size,)) + struct.pack(f"={len(numbers)}{kind}", *numbers)
     raise OverflowError("a number does not fit into 64 bits")
 
 

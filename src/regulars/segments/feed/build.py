@@ -24,7 +24,6 @@ from regulars.segments.columns.lifecycle import BUILD_QUEUE, begin_epoch
 from regulars.segments.columns.model import FORMAT, State
 from regulars.segments.feed import queries, sales_queries
 from regulars.segments.feed.runs import write_customers, write_sales
-from regulars.segments.feed.sales_packing import ID_BYTES
 from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, log_queue_error
 
 BATCH_CUSTOMERS: Final = 4_000
@@ -136,7 +135,7 @@ async def _copy_sales(tx: Tx, organization_id: UUID, state: State, *, limit: int
         # `written` and `waiting` are read after the sales. A fact commits together with its sales. The transaction that
         # writes the sales to the columns also deletes the fact; it has to wait for the lock on the state, which the
         # caller holds. So each sale is either named by a waiting fact, or was already written, or is written here.
-        first, last = UUID(bytes=sales.ids[:ID_BYTES]), UUID(bytes=sales.ids[-ID_BYTES:])
+        first, last = UUID(bytes=sales.ids[0]), UUID(bytes=sales.ids[-1])
         written = await sales_queries.find_written_sales(tx, organization_id, state.epoch, first=first, last=last)
         waiting = await sales_queries.find_waiting_sales(tx, organization_id, first=first, last=last)
         await write_sales(tx, organization_id, state, sales, without=written | waiting)

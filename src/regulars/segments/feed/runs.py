@@ -6,6 +6,7 @@ number of both (`next_number`, `next_run`), and the number of the build (`epoch`
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from uuid import UUID
 
 import msgspec
@@ -30,7 +31,7 @@ from regulars.segments.columns.model import (
 )
 from regulars.segments.feed import queries
 from regulars.segments.feed.queries import ConsentRow, ProfileRow
-from regulars.segments.feed.sales_packing import ID_BYTES, RESERVED_NUMBERS, pack_runs, split_values
+from regulars.segments.feed.sales_packing import RESERVED_NUMBERS, pack_runs
 from regulars.segments.feed.sales_queries import SaleColumns
 
 _attributes = msgspec.json.Decoder(dict[str, str])
@@ -41,7 +42,7 @@ async def write_customers(tx: Tx, organization_id: UUID, state: State, profile_i
 
     If a profile was erased, its number is deleted, and the patch marks the number as not alive.
     """
-    ids = sorted(set(profile_ids))
+    ids = sorted(set(profile_ids), key=attrgetter("int"))
     if not ids:
         return {}
     profiles = await queries.find_profiles(tx, organization_id, ids)
@@ -135,14 +136,13 @@ async def write_sales(
 
     A sale that was recorded during the erasure of its customer may name a customer who does not exist.
     """
-    profiles = split_values(sales.profiles, ID_BYTES)
-    named_ids = set(profiles) - RESERVED_NUMBERS.keys()
+    named_ids = set(sales.profiles) - RESERVED_NUMBERS.keys()
     numbers = await columns.find_numbers(tx, organization_id, state.epoch, sorted(named_ids))
     new_numbers = await write_customers(
         tx, organization_id, state, [UUID(bytes=profile_id) for profile_id in named_ids - numbers.keys()]
     )
     numbers |= RESERVED_NUMBERS | {identifier.bytes: number for identifier, number in new_numbers.items()}
-    customers = [numbers.get(profile, ERASED) for profile in profiles]
+    customers = [numbers.get(profile, ERASED) for profile in sales.profiles]
     for kind, pack in pack_runs(sales, customers, without={identifier.bytes for identifier in without}):
         content = pack_sales(pack)
         run = Run(0, kind, 0, 0, pack.sales, len(content), pack.first_s, pack.last_s)

@@ -6,7 +6,6 @@ Stores, currencies and products become codes, which are indexes in a list of the
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, chain, compress
 from operator import attrgetter
-from struct import iter_unpack, unpack
 from typing import Final
 
 import msgspec
@@ -23,10 +22,9 @@ from regulars.segments.columns.model import (
 )
 from regulars.segments.feed.sales_queries import WITH_ERASED_PROFILE, WITHOUT_PROFILE, SaleColumns
 
-ID_BYTES: Final = 16
 # The reserved profile ids of sales without a customer, with their numbers.
 RESERVED_NUMBERS: Final = {WITHOUT_PROFILE.bytes: NO_CUSTOMER, WITH_ERASED_PROFILE.bytes: ERASED}
-_RETURN: Final = "R"
+_RETURN: Final = ord("R")
 _MICROSECONDS_PER_S: Final = 1_000_000
 # PostgreSQL counts timestamps from 2000-01-01; this is that day in Unix seconds.
 _POSTGRES_EPOCH_S: Final = 946_684_800
@@ -44,22 +42,18 @@ _lines = msgspec.json.Decoder(list[list[_Line]])
 _NO_PRODUCT: Final = b"null"
 
 
-def split_values(values: bytes, size: int) -> list[bytes]:
-    return [value for (value,) in iter_unpack(f"{size}s", values)]
-
-
 def pack_runs(
     sales: SaleColumns, customers: Sequence[int], *, without: Collection[bytes]
 ) -> Iterator[tuple[str, SalesPack]]:
     """Pack the sales with a customer, and the sales without one, except those with an id in `without`."""
-    lines = _lines.decode(f"[{sales.line_items}]")
+    lines = _lines.decode(b"[" + sales.line_items + b"]")
     masks = {
         IDENTIFIED_SALES: [number >= 0 for number in customers],
         ANONYMOUS_SALES: [number < 0 for number in customers],
     }
     for kind, mask in masks.items():
         if without:
-            for index, sale_id in enumerate(split_values(sales.ids, ID_BYTES)):
+            for index, sale_id in enumerate(sales.ids):
                 mask[index] &= sale_id not in without
         if any(mask):
             yield kind, _pack(sales, list(compress(customers, mask)), list(compress(lines, mask)), mask)
@@ -67,14 +61,14 @@ def pack_runs(
 
 def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], mask: list[bool]) -> SalesPack:
     """Pack the sales for which `mask` is true; `customers` and `lines` belong to these sales only."""
-    at_s = [time // _MICROSECONDS_PER_S + _POSTGRES_EPOCH_S for time in compress(_integers(sales.occurred_at), mask)]
+    at_s = [time // _MICROSECONDS_PER_S + _POSTGRES_EPOCH_S for time in compress(sales.occurred_at, mask)]
     are_returns = [sale_type == _RETURN for sale_type in compress(sales.types, mask)]
     returns = [index for index, is_return in enumerate(are_returns) if is_return]
     stores, currencies = _Codes(), _Codes()
-    currency_codes = map(currencies.__getitem__, compress(split_values(sales.currencies.encode(), 3), mask))
+    currency_codes = map(currencies.__getitem__, compress(sales.currencies, mask))
 
-    def pack_cents(column: bytes) -> bytes:
-        values = list(compress(_integers(column), mask))
+    def pack_cents(column: Sequence[int]) -> bytes:
+        values = list(compress(column, mask))
         for index in returns:
             values[index] = -values[index]
         return pack_numbers(values)
@@ -85,7 +79,7 @@ def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], ma
         last_s=max(at_s),
         customer=pack_numbers(customers),
         at_s=pack_numbers(at_s),
-        store=pack_numbers(list(map(stores.__getitem__, compress(split_values(sales.stores, ID_BYTES), mask)))),
+        store=pack_numbers(list(map(stores.__getitem__, compress(sales.stores, mask)))),
         kind=pack_numbers([2 * code + is_return for code, is_return in zip(currency_codes, are_returns, strict=True)]),
         amount=pack_cents(sales.amounts),
         discount=pack_cents(sales.discounts),
@@ -104,10 +98,10 @@ def _pack_lines(lines: list[list[_Line]], returns: Sequence[int]) -> LinePack:
     codes = list(map(products.__getitem__, map(bytes, map(attrgetter("product"), flat))))
     line_quantities = [line.quantity for line in flat]
     quantities = [quantity * MILLION if type(quantity) is int else millionths(quantity) for quantity in line_quantities]
-    units = [
-        quantity if unit is None else MILLION if quantity > 0 else -MILLION
-        for unit, quantity in zip([line.unit for line in flat], quantities, strict=True)
-    ]
+    units = quantities.copy()
+    for index, line in enumerate(flat):
+        if line.unit is not None:
+            units[index] = MILLION if quantities[index] > 0 else -MILLION
     totals = [line.total_price_cents for line in flat]
     ends = list(accumulate(map(len, lines)))
     for index in returns:
@@ -128,10 +122,6 @@ def _negate(values: list[int], of_sale: slice, *, total: int) -> None:
     """Negate the values of the lines of a return, unless their sum `total` is negative already."""
     if total >= 0:
         values[of_sale] = [-value for value in values[of_sale]]
-
-
-def _integers(column: bytes) -> tuple[int, ...]:
-    return unpack(f">{len(column) // 8}q", column)
 
 
 class _Codes(dict[bytes, int]):

@@ -167,6 +167,21 @@ def test_months_add_up_and_open_their_campaigns(shop, analyst):
     assert "Spring" in text_of(analyst.get(opened).text)
 
 
+def test_a_month_whose_customers_were_texted_later_has_its_result(shop, analyst):
+    """They passed the split of a journey in one month and got their texts in the next one."""
+    journey = shop.journey()
+    texted = (TODAY.replace(day=1) - timedelta(days=1)).replace(day=1)
+    passed = (texted - timedelta(days=1)).replace(day=1)
+    shop.attribute("journey", journey, 20_000_000, days=(TODAY - texted).days, step="thanks")
+    shop.measure("journey", journey, MORE, LESS, days=(TODAY - passed).days, step="split", period=f"{passed:%Y-%m}")
+    [by_origin], by_month = (rows_of(analyst.get(f"{PATH}.csv", period="12m", by=by).text) for by in ("", "month"))
+    assert by_origin["extra_net_cents"] == "10800000"
+    assert [(row["key"], row["texts"], row["extra_net_cents"]) for row in by_month] == [
+        (f"{texted:%Y-%m}", "100", ""),
+        (f"{passed:%Y-%m}", "0", "10800000"),
+    ]
+
+
 def test_months_of_a_journey_that_are_too_small_have_a_result_together(shop, analyst):
     journey = shop.journey()
     months = [((TODAY.replace(day=1) - timedelta(days=days)).replace(day=1)) for days in (1, 32)]
@@ -196,6 +211,11 @@ def test_the_quarters_of_the_global_holdout_stand_apart(shop, analyst):
     assert "2026-Q3 Final +€108,000 extra" in words
     # They have the same sales as the campaigns, so no sum has them.
     assert "Extra sales, EUR" in words
+    # A quarter that began after the period is not shown.
+    days = {"from": str(TODAY - timedelta(days=30)), "to": str(TODAY - timedelta(days=10))}
+    words = text_of(analyst.get(PATH, **days).text)
+    assert "2026-Q3" in words
+    assert "2026-Q4" not in words
 
 
 def test_the_command_has_results_without_credits_by_month_and_in_total(shop):

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.analytics.period import parts_of
+from regulars.analytics.period import Period, parts_of
 from regulars.attribution.lift import Lift, LiftState, SourceKind, read_lifts
 from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import MonthSums
@@ -101,7 +101,7 @@ async def load_overview(tx: Tx, visit: Visit, view: AttributionView) -> Overview
     else:
         groups = _group_by_origin(visit, view, results, await name_origins(tx, visit, results.origins))
     lifts = await read_lifts(tx, visit.organization_id, SourceKind.HOLDOUT, [visit.organization_id])
-    holdouts = [lift for lift in lifts if lift.last_day is None or lift.last_day >= view.period.first]
+    holdouts = [lift for lift in lifts if _overlaps(lift, view.period)]
     texting = await load_texting(tx, visit.organization_id)
     return Overview(
         groups,
@@ -109,6 +109,11 @@ async def load_overview(tx: Tx, visit: Visit, view: AttributionView) -> Overview
         {} if texting is None else texting.settings.prices,
         any(it.state is LiftState.OUTSIDE for it in results.lifts),
     )
+
+
+def _overlaps(lift: Lift, period: Period) -> bool:
+    has_begun = lift.first_day is None or lift.first_day <= period.last
+    return has_begun and (lift.last_day is None or lift.last_day >= period.first)
 
 
 def _group_by_origin(
@@ -154,7 +159,7 @@ def _group_by_month(visit: Visit, view: AttributionView, results: PeriodResults)
         first_of_month = results.month_of(lift)
         if first_of_month in groups:
             groups[first_of_month].lifts.append(lift)
-    return [group for group in groups.values() if group.sums or group.sent]
+    return [group for group in groups.values() if group.sums or group.sent or group.lifts]
 
 
 def combine_groups(groups: Sequence[Group]) -> Group:

@@ -46,6 +46,25 @@ def test_a_change_of_the_windows_shows_before_and_after_and_computes_anew(desk, 
     assert [(it.version, it.created_by) for it in versions] == [(2, "ben"), (1, "ann"), (0, None)]
 
 
+def test_a_text_that_was_requested_65_days_ago_and_sent_later_is_computed_anew(desk, ada):
+    sent = text(desk, ada, hours_ago=58 * 24)
+    sale = desk.buy(ada, ago=56 * 24)
+
+    async def request_earlier(tx):
+        earlier = first_id_at(tx.now - timedelta(days=65))
+        await tx.execute(
+            "UPDATE texts SET id = %s, created_at = %s WHERE organization_id = %s AND id = %s",
+            (earlier, tx.now - timedelta(days=65), desk.organization_id, sent),
+        )
+
+    desk.do(request_earlier)
+    desk.compute()
+    assert desk.credits() == {}
+    desk.do(lambda tx: save_windows(tx, desk.organization_id, Windows(delivery_hours=72), expected=0, by="ann"))
+    desk.compute()
+    assert desk.credit(sale).window_hours == 72
+
+
 def test_the_sample_of_a_preview_has_the_recipients_of_a_campaign_of_three_hours(desk):
     """Among texts of journeys to one customer in each of 1,000 other hours."""
 

@@ -30,7 +30,7 @@ TEXTS_MAX: Final = 1_000
 # credited to other texts.
 TOUCHES_BACK: Final = FROZEN_AFTER + RETURN_WITHIN
 # The id of a text contains the time of its request. A text may wait this long until it is sent.
-_TEXT_WAITED_MAX: Final = timedelta(days=30)
+TEXT_WAITED_MAX: Final = timedelta(days=30)
 # How far back sales are read: an older sale can neither be credited nor be matched with a return.
 SALES_BACK: Final = TOUCHES_BACK + RETURN_WITHIN
 
@@ -76,7 +76,7 @@ async def find_deliveries(tx: Tx, organization_id: UUID, customers: Mapping[UUID
         {
             "organization_id": organization_id,
             "ids": Ids(customers),
-            "first_ids": Ids(first_id_at(until - TOUCHES_BACK - _TEXT_WAITED_MAX) for until in customers.values()),
+            "first_ids": Ids(first_id_at(until - TOUCHES_BACK - TEXT_WAITED_MAX) for until in customers.values()),
             "since": Timestamps(until - TOUCHES_BACK for until in customers.values()),
             "states": list(TOUCHING_STATES),
             "kinds": list(TOUCHING_ORIGINS),

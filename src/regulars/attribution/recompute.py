@@ -7,6 +7,7 @@ from uuid import UUID
 
 from regulars.attribution.due_customers import make_due_by_credited_texts, make_due_by_texts
 from regulars.attribution.model import FROZEN_AFTER
+from regulars.attribution.queries import TEXT_WAITED_MAX
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 
@@ -47,7 +48,8 @@ async def request_recompute(tx: Tx, organization_id: UUID, *, by: str | None) ->
         {
             "organization_id": organization_id,
             "now": tx.now,
-            "first": first_id_at(tx.now - FROZEN_AFTER),
+            # The id of a text has the time of its request; a text that was sent since may have waited.
+            "first": first_id_at(tx.now - FROZEN_AFTER - TEXT_WAITED_MAX),
             "last": first_id_at(tx.now),
             "by": by,
         },

@@ -33,6 +33,9 @@ def test_a_change_of_the_windows_shows_before_and_after_and_computes_anew(desk, 
     shown = desk.do(lambda tx: preview_windows(tx, desk.organization_id, wider))
     assert (shown.before, shown.after, shown.customers) == ({}, {"EUR": Attributed(1, 1000, 1000)}, 1)
     assert not shown.is_sample
+    # Such as a response to STOP, which has no customer.
+    desk.sql("INSERT INTO text_totals VALUES (%s, current_date, 'sent', 2, 2)")
+    assert not desk.do(lambda tx: preview_windows(tx, desk.organization_id, wider)).is_sample
     desk.do(lambda tx: save_windows(tx, desk.organization_id, wider, expected=0, by="ann"))
     desk.compute()
     assert desk.credit(sale).window_hours == 72
@@ -90,7 +93,7 @@ def test_the_sample_of_a_preview_has_the_recipients_of_a_campaign_of_three_hours
 
     desk.do(insert)
     shown = desk.do(lambda tx: preview_windows(tx, desk.organization_id, Windows()))
-    assert (shown.texts, shown.sampled_texts) == (5_500, SAMPLE_TEXTS)
+    assert (shown.texts, shown.is_sample) == (SAMPLE_TEXTS, True)
     assert shown.customers > SAMPLE_TEXTS * 0.75
 
 

@@ -60,13 +60,9 @@ class WindowsPreview(NamedTuple):
     before: Mapping[str, Attributed]
     after: Mapping[str, Attributed]
     customers: int
-    # How many texts were sent in the last 60 days, and how many of them the preview sampled.
+    # How many texts the preview read, and whether they are only a sample of the texts of the last 60 days.
     texts: int
-    sampled_texts: int
-
-    @property
-    def is_sample(self) -> bool:
-        return self.sampled_texts < self.texts
+    is_sample: bool
 
 
 def check_windows(windows: Windows) -> None:
@@ -130,10 +126,10 @@ async def preview_windows(tx: Tx, organization_id: UUID, windows: Windows) -> Wi
     """Compute what would be credited with the new windows, for a sample of the texts if there are many."""
     check_windows(windows)
     present = (await find_windows(tx, organization_id)).windows
-    texts, sampled, profile_ids = await _sample_texts(tx, organization_id)
+    texts, is_sample, profile_ids = await _sample_texts(tx, organization_id)
     customers = dict.fromkeys(profile_ids, tx.now)
     before, after = await load_credits_by_windows(tx, organization_id, customers, [present, windows])
-    return WindowsPreview(_add_up(before), _add_up(after), len(customers), texts, sampled)
+    return WindowsPreview(_add_up(before), _add_up(after), len(customers), texts, is_sample)
 
 
 def _add_up(credits_: Iterable[Credit]) -> dict[str, Attributed]:
@@ -143,8 +139,8 @@ def _add_up(credits_: Iterable[Credit]) -> dict[str, Attributed]:
     return dict(sums)
 
 
-async def _sample_texts(tx: Tx, organization_id: UUID) -> tuple[int, int, list[UUID]]:
-    """How many texts were sent in the last 60 days, how many of them were sampled, and their customers.
+async def _sample_texts(tx: Tx, organization_id: UUID) -> tuple[int, bool, list[UUID]]:
+    """How many texts of the last 60 days were read, whether others were not, and the customers of those read.
 
     Campaigns text their recipients in random order, so the first texts of an hour are a random sample of its texts. The
     sample of an hour is in proportion to its texts, so that a campaign of a few hours is not outweighed by journeys.
@@ -181,7 +177,9 @@ async def _sample_texts(tx: Tx, organization_id: UUID) -> tuple[int, int, list[U
         """,
         {**by_hour, "limits": limits, "limit": SAMPLE_TEXTS},
     )
-    return max(texts, len(sampled)), len(sampled), sorted(set(sampled))
+    # The totals also count texts without a customer: responses to STOP, and texts to customers who were erased.
+    is_sample = texts > SAMPLE_TEXTS or len(sampled) == SAMPLE_TEXTS
+    return len(sampled), is_sample, sorted(set(sampled))
 
 
 _COUNT_BY_HOUR: Final = """

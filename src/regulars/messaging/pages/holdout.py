@@ -1,15 +1,13 @@
 """The page of the global holdout: the percentage of customers who get no campaign texts in a quarter, whether they get
 no texts of journeys either (`with_journeys`), and the current quarter."""
 
-from functools import partial
 from typing import Final
 
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.messaging.holdout.model import PERCENT_MAX, check_percent, next_quarter, quarter_of
+from regulars.messaging.holdout.model import PERCENT_MAX, next_quarter, quarter_of
 from regulars.messaging.holdout.settings import GlobalHoldout, change_holdout, load_holdout
-from regulars.messaging.pages.message_view import check_field
 from regulars.messaging.pages.settings import PATH
 from regulars.web.access import Action
 from regulars.web.form import FormState
@@ -18,8 +16,6 @@ from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
 HOLDOUT: Final = f"{PATH}/holdout"
-# The form field accepts more than the allowed percentage, so that the message of `check_percent` names the limit.
-_INPUT_MAX: Final = 1_000_000
 
 
 async def show_holdout(visit: Visit) -> Response:
@@ -31,8 +27,7 @@ async def show_holdout(visit: Visit) -> Response:
 
 async def save_holdout(visit: Visit) -> Response:
     form = FormState(visit.form)
-    percent = form.integer("percent", minimum=0, maximum=_INPUT_MAX)
-    check_field(form, "percent", partial(check_percent, percent))
+    percent = form.integer("percent", minimum=0, maximum=PERCENT_MAX)
     async with visit.database.transaction() as tx:
         before = await load_holdout(tx, visit.organization_id)
         if form.is_refused:

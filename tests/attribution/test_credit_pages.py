@@ -95,6 +95,15 @@ def test_windows_show_before_and_after_and_are_saved_then(shop, visitor_as):
     assert analyst.post("/settings/attribution", **asked, version="1").status_code == 403
 
 
+def test_a_text_whose_figures_are_final_names_the_windows_of_that_time(shop, credited, visitor_as):
+    owner, (text, _) = visitor_as(Role.OWNER), credited
+    shop.write("DELETE FROM attributed_sales WHERE organization_id = %s")
+    owner.post("/settings/attribution", click_days="3", delivery_hours="30", lift_days="7", version="0")
+    assert "counts within 30 hours after the text, or 3 days" in text_of(owner.get(f"/messages/{text}").text)
+    shop.write("UPDATE texts SET claimed_at = now() - interval '61 days' WHERE organization_id = %s")
+    assert "counts within 24 hours after the text, or 5 days" in text_of(owner.get(f"/messages/{text}").text)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [

@@ -5,9 +5,10 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from tests.attribution.test_credits import ada, text
+from tests.attribution.test_credits import ada, explain, text
 from tests.attribution.test_oracle import INSERT_TEXTS
 
+from regulars.attribution.explain import NoCredit
 from regulars.attribution.model import Attributed, Windows
 from regulars.attribution.windows import (
     SAMPLE_TEXTS,
@@ -47,6 +48,18 @@ def test_a_change_of_the_windows_shows_before_and_after_and_computes_anew(desk, 
     assert desk.credits() == {}
     versions = desk.do(lambda tx: list_versions(tx, desk.organization_id))
     assert [(it.version, it.created_by) for it in versions] == [(2, "ben"), (1, "ann"), (0, None)]
+
+
+def test_a_ticket_names_the_window_of_the_time_when_the_figures_of_its_text_became_final(desk, ada):
+    text(desk, ada, hours_ago=61 * 24)
+    final = desk.buy(ada, ago=59 * 24)
+    text(desk, ada, hours_ago=58 * 24)
+    later = desk.buy(ada, ago=55 * 24)
+    desk.do(lambda tx: save_windows(tx, desk.organization_id, Windows(delivery_hours=50), expected=0, by="ann"))
+    desk.compute()
+    for sale, hours in ((final, 24), (later, 50)):
+        explained = explain(desk, sale)
+        assert (explained.reason, explained.window) == (NoCredit.OUTSIDE_WINDOW, timedelta(hours=hours))
 
 
 def test_a_text_that_was_requested_65_days_ago_and_sent_later_is_computed_anew(desk, ada):

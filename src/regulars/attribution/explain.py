@@ -4,15 +4,16 @@ A text that was sent or a click on its link is a touch; a sale is credited to th
 """
 
 import enum
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.attribution.credits import find_credits
-from regulars.attribution.model import Credit, Touch, TouchKind, Windows, is_frozen
+from regulars.attribution.model import Credit, Touch, is_frozen
 from regulars.attribution.queries import is_computation_due
 from regulars.attribution.touches import load_touches
-from regulars.attribution.windows import find_windows
+from regulars.attribution.windows import WindowsVersion, list_versions, windows_of_text
 from regulars.kit.db import Tx
 
 # No text was sent before this time. The date of a ticket may be wrong, such as the year 1, from which no earlier time
@@ -36,7 +37,7 @@ class NoCredit(enum.StrEnum):
 
 
 class CreditExplanation(NamedTuple):
-    """The credit of a ticket; or why it has none, with the last touch before the ticket and the current window."""
+    """The credit of a ticket; or why it has none, with the last touch before the ticket and the window of the touch."""
 
     credit: Credit | None = None
     reason: NoCredit | None = None
@@ -67,17 +68,21 @@ async def explain_sale(
     earlier_touches = [touch for touch in touches.get(profile_id, ()) if touch.at < occurred_at]
     if not earlier_touches:
         return CreditExplanation(reason=NoCredit.NO_TEXT)
-    windows = (await find_windows(tx, organization_id)).windows
-    touch = min(earlier_touches, key=lambda touch: _excess(touch, occurred_at, windows))
-    if _excess(touch, occurred_at, windows) > timedelta(0):
+    versions = await list_versions(tx, organization_id)
+    touch = min(earlier_touches, key=lambda touch: _excess(touch, occurred_at, versions))
+    if _excess(touch, occurred_at, versions) > timedelta(0):
         reason = NoCredit.OUTSIDE_WINDOW
     elif not await is_computation_due(tx, organization_id, profile_id) and is_frozen(touch.sent_at, tx.now):
         reason = NoCredit.TOO_LATE
     else:
         reason = NoCredit.WAITING
-    return CreditExplanation(reason=reason, touch=touch, window=windows.of(touch.kind))
+    return CreditExplanation(reason=reason, touch=touch, window=_window_of(touch, versions))
 
 
-def _excess(touch: Touch, occurred_at: datetime, windows: Windows) -> timedelta:
+def _excess(touch: Touch, occurred_at: datetime, versions: Sequence[WindowsVersion]) -> timedelta:
     """How long after the end of the touch's window the sale was; negative if it was inside the window."""
-    return occurred_at - touch.at - windows.of(TouchKind(touch.kind))
+    return occurred_at - touch.at - _window_of(touch, versions)
+
+
+def _window_of(touch: Touch, versions: Sequence[WindowsVersion]) -> timedelta:
+    return windows_of_text(versions, touch.sent_at).of(touch.kind)

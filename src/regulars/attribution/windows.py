@@ -91,6 +91,13 @@ async def list_versions(tx: Tx, organization_id: UUID) -> list[WindowsVersion]:
     return [*versions, WindowsVersion(0, Windows())]
 
 
+def windows_of_text(versions: Sequence[WindowsVersion], sent_at: datetime) -> Windows:
+    """The windows of a text: the current ones or, if its credits are final, those of the time when they became final.
+    `versions` has the newest first."""
+    final_at = sent_at + FROZEN_AFTER
+    return next(it.windows for it in versions if it.created_at is None or it.created_at < final_at)
+
+
 async def find_windows(tx: Tx, organization_id: UUID) -> WindowsVersion:
     """The version that applies now."""
     return (await list_versions(tx, organization_id))[0]

@@ -10,7 +10,7 @@ from regulars.attribution.credits import CreditFilter, list_credits
 from regulars.attribution.explain import CreditExplanation, NoCredit, explain_sale
 from regulars.attribution.model import TOUCHING_ORIGINS, TOUCHING_STATES, Credit, TouchKind, Windows
 from regulars.attribution.pages.links import name_origins, text_url, tickets_url
-from regulars.attribution.windows import find_windows
+from regulars.attribution.windows import list_versions, windows_of_text
 from regulars.kit.db import Tx
 from regulars.kit.ids import TEXT
 from regulars.kit.keyset import PageRequest
@@ -65,7 +65,8 @@ async def text_card(tx: Tx, visit: Visit, text: TextRow) -> Markup:
     """The tickets that are credited to a text, or why there are none."""
     filters = CreditFilter(text_id=text.id)
     lines = await list_credits(tx, visit.organization_id, filters, PageRequest(TICKETS_SHOWN + 1))
-    windows = (await find_windows(tx, visit.organization_id)).windows
+    versions = await list_versions(tx, visit.organization_id)
+    windows = windows_of_text(versions, text.claimed_at or text.created_at)
     return render_part(
         visit,
         "attribution/text_card.html",

@@ -28,6 +28,7 @@ from regulars.segments.analysis.questions import (
     ProductsQuestion,
     QuestionOf,
     RfmQuestion,
+    SalesAnswer,
     SalesQuestion,
 )
 
@@ -311,6 +312,33 @@ def _check_rfm(shop: RandomShop) -> None:
 
 def as_dict(figures: Any) -> dict[str, Any]:
     return {name: getattr(figures, name) for name in figures.__struct_fields__}
+
+
+def test_an_answer_is_dated_by_the_oldest_change_that_waits(shop):
+    shop.sale("ada", at=datetime(2026, 3, 1, 12, tzinfo=UTC))
+    shop.begin()
+    shop.build()
+    shop.drain()
+    march = Period(date(2026, 3, 1), date(2026, 3, 31))
+
+    def ask() -> SalesAnswer:
+        answer = shop.ask(NO_SEGMENT, want="answer", question=SalesQuestion(period=march, by="day")).answer
+        assert isinstance(answer, SalesAnswer)
+        return answer
+
+    before = ask()
+    waiting_since = before.as_of - timedelta(minutes=1)
+    shop.sale("ada", at=datetime(2026, 3, 2, 12, tzinfo=UTC))
+    shop.sql(
+        "UPDATE outbox SET created_at = given.at FROM (VALUES (%s::uuid, %s::timestamptz)) AS given (id, at)"
+        " WHERE organization_id = given.id",
+        waiting_since,
+    )
+    assert (len(ask().rows), ask().as_of) == (1, waiting_since)
+    shop.drain()
+    after = ask()
+    assert len(after.rows) == 2
+    assert after.as_of > before.as_of
 
 
 def test_a_period_without_sales_and_one_of_all_years_have_answers(shop):

@@ -39,7 +39,7 @@ class Period(msgspec.Struct, frozen=True):
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="about"):
-    # The time of the snapshot.
+    # The time of the snapshot; if changes waited for the worker then, when the oldest of them was recorded.
     as_of: datetime
 
 

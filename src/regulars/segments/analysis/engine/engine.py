@@ -22,6 +22,7 @@ from regulars.segments.analysis.engine.loading import RunGoneError, load, requir
 from regulars.segments.analysis.protocol import AnalysisRequest, AnalysisResponse, MemberCursor, Members, SegmentCounts
 from regulars.segments.columns.lifecycle import find_build_progress, rebuild
 from regulars.segments.columns.model import FORMAT
+from regulars.work.outbox import behind_since
 
 # A limit because each request occupies a database connection and the memory for its columns.
 REQUESTS_AT_ONCE: Final = 4
@@ -66,6 +67,8 @@ class Engine:
     async def _respond(self, tx: Tx, request: AnalysisRequest) -> AnalysisResponse | AudienceCopy:
         started = time.perf_counter()
         query = request.query
+        # Read before the snapshot, which then contains all changes that were recorded before this time.
+        as_of = None if request.question is None else await behind_since(tx, request.organization_id)
         snapshot = await queries.find_snapshot(tx, request.organization_id)
         if snapshot is not None and snapshot.format < FORMAT:
             # Written by an older release: the first request starts a rebuild.
@@ -78,7 +81,7 @@ class Engine:
         cached = self.cache.find(request.organization_id, snapshot)
         required = required_parts_of(request)
         if request.question is not None:
-            answer = find_answer(cached, query, request.question, tx.now)
+            answer = find_answer(cached, query, request.question, as_of or tx.now)
             if answer is not None:
                 return AnalysisResponse(answer=answer)
             required = add_required(required, query, request.question)
@@ -90,7 +93,7 @@ class Engine:
             took_ms = round((time.perf_counter() - started) * 1000, 1)
             response = AnalysisResponse(figures=msgspec.structs.replace(figures, took_ms=took_ms))
         elif request.question is not None:
-            response = await respond_to(tx, request, request.question, cached, zone)
+            response = await respond_to(tx, request, request.question, cached, zone=zone, as_of=as_of or tx.now)
         elif request.want in {"audience", "freeze"}:
             # The counts, or ("freeze") also the ids.
             audience = await asyncio.to_thread(copy_audience, cached, request, zone, tx.now)

@@ -32,13 +32,20 @@ _decode: Final = msgspec.msgpack.Decoder(questions.Answer).decode
 
 
 async def respond_to(
-    tx: Tx, request: AnalysisRequest, question: questions.Question, cached: CachedColumns, zone: Zone
+    tx: Tx,
+    request: AnalysisRequest,
+    question: questions.Question,
+    cached: CachedColumns,
+    *,
+    zone: Zone,
+    as_of: datetime,
 ) -> AnalysisResponse:
+    """`as_of` is the time up to which all changes are in the columns."""
     try:
         if isinstance(question, questions.LiftQuestion):
             tickets = await asyncio.to_thread(Tickets, cached, request.query, zone, None)
             return AnalysisResponse(answer=await answer_lift(tx, request.organization_id, tickets, question))
-        answer = await asyncio.to_thread(_answer, cached, request.query, question, zone, tx.now)
+        answer = await asyncio.to_thread(_answer, cached, request.query, question, zone, as_of)
         encoded = np.frombuffer(msgspec.msgpack.encode(answer), np.uint8)
         cached.results.add(_cache_key(cached, request.query, question), Result(encoded))
         return AnalysisResponse(answer=answer)

@@ -209,6 +209,27 @@ def test_only_the_largest_nets_are_drawn():
     assert [bar.title for bar in ranked.chart.bars][:2] == ["Store 24: €24.00", "Store 23: €23.00"]
 
 
+def test_the_pages_of_stores_have_the_value_per_purchase_of_analyse(shop, analyst):
+    # 500.03 EUR / 3 is 166.676… EUR.
+    shop.sell(shop.paris, days=1, cents=3)
+    shop.count()
+    for path in ("/analyse/stores", "/stores", f"/stores/{shop.paris}"):
+        assert "€166.68" in text_of(analyst.get(path).text), path
+
+
+def test_the_pages_of_stores_and_the_home_page_say_up_to_when_tickets_are_counted(shop, analyst, api_database):
+    shop.sell(shop.paris, days=1, cents=1_000)
+    execute(
+        api_database,
+        "UPDATE outbox SET created_at = '2026-03-01T10:00:00Z' WHERE organization_id = %s",
+        shop.api.tenant.organization_id,
+    )
+    for path in ("/", "/stores", f"/stores/{shop.paris}", "/analyse/sales"):
+        assert re.search(r'As of <time datetime="2026-03-01T10:00:00[.0]*Z"', analyst.get(path).text), path
+    shop.count()
+    assert "2026-03-01T10:00:00" not in analyst.get("/stores").text
+
+
 def test_a_link_keeps_all_filters(shop, analyst):
     query = f"/analyse/sales?period=7d&compare=before&store={shop.paris}&currency=EUR&by=week&sort=net_cents"
     page = analyst.get(query).text

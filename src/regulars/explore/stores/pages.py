@@ -8,14 +8,14 @@ from typing import Final
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.analytics.sales_figures import By, read_sales
+from regulars.analytics.sales_figures import By, read_progress, read_sales
 from regulars.consent.figures import read_figures
 from regulars.explore.stores.store_sales import RANKED_MAX, StoreSales, first_day, list_store_sales
 from regulars.kit.ids import STORE, read_reference
 from regulars.kit.keyset import PageRequest
 from regulars.sales.tickets import TicketFilters, list_tickets
 from regulars.sales.totals.model import PerCurrency
-from regulars.sales.totals.reports import read_store_activity, totals_counted_until
+from regulars.sales.totals.reports import read_store_activity
 from regulars.stores.find import count_stores, find_store
 from regulars.web.access import Action
 from regulars.web.charts import bar_chart, hour_columns
@@ -45,8 +45,7 @@ async def show_stores(visit: Visit) -> Response:
         store_count = await count_stores(tx, visit.organization_id, count_max=RANKED_MAX + 1)
         view = _view(visit, store_count)
         page = make_page(view, await list_store_sales(tx, visit, view, view.request), attrgetter("position"))
-        # The time up to which older sales are in the totals; None once all are.
-        totals_until = await totals_counted_until(tx, visit.organization_id)
+        progress = await read_progress(tx, visit.organization_id)
     consent = await read_figures(visit.database, visit.organization_id, time_zone=visit.format.zone.key)
     return render(
         visit,
@@ -58,7 +57,7 @@ async def show_stores(visit: Visit) -> Response:
         ranked_max=RANKED_MAX,
         search_more_url=page.search_more_url,
         first=first_day(visit),
-        filled_until=totals_until,
+        progress=progress,
         consent=consent.figures,
     )
 
@@ -119,7 +118,7 @@ async def show_store(visit: Visit) -> Response:
         charts=[(currency, _chart(visit.format, sales.rows, currency)) for currency, _ in sales.total.by_net_sales()],
         tickets=last_tickets,
         tickets_url=visit.url("/tickets") + f"?store={STORE.encode(store.id)}",
-        filled_until=sales.progress.filled_until,
+        progress=sales.progress,
     )
 
 

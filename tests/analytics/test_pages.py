@@ -209,6 +209,15 @@ def test_only_the_largest_nets_are_drawn():
     assert [bar.title for bar in ranked.chart.bars][:2] == ["Store 24: €24.00", "Store 23: €23.00"]
 
 
+def test_a_month_that_is_incomplete_is_named_by_its_days(shop, analyst):
+    shop.sell(shop.paris, days=(NOON.date() - date(2020, 6, 1)).days, cents=1_000)
+    shop.count()
+    query = {"from": "2020-05-10", "to": "2020-07-30", "by": "month"}
+    names = [row["name"] for row in rows_of(analyst.get("/analyse/sales.csv", **query).text)]
+    assert names == ["1 Jul – 30 Jul 2020", "Jun 2020", "10 May – 31 May 2020", "82 days"]
+    assert "10 May – 31 May 2020" in text_of(analyst.get("/analyse/sales", **query).text)
+
+
 def test_the_pages_of_stores_have_the_value_per_purchase_of_analyse(shop, analyst):
     # 500.03 EUR / 3 is 166.676… EUR.
     shop.sell(shop.paris, days=1, cents=3)

@@ -1,5 +1,6 @@
 """Renders the parts that all pages of analytics share: filters, definitions, saved views, and the CSV file."""
 
+from calendar import monthrange
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -100,11 +101,12 @@ def raw_share(part: float, whole: float) -> str:
 
 
 def name_part(formats: Format, part: Period, unit: Unit) -> str:
-    """The name of a day, week or month in a table."""
+    """The name of a day, week or month in a table; an incomplete month is named by its days."""
     if unit == "day":
         return formats.weekday(part.first)
     if unit == "month":
-        return formats.month(part.first)
+        is_whole = part.days == monthrange(part.first.year, part.first.month)[1]
+        return formats.month(part.first) if is_whole else formats.period(part.first, part.last)
     # NOTHING is a dash, which pages also show instead of a missing value.
     return f"{formats.day(part.first)} {NOTHING} {formats.day(part.last)}"
 

@@ -95,7 +95,7 @@ class SalesPages(MeasurePages):
             currencies=currencies,
             unit=unit,
             rows=sort_rows(list(reversed(rows)), view.value("sort")),
-            total=total_row(visit, view, figures, currency, visit.format.count(len(parts), unit)),
+            total=total_row(visit, view, figures, currency, visit.format.count(view.period.days, "day")),
             chart=chart,
             moved_holidays=_moved_holidays(visit.format, view, holidays) if unit == "day" else (),
         )

@@ -265,6 +265,8 @@ def test_a_filter_that_cannot_be_read_is_said_at_its_field(analyst):
             assert (answer.status_code, words in text_of(answer.text)) == (400, True), (page, query)
             assert f'id="e-{query.partition("=")[0]}"' in answer.text or 'id="e-to"' in answer.text
             assert analyst.get(f"/analyse/{page}.csv?{query}").status_code == 400
+            # A file would have the figures of other filters.
+            assert links(answer.text, ".csv") == []
 
 
 def test_a_filter_that_is_too_long_is_refused_and_never_ignored(analyst):

@@ -9,6 +9,7 @@ from typing import LiteralString
 
 import pytest
 from tests.analytics.pages_shop import NOON, Shop, open_shop
+from tests.support import samples
 from tests.support.open_database import OpenDatabase
 from tests.support.visitor import Visitor
 
@@ -237,6 +238,22 @@ def test_the_pages_of_stores_and_the_home_page_say_up_to_when_tickets_are_counte
         assert re.search(r'As of <time datetime="2026-03-01T10:00:00[.0]*Z"', analyst.get(path).text), path
     shop.count()
     assert "2026-03-01T10:00:00" not in analyst.get("/stores").text
+
+
+def test_opt_ins_per_100_tickets_are_those_of_each_store_and_of_all(shop, analyst):
+    answer = shop.api.post("/v1/subscriptions/opt-in", samples.opt_in(store_id=shop.paris))
+    assert answer.status == 201, answer.body
+    shop.sell(shop.geneva, days=1, cents=1_000)
+    # The first page has them counted.
+    assert analyst.get("/analyse/stores").status_code == 200
+    shop.count()
+    rows = rows_of(analyst.get("/analyse/stores.csv", period="30d").text)
+    # Paris has three tickets, and Geneva two, one of them in CHF.
+    assert [(row["name"], row["opt_ins_per_100"]) for row in rows] == [
+        ("Paris", "33.3"),
+        ("Geneva", "0.0"),
+        ("2 stores", "20.0"),
+    ]
 
 
 def test_a_link_keeps_all_filters(shop, analyst):

@@ -1,5 +1,6 @@
 """The page of stores: the measures of sales for each store, compared with an earlier period."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -13,7 +14,6 @@ from regulars.analytics.pages.sales_source import ComparedSales
 from regulars.analytics.sales_figures import By
 from regulars.consent.figures import ConsentFigures, read_figures
 from regulars.kit.ids import STORE
-from regulars.sales.totals.model import PerCurrency
 from regulars.stores.find import name_stores
 from regulars.web.visit import Visit
 
@@ -35,13 +35,18 @@ class StorePages(MeasurePages):
         async with visit.database.reading() as tx:
             names = await name_stores(tx, visit.organization_id, ids)
         consent = await _read_consent(visit, view)
-        rows = [
-            _row(visit, view, figures, store_id, name=names.get(store_id, "?"), currency=currency)._replace(
-                opt_ins_per_100=_opt_ins_per_100(consent, store_id, figures.rows.get(store_id))
+        all_rows = {
+            store_id: _row(visit, view, figures, store_id, name=names.get(store_id, "?"), currency=currency)._replace(
+                opt_ins_per_100=_opt_ins_per_100(consent, figures, [store_id])
             )
             for store_id in ids
-        ]
-        rows = [row for row in rows if row.sums.tickets or (row.compared and row.compared.tickets)]
+        }
+        shown = {
+            store_id: row
+            for store_id, row in all_rows.items()
+            if row.sums.tickets or (row.compared and row.compared.tickets)
+        }
+        rows = list(shown.values())
         by_name = sorted(rows, key=lambda row: row.name.casefold())
         name = visit.format.count(len(rows), "store")
         nets = [
@@ -52,7 +57,9 @@ class StorePages(MeasurePages):
             currency=currency,
             currencies=currencies,
             rows=by_name if view.value("sort") == "name" else sort_rows(by_name, view.value("sort") or DEFAULT_SORT),
-            total=total_row(visit, view, figures, currency, name),
+            total=total_row(visit, view, figures, currency, name)._replace(
+                opt_ins_per_100=_opt_ins_per_100(consent, figures, shown)
+            ),
             has_opt_ins=consent is not None,
             net=draw_ranked(visit.format, nets, currency),
         )
@@ -66,11 +73,14 @@ async def _read_consent(visit: Visit, view: AnalysisView) -> ConsentFigures | No
     return counted.figures
 
 
-def _opt_ins_per_100(consent: ConsentFigures | None, store_id: UUID, total: PerCurrency | None) -> float | None:
-    """The number of opt-ins per 100 tickets in all currencies."""
-    if consent is None or total is None or not total.tickets:
+def _opt_ins_per_100(
+    consent: ConsentFigures | None, figures: ComparedSales, store_ids: Collection[UUID]
+) -> float | None:
+    """The number of opt-ins of these stores per 100 of their tickets in all currencies."""
+    tickets = sum(figures.rows[store_id].tickets for store_id in store_ids if store_id in figures.rows)
+    if consent is None or not tickets:
         return None
-    return round(100 * consent.opt_ins_at(store_id) / total.tickets, 1)
+    return round(100 * sum(map(consent.opt_ins_at, store_ids)) / tickets, 1)
 
 
 def _row(

@@ -51,6 +51,7 @@ def test_customers_are_new_or_returning_and_repeat(shop, marketer):
     assert "Repeat rate 50%" in year
     assert "Groups by recency, frequency and net (RFM) 2 customers who ever bought" in year
     assert "A file with older purchases that arrives later may change past figures." in page
+    assert "Today so far is compared with a whole day." in page
     # The customers, the groups and the cohorts are three answers.
     assert page.count("As of") == 3
 
@@ -162,6 +163,7 @@ def test_products_are_grouped_by_code_property_or_store_and_opened(shop, markete
     page = ask_until("Net sales by product code", lambda: marketer.get("/analyse/products?period=30d"))
     words = text_of(page)
     assert "Scarf SCARF" in words
+    assert "Today so far is compared with a whole day." in words
     assert "All" in words
     assert 'aria-label="Net sales by product code in EUR; the table below has the same figures"' in page
     assert re.search(r"<title>Scarf SCARF: €460.00, €\d+.00 in the compared period</title>", page)

@@ -140,6 +140,15 @@ def test_a_customer_who_returned_everything_and_lapsed_is_in_the_files(api, anal
     assert {row["name"]: row["customers"] for row in groups}["Lapsed"] == "1"
 
 
+def test_a_shop_without_known_customers_has_no_groups_and_no_cohorts(api, analysis, api_database_url, marketer):
+    prepare(open_shop(api, api_database_url), marketer)
+    for table in ("groups", "cohorts"):
+        ask_until("customers", lambda table=table: marketer.get("/analyse/customers.csv", table=table))
+    page = ask_until("No known customer bought in this period", lambda: marketer.get("/analyse/customers"))
+    assert 'id="groups"' not in page
+    assert 'id="cohorts"' not in page
+
+
 def test_groups_and_cohorts_become_segments_for_those_who_may_build_one(shop, marketer, visitor_as):
     prepare(shop, marketer)
     page = ask_until('id="cohorts"', lambda: marketer.get("/analyse/customers"))

@@ -67,6 +67,10 @@ class CohortTable:
     # The lowest value of each background shade.
     limits: Sequence[str]
 
+    @property
+    def has_customers(self) -> bool:
+        return any(row.raw_customers for row in self.rows)
+
 
 def cohort_table(visit: Visit, view: AnalysisView, answer: CohortsAnswer, currency: Currency) -> CohortTable:
     reading = view.value("read") if view.value("read") in READINGS else "month"
@@ -85,7 +89,7 @@ def cohort_table(visit: Visit, view: AnalysisView, answer: CohortsAnswer, curren
         by_month = {month.month: month for month in cohort.months}
         cells = [
             None
-            if number not in by_month
+            if number not in by_month or not cohort.customers
             else Cell(
                 _format_value(visit.format, values[cohort.first, number], reading, currency),
                 _raw_value(values[cohort.first, number], reading),
@@ -95,7 +99,7 @@ def cohort_table(visit: Visit, view: AnalysisView, answer: CohortsAnswer, curren
             )
             for number in months
         ]
-        url = _customers_url(visit, view, cohort, 0)
+        url = _customers_url(visit, view, cohort, 0) if cohort.customers else ""
         name, customers = visit.format.month(cohort.first), visit.format.number(cohort.customers)
         rows.append(CohortRow(cohort.first, name, customers, cohort.customers, url, cells))
     return CohortTable(

@@ -138,6 +138,8 @@ def test_customers_and_products_are_those_of_the_pages(regulars, shop, database_
     assert (month["month"], month["new"], month["returning"]) == ("2026-03-01", 1, 0)
     assert month["new_net_cents_EUR"] == 1000
     assert (found["whole"][0]["tickets"], found["whole"][0]["identified"]) == (3, 1)
+    [_, total] = _rows_of_csv(analyse(regulars, "customers", *PERIOD, "--csv"))
+    assert (total["month"], total["tickets"], total["identified"]) == ("total", "3", "1")
     with serve_analysis():
         cohorts = analyse(regulars, "customers", *PERIOD, "--by", "cohort", "--json").data["rows"]
         assert (cohorts[0]["cohort"], cohorts[0]["customers"], cohorts[0]["bought"]) == ("2026-03-01", 1, 1)

@@ -235,7 +235,7 @@ def _make_table(
     key: str, rows: Sequence[dict[str, Any]], totals: Sequence[dict[str, Any]], as_of: datetime
 ) -> PrintedTable:
     """Make a table whose first column is `key`."""
-    columns = list(dict.fromkeys([key, *(name for row in rows or totals for name in row)]))
+    columns = list(dict.fromkeys([key, *(name for row in (*rows, *totals) for name in row)]))
     return PrintedTable(columns=columns, rows=rows, totals=totals, as_of=as_of)
 
 

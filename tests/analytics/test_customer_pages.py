@@ -219,6 +219,8 @@ def test_products_bought_together_are_a_file_too(shop, marketer):
     # Ada and Ben bought soap alone.
     assert row == {"product": "SCARF", "name": "Scarf", "purchases": "1", "share": "0.333333"}
     assert "Of 3 purchases, 2 have a known customer." in text_of(page)
+    # Products of one name are told apart by their codes.
+    assert "Scarf SCARF 1 33.3%" in text_of(page)
 
 
 def test_sales_of_a_segment_are_those_of_its_members(shop, marketer):

@@ -80,6 +80,8 @@ class BasketTableRow(NamedTuple):
 
     row: BasketRow
     name: str
+    # Empty if the product has no other name.
+    code: str
     url: str
     tickets: str
     share: str
@@ -282,6 +284,7 @@ def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> li
         BasketTableRow(
             row,
             row.name or row.product,
+            row.product if row.name else "",
             _group_url(view, ProductGrouping(ProductKey(), ()), ProductGroup(ProductKey(), "value", row.product)),
             formats.number(row.tickets),
             formats.aligned_share(row.tickets, basket.tickets),

@@ -54,6 +54,8 @@ def test_every_link_leads_somewhere(server: Server, path: str):
 
 def test_a_document_is_shown_as_its_file_has_it_and_files_that_are_none_are_not_served(server: Server):
     page = read(server, "/docs/webhooks")
+    # Where the definitions of a page of Analyse lead.
+    assert {"/docs/analytics", "/docs/attribution"} <= set(page.links)
     assert "webhook-signature" in page.text
     assert "table" in page.tags
     for path in ("/docs/nothing", "/docs/../pyproject.toml", "/docs/openapi.json", "/docs/images/home.png", "/docs/"):

@@ -155,6 +155,8 @@ _LINKED_DOCUMENTS: Final = {
     "first-journey": "Your first journey",
     "campaigns": "Campaigns",
     "texting": "Texting",
+    "analytics": "Analytics",
+    "attribution": "Attribution",
     "consent-ledger": "Consent ledger",
     "operations": "Operations",
     "configuration": "Configuration",

@@ -29,7 +29,7 @@ class Ran:
 
     @property
     def data(self):
-        assert self.code == 0, self.err
+        assert self.out, self.err
         return json.loads(self.out)
 
     def complains(self, *, code: int) -> str:

@@ -10,7 +10,7 @@ from regulars.catalog.model import AttributeType
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE, NEGATIVE, OF_DAYS, ONE_VALUE, SEVERAL_VALUES
 
 TODAY = datetime.now(UTC).date()
-# On the edge of what a comparison of seven days asks for.
+# On the edge of what a comparison of seven days asks for; its anniversary is in a leap year, in case it is 29 February.
 SOON = TODAY + timedelta(days=7)
 VALUES = {
     "tier": ["Gold", " gold", "Silver ", "Été", "ÉTÉ", ""],
@@ -19,7 +19,7 @@ VALUES = {
         "1.", ".5", "١", "12345678901234567890", "9" * 40 + ".5", "-999999999999.999999", "0" * 20 + "2.50",
     ],
     "born": [
-        "1990-02-28", "1992-02-29", "2001-11-20", f"{TODAY}T23:30:00Z", "no date", f" {SOON}", str(SOON), str(SOON.replace(year=1999)),
+        "1990-02-28", "1992-02-29", "2001-11-20", f"{TODAY}T23:30:00Z", "no date", f" {SOON}", str(SOON), str(SOON.replace(year=1996)),
         f"{SOON}T00:15:00+02:00", "0001-01-01", "9999-12-31",
     ],
     "vip": ["true", " false", "maybe"],

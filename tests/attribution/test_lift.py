@@ -63,7 +63,7 @@ class LiftDesk(Desk):
     def move_to(self, campaign_id: UUID, *, days_ago: int) -> None:
         """As if the campaign had been sent so many days ago, before its lift is looked at."""
         [(at,)] = self.sql("SELECT ended_at FROM campaigns WHERE organization_id = %s AND id = %s", campaign_id)
-        given = at - timedelta(days=days_ago), self.organization_id, campaign_id
+        given = self.moment(at, timedelta(days=days_ago)), self.organization_id, campaign_id
         for statement in (
             "UPDATE campaign_recipients SET fed_at = %s WHERE organization_id = %s AND campaign_id = %s AND arm > 0",
             "UPDATE campaigns SET frozen_at = %s WHERE organization_id = %s AND id = %s",

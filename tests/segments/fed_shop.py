@@ -91,7 +91,9 @@ class FedShop:
     def moment(self, now: datetime, ago: timedelta) -> datetime:
         """Whole days back it is the same time by the shop's clock, in summer and in winter."""
         days = timedelta(days=ago.days)
-        return (now.astimezone(ZoneInfo(self.zone)) - days).astimezone(UTC) - (ago - days)
+        local = now.astimezone(ZoneInfo(self.zone))
+        # A difference forgets which of the two hours it is when the clock is put back.
+        return (local - days).replace(fold=local.fold).astimezone(UTC) - (ago - days)
 
     def customer(
         self, name: str, *, phone: str | None = None, first_name: str | None = None, **attributes: Any

@@ -1,14 +1,13 @@
 """Two stores with tickets of two currencies, this year and a year ago, and their totals, counted."""
 
-from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.drain_queues import drain_queues
 
-NOON = datetime.combine(samples.now().date(), time(12), UTC)
 SCARF = {"external_id": "SCARF", "name": "Scarf", "properties": {"collection": "Wool"}}
 SOAP = {"external_id": "SOAP", "name": "Soap", "properties": {}}
 
@@ -19,6 +18,8 @@ class Shop:
     database_url: str
     paris: str
     geneva: str
+    # The day of its opening, because the tests may run past midnight.
+    today: date = field(default_factory=lambda: samples.now().date())
 
     def sell(
         self,
@@ -37,7 +38,7 @@ class Shop:
             lines.append(
                 samples.line(external_id="L2", product=gift, total_price_cents=0, unit_price_cents=0, tax_cents=0)
             )
-        moment = samples.at(datetime.combine((NOON - timedelta(days=days)).date(), at, UTC))
+        moment = samples.at(datetime.combine(self.today - timedelta(days=days), at, UTC))
         sale = samples.sale(
             store, occurred_at=moment, total_amount_cents=cents, total_tax_cents=0, line_items=lines, **changes
         )

@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from tests.analytics.pages_shop import NOON, SCARF, SOAP, Shop, open_shop
+from tests.analytics.pages_shop import SCARF, SOAP, Shop, open_shop
 from tests.analytics.test_pages import links, rows_of, text_of
 from tests.pages.segment_shop import SegmentShop
 from tests.support.visitor import Visitor
@@ -130,7 +130,7 @@ def test_a_customer_who_returned_everything_and_lapsed_is_in_the_files(api, anal
     shop.sell(shop.paris, days=800, cents=1_000, profile_id="ada", type="RETURN")
     shop.count()
     prepare(shop, marketer)
-    day = (NOON - timedelta(days=800)).date()
+    day = shop.today - timedelta(days=800)
     page = ask_until('id="groups"', lambda: marketer.get(f"/analyse/customers?from={day}&to={day}"))
     assert "New 1 100% of customers" in text_of(page)
     for measure, column in (("", "new"), ("net", "new_net_cents_EUR")):

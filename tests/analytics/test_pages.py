@@ -8,7 +8,7 @@ from datetime import date, time, timedelta
 from typing import LiteralString
 
 import pytest
-from tests.analytics.pages_shop import NOON, Shop, open_shop
+from tests.analytics.pages_shop import Shop, open_shop
 from tests.support import samples
 from tests.support.open_database import OpenDatabase
 from tests.support.visitor import Visitor
@@ -94,7 +94,7 @@ def test_the_file_has_what_the_table_shows_and_adds_up(shop, analyst):
 def test_a_year_opens_its_months_and_these_their_days_and_hours_down_to_the_tickets(shop, analyst):
     year = analyst.get("/analyse/sales", period="12m").text
     assert "Net sales by month" in year
-    yesterday = (NOON - timedelta(days=1)).date()
+    yesterday = shop.today - timedelta(days=1)
     month = next(one for one in links(year, "by=day") if f"to={yesterday.replace(day=1):%Y-%m}" in one)
     days = analyst.get(month).text
     assert "Net sales by day" in days
@@ -111,7 +111,7 @@ def test_an_hour_and_several_stores_lead_to_exactly_their_tickets(shop, analyst)
     shop.sell(shop.paris, days=1, cents=12_345, at=time(12, 59, 59))
     shop.sell(shop.paris, days=1, cents=54_321, at=time(13))
     shop.count()
-    day = (NOON - timedelta(days=1)).date()
+    day = shop.today - timedelta(days=1)
     hours = analyst.get(f"/analyse/sales?from={day}&to={day}&store={shop.paris}&store={shop.geneva}").text
     [tickets] = {link for link in links(hours, "/tickets?hour=") if "T12" in link}
     shown = text_of(analyst.get(tickets).text)
@@ -127,8 +127,8 @@ def test_an_hour_and_several_stores_lead_to_exactly_their_tickets(shop, analyst)
 
 
 def test_public_holidays_of_both_periods_are_marked(shop, analyst):
-    christmas = date(NOON.year - 1, 12, 25)
-    shop.sell(shop.paris, days=(NOON.date() - christmas).days, cents=1_000)
+    christmas = date(shop.today.year - 1, 12, 25)
+    shop.sell(shop.paris, days=(shop.today - christmas).days, cents=1_000)
     shop.count()
     days = f"from={christmas - timedelta(days=2)}&to={christmas + timedelta(days=2)}&by=day"
     page = analyst.get(f"/analyse/sales?{days}&compare=weekdays").text
@@ -142,7 +142,7 @@ def test_public_holidays_of_both_periods_are_marked(shop, analyst):
 
 
 def test_a_holiday_of_the_compared_period_alone_is_marked_by_day_and_by_week(shop, analyst):
-    shop.sell(shop.paris, days=(NOON.date() - date(2020, 4, 20)).days, cents=1_000)
+    shop.sell(shop.paris, days=(shop.today - date(2020, 4, 20)).days, cents=1_000)
     shop.count()
     for by in ("day", "week"):
         # Easter Monday was on 22 April 2019, which is compared with 20 April 2020, and before the period in 2020.
@@ -153,7 +153,7 @@ def test_a_holiday_of_the_compared_period_alone_is_marked_by_day_and_by_week(sho
 
 def test_the_rows_of_the_same_dates_add_up_to_the_total_around_29_february(shop, analyst):
     for day in (date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1), date(2025, 3, 1)):
-        shop.sell(shop.paris, days=(NOON.date() - day).days, cents=1_000)
+        shop.sell(shop.paris, days=(shop.today - day).days, cents=1_000)
     shop.count()
     for by in ("day", "week", "month"):
         query = f"from=2025-02-01&to=2025-03-31&compare=dates&by={by}"
@@ -211,7 +211,7 @@ def test_only_the_largest_nets_are_drawn():
 
 
 def test_a_month_that_is_incomplete_is_named_by_its_days(shop, analyst):
-    shop.sell(shop.paris, days=(NOON.date() - date(2020, 6, 1)).days, cents=1_000)
+    shop.sell(shop.paris, days=(shop.today - date(2020, 6, 1)).days, cents=1_000)
     shop.count()
     query = {"from": "2020-05-10", "to": "2020-07-30", "by": "month"}
     names = [row["name"] for row in rows_of(analyst.get("/analyse/sales.csv", **query).text)]

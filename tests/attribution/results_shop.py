@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +22,6 @@ from regulars.journeys.manage import create_journey
 from regulars.kit.db import Tx
 from regulars.segments.analysis.questions import ArmSums, LiftAnswer, LiftSums
 
-TODAY = datetime.now(UTC).date()
 THANKS = JourneyDefinition(name="Thank you", trigger="purchase", steps=(SendText(id="thanks", text="Thank you!"),))
 
 
@@ -39,6 +38,8 @@ class ResultsShop:
     store: str
     # Of campaigns and journeys by name, where a test keeps them.
     ids: dict[str, UUID] = field(default_factory=dict)
+    # The day of its opening, because the tests may run past midnight.
+    today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
     @property
     def organization_id(self) -> UUID:
@@ -72,14 +73,14 @@ class ResultsShop:
         self, kind: str, origin: UUID, cents: int, *, days: int = 20, currency: str = "EUR", step: str = ""
     ) -> None:
         """Net of one ticket, and a text of one part to France, so many days ago."""
-        day = TODAY - timedelta(days=days)
+        day = self.today - timedelta(days=days)
         sums = {TotalKey(day, kind, origin, step, currency): Attributed(1, cents + 500, cents)}
         self.do(lambda tx: CREDITED.add(tx, self.organization_id, sums.items()))
         self.send(kind, origin, days=days, step=step)
 
     def send(self, kind: str, origin: UUID, *, days: int = 20, step: str = "") -> None:
         """A hundred texts of two parts; once for a day and step."""
-        day = TODAY - timedelta(days=days)
+        day = self.today - timedelta(days=days)
         for table, first, more in (("sent_texts", day, ", true"), ("sent_text_months", day.replace(day=1), "")):
             self.write(
                 f"INSERT INTO {table} VALUES (%s, %s, %s, %s, %s, 'FR', 100, 200{more})"  # noqa: S608  # names above
@@ -113,7 +114,7 @@ class ResultsShop:
         sent_days: int = 1,
     ) -> None:
         """The texts leave on `sent_days` days and one more, and the window closes seven days after the last."""
-        first = TODAY - timedelta(days=days)
+        first = self.today - timedelta(days=days)
         last = first + timedelta(days=sent_days + 7)
         result = None
         if treated is not None and held_out is not None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from tests.analytics.test_pages import links, rows_of, text_of
-from tests.attribution.results_shop import TODAY, ResultsShop, arm, open_results
+from tests.attribution.results_shop import ResultsShop, arm, open_results
 from tests.support.visitor import visitor_as
 
 from regulars.cli.attribution import GroupBy, _load
@@ -17,9 +17,9 @@ SAME = arm(10_000, 1_100, 60)
 PATH = "/analyse/attribution"
 
 
-def first_month() -> str:
+def first_month(shop: ResultsShop) -> str:
     """The month in which the window of a result begins."""
-    return f"{TODAY - timedelta(days=20):%Y-%m}"
+    return f"{shop.today - timedelta(days=20):%Y-%m}"
 
 
 @pytest.fixture
@@ -89,11 +89,11 @@ def test_a_result_that_also_covers_days_outside_the_period_is_left_out(shop, ana
     shop.attribute("campaign", late, 20_000_000, days=20)
     shop.measure("campaign", late, MORE, LESS, days=20)
     shop.attribute("journey", journey, 20_000_000, days=39, step="thanks")
-    month = f"{TODAY - timedelta(days=39):%Y-%m}"
+    month = f"{shop.today - timedelta(days=39):%Y-%m}"
     shop.measure("journey", journey, MORE, LESS, days=39, sent_days=28, step="split", period=month)
 
     def results(first, last):
-        days = {"from": str(TODAY - timedelta(days=first)), "to": str(TODAY - timedelta(days=last))}
+        days = {"from": str(shop.today - timedelta(days=first)), "to": str(shop.today - timedelta(days=last))}
         states = {row["name"]: row["result"] for row in rows_of(analyst.get(f"{PATH}.csv", **days).text)}
         return states, text_of(analyst.get(PATH, **days).text)
 
@@ -162,7 +162,7 @@ def test_months_add_up_and_open_their_campaigns(shop, analyst):
     assert "↓" not in text_of(page)
     [by_net] = links(page, "sort=net")
     assert "Attributed sales ↓" in text_of(analyst.get(by_net).text)
-    month = f"from={(TODAY - timedelta(days=40)).replace(day=1)}"
+    month = f"from={(shop.today - timedelta(days=40)).replace(day=1)}"
     [opened] = [one for one in links(page, f"{PATH}?") if month in one and "by=" not in one]
     assert "Spring" in text_of(analyst.get(opened).text)
 
@@ -170,10 +170,10 @@ def test_months_add_up_and_open_their_campaigns(shop, analyst):
 def test_a_month_whose_customers_were_texted_later_has_its_result(shop, analyst):
     """They passed the split of a journey in one month and got their texts in the next one."""
     journey = shop.journey()
-    texted = (TODAY.replace(day=1) - timedelta(days=1)).replace(day=1)
+    texted = (shop.today.replace(day=1) - timedelta(days=1)).replace(day=1)
     passed = (texted - timedelta(days=1)).replace(day=1)
-    shop.attribute("journey", journey, 20_000_000, days=(TODAY - texted).days, step="thanks")
-    shop.measure("journey", journey, MORE, LESS, days=(TODAY - passed).days, step="split", period=f"{passed:%Y-%m}")
+    shop.attribute("journey", journey, 20_000_000, days=(shop.today - texted).days, step="thanks")
+    shop.measure("journey", journey, MORE, LESS, days=(shop.today - passed).days, step="split", period=f"{passed:%Y-%m}")
     [by_origin], by_month = (rows_of(analyst.get(f"{PATH}.csv", period="12m", by=by).text) for by in ("", "month"))
     assert by_origin["extra_net_cents"] == "10800000"
     assert [(row["key"], row["texts"], row["extra_net_cents"]) for row in by_month] == [
@@ -184,9 +184,9 @@ def test_a_month_whose_customers_were_texted_later_has_its_result(shop, analyst)
 
 def test_months_of_a_journey_that_are_too_small_have_a_result_together(shop, analyst):
     journey = shop.journey()
-    months = [((TODAY.replace(day=1) - timedelta(days=days)).replace(day=1)) for days in (1, 32)]
+    months = [((shop.today.replace(day=1) - timedelta(days=days)).replace(day=1)) for days in (1, 32)]
     for first in months:
-        days = (TODAY - first).days
+        days = (shop.today - first).days
         shop.attribute("journey", journey, 2_000_000, days=days, step="thanks")
         small = arm(9_000, 900, 60), arm(1_000, 60, 60)
         shop.measure("journey", journey, *small, days=days, step="split", period=f"{first:%Y-%m}")
@@ -212,7 +212,7 @@ def test_the_quarters_of_the_global_holdout_stand_apart(shop, analyst):
     # They have the same sales as the campaigns, so no sum has them.
     assert "Extra sales, EUR" in words
     # A quarter that began after the period is not shown.
-    days = {"from": str(TODAY - timedelta(days=30)), "to": str(TODAY - timedelta(days=10))}
+    days = {"from": str(shop.today - timedelta(days=30)), "to": str(shop.today - timedelta(days=10))}
     words = text_of(analyst.get(PATH, **days).text)
     assert "2026-Q3" in words
     assert "2026-Q4" not in words
@@ -223,8 +223,10 @@ def test_the_command_has_results_without_credits_by_month_and_in_total(shop):
     shop.send("campaign", spring)
     shop.measure("campaign", spring, MORE, LESS)
     shop.attribute("campaign", summer, 300_000)
-    first = TODAY - timedelta(days=60)
-    origins, months = (shop.do(lambda tx, by=by: _load(tx, shop.organization_id, first, TODAY, by)) for by in GroupBy)
+    first = shop.today - timedelta(days=60)
+    origins, months = (
+        shop.do(lambda tx, by=by: _load(tx, shop.organization_id, first, shop.today, by)) for by in GroupBy
+    )
     values = "name", "net_cents", "lift", "extra_net_cents"
     assert [[row[it] for it in values] for row in origins.rows] == [
         ["Summer", 300_000, "open", None],
@@ -232,7 +234,7 @@ def test_the_command_has_results_without_credits_by_month_and_in_total(shop):
     ]
     for rows in (months.rows, months.totals, origins.totals):
         assert [(row["net_cents"], row["extra_net_cents"]) for row in rows] == [(300_000, 10_800_000)]
-    assert [row["month"] for row in months.rows] == [first_month()]
+    assert [row["month"] for row in months.rows] == [first_month(shop)]
 
 
 def test_a_view_is_saved_with_its_filters(shop, analyst):
@@ -293,7 +295,7 @@ def test_a_journey_shows_its_steps_and_months(shop, analyst):
     journey = shop.journey()
     shop.attribute("journey", journey, 400_000, step="thanks")
     shop.attribute("journey", journey, 100_000, step="gone")
-    shop.measure("journey", journey, MORE, LESS, step="half", period=first_month(), state="provisional")
+    shop.measure("journey", journey, MORE, LESS, step="half", period=first_month(shop), state="provisional")
     path = f"/journeys/{JOURNEY.encode(journey)}"
     assert f"{path}/results" in links(analyst.get(path).text, "/results")
     words = text_of(analyst.get(f"{path}/results").text)
@@ -308,8 +310,8 @@ def test_a_journey_shows_its_steps_and_months(shop, analyst):
 def test_two_holdout_steps_of_a_journey_have_a_line_each_in_a_month(shop, analyst):
     journey = shop.journey()
     shop.attribute("journey", journey, 40_000_000, step="thanks")
-    shop.measure("journey", journey, MORE, LESS, step="2", period=first_month())
-    shop.measure("journey", journey, MORE, SAME, step="4.else.1", period=first_month())
+    shop.measure("journey", journey, MORE, LESS, step="2", period=first_month(shop))
+    shop.measure("journey", journey, MORE, SAME, step="4.else.1", period=first_month(shop))
     words = text_of(analyst.get(f"/journeys/{JOURNEY.encode(journey)}/results").text)
     assert "Step 2 +€108,000" in words
     assert "Step 4, second path, step 1 €0" in words

@@ -31,7 +31,7 @@ def shop(api, api_database_url) -> ResultsShop:
     shop.measure("campaign", shop.ids["Percale week"], None, state="open", days=3)
     shop.ids["journey"] = shop.journey()
     shop.attribute("journey", shop.ids["journey"], 400_000, step="thanks")
-    shop.measure("journey", shop.ids["journey"], MORE, LESS, step="half", period=first_month(), state="provisional")
+    shop.measure("journey", shop.ids["journey"], MORE, LESS, step="half", period=first_month(shop), state="provisional")
     return shop
 
 

@@ -7,7 +7,7 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import ByExternalId
 from regulars.messaging.gate import BatchGate
 from regulars.messaging.number_location import locate_number
-from regulars.messaging.public_holidays import find_closed_days, holidays_of, region_of
+from regulars.messaging.public_holidays import coming_holidays, find_closed_days, holidays_of, region_of
 from regulars.messaging.send import _lock_due_texts
 from regulars.messaging.send_hours import next_opening
 from regulars.messaging.settings.change import looser_caps, looser_than_default
@@ -99,6 +99,12 @@ def test_the_days_of_single_towns_and_territories_close_no_country():
         "CH": 7,
         "US": 12,
     }
+
+
+def test_twelve_months_may_be_without_easter_or_have_it_twice():
+    assert len(coming_holidays("FR", date(2026, 7, 1))) == 11
+    assert "Easter Monday" not in {name for _, name in coming_holidays("FR", date(2027, 4, 1))}
+    assert len(coming_holidays("FR", date(2026, 4, 6))) == 12
 
 
 def test_the_days_of_the_french_operators_charter_stay_closed():

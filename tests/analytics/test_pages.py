@@ -365,13 +365,13 @@ def test_a_period_before_the_first_sale_names_the_first_one(shop, analyst):
 
 def test_a_view_is_saved_by_name_for_its_user_alone_and_moves_with_the_day(shop, analyst, visitor_as):
     query = "period=7d&compare=before&currency=EUR"
-    saved = analyst.post("/analyse/views", page="sales", query=query, name="Monday <b>")
+    saved = analyst.post("/analyse/views", page="sales", query=query, name="Briefing <b>")
     assert saved.status_code == 303
     [view] = links(analyst.get("/analyse/sales").text, "period=7d&compare=before&currency=EUR")
     assert analyst.get(view).status_code == 200
-    assert "Monday &lt;b&gt;" in analyst.get("/analyse/sales").text
-    assert "Monday" not in visitor_as(Role.OWNER).get("/analyse/sales").text
+    assert "Briefing &lt;b&gt;" in analyst.get("/analyse/sales").text
+    assert "Briefing" not in visitor_as(Role.OWNER).get("/analyse/sales").text
     assert analyst.post("/analyse/views", page="sales", query="", name=" ").status_code == 400
     assert analyst.post("/analyse/views", page="../team", query="", name="x").status_code == 400
-    analyst.post("/analyse/views/delete", page="sales", query=query, name="Monday <b>")
-    assert "Monday" not in analyst.get("/analyse/sales").text
+    analyst.post("/analyse/views/delete", page="sales", query=query, name="Briefing <b>")
+    assert "Briefing" not in analyst.get("/analyse/sales").text

@@ -94,6 +94,21 @@ def test_a_text_has_at_most_three_links():
         parse_template("{{ link(https://shop.example) }}")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hi {{ profile.first_name }}, ^{{ link('https://s.example/l/abc') }}",
+        f"{LINK} ^{{{{ link('https://s.example/l/abc') }}}} {LINK}",
+        f"{LINK * 3} ^{{{{ opt_out_link() }}}} {LINK}",
+    ],
+)
+def test_the_error_is_at_the_link(host, text):
+    """It stands at the mark: a link to our own host, or the first link above the limit."""
+    with pytest.raises(TemplateError) as refused:
+        check_fields(parse_template(text.replace("^", "")), attribute_keys=())
+    assert refused.value.position == text.index("^")
+
+
 def test_a_link_to_opt_out_needs_the_host():
     with pytest.raises(TemplateError, match="REGULARS_LINK_URL"):
         render_plain("{{ opt_out_link() }}")

@@ -7,11 +7,11 @@ Until a link gets its short code, two control characters, the marks, enclose its
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -71,9 +71,16 @@ class MissingValue:
     field: str
 
 
+class Link(NamedTuple):
+    destination: str
+    position: int
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     pieces: tuple[str | Variable, ...]
+    # The links among the pieces, in their order.
+    links: tuple[Link, ...] = ()
 
     @property
     def fields(self) -> frozenset[str]:
@@ -159,6 +166,7 @@ def parse_template(text: str) -> Template:
     if not text.strip():
         raise TemplateError("The text is empty.", 0)
     pieces: list[str | Variable] = []
+    links: list[Link] = []
     position = 0
     while (opened := text.find(_OPEN, position)) != -1:
         pieces.append(_read_literal(text, position, opened))
@@ -166,11 +174,16 @@ def parse_template(text: str) -> Template:
         if closed == -1:
             raise TemplateError("A variable that begins with {{ does not end with }}.", opened)
         content = text[opened + 2 : closed].strip()
-        pieces.append(_read_link(content, opened) or _read_variable(content, position=opened))
+        destination = _read_link(content, opened)
+        if destination is None:
+            pieces.append(_read_variable(content, position=opened))
+        else:
+            pieces.append(marks.mark(destination))
+            links.append(Link(destination, opened))
         position = closed + 2
     pieces.append(_read_literal(text, position, len(text)))
-    _check_link_count(pieces)
-    return Template(tuple(piece for piece in pieces if piece != ""))
+    _check_link_count(links)
+    return Template(tuple(piece for piece in pieces if piece != ""), tuple(links))
 
 
 def check_fields(template: Template, *, attribute_keys: Collection[str]) -> None:
@@ -190,10 +203,9 @@ def check_fields(template: Template, *, attribute_keys: Collection[str]) -> None
 
 def check_links(template: Template) -> None:
     """Refuse links to the host of short links, and opt-out links if there is no such host."""
-    for piece in template.pieces:
-        for url in marks.list_marked(piece) if isinstance(piece, str) else ():
-            if (fault := marks.find_host_fault(url)) is not None:
-                raise TemplateError(fault, 0)
+    for link in template.links:
+        if (fault := marks.find_host_fault(link.destination)) is not None:
+            raise TemplateError(fault, link.position)
 
 
 def render_plain(text: str) -> str | MissingValue:
@@ -289,9 +301,9 @@ def _read_literal(text: str, start: int, end: int) -> str:
 
 
 def _read_link(content: str, position: int) -> str | None:
-    """The marked destination of a link; None if the braces contain a variable."""
+    """The destination of a link; None if the braces contain a variable."""
     if _OPT_OUT_LINK.fullmatch(content):
-        return marks.mark(marks.OPT_OUT)
+        return marks.OPT_OUT
     match = _LINK.fullmatch(content)
     if match is None:
         return None
@@ -299,13 +311,15 @@ def _read_link(content: str, position: int) -> str | None:
     fault = marks.find_fault(url)
     if fault is not None:
         raise TemplateError(fault, position)
-    return marks.mark(url)
+    return url
 
 
-def _check_link_count(pieces: list[str | Variable]) -> None:
-    links = sum(len(marks.list_marked(piece)) for piece in pieces if isinstance(piece, str))
-    if links > marks.LINKS_PER_TEXT_MAX:
-        raise TemplateError(f"A text has at most {marks.LINKS_PER_TEXT_MAX} links; this has {links}.", 0)
+def _check_link_count(links: Sequence[Link]) -> None:
+    """Refuse too many links at the place of the first one to remove."""
+    links_max = marks.LINKS_PER_TEXT_MAX
+    if len(links) > links_max:
+        message = f"A text has at most {links_max} links; this has {len(links)}."
+        raise TemplateError(message, links[links_max].position)
 
 
 def _read_variable(content: str, *, position: int) -> Variable:

@@ -1,6 +1,7 @@
 """What tickets say of a customer, how facts are merged into one line, and what is drawn of them."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -99,6 +100,22 @@ def test_the_compared_period_is_a_line_over_the_bars_with_gaps_where_there_was_n
     assert [(step.x, step.next_y) for step in chart.steps] == [("0.00%", None), ("66.67%", None)]
     assert [rule.label for rule in chart.grid_lines] == ["0", "2", "4"]
     assert [(mark.x, mark.label) for mark in chart.marks] == [("33.33%", "Armistice")]
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([4000.0, -80.0], ["0", "2k", "4k"]),
+        ([0.0, -80.0], ["0", "−80"]),
+        ([100.0, -1000.0], ["0", "100", "−1k"]),
+        ([100.0, -20.0], ["0", "50", "100", "−20"]),
+    ],
+)
+def test_labels_of_the_vertical_axis_do_not_overlap(values, labels):
+    chart = bar_chart(values, titles=["a", "b"], labels=["a", "b"], is_last_partial=False)
+    assert [rule.label for rule in chart.grid_lines] == labels
+    heights = sorted(float(rule.y) for rule in chart.grid_lines)
+    assert min(high - low for low, high in pairwise(heights)) >= 12
 
 
 def test_stacked_bars_stand_on_each_other():

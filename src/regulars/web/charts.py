@@ -16,6 +16,8 @@ BOTTOM: Final = 144.0
 # The top of an axis is one of these times a power of ten.
 AXIS_TOPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 LABELS_MAX: Final = 6
+# Pixels between the baselines of two labels of the vertical axis.
+LABEL_DISTANCE_MIN: Final = 12.0
 # Characters of a name on the axis: more would overlap the next name on a phone.
 LABEL_CHARACTERS_MAX: Final = 9
 SPARKLINE_WIDTH: Final = 160.0
@@ -87,7 +89,12 @@ class _Axis:
         return BOTTOM - share * (BOTTOM - TOP)
 
     def grid_lines(self) -> list[GridLine]:
-        values = [0.0, self.top / 2, self.top, *([self.low] if self.low else [])]
+        """Lines at 0, at both ends, and at half of the top; a line whose label would overlap an earlier one is left
+        out."""
+        values: list[float] = []
+        for value in (0.0, self.top / 2, self.top, self.low):
+            if all(abs(self.y_of(value) - self.y_of(other)) >= LABEL_DISTANCE_MIN for other in values):
+                values.append(value)
         # The baseline of a label is 4 pixels below its line.
         return [
             GridLine(_coordinate(y), _coordinate(y + 4), shorten(value)) for value in values for y in [self.y_of(value)]

@@ -207,6 +207,12 @@ def test_products_are_grouped_by_code_property_or_store_and_opened(shop, markete
         assert answer.status_code == 400, written
         assert "We cannot read the group of products in this address." in text_of(answer.text), written
     assert marketer.get('/analyse/products?in={"key":{},"kind":"others"}').status_code == 400
+    for query in ('in={"key":{},"value":"GLOVES"}', "in="):
+        is_empty = "GLOVES" in query
+        words = text_of(marketer.get(f"/analyse/products?period=30d&{query}").text)
+        # Notes about the rows stand below rows only.
+        assert ("Nothing was sold in this period" in words) == is_empty
+        assert ("Today so far" in words) == ("do not add up" in words) == (not is_empty)
 
 
 def test_products_bought_together_are_a_file_too(shop, marketer):

@@ -71,9 +71,9 @@ def test_today_is_compared_up_to_the_last_full_hour(shop, analyst):
     assert re.search(r"they leave out today’s tickets after \d\d:00", page)
     assert "on €250.00" not in text_of(analyst.get("/analyse/sales", period="7d", compare="none").text)
     stores = text_of(analyst.get("/analyse/stores", period="7d").text)
-    assert "€460.00 +84% 1 store" in stores
+    assert "€460.00 +84.0% 1 store" in stores
     row = MeasureRow("", "", "", "", "", Sums(gross_cents=500), Sums(gross_cents=200), current_hour_net_cents=100)
-    assert row.change(Format("en-GB", "UTC")) == "+100%"
+    assert row.change(Format("en-GB", "UTC")) == "+100.0%"
     # The file says how much of the net is not compared.
     file = dict(zip(CSV_HEADER, csv_row(row, "EUR"), strict=True))
     assert (file["net_cents"], file["current_hour_net_cents"], file["compared_net_cents"]) == ("500", "100", "200")

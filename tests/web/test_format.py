@@ -173,4 +173,8 @@ def test_figures_of_a_column_have_the_same_number_of_decimals():
     assert shares == ["0.0%", "3.0%", "2.5%", "100.0%"]
     assert french.aligned_share(3, 100) == f"3,0{NBSP}%"
     assert english.aligned_share(1, 0) == NOTHING
+    deltas = [english.aligned_delta(now, 1000) for now in (900, 911, 1000, 2000, 0)]
+    assert deltas == ["−10.0%", "−8.9%", "0.0%", "+100.0%", "−100.0%"]
+    assert french.aligned_delta(110, 100) == f"+10,0{NBSP}%"
+    assert english.aligned_delta(1, 0) == NOTHING
     assert [english.aligned_number(number) for number in (2, 1234.567)] == ["2.00", "1,234.57"]

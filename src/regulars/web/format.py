@@ -167,9 +167,7 @@ class Format:
 
     def aligned_share(self, part: float, whole: float) -> str:
         """Like `share`, always with one decimal, so that a table column aligns."""
-        shown = self.share(part, whole)
-        decimal: str = self.locale.number_symbols["latn"]["decimal"]
-        return shown if decimal in shown else re.sub(r"(\d)(?!.*\d)", rf"\1{decimal}0", shown)
+        return self._with_decimal(self.share(part, whole))
 
     def aligned_number(self, value: float) -> str:
         """A number always with two decimals, so that a table column aligns."""
@@ -181,6 +179,10 @@ class Format:
             return NOTHING
         change = (Decimal(now) / Decimal(before) - 1).quantize(_PERCENT_STEP)
         return f"{'+' if change > 0 else ''}{_signed(change < 0, self._percent(abs(change)))}"
+
+    def aligned_delta(self, now: float, before: float) -> str:
+        """Like `delta`, always with one decimal, so that a table column aligns."""
+        return self._with_decimal(self.delta(now, before))
 
     def points(self, now: float, before: float) -> str:
         """The difference of two shares, in percentage points."""
@@ -259,6 +261,11 @@ class Format:
 
     def _money(self, digits: str, currency: str, *, is_negative: bool) -> str:
         return _signed(is_negative, _find_pattern(self.locale_tag, currency).fill(digits))
+
+    def _with_decimal(self, percent: str) -> str:
+        """A percentage with one decimal; a dash stays a dash."""
+        decimal: str = self.locale.number_symbols["latn"]["decimal"]
+        return percent if decimal in percent else re.sub(r"(\d)(?!.*\d)", rf"\1{decimal}0", percent)
 
     def _percent(self, value: Decimal) -> str:
         return str(format_percent(value, locale=self.locale, decimal_quantization=False))

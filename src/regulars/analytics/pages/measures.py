@@ -97,7 +97,7 @@ class MeasureRow(NamedTuple):
         if self.current_hour_net_cents and not net_cents:
             # All tickets are of the current hour.
             return NOTHING
-        return formats.delta(net_cents, self.compared.net_cents)
+        return formats.aligned_delta(net_cents, self.compared.net_cents)
 
 
 def choose_currency(requested: str, *totals: PerCurrency) -> tuple[str, list[str]]:

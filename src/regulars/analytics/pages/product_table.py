@@ -220,7 +220,7 @@ def _describe_change(formats: Format, figures: ProductFigures) -> str:
     compared = figures.compared_net_cents
     if compared is None:
         return ""
-    return "new" if compared == 0 and figures.net_cents > 0 else formats.delta(figures.net_cents, compared)
+    return "new" if compared == 0 and figures.net_cents > 0 else formats.aligned_delta(figures.net_cents, compared)
 
 
 def has_high_returns(figures: ProductFigures, average: float | None) -> bool:

@@ -115,7 +115,7 @@ def _compare(formats: Format, comparison: WindowsPreview) -> list[Difference]:
             currency,
             formats.money(before.net_cents, currency),
             formats.money(after.net_cents, currency),
-            formats.delta(after.net_cents, before.net_cents),
+            formats.aligned_delta(after.net_cents, before.net_cents),
             formats.number(before.tickets),
             formats.number(after.tickets),
         )

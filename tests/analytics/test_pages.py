@@ -282,8 +282,10 @@ def test_a_filter_that_cannot_be_read_is_said_at_its_field(analyst):
             assert (answer.status_code, words in text_of(answer.text)) == (400, True), (page, query)
             assert f'id="e-{query.partition("=")[0]}"' in answer.text or 'id="e-to"' in answer.text
             assert analyst.get(f"/analyse/{page}.csv?{query}").status_code == 400
-            # A file would have the figures of other filters.
+            # A file or a saved view would have other filters, and no period was chosen.
             assert links(answer.text, ".csv") == []
+            assert "Save this view" not in answer.text
+            assert 'aria-current="true"' not in answer.text
 
 
 def test_a_filter_that_is_too_long_is_refused_and_never_ignored(analyst):

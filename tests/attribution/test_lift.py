@@ -216,6 +216,8 @@ def test_a_cancelled_campaign_is_measured_if_a_text_was_sent(desk):
     desk.compute()
     [lift] = desk.lifts(unsent)
     assert (lift.state, lift.reason, lift.currency) == (LiftState.FINAL, "No text was sent.", None)
+    assert summarise(merge_months([lift], "EUR"), "EUR") == LiftSummary("no_text")
+    assert _lift_as_data([lift], "EUR")["lift"] == "no_text"
     part = desk.send(holdout_percent=50)
     desk.work()
     desk.act(manage.cancel, part) if desk.load_row(part).state != "ended" else None
@@ -270,6 +272,7 @@ def test_an_update_measures_campaigns_that_ended_before_it(desk):
 SOURCE = LiftSource(SourceKind.CAMPAIGN, UUID(int=1))
 ARMS = ArmSums(1000, 300, 400_000, 6e8), ArmSums(1000, 200, 200_000, 4e8)
 LOT = compare(*ARMS)
+UNSENT = Lift(source=SOURCE, state=LiftState.FINAL, reason="No text was sent.")
 
 
 @pytest.mark.parametrize(
@@ -280,6 +283,10 @@ LOT = compare(*ARMS)
         ([Lift(source=SOURCE, state=LiftState.OPEN), Lift(source=SOURCE, state=LiftState.NO_HOLDOUT)], "open"),
         ([Lift(source=SOURCE, state=LiftState.FINAL, currency="EUR")], "too_few"),
         ([Lift(source=SOURCE, state=LiftState.FINAL, currency="CHF", arms=ARMS)], "too_few"),
+        ([UNSENT], "no_text"),
+        ([UNSENT, Lift(source=SOURCE, state=LiftState.OPEN)], "open"),
+        ([UNSENT, Lift(source=SOURCE, state=LiftState.OUTSIDE)], "outside"),
+        ([UNSENT, Lift(source=SOURCE, state=LiftState.NO_HOLDOUT)], "no_holdout"),
     ],
 )
 def test_a_summary_says_why_nothing_was_measured(lifts, state):

@@ -120,6 +120,26 @@ def test_results_without_a_shown_effect_count_and_prove_nothing(shop, analyst):
     assert "This does not prove that the texts do nothing." in words
 
 
+def test_a_campaign_that_ended_before_its_first_text_says_so(shop, analyst):
+    spring = shop.campaign("Spring")
+    # The overview has campaigns with credits only.
+    shop.attribute("campaign", spring, 0)
+    shop.write(
+        "INSERT INTO lifts (organization_id, kind, source_id, step, period, state, held_out_share, window_days, reason)"
+        " VALUES (%s, 'campaign', %s, '', '', 'final', 0.1, 7, 'No text was sent.')",
+        spring,
+    )
+    words = text_of(analyst.get(f"/campaigns/{CAMPAIGN.encode(spring)}/results").text)
+    assert "No text was sent The campaign ended before its first text, so there is nothing to measure." in words
+    assert "Too few buyers" not in words
+    assert "No text was sent nothing to measure" in text_of(analyst.get(PATH).text)
+    assert "No text was sent nothing to measure" in text_of(analyst.get(PATH, state="unmeasured").text)
+    [row] = rows_of(analyst.get(f"{PATH}.csv").text)
+    assert row["result"] == "No text was sent"
+    table = shop.do(lambda tx: _load(tx, shop.organization_id, TODAY - timedelta(days=60), TODAY, GroupBy.ORIGIN))
+    assert [row["lift"] for row in (*table.rows, *table.totals)] == ["no_text", "no_text"]
+
+
 def test_texts_that_cost_sales_are_said_to(shop, analyst):
     spring = shop.campaign("Spring")
     shop.attribute("campaign", spring, 100_000)

@@ -76,7 +76,7 @@ class Lift(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     last_day: date | None = None
     # When the sales of the result were read.
     as_of: datetime | None = None
-    # Why there is no result yet.
+    # Why there is no result, or why it was not computed again.
     reason: str | None = None
     # The numbers of customers who were meant to be texted, and who were held out.
     treated: int = 0
@@ -109,8 +109,13 @@ class Lift(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return None if self.last_day is None else self.last_day + FINAL_AFTER + timedelta(days=1)
 
     @property
+    def has_no_text(self) -> bool:
+        """The campaign ended before its first text, so there will be no result. A final lift has no other reason."""
+        return self.state is LiftState.FINAL and self.reason is not None
+
+    @property
     def has_result(self) -> bool:
-        return self.state in {LiftState.PROVISIONAL, LiftState.FINAL}
+        return self.state in {LiftState.PROVISIONAL, LiftState.FINAL} and not self.has_no_text
 
     @property
     def expected_buyers(self) -> float:
@@ -142,7 +147,7 @@ class Lift(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 class LiftSummary(NamedTuple):
     """The sum of several lifts in one currency; if none was measured, `state` says why."""
 
-    state: Literal["no_holdout", "outside", "open", "too_few", "provisional", "final"]
+    state: Literal["no_holdout", "no_text", "outside", "open", "too_few", "provisional", "final"]
     # The sum over all measured lifts, also those whose interval includes 0.
     extra_cents: EffectEstimate | None = None
 
@@ -208,7 +213,9 @@ def summarise(merged: Sequence[Lift], currency: str) -> LiftSummary:
         return LiftSummary("open")
     if any(it.has_result for it in merged):
         return LiftSummary("too_few")
-    return LiftSummary("outside" if any(it.state is LiftState.OUTSIDE for it in merged) else "no_holdout")
+    if any(it.state is LiftState.OUTSIDE for it in merged):
+        return LiftSummary("outside")
+    return LiftSummary("no_text" if merged and all(it.has_no_text for it in merged) else "no_holdout")
 
 
 async def read_lifts(

@@ -25,5 +25,6 @@ DEFINITIONS: Final = (
     ),
     ("Outside period", "The result also covers texts outside the period. A longer period shows it."),
     ("No holdout", "No customer was held out, so we cannot know what customers would have bought anyway."),
+    ("No text was sent", "The campaign ended before its first text, so there is nothing to measure."),
     ("Cost of texts", "SMS parts of the sent texts, at the prices in Settings, Texts."),
 )

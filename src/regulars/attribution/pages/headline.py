@@ -97,6 +97,8 @@ def _describe_unmeasured(lift: LiftView, *, covers_many: bool) -> tuple[str, str
     if lift.state == "outside":
         explanation = "A result covers all texts of a campaign, or of a month of a journey. Choose a longer period."
         return "Extra sales are not known for this period", explanation
+    if lift.state == "no_text":
+        return lift.label, "The campaign ended before its first text, so there is nothing to measure."
     return "Extra sales are not known", "Without a holdout, we cannot know what customers would have bought anyway."
 
 

@@ -20,12 +20,14 @@ _BADGES: Final = {
     "too_few": ("Too few", "warn", "alert"),
     "outside": ("Outside period", "none", "calendar"),
     "no_holdout": ("No holdout", "none", "blocked"),
+    "no_text": ("No text was sent", "none", "none"),
 }
 _ALARM: Final = "the sizes of the groups differ more than chance explains"
 _RESULT_ON: Final = "result on "
 # What the column of the extra net shows in states without a result.
 _PLACEHOLDERS: Final = {
     "open": "not yet", "too_few": "not measured", "outside": "not in this period", "no_holdout": "not measured",
+    "no_text": "not measured",
 }  # fmt: skip
 
 
@@ -153,6 +155,8 @@ def view_verdict(formats: Format, verdict: Verdict, currency: str) -> LiftView:
         note = f"{formats.number(int(expected))} buyers in the smaller group, {BUYERS_MIN} needed"
     elif verdict.state == "outside":
         note = "the result covers other days too"
+    elif verdict.state == "no_text":
+        note = "nothing to measure"
     if verdict.has_alarm:
         note = f"{note}; {_ALARM}"
     return LiftView(verdict.state, *_BADGES[badge], note, _PLACEHOLDERS[verdict.state], has_alarm=verdict.has_alarm)

@@ -39,7 +39,7 @@ CSV_HEADER: Final = (
 _SHOWN_STATES: Final = {
     "final": {"final"},
     "provisional": {"provisional"},
-    "unmeasured": {"open", "too_few", "outside", "no_holdout"},
+    "unmeasured": {"open", "too_few", "outside", "no_holdout", "no_text"},
 }
 
 

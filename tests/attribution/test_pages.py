@@ -314,6 +314,15 @@ def test_sizes_of_groups_that_chance_cannot_explain_raise_an_alarm(shop, analyst
     words = text_of(analyst.get(PATH).text)
     assert "24 buyers in the smaller group, 100 needed; the sizes of the groups differ more" in words
     assert "In at least one result, the sizes of both groups differ more than chance explains." in words
+    fine = shop.campaign("Fine")
+    shop.attribute("campaign", fine, 100_000)
+    shop.measure("campaign", fine, MORE, LESS)
+    rows = {row["name"]: row for row in rows_of(analyst.get(f"{PATH}.csv").text)}
+    assert {name: (row["held_out"], row["sample_ratio_alarm"]) for name, row in rows.items()} == {
+        "Spring": ("20000", "true"),
+        "Small": ("300", "true"),
+        "Fine": ("10000", "false"),
+    }
 
 
 def test_a_journey_shows_its_steps_and_months(shop, analyst):

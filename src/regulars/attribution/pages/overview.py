@@ -34,6 +34,7 @@ ROWS_SHOWN: Final = 100
 CSV_HEADER: Final = (
     "kind", "key", "name", "currency", "attributed_net_cents", "attributed_gross_cents", "unmatched_returns_cents",
     "tickets", "texts", "cost", "extra_net_cents", "extra_low_cents", "extra_high_cents", "result",
+    "held_out", "sample_ratio_alarm",
 )  # fmt: skip
 # The states of results that each choice of the state filter includes.
 _SHOWN_STATES: Final = {
@@ -281,4 +282,6 @@ def _csv_row(row: Row, currency: str, overview: Overview) -> list[str]:
         " ".join(f"{amount} {name}" for name, amount in cost.amounts.items()),
         *(("", "", "") if extra is None else (str(round(cents)) for cents in in_cents(extra))),
         row.lift.label,
+        str(row.group.held_out),
+        "true" if row.lift.has_alarm else "false",
     ]

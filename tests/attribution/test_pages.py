@@ -257,6 +257,35 @@ def test_the_command_has_results_without_credits_by_month_and_in_total(shop):
     assert [row["month"] for row in months.rows] == [first_month(shop)]
 
 
+def test_the_command_has_the_quarters_of_the_global_holdout_beside_the_totals(shop):
+    spring = shop.campaign("Spring", holdout_percent=0)
+    shop.attribute("campaign", spring, 300_000)
+    shop.measure("holdout", shop.organization_id, MORE, LESS, period="2026-Q3")
+    shop.measure("holdout", shop.organization_id, None, state="open", days=3, period="2026-Q4")
+
+    def show(by, *, until=TODAY):
+        return shop.do(lambda tx: _load(tx, shop.organization_id, TODAY - timedelta(days=60), until, by))
+
+    origins, months = show(GroupBy.ORIGIN), show(GroupBy.MONTH)
+    values = "kind", "id", "name", "currency", "net_cents", "lift", "extra_net_cents"
+    assert [[row[it] for it in values] for row in origins.rows[1:]] == [
+        ["global_holdout", None, "2026-Q3", "EUR", None, "final", 10_800_000],
+        ["global_holdout", None, "2026-Q4", None, None, "open", None],
+    ]
+    values = "month", "currency", "net_cents", "lift", "extra_net_cents"
+    assert [[row[it] for it in values] for row in months.rows[1:]] == [
+        ["2026-Q3", "EUR", None, "final", 10_800_000],
+        ["2026-Q4", None, None, "open", None],
+    ]
+    # They have the same sales as the campaigns, so no total has them.
+    for table in (origins, months):
+        assert [(row["net_cents"], row["lift"]) for row in table.totals] == [(300_000, "no_holdout")]
+        assert all(set(table.columns) == set(row) for row in table.rows)
+    # A quarter that began after the period is not shown.
+    until = TODAY - timedelta(days=10)
+    assert [row["name"] for row in show(GroupBy.ORIGIN, until=until).rows] == ["Spring", "2026-Q3"]
+
+
 def test_a_view_is_saved_with_its_filters(shop, analyst):
     query = "period=12m&by=month"
     assert f'name="query" value="{query.replace("&", "&amp;")}"' in analyst.get(f"{PATH}?{query}").text

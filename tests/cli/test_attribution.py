@@ -61,5 +61,17 @@ def test_credits_are_shown_by_origin_and_month_once_they_are_computed(regulars, 
     [month, total] = csv.DictReader(io.StringIO(by_month))
     assert (month["currency"], month["net_cents"], month["lift"]) == ("EUR", "1000", "no_holdout")
     assert (total["month"], total["currency"], total["net_cents"]) == ("total", "EUR", "1000")
-    assert "NET CENTS" in regulars("attribution", "show", "-o", "Shop").out
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "INSERT INTO lifts (organization_id, kind, source_id, step, period, state, held_out_share, window_days,"
+            " first_day, last_day) VALUES (%s, 'holdout', %s, '', '2026-Q4', 'open', 0.1, 0, current_date, current_date)",
+            (shop, shop),
+        )
+    found = regulars("attribution", "show", "-o", "Shop", "--json").data["rows"][1]
+    assert (found["kind"], found["name"], found["lift"]) == ("global_holdout", "2026-Q4", "open")
+    by_month = regulars("attribution", "show", "-o", "Shop", "--by", "month", "--csv").out
+    assert [row["month"] for row in csv.DictReader(io.StringIO(by_month))][1:] == ["2026-Q4", "total"]
+    table = regulars("attribution", "show", "-o", "Shop").out
+    assert "NET CENTS" in table
+    assert "global_holdout" in table
     assert regulars("attribution", "show", "-o", "Shop", "--from", "2099-01-01", "--to", "2098-01-01").code == 2

@@ -48,6 +48,17 @@ async def load_results(
     return PeriodResults(origins, sums, sent, lifts)
 
 
+async def load_quarters(tx: Tx, organization_id: UUID, *, first: date, last: date) -> list[Lift]:
+    """The lifts of all texts together, measured with the organization's global holdout, of the quarters that overlap
+    the days from `first` to `last`."""
+    lifts = await read_lifts(tx, organization_id, SourceKind.HOLDOUT, [organization_id])
+    return [
+        it
+        for it in lifts
+        if (it.first_day is None or it.first_day <= last) and (it.last_day is None or it.last_day >= first)
+    ]
+
+
 def origin_of(lift: Lift) -> Origin:
     """The campaign or journey whose texts a lift measures."""
     return Origin(_ORIGINS[lift.source.kind], lift.source.id)

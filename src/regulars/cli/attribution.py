@@ -14,7 +14,7 @@ import typer
 from regulars.attribution.lift import Lift, merge_months, refresh_lifts, summarise
 from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import AttributedByCurrency, sum_by
-from regulars.attribution.period_results import load_results, origin_of
+from regulars.attribution.period_results import load_quarters, load_results, origin_of
 from regulars.attribution.recompute import count_waiting, find_recompute, request_recompute
 from regulars.campaigns.manage import name_campaigns
 from regulars.cli.analyse_scope import AsCsv, From, To, find_scope
@@ -31,6 +31,8 @@ app = typer.Typer(no_args_is_help=True)
 
 # Counting the waiting customers stops here, so that the command returns quickly.
 WAITING_MAX = 100_000
+# The kind of rows that measure the texts of all campaigns and journeys together.
+GLOBAL_HOLDOUT = "global_holdout"
 _LIFT_COLUMNS = ("lift", "extra_net_cents", "extra_low_cents", "extra_high_cents", "sample_ratio_alarm")
 _ID_KINDS = {OriginKind.CAMPAIGN: ids.CAMPAIGN, OriginKind.JOURNEY: ids.JOURNEY}
 
@@ -85,6 +87,7 @@ def recompute(organization: OfOrganization, as_json: AsJson = False) -> None:
 async def _load(tx: Tx, organization_id: UUID, first: date, last: date, by: GroupBy) -> PrintedTable:
     """Load the credits and the lifts by month, or by origin: the campaign or journey that sent the texts."""
     results = await load_results(tx, organization_id, first=first, last=last)
+    quarters = await load_quarters(tx, organization_id, first=first, last=last)
     names = await _load_names(tx, organization_id, results.origins)
     key_of_lift: Callable[[Lift], Any] = results.month_of if by is GroupBy.MONTH else origin_of
     sums_by_key = sum_by(results.sums, attrgetter(by.value))
@@ -104,7 +107,7 @@ async def _load(tx: Tx, organization_id: UUID, first: date, last: date, by: Grou
     key_columns = ["month"] if by is GroupBy.MONTH else ["kind", "id", "name"]
     return PrintedTable(
         columns=[*key_columns, "currency", *Attributed._fields, *_LIFT_COLUMNS],
-        rows=rows,
+        rows=[*rows, *_quarter_rows(quarters, by)],
         totals=_as_rows(totals, results.lifts),
         as_of=tx.now,
     )
@@ -134,6 +137,18 @@ def _as_rows(sums: AttributedByCurrency, lifts: Sequence[Lift]) -> list[dict[str
         {"currency": it, **sums.get(it, Attributed())._asdict(), **_lift_as_data(lifts, it)}
         for it in sorted(currencies)
     ]
+
+
+def _quarter_rows(quarters: Sequence[Lift], by: GroupBy) -> list[dict[str, Any]]:
+    """The lifts of all texts together: one row for each quarter of the global holdout and currency; without a currency
+    if there is no result. The sales are those of the other rows again, so no total has them."""
+    rows = []
+    for lift in sorted(quarters, key=lambda it: (it.source.period, it.currency or "")):
+        quarter = lift.source.period
+        key = {"month": quarter} if by is GroupBy.MONTH else {"kind": GLOBAL_HOLDOUT, "id": None, "name": quarter}
+        lift_data = _lift_as_data([lift], lift.currency or "")
+        rows.append({**key, "currency": lift.currency, **dict.fromkeys(Attributed._fields), **lift_data})
+    return rows
 
 
 def _encode_origin(origin: Origin) -> str | None:

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.analytics.period import Period, parts_of
-from regulars.attribution.lift import Lift, LiftState, SourceKind, read_lifts
+from regulars.analytics.period import parts_of
+from regulars.attribution.lift import Lift, LiftState
 from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import MonthSums
 from regulars.attribution.pages.filters import AttributionView
 from regulars.attribution.pages.links import OriginName, encode_origin, name_origins, tickets_url
-from regulars.attribution.period_results import PeriodResults, load_results, origin_of
+from regulars.attribution.period_results import PeriodResults, load_quarters, load_results, origin_of
 from regulars.attribution.sent_texts import SentTexts
 from regulars.kit.db import Tx
 from regulars.messaging.model import OriginKind
@@ -81,7 +81,7 @@ class Group:
 class Overview(NamedTuple):
     groups: list[Group]
     # The lifts of all texts together, measured with the organization's global holdout.
-    holdouts: list[Lift]
+    quarters: list[Lift]
     prices: Mapping[str, Price]
     # Whether results are left out because they also cover texts outside the period.
     leaves_out: bool
@@ -100,20 +100,14 @@ async def load_overview(tx: Tx, visit: Visit, view: AttributionView) -> Overview
         groups = _group_by_month(visit, view, results)
     else:
         groups = _group_by_origin(visit, view, results, await name_origins(tx, visit, results.origins))
-    lifts = await read_lifts(tx, visit.organization_id, SourceKind.HOLDOUT, [visit.organization_id])
-    holdouts = [lift for lift in lifts if _overlaps(lift, view.period)]
+    quarters = await load_quarters(tx, visit.organization_id, first=view.period.first, last=view.period.last)
     texting = await load_texting(tx, visit.organization_id)
     return Overview(
         groups,
-        holdouts,
+        quarters,
         {} if texting is None else texting.settings.prices,
         any(it.state is LiftState.OUTSIDE for it in results.lifts),
     )
-
-
-def _overlaps(lift: Lift, period: Period) -> bool:
-    has_begun = lift.first_day is None or lift.first_day <= period.last
-    return has_begun and (lift.last_day is None or lift.last_day >= period.first)
 
 
 def _group_by_origin(

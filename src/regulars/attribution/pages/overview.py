@@ -97,7 +97,7 @@ async def show_overview(visit: Visit) -> Response:
         headline=headlines[0],
         others=headlines[1:],
         # The lift of all texts together, measured with the organization's global holdout.
-        quarters=view_periods(visit.format, overview.holdouts, table.currency),
+        quarters=view_periods(visit.format, overview.quarters, table.currency),
         empty_state=_empty_state(visit, view),
         defined=DEFINITIONS,
         **values,

@@ -136,7 +136,9 @@ def test_a_campaign_that_ended_before_its_first_text_says_so(shop, analyst):
     assert "No text was sent nothing to measure" in text_of(analyst.get(PATH, state="unmeasured").text)
     [row] = rows_of(analyst.get(f"{PATH}.csv").text)
     assert row["result"] == "No text was sent"
-    table = shop.do(lambda tx: _load(tx, shop.organization_id, TODAY - timedelta(days=60), TODAY, GroupBy.ORIGIN))
+    table = shop.do(
+        lambda tx: _load(tx, shop.organization_id, shop.today - timedelta(days=60), shop.today, GroupBy.ORIGIN)
+    )
     assert [row["lift"] for row in (*table.rows, *table.totals)] == ["no_text", "no_text"]
 
 
@@ -193,7 +195,9 @@ def test_a_month_whose_customers_were_texted_later_has_its_result(shop, analyst)
     texted = (shop.today.replace(day=1) - timedelta(days=1)).replace(day=1)
     passed = (texted - timedelta(days=1)).replace(day=1)
     shop.attribute("journey", journey, 20_000_000, days=(shop.today - texted).days, step="thanks")
-    shop.measure("journey", journey, MORE, LESS, days=(shop.today - passed).days, step="split", period=f"{passed:%Y-%m}")
+    shop.measure(
+        "journey", journey, MORE, LESS, days=(shop.today - passed).days, step="split", period=f"{passed:%Y-%m}"
+    )
     [by_origin], by_month = (rows_of(analyst.get(f"{PATH}.csv", period="12m", by=by).text) for by in ("", "month"))
     assert by_origin["extra_net_cents"] == "10800000"
     assert [(row["key"], row["texts"], row["extra_net_cents"]) for row in by_month] == [
@@ -263,8 +267,8 @@ def test_the_command_has_the_quarters_of_the_global_holdout_beside_the_totals(sh
     shop.measure("holdout", shop.organization_id, MORE, LESS, period="2026-Q3")
     shop.measure("holdout", shop.organization_id, None, state="open", days=3, period="2026-Q4")
 
-    def show(by, *, until=TODAY):
-        return shop.do(lambda tx: _load(tx, shop.organization_id, TODAY - timedelta(days=60), until, by))
+    def show(by, *, until=shop.today):
+        return shop.do(lambda tx: _load(tx, shop.organization_id, shop.today - timedelta(days=60), until, by))
 
     origins, months = show(GroupBy.ORIGIN), show(GroupBy.MONTH)
     values = "kind", "id", "name", "currency", "net_cents", "lift", "extra_net_cents"
@@ -282,7 +286,7 @@ def test_the_command_has_the_quarters_of_the_global_holdout_beside_the_totals(sh
         assert [(row["net_cents"], row["lift"]) for row in table.totals] == [(300_000, "no_holdout")]
         assert all(set(table.columns) == set(row) for row in table.rows)
     # A quarter that began after the period is not shown.
-    until = TODAY - timedelta(days=10)
+    until = shop.today - timedelta(days=10)
     assert [row["name"] for row in show(GroupBy.ORIGIN, until=until).rows] == ["Spring", "2026-Q3"]
 
 

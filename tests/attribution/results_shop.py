@@ -78,14 +78,16 @@ class ResultsShop:
         self.do(lambda tx: CREDITED.add(tx, self.organization_id, sums.items()))
         self.send(kind, origin, days=days, step=step)
 
-    def send(self, kind: str, origin: UUID, *, days: int = 20, step: str = "") -> None:
-        """A hundred texts of two parts; once for a day and step."""
+    def send(
+        self, kind: str, origin: UUID, *, days: int = 20, step: str = "", country: str = "FR", texts: int = 100
+    ) -> None:
+        """Texts of two parts; once for a day, step and country."""
         day = self.today - timedelta(days=days)
         for table, first, more in (("sent_texts", day, ", true"), ("sent_text_months", day.replace(day=1), "")):
             self.write(
-                f"INSERT INTO {table} VALUES (%s, %s, %s, %s, %s, 'FR', 100, 200{more})"  # noqa: S608  # names above
+                f"INSERT INTO {table} VALUES (%s, %s, %s, %s, %s, %s, %s, %s{more})"  # noqa: S608  # names above
                 " ON CONFLICT (organization_id, day, origin_kind, origin_id, step, country) DO NOTHING",
-                first, kind, origin, step,
+                first, kind, origin, step, country, texts, 2 * texts,
             )  # fmt: skip
 
     def sell(self, customer: str | None, cents: int, at: str, **changes: Any) -> str:

@@ -1,5 +1,9 @@
 """The pages of attribution in a browser: on a phone and a desk, light and dark, and without scripts."""
 
+from dataclasses import replace
+from decimal import Decimal
+
+import msgspec
 import pytest
 from playwright.sync_api import expect
 from tests.attribution.results_shop import ResultsShop, arm, open_results
@@ -8,11 +12,20 @@ from tests.pages.test_every_page import examine
 from tests.support.browser import PHONE, chromium, context_of
 from tests.support.visitor import visitor_as
 
+from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY
+from regulars.messaging.settings.model import Price
+from regulars.messaging.settings.store import load_texting, save_texting
 from regulars.web.access import Role
 
 __all__ = ["chromium", "visitor_as"]
 PATH = "/analyse/attribution"
+# The number of lines of text in an element.
+LINES = """(one) => {
+    const range = document.createRange()
+    range.selectNodeContents(one)
+    return new Set([...range.getClientRects()].map((it) => it.top)).size
+}"""
 
 
 @pytest.fixture
@@ -50,6 +63,37 @@ def test_axe_finds_nothing_and_the_pages_fit_every_screen(chromium, shop, visito
         tab = context.new_page()
         findings = [(path, *found) for path in paths for found in examine(tab, owner.url(path))]
     assert findings == []
+
+
+def price_texts(shop: ResultsShop) -> None:
+    """Texts to three countries, each with a price in its currency."""
+    for country in ("CH", "GB"):
+        shop.send("campaign", shop.ids["Rentrée"], country=country, texts=63_000)
+    prices = {code: Price(Decimal("0.05"), name) for code, name in (("FR", "EUR"), ("CH", "CHF"), ("GB", "GBP"))}
+
+    async def save(tx: Tx) -> None:
+        texting = await load_texting(tx, shop.organization_id)
+        assert texting is not None
+        settings = msgspec.structs.replace(texting.settings, prices=prices)
+        await save_texting(tx, shop.organization_id, replace(texting, settings=settings))
+
+    shop.do(save)
+
+
+def test_the_name_of_a_month_stays_on_one_line_beside_costs_in_three_currencies(chromium, shop, visitor_as):
+    price_texts(shop)
+    owner = visitor_as(Role.OWNER)
+    with context_of(chromium, owner, theme=None, bypass_csp=True) as context:
+        tab = context.new_page()
+        tab.goto(owner.url(f"{PATH}?by=month"))
+        name = tab.locator("td.clip .name").first
+        expect(tab.get_by_text("£6,300.00").first).to_be_visible()
+        assert name.evaluate(LINES) == 1
+        # The three costs are shown, and none is broken.
+        costs = tab.locator("td.amounts").filter(has_text="£6,300.00").first
+        assert costs.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+        assert costs.evaluate(LINES) <= 3
+        assert list(examine(tab, owner.url(f"{PATH}?by=month"))) == []
 
 
 def test_a_phone_without_scripts_filters_opens_a_result_and_changes_the_windows(chromium, shop, visitor_as):

@@ -213,6 +213,7 @@ def test_products_are_grouped_by_code_property_or_store_and_opened(shop, markete
         # Notes about the rows stand below rows only.
         assert ("Nothing was sold in this period" in words) == is_empty
         assert ("Today so far" in words) == ("do not add up" in words) == (not is_empty)
+        assert "Bought on the same ticket" not in words
 
 
 def test_products_bought_together_are_a_file_too(shop, marketer):

@@ -11,7 +11,7 @@ from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, 
 from regulars.cli.sms_holdout import app as holdout_app
 from regulars.cli.sms_settings import load_sms_settings, lock_sms_settings
 from regulars.kit import settings as kit_settings
-from regulars.kit.clock import format_timestamp
+from regulars.kit.clock import find_zone, format_timestamp
 from regulars.messaging import holds
 from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.public_holidays import ClosedDays, NamedDays, find_closed_days
@@ -29,6 +29,7 @@ from regulars.messaging.settings.change import (
     with_sender,
 )
 from regulars.messaging.settings.store import Texting, change_provider, seal_token
+from regulars.sales.totals.progress import find_time_zone
 
 app = typer.Typer(no_args_is_help=True)
 provider_app = typer.Typer(no_args_is_help=True, help="Show and choose the SMS provider.")
@@ -247,9 +248,9 @@ def set_sender(
 
 
 async def _load_closed_days(context: CommandContext, country: str) -> ClosedDays:
-    return await find_closed_days(
-        context.tx, context.organization_id, check_country(country), today=context.tx.now.date()
-    )
+    zone = find_zone(await find_time_zone(context.tx, context.organization_id))
+    today = context.tx.now.astimezone(zone).date()
+    return await find_closed_days(context.tx, context.organization_id, check_country(country), today=today)
 
 
 def _print_closed_days(closed_days: ClosedDays) -> None:

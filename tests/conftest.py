@@ -8,6 +8,8 @@ import structlog
 from hypothesis import HealthCheck, settings
 from tests.support import database
 
+from regulars.kit.process import reduce_garbage_collection
+
 # The tests start a hundred processes; without bytecode files each would compile the whole program.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -34,6 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests come first; all others stay in their order."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONG_TESTS))
+
+
+def pytest_collection_finish() -> None:
+    """Excludes modules and tests, hundreds of thousands of objects, from garbage collection."""
+    reduce_garbage_collection()
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ import uvloop
 
 from regulars.http.body import BodyTimeouts
 from regulars.kit import log, settings
+from regulars.kit.process import reduce_garbage_collection
 from regulars.messaging.links.marks import set_link_url
 from regulars.processes.accepting import AcceptingServer
 from regulars.processes.server_process import uvicorn_config
@@ -21,6 +22,7 @@ def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
     loaded = settings.load()
     log.configure(loaded)
     set_link_url(loaded.link_url)
+    reduce_garbage_collection()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         server = AcceptingServer(uvicorn_config(loaded, create_app(loaded, body_timeouts=body_timeouts)))
         runner.run(server.serve(sockets=[listening]))

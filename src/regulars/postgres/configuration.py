@@ -46,7 +46,13 @@ SETTINGS = {
     "full_page_writes": "on",
 }
 # For tests: small. Durability stays as in production, because tests have their files in memory, where fsync is free.
-THROWAWAY_SETTINGS = {"max_wal_size": "1GB", "min_wal_size": "80MB", "shared_buffers": "64MB"}
+# Compression stays off: each new database needs checkpoints, after which every changed page is written as a whole.
+THROWAWAY_SETTINGS = {
+    "max_wal_size": "1GB",
+    "min_wal_size": "80MB",
+    "shared_buffers": "64MB",
+    "wal_compression": "off",
+}
 
 
 def write(folder: Folder, account: Account, *, superuser: str, throwaway: bool) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page
 from tests.pages.full_house import MARKER
-from tests.support.browser import AXE, DESKTOP, PHONE, context_of
+from tests.support.browser import DESKTOP, PHONE, add_axe, block_htmx, context_of
 from tests.support.crawl import crawl, unreached_pages
 from tests.support.visitor import Visitor
 
@@ -135,11 +135,7 @@ def test_no_page_keeps_people_out_or_leaves_its_screen(full_house, seen, chromiu
     findings = []
     with context_of(chromium, visitor, bypass_csp=True) as context:
         tab = context.new_page()
-        # A part that refreshes itself is paler for a moment, which would be found and is no fault. A route of Playwright
-        # would switch the cache off, and every page would load its fonts and styles anew.
-        network = context.new_cdp_session(tab)
-        network.send("Network.enable")
-        network.send("Network.setBlockedURLs", {"urls": ["*htmx*"]})
+        block_htmx(tab)
         tab.on("dialog", lambda dialog: (ran.append(tab.url), dialog.dismiss()))
         pages = list({one.page: one for one in seen if one.status == 200 and one.is_document}.values())
         for page in pages[part::PARTS]:
@@ -173,8 +169,7 @@ def examine(tab: Page, address: str) -> Iterator[tuple[str, ...]]:
     """What is wrong with a page at each width, and in either theme on a phone and a desktop. It is opened once, as
     switching needs no more."""
     tab.goto(address)
-    # As a script of the page, the browser would read its half megabyte anew on every page.
-    tab.evaluate(AXE.read_text(encoding="utf-8"))
+    add_axe(tab)
     # Colours are looked at when they have changed, and not on their way.
     tab.add_style_tag(content="* { transition: none !important; animation: none !important }")
     for width in WIDTHS:

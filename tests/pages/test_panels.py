@@ -1,17 +1,13 @@
 """What opens inside a page is accessible too: the panels of the builders, refused forms, questions without an answer."""
 
-import re
-
 import pytest
-from tests.support.browser import AXE, DESKTOP, PHONE, context_of
+from tests.pages.test_every_page import LOOKED_AT, RUN_AXE
+from tests.support.browser import DESKTOP, PHONE, add_axe, block_htmx, context_of
 from tests.support.journeys import make_journey
 
 from regulars.web.access import Role
 
 # Those with many controls; the pages themselves are looked at where every page is.
-SERIOUS = {"serious", "critical"}
-SCHEMES = ("light", "dark")
-RUN = "axe.run({resultTypes: ['violations']}).then((result) => result.violations)"
 PANELS = (
     "entry=1",
     "filter=1",
@@ -49,20 +45,18 @@ def test_panels_and_answers_are_accessible_light_and_dark(visitor_as, tenant, ap
     journey = make_journey(api_database_url, tenant.organization_id, BRANCH, is_live=False, filter=amount)
     findings = []
     with context_of(chromium, visitor, theme=None, viewport=DESKTOP, bypass_csp=True) as context:
-        # A part that refreshes itself is paler for a moment, which would be found and is no fault.
-        context.route(re.compile("htmx"), lambda route: route.abort())
         tab = context.new_page()
+        block_htmx(tab)
         for place, path in enumerate(addresses(journey)):
             # Half of them on a phone: the window has no say in what most rules find.
             tab.set_viewport_size(PHONE if place % 2 else DESKTOP)
             assert tab.goto(visitor.url(path)).ok, path
-            tab.add_script_tag(path=AXE)
-            for scheme in SCHEMES:
+            add_axe(tab)
+            for scheme, rules in LOOKED_AT.items():
                 tab.emulate_media(color_scheme=scheme, reduced_motion="reduce")
                 findings += [
                     (path, scheme, one["id"], node["html"][:200])
-                    for one in tab.evaluate(RUN)
-                    if one["impact"] in SERIOUS
+                    for one in tab.evaluate(RUN_AXE, rules)
                     for node in one["nodes"][:3]
                 ]
     assert findings == []

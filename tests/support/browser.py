@@ -4,10 +4,13 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.support.visitor import Visitor
 
 from regulars.web import cookies
@@ -48,6 +51,42 @@ def launched() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     yield from launched()
+
+
+def block_htmx(tab: Page) -> None:
+    """Lets no part of a page refresh itself: it is paler for a moment, which axe would find and is no fault. A route of
+    Playwright would switch the cache off, and every page would load its fonts, styles and axe anew."""
+    network = tab.context.new_cdp_session(tab)
+    network.send("Network.enable")
+    network.send("Network.setBlockedURLs", {"urls": ["*htmx*"]})
+
+
+def add_axe(tab: Page) -> None:
+    """Loads axe into a page whose context ignores the content security policy."""
+    tab.add_script_tag(url=_axe_url())
+
+
+@cache
+def _axe_url() -> str:
+    """The address of a server of this process. The browser caches the script and its bytecode; half a megabyte that is
+    part of a page would be compiled on every page."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _AxeHandler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}/axe.js"
+
+
+class _AxeHandler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:  # the name that `http.server` calls
+        script = AXE.read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/javascript; charset=utf-8")
+        self.send_header("Content-Length", str(len(script)))
+        self.send_header("Cache-Control", "max-age=86400, immutable")
+        self.end_headers()
+        self.wfile.write(script)
+
+    def log_message(self, *_of_a_request: object) -> None:
+        """Logs nothing."""
 
 
 def context_of(

@@ -34,9 +34,11 @@ def analysis_process(environment: dict[str, str]) -> Iterator[None]:
     path = socket_path(Settings(data_dir=Path(environment["REGULARS_DATA_DIR"])))
     log = Path(environment["REGULARS_DATA_DIR"]) / "analysis.log"
     process = fork_server().start("tests.support.cli", "analysis", environment=environment, log=log)
-    wait_until(lambda: path.exists() or not process.is_alive(), show=log.read_text)
-    assert process.is_alive(), log.read_text()
-    yield
-    process.send_signal(signal.SIGTERM)
-    process.wait(STOP_SECONDS_MAX)
-    process.close()
+    try:
+        wait_until(lambda: path.exists() or not process.is_alive(), show=log.read_text)
+        assert process.is_alive(), log.read_text()
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(STOP_SECONDS_MAX)
+        process.close()

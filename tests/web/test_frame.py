@@ -83,6 +83,14 @@ async def test_an_old_slug_leads_on_and_keeps_path_and_query(house, database):
     assert answer.headers["location"] == "/o/corvelle/customers/a%2Fb?x=1"
 
 
+async def test_the_address_of_an_organization_needs_no_slash_at_its_end(house):
+    for sign_in in (False, True):
+        if sign_in:
+            await house.sign_in()
+        answer = await house.get("/o/maison-corvelle?period=7d")
+        assert (answer.status_code, answer.headers["location"]) == (308, "/o/maison-corvelle/?period=7d")
+
+
 async def test_a_reference_with_a_slash_is_one_segment_and_literals_win(house):
     who = await house.sign_in()
     answer = await house.get("/o/maison-corvelle/customers/a%2Fb")

@@ -2,6 +2,7 @@
 this order; then the page's handler runs."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -33,6 +34,8 @@ FORM_WAIT_S: Final = 12.0
 URL_BYTES_MAX: Final = 8 << 10
 SIGN_IN_PATH: Final = "/sign-in"
 SECOND_FACTOR_PATH: Final = "/account/second-factor"
+# An address as users type it.
+_HOME_WITHOUT_SLASH: Final = re.compile(r"/o/[^/%]+")
 _URLENCODED: Final = "application/x-www-form-urlencoded"
 
 _log = log.get(__name__)
@@ -79,6 +82,8 @@ class WebApp:
         path = exchange.visit.request.url.path
         if path.startswith(ASSETS_PATH) and (asset := asset_response(path)) is not None:
             return asset
+        if _HOME_WITHOUT_SLASH.fullmatch(path):
+            return _redirect_permanently(exchange.visit, path + "/")
         try:
             return await self._handle(exchange)
         except PageRefusal as refusal:
@@ -234,12 +239,16 @@ def _redirect_to_second_factor(visit: Visit, organization: VisitedOrganization) 
 
 
 def _redirect_to_new_slug(visit: Visit, old: str, organization: VisitedOrganization) -> Response:
-    """Redirect to the organization's current slug. Status 308 preserves the method, so a form that was open can still
-    be sent."""
+    """Redirect to the organization's current slug."""
     raw = visit.request.scope["raw_path"].decode("latin-1")
+    return _redirect_permanently(visit, f"/o/{organization.slug}{raw.removeprefix(f'/o/{old}')}")
+
+
+def _redirect_permanently(visit: Visit, path: str) -> Response:
+    """Redirect to another path with the same query. Status 308 preserves the method, so a form that was open can still
+    be sent."""
     query = visit.request.url.query
-    target = f"/o/{organization.slug}{raw.removeprefix(f'/o/{old}')}"
-    return RedirectResponse(target + (f"?{query}" if query else ""), 308, headers(visit))
+    return RedirectResponse(path + (f"?{query}" if query else ""), 308, headers(visit))
 
 
 def _read_query(request: Request) -> dict[str, str]:

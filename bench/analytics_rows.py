@@ -20,7 +20,8 @@ INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)
 SELECT %(organization_id)s, md5('customer ' || n)::uuid, 'C' || n, now(), now()
 FROM generate_series(%(first)s::integer, %(last)s) AS n
 """
-# Ids ascend with time. One in twenty is a return, and a few customers buy most.
+# Ids ascend with time. The last sale is five minutes old, because the fill of the totals waits until sales have some
+# age. One in twenty is a return, and a few customers buy most.
 _SALES = """
 INSERT INTO sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at, total_amount_cents,
                           total_discount_cents, total_tax_cents, external_id, type, currency, source, line_items)
@@ -41,7 +42,9 @@ SELECT %(organization_id)s,
         CROSS JOIN LATERAL (SELECT (n * 7 + line * 131) %% %(products)s AS p) AS of_line), ',') || ']')::json
 FROM generate_series(%(first)s::bigint, %(last)s) AS n
 CROSS JOIN LATERAL (
-    SELECT now() - make_interval(secs => 86400.0 * %(days)s * (1 - n::float / %(sales)s) + 60 * random()) AS at,
+    SELECT now() - make_interval(
+               secs => 300 + (86400.0 * %(days)s - 360) * (1 - n::float / %(sales)s) + 60 * random()
+           ) AS at,
            (500 + n * 37 %% 12000)::bigint AS price, 1 + n %% 3 AS lines
 ) AS it
 """

@@ -9,7 +9,7 @@ from struct import unpack
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from regulars.kit.arrays import Uuids
+from regulars.kit.arrays import Ids
 from regulars.kit.columns import fill
 from regulars.kit.connection import Prepared
 from regulars.kit.db import Tx
@@ -74,7 +74,7 @@ class SaleColumns(NamedTuple):
 
 async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> SaleColumns | None:
     """Find these sales; None if none exists."""
-    return await _fetch(tx, _FIND, [organization_id.bytes, Uuids([sale_id.bytes for sale_id in ids]).payload])
+    return await _fetch(tx, _FIND, [organization_id.bytes, Ids(ids).payload])
 
 
 async def list_sales_to_build(tx: Tx, organization_id: UUID, *, after: UUID, limit: int) -> SaleColumns | None:

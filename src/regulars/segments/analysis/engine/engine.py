@@ -68,7 +68,7 @@ class Engine:
         started = time.perf_counter()
         query = request.query
         # Read before the snapshot, which then contains all changes that were recorded before this time.
-        as_of = None if request.question is None else await behind_since(tx, request.organization_id)
+        as_of = (await behind_since(tx, request.organization_id) if request.question else None) or tx.now
         snapshot = await queries.find_snapshot(tx, request.organization_id)
         if snapshot is not None and snapshot.format < FORMAT:
             # Written by an older release: the first request starts a rebuild.
@@ -81,7 +81,7 @@ class Engine:
         cached = self.cache.find(request.organization_id, snapshot)
         required = required_parts_of(request)
         if request.question is not None:
-            answer = find_answer(cached, query, request.question, as_of or tx.now)
+            answer = find_answer(cached, query, request.question, as_of)
             if answer is not None:
                 return AnalysisResponse(answer=answer)
             required = add_required(required, query, request.question)
@@ -93,7 +93,7 @@ class Engine:
             took_ms = round((time.perf_counter() - started) * 1000, 1)
             response = AnalysisResponse(figures=msgspec.structs.replace(figures, took_ms=took_ms))
         elif request.question is not None:
-            response = await respond_to(tx, request, request.question, cached, zone=zone, as_of=as_of or tx.now)
+            response = await respond_to(tx, request, request.question, cached, zone=zone, as_of=as_of)
         elif request.want in {"audience", "freeze"}:
             # The counts, or ("freeze") also the ids.
             audience = await asyncio.to_thread(copy_audience, cached, request, zone, tx.now)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ class _Game:
                     async with asyncio.TaskGroup() as group:
                         group.create_task(self._send_all())
                         group.create_task(self._import_file())
-                        group.create_task(self._kill(worker, kills))
+                        group.create_task(self._kill(worker, kills, database))
                     await self._wait_until_ended(database)
                 finally:
                     worker.end(signal.SIGTERM)
@@ -234,16 +235,26 @@ class _Game:
         finally:
             await database.close()
 
-    async def _kill(self, worker: Worker, kills: int) -> None:
-        """Each time when it has sent its share, so that it is in the middle of everything."""
-        share = TIMES * self._facts / (kills + 1)
+    async def _kill(self, worker: Worker, kills: int, database: Database) -> None:
+        """Each time when it has taken its share of the texts, so that it is in the middle of everything.
+
+        Texts that reached the provider would be the wrong count: those a killed worker had taken may never arrive.
+        """
+        share = len(KINDS) * self._facts / (kills + 1)
         for number in range(1, kills + 1):
-            enough = number * share * 0.9
-            await until(lambda: self._report.arrived.total() >= enough, seconds=DEADLINE_S)  # noqa: B023  # at once
+            await until(partial(self._has_taken, database, number * share * 0.9), seconds=DEADLINE_S)
             await asyncio.sleep(self._chance.uniform(0, 0.2))
             await asyncio.to_thread(worker.end)
             self._report.kills += 1
             worker.start()
+
+    async def _has_taken(self, database: Database, enough: float) -> bool:
+        async with database.reading() as tx:
+            [(taken,)] = await tx.fetch(
+                "SELECT count(*) FROM texts WHERE organization_id = %s AND state <> 'queued'",
+                (self._tenant.organization_id,),
+            )
+        return taken >= enough
 
     async def _wait_until_ended(self, database: Database) -> None:
         async def is_ended() -> bool:

@@ -30,7 +30,9 @@ class Sale:
 
 @dataclass(eq=False)
 class Consent:
-    customer: str
+    """Or a withdrawal, without a customer if the number belongs to none."""
+
+    customer: str | None
     at: datetime
 
 
@@ -102,6 +104,9 @@ class World:
         self.ids = ids
         self.now = now
         self.subscribed: set[str] = set()
+        # When each customer's number was withdrawn. A number belongs to its customer from the first consent on.
+        self.withdrawals: dict[str, list[datetime]] = {}
+        self.linked: set[str] = set()
         self.sales: list[Sale] = []
         self.journeys: list[Journey] = []
         self.texts: list[Text] = []
@@ -124,12 +129,15 @@ class World:
     def opt_in(self, customer: str) -> None:
         if customer not in self.subscribed:
             self.subscribed.add(customer)
+            self.linked.add(customer)
             self.outbox.append(("consents", ("in", Consent(customer, self.now))))
 
     def opt_out(self, customer: str) -> None:
-        if customer in self.subscribed:
-            self.subscribed.remove(customer)
-            self.outbox.append(("consents", ("out", customer)))
+        if customer in self.subscribed or customer not in self.withdrawals:
+            self.subscribed.discard(customer)
+            self.withdrawals.setdefault(customer, []).append(self.now)
+            whom = customer if customer in self.linked else None
+            self.outbox.append(("consents", ("out", Consent(whom, self.now))))
 
     def edit(self, journey: Journey, definition: dict[str, Any]) -> None:
         journey.versions.append(definition)
@@ -197,8 +205,10 @@ class World:
                 self._enter(journey, sale, sale.buyer, "purchase" if sale.kind == "PURCHASE" else "return")
 
     def _on_consents(self, changes: list[tuple[str, Any]]) -> None:
-        for run in self.active_runs_of({whom for what, whom in changes if what == "out"}):
-            self.finish(run, "left by a withdrawal")
+        for what, withdrawal in changes:
+            for run in self.active_runs_of({withdrawal.customer}) if what == "out" else ():
+                if withdrawal.at > run.fact.at:
+                    self.finish(run, "left by a withdrawal")
         for journey in self.journeys:
             for what, consent in changes:
                 if what == "in":
@@ -249,7 +259,8 @@ class World:
                 self._go_on(run)
 
     def _go_on(self, run: Run) -> None:
-        if isinstance(run.fact, Consent) and run.customer not in self.subscribed:
+        withdrawals = self.withdrawals.get(run.customer, ()) if run.customer in self.linked else ()
+        if run.waits_for is None and any(at > run.fact.at for at in withdrawals):
             return self.finish(run, "left by a withdrawal")
         theirs = [sale for sale in self.sales if sale.buyer == run.customer and sale is not run.fact]
         exits = [it for it in run.definition.get("exit_on", ()) if any(self._is_exit(run, it, sale) for sale in theirs)]

@@ -87,6 +87,27 @@ def test_a_text_that_is_not_wanted_any_more_is_not_released(desk, change, reason
     assert (desk.sent, desk.texts.texts()) == ([], [("skipped", reason)])
 
 
+@pytest.mark.parametrize("comes_first", ["sale", "consent"])
+def test_a_withdrawal_ends_the_runs_of_older_sales_in_whatever_order_both_are_delivered(desk, comes_first):
+    """Facts of one kind are delivered together, the kind of the oldest fact first."""
+    customer, other = desk.customer(), desk.customer("C2")
+    journey = desk.journey(WAIT, TEXT)
+    desk.opt_in()
+    desk.work()
+    if comes_first == "sale":
+        desk.sale(other)
+        desk.opt_out()
+        desk.sale(customer)
+        outcome = None
+    else:
+        desk.opt_in("C2", "+33612345679")
+        desk.sale(customer)
+        desk.opt_out()
+        outcome = "left by a withdrawal"
+    desk.work()
+    assert {run.profile_id: run.outcome for run in desk.runs(journey)}[customer] == outcome
+
+
 def test_a_withdrawal_ends_runs_that_wait_for_a_person(desk):
     customer = desk.customer()
     desk.opt_in()

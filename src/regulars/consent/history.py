@@ -154,6 +154,36 @@ async def _find_next_change(
     )
 
 
+async def find_withdrawals(tx: Tx, organization_id: UUID, lookups: Sequence[tuple[UUID, datetime]]) -> list[bool]:
+    """For each profile and time, whether the consent of one of the profile's present numbers was withdrawn later."""
+    if not lookups:
+        return []
+    found = await tx.fetch_column(
+        """
+        SELECT it.position
+        FROM unnest(%(profile_ids)s::uuid[], %(times)s::timestamptz[]) WITH ORDINALITY AS it (profile_id, at, position)
+        WHERE EXISTS (
+            SELECT FROM subscriptions AS number
+            CROSS JOIN LATERAL (
+                SELECT FROM consent_ledger
+                WHERE organization_id = %(organization_id)s AND subscription_id = number.id
+                  AND outcome = 'unsubscribed' AND received_at > it.at
+                LIMIT 1
+            ) AS withdrawal
+            WHERE number.organization_id = %(organization_id)s AND number.profile_id = it.profile_id
+              AND number.updated_at > it.at
+        )
+        """,
+        {
+            "organization_id": organization_id,
+            "profile_ids": [profile_id for profile_id, _ in lookups],
+            "times": [at for _, at in lookups],
+        },
+    )
+    positions = set(found)
+    return [position in positions for position in range(1, len(lookups) + 1)]
+
+
 @dataclass(frozen=True, slots=True)
 class NumberHistory:
     subscription_id: UUID

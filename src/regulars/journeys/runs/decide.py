@@ -164,7 +164,7 @@ class _StepRunner:
 
     def advance(self) -> RunProgress:
         if self._run.fact_kind == "consent" and not self._evaluation.is_subscribed:
-            # The listener may have handled the withdrawal together with the consent, before there was a run to end.
+            # The withdrawal has the earlier time if its transaction began before that of the consent and waited for it.
             return self._end(WITHDRAWN)
         since, entry = self._run.triggered_at, self._context.sale
         exit_ = find_exit(self._run.definition, self._context.sales, since=since, entry=entry)

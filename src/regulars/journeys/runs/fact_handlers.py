@@ -2,6 +2,7 @@
 text wakes runs."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -55,15 +56,17 @@ async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecor
 
 
 async def handle_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
-    """End all open runs of customers who withdrew their consent, including parked runs (failed at every attempt)."""
-    withdrawn = {
-        change.profile_id
-        for fact in facts
-        for change in fact.changes
-        if change.outcome == "unsubscribed" and change.profile_id is not None
-    }
-    if withdrawn:
-        runs = await queries.lock_open_runs_of(tx, organization_id, withdrawn)
+    """End the open runs of customers who withdrew their consent after the run's trigger, including parked runs (failed
+    at every attempt). A withdrawal may be handled before the older sale that starts the run: `RunQueue` ends that run.
+    """
+    withdrawn_at: dict[UUID, datetime] = {}
+    for fact in facts:
+        for change in fact.changes:
+            if change.outcome == "unsubscribed" and change.profile_id is not None:
+                withdrawn_at[change.profile_id] = max(fact.at, withdrawn_at.get(change.profile_id, fact.at))
+    if withdrawn_at:
+        open_runs = await queries.lock_open_runs_of(tx, organization_id, withdrawn_at)
+        runs = [run for run in open_runs if run.triggered_at < withdrawn_at[run.profile_id]]
         await end_runs(tx, organization_id, runs, outcome=WITHDRAWN)
         if runs:
             tx.queues_to_wake.add(("journey_runs", organization_id))

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.catalog.model import day_of
+from regulars.consent.history import find_withdrawals
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.journeys.definition import Definition
 from regulars.journeys.facts import HoldoutMonthBegun
@@ -97,6 +98,8 @@ class _Batch:
     versions: dict[tuple[UUID, int], Version]
     snapshot: JourneySnapshot
     numbers: dict[UUID, TextNumber]
+    # Runs that have not advanced yet whose customers withdrew their consent after the run's trigger.
+    withdrawn: set[UUID]
     # The sales of the run's customer that the run needs besides the sale that started it, by run id.
     other_sales: dict[UUID, list[SaleTimes]]
     # The attributes that runs of this batch set, by profile id. A customer may have runs in several journeys.
@@ -129,6 +132,7 @@ class _Batch:
             versions=versions,
             snapshot=snapshot,
             numbers=await find_text_numbers(tx, organization_id, {row.profile_id for row in rows}),
+            withdrawn=await _find_withdrawn_runs(tx, organization_id, rows),
             other_sales={row.id: sales for row, sales in zip(rows, sales_by_search, strict=True)},
         )
 
@@ -137,6 +141,8 @@ class _Batch:
         context = self._build_context(row, definition)
         if context is None:
             return self._record(row, decide.end(decide.RunProgress(_position_of(row), {}), decide.CUSTOMER_GONE))
+        if row.id in self.withdrawn:
+            return self._record(row, decide.end(decide.RunProgress(_position_of(row), {}), decide.WITHDRAWN))
         # `fact_kind` says whether a sale or a consent started the run.
         subject = decide.RunSubject(
             row.journey_id, row.profile_id, definition, row.fact_kind, row.triggered_at, has_independent_splits
@@ -243,6 +249,14 @@ class _Batch:
             replace(text, skipped_for=SkipReason.GLOBAL_HOLDOUT) if text.profile_id in held_out else text
             for text in self.requested_texts
         ]
+
+
+async def _find_withdrawn_runs(tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> set[UUID]:
+    """The listener ends runs at a withdrawal, but may have handled it before there was a run: facts of different kinds
+    are handled in any order. So a run is checked once more before its first step."""
+    new = [row for row in rows if row.waits_for is None]
+    withdrew = await find_withdrawals(tx, organization_id, [(row.profile_id, row.triggered_at) for row in new])
+    return {row.id for row, is_withdrawn in zip(new, withdrew, strict=True) if is_withdrawn}
 
 
 def _position_of(row: RunRow) -> decide.Position:

@@ -84,7 +84,7 @@ class Reader(Generic[T]):
         return faults.combine() if faults.errors else None
 
 
-_document_decoder = msgspec.json.Decoder(float_hook=validation.SpelledNumber)
+_document_decoder = msgspec.json.Decoder(float_hook=json.SpelledNumber)
 members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 

@@ -9,7 +9,7 @@ import re
 from array import array
 from itertools import accumulate, chain
 from operator import add
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import msgspec
 
@@ -19,7 +19,27 @@ DEPTH_MAX = 32
 INTEGER_MAX = 2**53 - 1
 STRING_CHARACTERS_MAX = 1024
 
-_encoder = msgspec.json.Encoder()
+
+class SpelledNumber(float):
+    """A number that remembers how it is written in the document, and is encoded so."""
+
+    __slots__ = ("text",)
+
+    def __new__(cls, text: str) -> Self:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
+
+
+def _encode_as_sent(number: object) -> msgspec.Raw:
+    if not isinstance(number, SpelledNumber):
+        raise NotImplementedError
+    return msgspec.Raw(number.text.encode())
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_encode_as_sent)
 encode = _encoder.encode
 
 # A NUL or a surrogate written as an escape.

@@ -8,7 +8,7 @@ expected value where the types do not.
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from msgspec import inspect
 
@@ -16,19 +16,6 @@ from regulars.kit.errors import ApiError, FieldError, ValidationError, invalid
 
 FAULTS_MAX: Final = 20
 _Variant = tuple[inspect.Type, Mapping[str, Any]]
-
-
-class SpelledNumber(float):
-    """A number that remembers how it is written in the document."""
-
-    __slots__ = ("text",)
-
-    def __new__(cls, text: str) -> Self:
-        number = super().__new__(cls, text)
-        number.text = text
-        return number
-
-    text: str
 
 
 class TooManyFaults(Exception):  # not an error: it ends the search for faults

@@ -20,7 +20,6 @@ from regulars.kit.errors import ApiError, invalid
 from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, PROFILE, STORE, read_reference
 from regulars.kit.json import INTEGER_MAX
 from regulars.kit.text import check_external_id, check_reference, read_timestamp
-from regulars.kit.validation import SpelledNumber
 from regulars.kit.wire import FREE_JSON_SCHEMA, HIDDEN, ExternalIdIn, ReferenceIn, Text, TimestampIn
 from regulars.sales.model import (
     FREE_OBJECT_BYTES_MAX,
@@ -39,7 +38,6 @@ from regulars.sales.model import (
     millionths,
     read_quantity,
     read_whole_number,
-    with_numbers_as_sent,
 )
 
 _ABSENT = msgspec.Raw()
@@ -165,7 +163,7 @@ _ITEMS = b'"items"'
 _NOT_PLAIN = (msgspec.MsgspecError, ApiError, ValueError, RecursionError)
 _reader: Reader[SaleIn] = Reader(SaleIn)
 # Decodes each number with a fraction or exponent as a `SpelledNumber`, which also has the text that the caller sent.
-_spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=SpelledNumber)
+_spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=json.SpelledNumber)
 # A number with this many digits may lose some of them as a double, so its text is read.
 _HAS_MANY_DIGITS = re.compile(rb"[0-9][0-9.]{15}")
 
@@ -273,8 +271,7 @@ def _with_exact_numbers(line: LineItem, line_as_sent: Mapping[str, Any], *, fiel
     """Replace the numbers of the line by the exact values that the caller wrote."""
     product = line.product
     if product is not None and isinstance(product.properties, dict):
-        properties = with_numbers_as_sent(line_as_sent["product"].get("properties", {}))
-        product = msgspec.structs.replace(product, properties=properties)
+        product = msgspec.structs.replace(product, properties=line_as_sent["product"].get("properties", {}))
     whole_numbers = _read_whole_numbers(line_as_sent, _AMOUNTS, field=f"{field}.")
     return msgspec.structs.replace(line, product=product, quantity=line_as_sent["quantity"], **whole_numbers)
 

@@ -13,8 +13,7 @@ from msgspec import Meta
 
 from regulars.kit.errors import ApiError, Headers, invalid
 from regulars.kit.ids import Reference
-from regulars.kit.json import INTEGER_MAX, encode
-from regulars.kit.validation import SpelledNumber
+from regulars.kit.json import INTEGER_MAX, SpelledNumber, encode
 from regulars.kit.wire import EmptyMap, Text
 from regulars.profiles.model import ProfileRef
 from regulars.stores.model import StoreRef
@@ -69,20 +68,12 @@ def read_whole_number(value: float, *, field: str) -> int:
     return int(exact)
 
 
-def with_numbers_as_sent(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties with each `SpelledNumber` as the text that the caller sent."""
-    return {
-        key: msgspec.Raw(value.text.encode()) if isinstance(value, SpelledNumber) else value
-        for key, value in properties.items()
-    }
-
-
 def check_properties(properties: Mapping[str, Any] | Sequence[Any], *, field: str) -> None:
     if not isinstance(properties, Mapping):
         return
     if len(properties) > PROPERTY_KEYS_MAX:
         raise invalid(field, "TOO_MANY_KEYS", f"It has more than {PROPERTY_KEYS_MAX} keys.")
-    if len(encode(with_numbers_as_sent(properties))) > PROPERTIES_BYTES_MAX:
+    if len(encode(properties)) > PROPERTIES_BYTES_MAX:
         raise invalid(field, "TOO_LARGE", f"It has more than {PROPERTIES_BYTES_MAX:,} bytes as compact JSON.")
 
 

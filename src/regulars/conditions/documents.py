@@ -17,6 +17,10 @@ Document = TypeVar("Document", bound=msgspec.Struct)
 _PATH: Final = re.compile(r" - at `\$?\.?(?P<path>[^`]*)`$")
 # Error messages of msgspec, as patterns, with what users read instead.
 _REPHRASED: Final = (
+    # The field that tells objects apart has an error of its own, with the names of Python.
+    (re.compile(r"got `NoneType`"), "got `null`"),
+    (re.compile(r"got `list`"), "got `array`"),
+    (re.compile(r"got `dict`"), "got `object`"),
     (re.compile(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`"), r"expected \1, got \2"),
     (re.compile(r"Expected `(\w+) \| (\w+)`, got `(\w+)`"), r"expected \1 or \2, got \3"),
     (re.compile(r"Object missing required field `(\w+)`"), r"\1 is missing"),

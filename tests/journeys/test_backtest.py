@@ -99,6 +99,16 @@ def count_rows(desk) -> dict[str, int]:
     }
 
 
+@pytest.mark.parametrize(("exit_on", "entries"), [([], 1), (["purchase"], 2)])
+def test_a_purchase_that_completes_a_run_starts_no_other_and_one_that_ends_it_does(desk, past, exit_on, entries):
+    customer = desk.customer()
+    past.sale(customer, 10 * DAY)
+    past.sale(customer, 9 * DAY)
+    played = past.play({"do": "wait_for_purchase", "days": 3, "then": [{"do": "exit"}]}, exit_on=exit_on)
+    assert sum(by_day(played, "entries").values()) == entries
+    assert by_day(played, "not_entered") == ({} if exit_on else {past.day(9 * DAY): {"already in it": 1}})
+
+
 def test_a_backtest_of_a_draft_counts_entries_and_texts_by_day(desk, past):
     first, second = desk.customer("C1"), desk.customer("C2")
     past.opt_in(20 * DAY)

@@ -16,7 +16,7 @@ from regulars.conditions.evaluation import Evaluator
 from regulars.journeys.backtest import queries
 from regulars.journeys.backtest.history import CustomerHistory, load_customer_histories
 from regulars.journeys.backtest.report import BacktestReport
-from regulars.journeys.backtest.simulation import BacktestContext, RunSimulation
+from regulars.journeys.backtest.simulation import BacktestContext, RunSimulation, SimulatedRun
 from regulars.journeys.context import NotEvaluable, evaluate
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import NotPossible
@@ -148,16 +148,16 @@ class _Backtest:
 
     def _simulate_customer(self, history: CustomerHistory, sales: dict[UUID, SaleRow]) -> None:
         entered_at: datetime | None = None
-        ended_at: datetime | None = None
+        last_run: SimulatedRun | None = None
         for entry in self._list_entries(history, sales):
             at = entry.recorded_at
             sale = None if entry.sale_id is None else sales[entry.sale_id]
-            reason = self._reason_not_to_enter(history, sale, at, entered_at, ended_at)
+            reason = self._reason_not_to_enter(history, sale, at, entered_at, last_run)
             if reason is not None:
                 self._count_refusal(history, reason, at)
                 continue
             simulated = RunSimulation(self.context, history, sale, at).run()
-            entered_at, ended_at = at, simulated.ended_at
+            entered_at, last_run = at, simulated
             self.report.day(at).entries += 1
             self.report.add_person("entries", history.person.id)
             for text in simulated.texts:
@@ -183,7 +183,7 @@ class _Backtest:
         sale: SaleRow | None,
         at: datetime,
         entered_at: datetime | None,
-        ended_at: datetime | None,
+        last_run: SimulatedRun | None,
     ) -> str | None:
         definition = self.context.definition
         result = evaluate(FILTER, definition.filter, self.context.evaluation_at(history, sale, at))
@@ -191,7 +191,7 @@ class _Backtest:
             return "filter cannot be judged"
         if not result:
             return "filter"
-        if entered_at is not None and (ended_at is None or ended_at > at):
+        if last_run is not None and last_run.is_open_for(at):
             return "already in it"
         return None if may_enter_again(definition.reentry, entered_at, at) else "reentry"
 

@@ -86,6 +86,15 @@ class SimulatedRun(NamedTuple):
     ended_at: datetime | None
     outcome: str
     texts: list[SimulatedText]
+    # Whether a sale or a withdrawal ended the run, and not its steps.
+    is_exit: bool = False
+
+    def is_open_for(self, recorded_at: datetime) -> bool:
+        """Whether the run is open when a sale or consent is handled that may start the next run. It first ends the runs
+        that exit on it. Other runs take their steps after it."""
+        if self.ended_at is None or self.ended_at > recorded_at:
+            return True
+        return self.ended_at == recorded_at and not self.is_exit
 
 
 class RunSimulation:
@@ -112,7 +121,7 @@ class RunSimulation:
         position, at = Position(graph_of(self._backtest.definition).first), self._subject.triggered_at
         while at <= self._backtest.now:
             if self._exit is not None and self._exit[0] <= at:
-                return SimulatedRun(*self._exit, self._texts)
+                return SimulatedRun(*self._exit, self._texts, is_exit=True)
             progress = advance(self._subject, position, self._build_context(at))
             self._history.person.attributes.update(progress.changes)
             if progress.outcome is not None:

@@ -249,9 +249,8 @@ class _RejectedRows:
 
 def describe_rejection(row: FileRow, error: ApiError) -> str:
     """Return a line such as `Row 3: total_amount_cents: It must be a whole number.`"""
-    if not error.errors:
-        return f"Row {row.number}: {error.detail}"
-    return f"Row {row.number}: " + "; ".join(f"{fault.field}: {fault.message}" for fault in error.errors)
+    faults = "; ".join(f"{fault.field}: {fault.message}" for fault in error.errors if fault.field)
+    return f"Row {row.number}: {faults or error.detail}"
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from schemathesis.core.parameters import ParameterLocation
+from schemathesis.generation.meta import TestPhase
 from tests.support.client import NO_AUTHORITIES, get_url
 
 import schemathesis
@@ -21,6 +22,7 @@ from regulars.sales.model import QUANTITY_LIMIT
 from regulars.stores.model import COUNTRY_CODES
 from schemathesis import Case, HookContext
 
+PARAMETER_CHARACTERS_MAX = 1_024
 POSSIBLE_NUMBER = "+33612345678"
 STORE, CUSTOMER = "fuzz-store", "fuzz-customer"
 
@@ -69,13 +71,14 @@ def before_call(context: HookContext, case: Case, kwargs: dict[str, Any]) -> Non
     """Repair what depends on more than one value, or on what is stored; only where the value is meant to be valid."""
     if case.meta is None:
         return
+    _shorten_query(case)
     if isinstance(case.body, dict) and case.meta.is_negative_at(ParameterLocation.BODY):
         _break_empty_maps(case.body)
     if case.query and case.meta.is_negative_at(ParameterLocation.HEADER):
         # A dry run ignores its key, a wrong one too.
         case.query.pop("dry_run", None)
     if case.query and not case.meta.is_negative_at(ParameterLocation.QUERY):
-        _repair_query(case)
+        _repair_query(case, is_stateful=case.meta.phase.name is TestPhase.STATEFUL)
     if isinstance(case.body, dict) and not case.meta.is_negative_at(ParameterLocation.BODY):
         _repair_body(case.body)
     elif isinstance(case.body, dict) and case.path.endswith("/attributes") and "attributes" not in case.body:
@@ -96,7 +99,17 @@ def _break_empty_maps(body: dict[str, Any]) -> None:
                 holder[name] = [1]
 
 
-def _repair_query(case: Case) -> None:
+def _shorten_query(case: Case) -> None:
+    """Makes a long value too long for its parameter, but not for the URL, which has a status of its own."""
+    for name, value in (case.query or {}).items():
+        if isinstance(value, str) and len(value) > PARAMETER_CHARACTERS_MAX:
+            case.query[name] = "x" * (PARAMETER_CHARACTERS_MAX + 1)
+
+
+def _repair_query(case: Case, *, is_stateful: bool) -> None:
+    if is_stateful:
+        # A dry run creates nothing that the calls after it could find.
+        case.query.pop("dry_run", None)
     number = case.query.get("phone_number")
     if case.path == "/v1/subscriptions" and isinstance(number, str) and not _is_possible(number):
         # The boundary cases of the pattern (`+00000`) are numbers of no country.

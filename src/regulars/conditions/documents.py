@@ -17,7 +17,7 @@ Document = TypeVar("Document", bound=msgspec.Struct)
 _PATH: Final = re.compile(r" - at `\$?\.?(?P<path>[^`]*)`$")
 # Error messages of msgspec, as patterns, with what users read instead.
 _REPHRASED: Final = (
-    # The field that tells objects apart has an error of its own, with the names of Python.
+    # For a wrong tag of a union msgspec names types of Python.
     (re.compile(r"got `NoneType`"), "got `null`"),
     (re.compile(r"got `list`"), "got `array`"),
     (re.compile(r"got `dict`"), "got `object`"),

@@ -250,7 +250,7 @@ class _Game:
 
     async def _has_taken(self, database: Database, enough: float) -> bool:
         async with database.reading() as tx:
-            [(taken,)] = await tx.fetch(
+            taken = await tx.fetch_count(
                 "SELECT count(*) FROM texts WHERE organization_id = %s AND state <> 'queued'",
                 (self._tenant.organization_id,),
             )

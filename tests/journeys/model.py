@@ -259,6 +259,8 @@ class World:
                 self._go_on(run)
 
     def _go_on(self, run: Run) -> None:
+        if isinstance(run.fact, Consent) and run.customer not in self.subscribed:
+            return self.finish(run, "left by a withdrawal")
         withdrawals = self.withdrawals.get(run.customer, ()) if run.customer in self.linked else ()
         if run.waits_for is None and any(at > run.fact.at for at in withdrawals):
             return self.finish(run, "left by a withdrawal")

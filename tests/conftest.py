@@ -18,11 +18,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-pytest_plugins = ["tests.support.api", "tests.support.visitor"]
+pytest_plugins = ["tests.support.suite", "tests.support.api", "tests.support.visitor"]
 
 SERVER_VARIABLE = "REGULARS_TEST_DATABASE_URL"
-# A long test that starts late leaves the other worker without work. These share nothing with their neighbours.
-LONG_TESTS = ("tests/crash/test_sample.py", "tests/schemathesis/test_schemathesis.py")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,11 +29,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get(SERVER_VARIABLE),
         help="run against this PostgreSQL (a superuser, any database) instead of the embedded one",
     )
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long tests come first; all others stay in their order."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONG_TESTS))
 
 
 def pytest_collection_finish() -> None:

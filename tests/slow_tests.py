@@ -1,0 +1,10 @@
+"""Tests and shared fixtures that may take longer than the limits of `bin/check`, each with its reason.
+
+The limits are `DAILY_S` for a daily test and `WHOLE_S` for any other (`tests/support/suite.py`). They start first, since a
+long test that starts late leaves the other process without work. Patterns are those of `tests/not_daily.py`.
+"""
+
+SLOW_TESTS: dict[str, str] = {
+    "tests/crash/test_sample.py": "plays whole trials: start, load, kill, recovery, check",
+    "tests/schemathesis/test_schemathesis.py": "sends thousands of generated requests",
+}

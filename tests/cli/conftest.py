@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
+from urllib.parse import urlsplit
 
 import pytest
-from tests.support.database import new_data_folder
+from tests.support.database import new_data_folder, new_database
 
 from regulars.cli.main import main
 
@@ -120,13 +121,50 @@ def regulars(command: Command, database_url: str) -> Command:
     return run
 
 
+@pytest.fixture(scope="session")
+def shop_template(shared_database: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A migrated database with the organization Shop."""
+    url, template = shared_database
+    with new_database(url, template=template) as filled:
+        made = run_here(
+            ["organization", "create", "Shop"],
+            environment(DATABASE_URL=filled, REGULARS_DATA_DIR=str(tmp_path_factory.mktemp("shop"))),
+            ROOT,
+        )
+        assert made.code == 0, made.err
+        yield filled
+
+
 @pytest.fixture
-def data_dir() -> Iterator[Path]:
-    """A short path for an embedded database: a socket's path has few characters."""
+def shop_database_url(shop_template: str) -> Iterator[str]:
+    """A copy; it saves the command that creates the organization."""
+    with copy_of(shop_template) as copy:
+        yield copy
+
+
+def copy_of(database_url: str) -> contextlib.AbstractContextManager[str]:
+    """A copy of a database to which no connection is open."""
+    return new_database(database_url, template=urlsplit(database_url).path.removeprefix("/"))
+
+
+@contextlib.contextmanager
+def new_data_dir(*, copied_from: Path | None = None) -> Iterator[Path]:
+    """A short path for an embedded database, because a socket's path has few characters.
+
+    A copy of `migrated_template` saves initdb and the migrations; its files belong to the database's account.
+    """
     folder = new_data_folder()
+    if copied_from is not None:
+        subprocess.run(["cp", "--archive", str(copied_from), str(folder)], check=True, timeout=60)
     yield folder
     assert not (folder / "cluster" / "postmaster.pid").exists(), "a command left its PostgreSQL running"
     shutil.rmtree(folder.parent)
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    with new_data_dir() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")
@@ -140,7 +178,6 @@ def migrated_template() -> Iterator[Path]:
 
 
 @pytest.fixture
-def migrated_data_dir(data_dir: Path, migrated_template: Path) -> Path:
-    """A copy, for tests that would only wait for initdb and the migrations; the files belong to the database's account."""
-    subprocess.run(["cp", "--archive", str(migrated_template), str(data_dir)], check=True, timeout=60)
-    return data_dir
+def migrated_data_dir(migrated_template: Path) -> Iterator[Path]:
+    with new_data_dir(copied_from=migrated_template) as folder:
+        yield folder

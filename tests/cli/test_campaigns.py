@@ -5,9 +5,9 @@ import json
 import pytest
 
 
-@pytest.fixture(autouse=True)
-def _organization(regulars):
-    assert regulars("organization", "create", "Shop").code == 0
+@pytest.fixture
+def database_url(shop_database_url):
+    return shop_database_url
 
 
 def run(regulars, *words):

@@ -10,15 +10,6 @@ def bad(ran):
     return {finding["name"]: finding for finding in ran.data if not finding["ok"]}
 
 
-def test_a_good_embedded_setup_passes_every_check(command, data_dir):
-    assert command("migrate", REGULARS_DATA_DIR=str(data_dir)).code == 0
-    ran = command("doctor", "--json", REGULARS_DATA_DIR=str(data_dir))
-    assert bad(ran) == {}
-    assert ran.code == 0
-    names = {finding["name"] for finding in ran.data}
-    assert {"python", "settings", "disk", "database", "durability", "rights", "clock", "migrations"} <= names
-
-
 def test_a_database_that_is_not_durable_is_bad(regulars, database_url):
     with psycopg.connect(database_url, autocommit=True) as connection:
         name = psycopg.sql.Identifier(connection.info.dbname)

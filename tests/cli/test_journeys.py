@@ -10,9 +10,9 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "journeys.md").read_text(), re.DOTALL)
 
 
-@pytest.fixture(autouse=True)
-def _organization(regulars):
-    assert regulars("organization", "create", "Shop").code == 0
+@pytest.fixture
+def database_url(shop_database_url):
+    return shop_database_url
 
 
 def run(regulars, *words):

@@ -22,16 +22,14 @@ def test_config_does_not_show_the_key(regulars):
     assert KEY not in regulars("config", REGULARS_SECRET_KEY=KEY).out
 
 
-def test_a_backup_says_that_the_key_is_not_in_it(regulars, tmp_path):
-    assert "keep a copy of REGULARS_SECRET_KEY elsewhere" in regulars("backup", str(tmp_path / "one.backup")).err
-
-
-def test_a_restore_says_which_key_serve_will_need(regulars, command, database_url, empty_database_url, tmp_path):
+def test_a_backup_says_that_the_key_is_not_in_it_and_a_restore_which_key_serve_will_need(
+    regulars, command, database_url, empty_database_url, tmp_path
+):
     sealing = vault.Vault(KEY)
     with psycopg.connect(database_url, autocommit=True) as connection:
         vault.register_key(connection, sealing)
     file = str(tmp_path / "one.backup")
-    assert regulars("backup", file).code == 0
+    assert "keep a copy of REGULARS_SECRET_KEY elsewhere" in regulars("backup", file).err
     said = command("restore", file, DATABASE_URL=empty_database_url, REGULARS_SECRET_KEY=KEY[::-1]).err
     assert f"`regulars serve` will need the secret key with the fingerprint {sealing.fingerprint}" in said
     assert "set REGULARS_SECRET_KEY to it" in said
@@ -39,7 +37,10 @@ def test_a_restore_says_which_key_serve_will_need(regulars, command, database_ur
     assert (with_key.code, "will need" in with_key.err) == (0, False)
 
 
-def test_a_data_folder_asks_for_its_key_file_and_rotates_it(regulars, command, database_url, data_dir, tmp_path):
+def test_a_data_folder_asks_for_its_key_file_and_rotates_it(
+    regulars, command, database_url, migrated_data_dir, tmp_path
+):
+    data_dir = migrated_data_dir
     regulars("organization", "create", "Shop")
     assert regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).code == 0
     with psycopg.connect(database_url, autocommit=True) as connection:
@@ -57,7 +58,7 @@ def test_a_data_folder_asks_for_its_key_file_and_rotates_it(regulars, command, d
     current, fresh = data_dir / "secret.key", data_dir / "secret.key.new"
     # Commands share it while it runs, which saves them starting and stopping it.
     with embedded.running(data_dir):
-        restored = run("restore", file).err
+        restored = run("restore", "--force", file).err
         assert f"copy its secret.key into {data_dir}" in restored
         assert "`regulars serve` will erase the erased customers again" in restored
         assert "REGULARS_SECRET_KEY" in command("migrate", REGULARS_DATA_DIR=str(data_dir)).complains(code=2)

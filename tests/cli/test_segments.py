@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[2]
 NAMED = {"name": "Named", "match": {"type": "all", "of": [{"type": "named"}]}}
 
 
-@pytest.fixture(autouse=True)
-def _organization(regulars):
-    assert regulars("organization", "create", "Shop").code == 0
+@pytest.fixture
+def database_url(shop_database_url):
+    return shop_database_url
 
 
 def run(regulars, *words):

@@ -12,12 +12,14 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from tests.cli.conftest import Ran, environment
+from tests.cli.conftest import Ran, environment, new_data_dir
 from tests.support.client import NO_AUTHORITIES
 from tests.support.embedded_command import postmaster_pid
 from tests.support.fork_server import Child, fork_server
 from tests.support.pid_namespace import NEW_PID_NAMESPACE, needs_pid_namespace
 from tests.support.waiting import wait_until, wait_until_gone, wait_until_logged
+
+from regulars.postgres import embedded
 
 READY_SECONDS_MAX = 150
 END_SECONDS_MAX = 150
@@ -41,6 +43,7 @@ class Serving:
         constants: dict[str, Any] | None = None,
         **variables: str,
     ) -> None:
+        self.data_dir = data_dir
         self.log_file = data_dir.parent / f"serve-{time.monotonic_ns()}.log"
         command = ["serve", "--port", "0", *arguments]
         # A child that is stopped while it still starts leaves its open files and programs to the interpreter's end.
@@ -121,14 +124,42 @@ def put_store(server: Serving, key: str, name: str) -> httpx.Response:
     return httpx.post(f"{server.url}/v1/stores", json=body, headers=headers, timeout=20, verify=NO_AUTHORITIES)
 
 
+def find_link(server: Serving) -> str:
+    return wait_until(lambda: re.search(r"http://\S+/link/(\S+)", server.log()), show=server.log)[1]
+
+
 def until_answered(server: Serving, ask: Callable[[], httpx.Response]) -> httpx.Response:
-    """What a caller gets who does as a 503 tells."""
-    deadline = time.monotonic() + READY_SECONDS_MAX
-    while (response := ask()).status_code == 503:
-        assert time.monotonic() < deadline, server.log()
-        time.sleep(0.1)
+    """The first response that is not a 503, which tells the caller to retry."""
+
+    def find_answer() -> httpx.Response | None:
+        response = ask()
+        return None if response.status_code == 503 else response
+
+    response = wait_until(find_answer, seconds=READY_SECONDS_MAX, every_s=0.1, show=server.log)
     assert response.status_code in {200, 201}, response.text
     return response
+
+
+@pytest.fixture(scope="module")
+def one_process(migrated_template: Path) -> Iterator[Serving]:
+    with new_data_dir(copied_from=migrated_template) as folder, serving(folder, "--no-worker") as server:
+        yield server
+        assert server.children() == {}
+        assert server.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def two_processes(migrated_template: Path) -> Iterator[Serving]:
+    """A key may send 40 requests, and one more each second."""
+    limits = {"REGULARS_RATE_LIMIT_PER_S": "1", "REGULARS_RATE_LIMIT_BURST": "40"}
+    with (
+        new_data_dir(copied_from=migrated_template) as folder,
+        serving(folder, "--workers", "2", "--no-worker", **limits) as server,
+    ):
+        yield server
+        children = list(server.children())
+        assert server.stop() == 0
+        wait_until_gone(*children)
 
 
 def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
@@ -136,6 +167,8 @@ def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
     with serving(data_dir, typed=True, REGULARS_SHUTDOWN_GRACE_S=str(END_SECONDS_MAX * 2)) as server:
         assert server.get("/readyz").status_code == 200
         worker = server.child("worker")
+        assert "Set up Regulars" in server.get(f"/link/{find_link(server)}").text
+        assert (data_dir / "secret.key").stat().st_mode & 0o777 == 0o600
         key = make_key(command, data_dir)
         assert put_store(server, key, "S1").status_code == 201, "the server still runs after another command"
         assert "regulars_requests_total" in server.get("/metrics").text
@@ -143,18 +176,16 @@ def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
         wait_until_gone(worker)
 
 
-def test_a_second_server_on_the_folder_says_what_is_wrong(command, migrated_data_dir):
-    with serving(migrated_data_dir, "--no-worker") as server:
-        sentence = command("serve", "--port", "0", REGULARS_DATA_DIR=str(migrated_data_dir)).complains(code=1)
-        assert "Another `regulars serve` already runs on the data folder" in sentence
-        assert server.get("/readyz").status_code == 200
-        assert server.children() == {}
+def test_a_second_server_on_the_folder_says_what_is_wrong(command, one_process):
+    sentence = command("serve", "--port", "0", REGULARS_DATA_DIR=str(one_process.data_dir)).complains(code=1)
+    assert "Another `regulars serve` already runs on the data folder" in sentence
+    assert one_process.get("/readyz").status_code == 200
 
 
-def test_tables_that_begin_to_fill_get_their_statistics_also_without_a_worker(data_dir, database_url):
+def test_tables_that_begin_to_fill_get_their_statistics_also_without_a_worker(one_process):
     with (
-        serving(data_dir, "--no-worker", DATABASE_URL=database_url) as server,
-        psycopg.connect(database_url, autocommit=True) as connection,
+        embedded.running(one_process.data_dir) as url,
+        psycopg.connect(url, autocommit=True) as connection,
     ):
         # Without this, autovacuum sometimes analyzes the table first, and the server then has nothing to do.
         connection.execute(
@@ -162,115 +193,95 @@ def test_tables_that_begin_to_fill_get_their_statistics_also_without_a_worker(da
             " AS SELECT repeat('x', 100) FROM generate_series(1, 2000)"
         )
         looked = "SELECT analyze_count > 0 FROM pg_stat_user_tables WHERE relname = 'things'"
-        wait_until(lambda: connection.execute(looked).fetchone() == (True,), show=server.log)
-        assert server.stop() == 0
+        wait_until(lambda: connection.execute(looked).fetchone() == (True,), show=one_process.log)
 
 
-def test_a_port_that_is_taken_says_so(command, migrated_data_dir, tmp_path):
-    with serving(migrated_data_dir, "--no-worker") as server:
-        port = server.url.rsplit(":", 1)[1]
-        other = str(migrated_data_dir.parent / "other")
-        sentence = command("serve", "--port", port, REGULARS_DATA_DIR=other).complains(code=1)
-        assert f"Port {port} on 127.0.0.1 is already in use" in sentence
+def test_a_port_that_is_taken_says_so(regulars, one_process):
+    port = one_process.url.rsplit(":", 1)[1]
+    sentence = regulars("serve", "--port", port).complains(code=1)
+    assert f"Port {port} on 127.0.0.1 is already in use" in sentence
 
 
 def test_after_a_kill_it_comes_up_with_the_data_and_leaves_no_orphan(command, migrated_data_dir):
     with serving(migrated_data_dir) as server:
-        key = make_key(command, migrated_data_dir)
+        key, link = make_key(command, migrated_data_dir), find_link(server)
         assert put_store(server, key, "S1").status_code == 201
-        worker = server.child("worker")
-        server.kill()
-        with serving(migrated_data_dir) as again:
-            listed = again.get("/v1/stores", headers={"x-api-key": key})
-            assert [store["external_id"] for store in listed.json()["data"]] == ["S1"]
-            wait_until_gone(worker)
-
-
-def test_a_worker_that_dies_is_started_again(migrated_data_dir):
-    with serving(migrated_data_dir) as server:
         first = server.child("worker")
         os.kill(first, signal.SIGKILL)
         wait_until_gone(first)
-        assert server.child("worker") != first
-        assert server.get("/readyz").status_code == 200
+        # A worker that dies is started again.
+        worker = server.child("worker")
+        server.kill()
+        with serving(migrated_data_dir, "--no-worker") as again:
+            listed = again.get("/v1/stores", headers={"x-api-key": key})
+            assert [store["external_id"] for store in listed.json()["data"]] == ["S1"]
+            wait_until_gone(worker)
+            # The first owner gets a new link, and the old one ends.
+            assert find_link(again) != link
+            assert again.get(f"/link/{link}").status_code == 410
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_postgresql_that_is_killed_beneath_the_server_comes_back_by_itself(command, migrated_data_dir, workers):
-    with serving(migrated_data_dir, "--workers", workers) as server:
-        key = make_key(command, migrated_data_dir)
-        assert put_store(server, key, "S1").status_code == 201
-        killed = postmaster_pid(migrated_data_dir)
-        os.kill(killed, signal.SIGKILL)
-        # A caller is told to try again as long as it takes, and is never told anything worse. A process that tried to
-        # dial meanwhile may be ready a little later than its neighbour; by then the store is there: 200.
-        until_answered(server, lambda: put_store(server, key, "S2"))
-        until_answered(server, lambda: server.get("/readyz"))
-        listed = until_answered(server, lambda: server.get("/v1/stores", headers={"x-api-key": key}))
-        assert postmaster_pid(migrated_data_dir) != killed
-        assert sorted(store["external_id"] for store in listed.json()["data"]) == ["S1", "S2"]
-        # A process that dialled may have brought it back before the watch looked again, which then still says so.
-        wait_until_logged(server.log_file, "database.restarted")
-        assert server.stop() == 0
+@pytest.mark.parametrize("server", ["one_process", "two_processes"])
+def test_a_postgresql_that_is_killed_beneath_the_server_comes_back_by_itself(request, command, server):
+    server = request.getfixturevalue(server)
+    key = make_key(command, server.data_dir)
+    assert until_answered(server, lambda: put_store(server, key, "S1")).status_code == 201
+    killed = postmaster_pid(server.data_dir)
+    os.kill(killed, signal.SIGKILL)
+    # A caller gets 503 as long as it takes, and nothing worse. A process that tried to connect meanwhile may be ready
+    # a little later than its neighbour; by then the store is there: 200.
+    until_answered(server, lambda: put_store(server, key, "S2"))
+    until_answered(server, lambda: server.get("/readyz"))
+    listed = until_answered(server, lambda: server.get("/v1/stores", headers={"x-api-key": key}))
+    assert postmaster_pid(server.data_dir) != killed
+    assert sorted(store["external_id"] for store in listed.json()["data"]) == ["S1", "S2"]
+    # A process that connected may have restarted it before the watch looked again, which then still says so.
+    wait_until_logged(server.log_file, "database.restarted")
 
 
 @needs_pid_namespace
-def test_a_second_server_in_another_container_is_refused_before_it_looks_at_the_database(migrated_data_dir):
-    with serving(migrated_data_dir, "--no-worker") as server:
-        refused = subprocess.run(
-            [*NEW_PID_NAMESPACE, sys.executable, "-m", "regulars.cli", "serve", "--port", "0"],
-            env=environment(REGULARS_DATA_DIR=str(migrated_data_dir)),
-            cwd=migrated_data_dir.parent,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        sentence = Ran(refused.returncode, refused.stdout, refused.stderr).complains(code=1)
-        assert "Another `regulars serve` already runs on the data folder" in sentence
-        assert server.get("/readyz").status_code == 200
+def test_a_second_server_in_another_container_is_refused_before_it_looks_at_the_database(one_process):
+    refused = subprocess.run(
+        [*NEW_PID_NAMESPACE, sys.executable, "-m", "regulars.cli", "serve", "--port", "0"],
+        env=environment(REGULARS_DATA_DIR=str(one_process.data_dir)),
+        cwd=one_process.data_dir.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    sentence = Ran(refused.returncode, refused.stdout, refused.stderr).complains(code=1)
+    assert "Another `regulars serve` already runs on the data folder" in sentence
+    assert one_process.get("/readyz").status_code == 200
 
 
-def test_several_processes_share_the_port_and_show_their_numbers_together(command, migrated_data_dir):
-    with serving(migrated_data_dir, "--workers", "2", "--no-worker") as server:
-        key = make_key(command, migrated_data_dir)
-        deadline = time.monotonic() + READY_SECONDS_MAX
-        workers: set[str] = set()
-        while len(workers) < 2 and time.monotonic() < deadline:
-            assert server.get("/v1/stores", headers={"x-api-key": key}).status_code == 200
-            workers = set(re.findall(r'regulars_requests_total\{.*worker="(\d)"', server.get("/metrics").text))
-        assert workers == {"0", "1"}
-        victim = server.child("serve-process")
-        os.kill(victim, signal.SIGKILL)
-        for _ in range(10):
-            with contextlib.suppress(httpx.TransportError):
-                assert server.get("/readyz").status_code == 200
-        wait_until_gone(victim)
-        everyone = list(server.children())
-        assert server.stop() == 0
-        wait_until_gone(*everyone)
+def test_several_processes_share_the_port_their_figures_and_the_count_of_a_key(command, two_processes):
+    server, key = two_processes, {"x-api-key": make_key(command, two_processes.data_dir)}
+    until_answered(server, lambda: server.get("/readyz"))
 
+    def find_both() -> bool:
+        server.get("/v1/stores")
+        return set(re.findall(r'regulars_requests_total\{.*worker="(\d)"', server.get("/metrics").text)) == {"0", "1"}
 
-def test_several_processes_count_a_key_together(command, migrated_data_dir):
-    limits = {"REGULARS_RATE_LIMIT_PER_S": "1", "REGULARS_RATE_LIMIT_BURST": "40"}
-    with serving(migrated_data_dir, "--workers", "2", "--no-worker", **limits) as server:
-        key = {"x-api-key": make_key(command, migrated_data_dir)}
-        started = time.monotonic()
-        with httpx.Client(base_url=server.url, headers=key, timeout=20, trust_env=False) as client:
-            # One connection is one process, and may use all of what the key has.
-            answers = [client.get("/v1/stores") for _ in range(40)]
-        assert {answer.status_code for answer in answers} == {200}
-        assert {answer.headers["ratelimit-limit"] for answer in answers} == {"40"}
-        remaining = [int(answer.headers["ratelimit-remaining"]) for answer in answers]
-        assert remaining[0] == 39
-        assert max(remaining) == 39
-        os.kill(server.child("serve-process"), signal.SIGKILL)
-        # New connections reach either process, and neither has more for this key than flows in.
-        taken = 0
-        for _ in range(40):
-            with contextlib.suppress(httpx.TransportError):
-                taken += server.get("/v1/stores", headers=key).status_code == 200
-        assert taken <= time.monotonic() - started + 1
+    wait_until(find_both, seconds=READY_SECONDS_MAX)
+    started = time.monotonic()
+    with httpx.Client(base_url=server.url, headers=key, timeout=20, trust_env=False) as client:
+        # One connection is one process, and may use all of what the key has.
+        answers = [client.get("/v1/stores") for _ in range(40)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert {answer.headers["ratelimit-limit"] for answer in answers} == {"40"}
+    remaining = [int(answer.headers["ratelimit-remaining"]) for answer in answers]
+    assert (remaining[0], max(remaining)) == (39, 39)
+    victim = server.child("serve-process")
+    os.kill(victim, signal.SIGKILL)
+    # New connections reach either process, and neither has more for this key than flows in.
+    taken = 0
+    for _ in range(40):
+        with contextlib.suppress(httpx.TransportError):
+            taken += server.get("/v1/stores", headers=key).status_code == 200
+            assert server.get("/readyz").status_code == 200
+    assert taken <= time.monotonic() - started + 1
+    wait_until_gone(victim)
 
 
 def test_an_external_database_must_be_durable(command, database_url):
@@ -293,5 +304,5 @@ def test_bad_options_are_usage_errors(command, arguments):
     assert command("serve", *arguments).code == 2
 
 
-def test_a_host_that_is_no_address_is_one_sentence(command, data_dir):
-    command("serve", "--host", "no.such.host.invalid", REGULARS_DATA_DIR=str(data_dir)).complains(code=1)
+def test_a_host_that_is_no_address_is_one_sentence(regulars):
+    regulars("serve", "--host", "no.such.host.invalid").complains(code=1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from argon2 import PasswordHasher
+from tests.support.quick_passwords import QUICK
 
 from regulars.accounts import queries, users
 from regulars.accounts.audit.log import list_acts
@@ -20,8 +20,6 @@ from regulars.web.access import Role
 
 PASSWORD = "four words in a row"
 _HASHES: dict[str, str] = {}
-# A hash says itself how much work it wants; that ours want much is a test of its users.
-QUICK = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from regulars.accounts.second_factor import STEP_S, matching_step, new_setup
 from regulars.accounts.sessions import SessionStore, browser_of, start_session
 from regulars.accounts.sign_in import begin_attempt
 from regulars.kit.db import Tx
-from regulars.web.errors import TooMany
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 
@@ -64,17 +63,6 @@ async def test_a_password_is_stored_as_argon2id_and_matches_only_itself():
     assert await passwords.matches(stored, "four words in a row")
     assert not await passwords.matches(stored, "four words in a roW")
     assert not await passwords.matches(None, "four words in a row")
-
-
-@pytest.mark.anyio
-async def test_in_a_flood_of_sign_ins_no_user_waits_for_ever(monkeypatch):
-    monkeypatch.setattr("regulars.accounts.passwords.QUEUE_WAIT_S", 0.01)
-    passwords = Passwords()
-    tries = [passwords.matches(None, "four words in a row") for _ in range(12)]
-    answers = await asyncio.gather(*tries, return_exceptions=True)
-    assert any(isinstance(answer, TooMany) for answer in answers)
-    assert False in answers
-    assert not await passwords.matches(None, "later there is room again")
 
 
 @pytest.mark.parametrize(

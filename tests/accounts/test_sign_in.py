@@ -310,8 +310,7 @@ def test_a_known_account_joins_with_the_link_and_its_password(browser, server, s
     assert stranger.get(link).status_code == 410
 
 
-@pytest.mark.parametrize("field", ["email", "password"])
-@pytest.mark.parametrize("value", ["", "a\x00b", "<script>alert(1)</script>", "x" * 5000, "é@é"])
-def test_odd_input_is_refused_without_a_500(browser, field, value):
-    fields = {"email": "me@shop.example", "password": "x", field: value}
-    assert browser.sign_in(**fields).status_code == 400
+def test_odd_input_is_refused_without_a_500(browser):
+    for value in ("", "a\x00b", "<script>alert(1)</script>", "x" * 5000, "é@é"):
+        assert browser.sign_in(value, "x").status_code == 400, value
+        assert browser.sign_in("me@shop.example", value).status_code == 400, value

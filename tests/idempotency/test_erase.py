@@ -7,7 +7,7 @@ import pytest
 
 from regulars.idempotency import records as erasing
 from regulars.idempotency.model import RETENTION, StoredResponse
-from regulars.idempotency.records import COMMIT_TIME_MAX, NEEDLES_PER_STATEMENT_MAX, erase_bodies, store_responses
+from regulars.idempotency.records import NEEDLES_PER_STATEMENT_MAX, erase_bodies, store_responses
 from regulars.kit.ids import new_uuid
 
 pytestmark = pytest.mark.anyio
@@ -77,17 +77,19 @@ async def test_every_answer_about_the_person_loses_its_body_and_no_other(written
     assert await blanked(tx, neighbour) == set()
 
 
-async def test_without_time_only_the_newest_are_read_and_going_on_reads_the_rest(written, organization_id):
+async def test_without_time_only_the_newest_are_read_and_going_on_reads_the_rest(written, organization_id, monkeypatch):
     tx, _ = written
+    newest = 20 * MINUTE
+    monkeypatch.setattr(erasing, "COMMIT_TIME_MAX", newest)
     unread = await erase_bodies(tx, organization_id, [NEEDLE], seconds_max=0)
-    assert unread == tx.now - COMMIT_TIME_MAX
-    assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES if age < COMMIT_TIME_MAX}
+    assert unread == tx.now - newest
+    assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES if age < newest}
     rounds = 0
     while unread is not None:
         until, rounds = unread, rounds + 1
         unread = await erase_bodies(tx, organization_id, [NEEDLE], until=until, seconds_max=0)
         assert unread is None or unread < until
-    assert rounds == (RETENTION - COMMIT_TIME_MAX) / COMMIT_TIME_MAX
+    assert rounds == (RETENTION - newest) / newest
     assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES}
 
 

@@ -6,7 +6,9 @@ import socket
 from collections.abc import Sequence
 
 import uvloop
+from tests.support.quick_passwords import QUICK
 
+from regulars.accounts import passwords
 from regulars.http.body import BodyTimeouts
 from regulars.kit import log, settings
 from regulars.kit.process import reduce_garbage_collection
@@ -22,6 +24,8 @@ def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
     loaded = settings.load()
     log.configure(loaded)
     set_link_url(loaded.link_url)
+    # A real hash takes 64 MiB and a tenth of a second of each sign-in.
+    passwords._HASHER = QUICK  # type: ignore[misc]  # it is final in the program
     reduce_garbage_collection()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         server = AcceptingServer(uvicorn_config(loaded, create_app(loaded, body_timeouts=body_timeouts)))

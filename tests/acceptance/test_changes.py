@@ -1,6 +1,5 @@
 """`updated_from` (an addition): a list in the order of change, which a caller can follow and miss nothing."""
 
-import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -98,30 +97,49 @@ def test_changes_come_in_their_order_and_the_walk_goes_on_where_it_ended(
     assert [it["id"] for it in walk(api, path, updated_from=late)[0]] == [ids[4], ids[3], ids[2], ids[1]]
 
 
-def test_an_organization_without_changes_gets_a_cursor_too(api: Api) -> None:
+def test_an_organization_without_changes_gets_a_cursor_too(api: Api, tenant: Tenant, api_database_url: str) -> None:
     since = samples.ago(hours=1)
     cursors = {}
     for table in MAKERS:
         seen, cursors[table] = walk(api, f"/v1/{table}", updated_from=since)
         assert seen == []
-    made = {table: make(api) for table, make in MAKERS.items()}
+    made = make_two_seconds_ago(api, tenant, api_database_url)
     for table, cursor in cursors.items():
         found = wait_until(lambda: walk(api, f"/v1/{table}", updated_from=since, cursor=cursor)[0])  # noqa: B023  # at once
         assert found[0]["id"] == made[table]
 
 
-def test_nothing_is_shown_beyond_a_transaction_that_is_still_open(api: Api, api_database_url: str) -> None:
+def test_nothing_is_shown_beyond_a_transaction_that_is_still_open(
+    api: Api, tenant: Tenant, api_database_url: str
+) -> None:
     """Whatever it is writing counts as of its beginning, and would be behind a walk that had gone on."""
     since = samples.ago(hours=1)
     with psycopg.connect(api_database_url, application_name="regulars") as writing:
         writing.execute("SELECT 1")
-        made = {table: make(api) for table, make in MAKERS.items()}
-        # Far enough that the rows would be shown, were it not for the open transaction.
-        time.sleep(3.0)
+        made = make_two_seconds_ago(api, tenant, api_database_url)
+        # They would be shown, were it not for the open transaction.
+        with psycopg.connect(api_database_url, autocommit=True) as connection:
+            latest = "SELECT clock_timestamp() - interval '2 s' > max(updated_at) FROM subscriptions WHERE organization_id = %s"
+            wait_until(lambda: connection.execute(latest, (tenant.organization_id,)).fetchone() == (True,))
         assert [walk(api, f"/v1/{table}", updated_from=since)[0] for table in MAKERS] == [[]] * len(MAKERS)
     for table, identifier in made.items():
         found = wait_until(lambda: walk(api, f"/v1/{table}", updated_from=since)[0])  # noqa: B023  # at once
         assert found[0]["id"] == identifier
+
+
+def make_two_seconds_ago(api: Api, tenant: Tenant, database_url: str) -> dict[str, str]:
+    """One of each; the ids. A little less, so that a transaction of now began no more than two seconds later."""
+    for make in MAKERS.values():
+        make(api)
+    by = timedelta(seconds=1.9)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        _put_back(connection, tenant, by)
+        for table in ("profiles", "subscriptions"):
+            connection.execute(
+                f"UPDATE {table} SET updated_at = updated_at - %s WHERE organization_id = %s",  # noqa: S608  # ours
+                (by, tenant.organization_id),
+            )
+    return {table: api.get(f"/v1/{table}").json()["data"][0]["id"] for table in MAKERS}
 
 
 def test_filters_go_together_with_it_and_a_cursor_belongs_to_its_own_list(api: Api, table: str) -> None:

@@ -54,7 +54,9 @@ async def test_the_same_key_in_flight_waits_and_replays_without_a_batch_of_its_o
     calls = [workshop.call("a", key="k") for _ in range(50)]
     other = workshop.call("b", key="k")
     await until(lambda: workshop.batches)
-    await asyncio.sleep(0.02)
+    first = workshop.writes.in_flight._keys[workshop.organization_id, "k"]
+    # All others wait for its outcome.
+    await until(lambda: first.completed and len(first.completed._waiters) == len(calls))
     assert not any(call.done() for call in calls)
     assert workshop.writes.coalescer.waiting_items == 0
     workshop.gate.set()
@@ -232,13 +234,34 @@ async def impatient(workshop, database_url, organization_id):
     await database.close()
 
 
-async def test_a_key_in_flight_in_another_process_is_waited_for_and_replayed(impatient):
+class Asked(list[float]):
+    """When a key that another process holds was requested again, by a clock of the test's own."""
+
+    now = 5000.0
+
+
+@pytest.fixture
+def asked_at(monkeypatch):
+    asked_at = Asked()
+    ask_again = engine.Writes._put_again
+
+    def count(*arguments):
+        asked_at.append(asked_at.now)
+        ask_again(*arguments)
+
+    for module in (engine, in_flight):
+        monkeypatch.setattr(module, "monotonic", lambda: asked_at.now)
+    monkeypatch.setattr(engine.Writes, "_put_again", count)
+    return asked_at
+
+
+async def test_a_key_in_flight_in_another_process_is_waited_for_and_replayed(impatient, asked_at):
     workshop = impatient
     async with held_elsewhere(workshop, "k", b'"a"'):
         waiting = workshop.call("a", key="k")
         neighbour = workshop.call("b")
         assert status(await neighbour) == 201
-        await asyncio.sleep(0.7)
+        await until(lambda: asked_at)
         assert not waiting.done()
     answer = await waiting
     assert (answer.body, is_replay(answer)) == (b"theirs", True)
@@ -246,26 +269,16 @@ async def test_a_key_in_flight_in_another_process_is_waited_for_and_replayed(imp
     assert not workshop.writes.in_flight.has_key(workshop.organization_id, "k")
 
 
-async def test_waiting_for_another_process_ends_after_eight_seconds_and_not_before(impatient, monkeypatch):
+async def test_waiting_for_another_process_ends_after_eight_seconds_and_not_before(impatient, asked_at):
     workshop = impatient
-    now, asked_at = [5000.0], []
-    ask_again = engine.Writes._put_again
-
-    def count(*arguments):
-        asked_at.append(now[0])
-        ask_again(*arguments)
-
-    for module in (engine, in_flight):
-        monkeypatch.setattr(module, "monotonic", lambda: now[0])
-    monkeypatch.setattr(engine.Writes, "_put_again", count)
     async with held_elsewhere(workshop, "k", b'"a"'):
         waiting = workshop.call("a", key="k")
         await until(lambda: asked_at)
-        now[0] += 7.5
+        asked_at.now += 7.5
         # The second was added after the first was tried at this time, and refused no caller.
-        await until(lambda: asked_at.count(now[0]) == 2)
+        await until(lambda: asked_at.count(asked_at.now) == 2)
         assert not waiting.done()
-        now[0] += 0.5
+        asked_at.now += 0.5
         answer = await waiting
         assert (status(answer), b"IDEMPOTENCY_IN_PROGRESS" in answer.body) == (409, True)
         assert (b"retry-after", b"1") in answer.headers

@@ -170,7 +170,6 @@ async def test_use_is_noted_at_most_once_a_minute(database, issued):
     assert first is not None
     again = Authenticator(database)
     await again.authenticate(secret.encode())
-    await asyncio.sleep(0.01)
     await again.record_use()
     assert await last_used(database, key) == first
     async with database.reading() as tx:
@@ -188,8 +187,17 @@ async def test_use_is_noted_also_after_a_round_that_failed(database, issued, mon
     await authenticator.authenticate(secret.encode())
     async with database.reading() as tx:
         await tx.execute("ALTER TABLE api_keys RENAME COLUMN last_used_at TO away")
+    rounds = []
+    record_use = authenticator.record_use
+
+    async def count_round():
+        rounds.append("begun")
+        await record_use()
+
+    monkeypatch.setattr(authenticator, "record_use", count_round)
     recording_use = asyncio.create_task(authenticator.record_use_forever())
-    await asyncio.sleep(0.2)
+    # The second begins when the first has failed.
+    await until(lambda: len(rounds) > 1)
     async with database.reading() as tx:
         await tx.execute("ALTER TABLE api_keys RENAME COLUMN away TO last_used_at")
 

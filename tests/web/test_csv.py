@@ -66,7 +66,8 @@ async def test_a_client_that_disconnects_ends_the_file_after_the_rows_that_are_b
                     reading.set()
                     await gone.wait()
                     # The server learns of it while the statement still runs.
-                    await asyncio.sleep(0.01)
+                    for _ in range(20):
+                        await asyncio.sleep(0)
                 done.append(row)
                 yield row
         finally:

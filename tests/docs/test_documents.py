@@ -89,9 +89,9 @@ def test_every_decision_has_a_status_and_a_line_in_the_index():
 # A file or folder of the project in backticks: `kit/vault.py`, `tests/sales`, `src/regulars/sales/`.
 PATH = re.compile(r"`((?:[a-z_0-9]+/)+(?:[a-z_0-9-]+(?:\.(?:py|sql|html|js|css|toml|json|md|yaml))?)?)`")
 PARENTS = (ROOT, ROOT / "src" / "regulars", ROOT / "docs", ROOT / "tests")
-# Where measurements of one machine are written, which are not part of the project.
+# What runs on one machine write is not part of the project.
 WRITTEN_LATER = {"bench/results/local/"}
-FIRST_FOLDERS = {path.name for parent in PARENTS[:2] for path in parent.iterdir() if path.is_dir()}
+FIRST_FOLDERS = {path.name for parent in PARENTS[:2] for path in parent.iterdir() if path.is_dir()} - {"build"}
 
 
 def paths_in(text: str) -> list[str]:

@@ -1,14 +1,12 @@
-"""Totals of hours and days: every sale is counted once, by the listener, by a bulk load or by the fill."""
+"""Totals of hours and days: every sale is counted once, by the listener or by a bulk load."""
 
-import asyncio
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.sales.counting import COUNTED_BY_HAND, EVERY_ROW, count_published
 from tests.sales.desk import STORE, ticket
-from tests.support.waiting import until_locked
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import ByExternalId, new_uuid
@@ -16,55 +14,17 @@ from regulars.organizations.facts import TimeZoneChanged
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, recount_in_time_zone
 from regulars.sales.load import load_sales
-from regulars.sales.personal import anonymise_sales
 from regulars.sales.totals import fill as filling
 from regulars.sales.totals import progress
 from regulars.sales.totals.fill import fill_batch
 from regulars.sales.totals.model import Sums, expected_tickets, is_silent
 from regulars.sales.totals.progress import last_id_at, made_at
-from regulars.sales.totals.reports import read_store_activity, sum_days, sum_stores, totals_counted_until
+from regulars.sales.totals.reports import read_store_activity, sum_days, sum_stores
 from regulars.stores.find import find_stores
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
 PARIS = ZoneInfo("Europe/Paris")
-EVERY_ROW = """
-SELECT is_hour, day, hour, currency, purchases, returns, identified, gross_cents, returned_cents, discount_cents,
-       tax_cents, unit_millionths, returned_unit_millionths, lines
-FROM sales_totals WHERE organization_id = %s ORDER BY 1, 2, 3, 4
-"""
-COUNTED_BY_HAND = """
-SELECT GROUPING(hour) = 0, day, coalesce(hour, 0), currency,
-       count(*) FILTER (WHERE type = 'PURCHASE'), count(*) FILTER (WHERE type = 'RETURN'), count(profile_id),
-       coalesce(sum(total_amount_cents) FILTER (WHERE type = 'PURCHASE'), 0),
-       coalesce(sum(total_amount_cents) FILTER (WHERE type = 'RETURN'), 0),
-       coalesce(sum(total_discount_cents) FILTER (WHERE type = 'PURCHASE'), 0), coalesce(sum(total_tax_cents), 0),
-       coalesce(sum(units) FILTER (WHERE type = 'PURCHASE'), 0), coalesce(sum(units) FILTER (WHERE type = 'RETURN'), 0),
-       coalesce(sum(json_array_length(line_items)) FILTER (WHERE type = 'PURCHASE'), 0)
-FROM sales_events
-CROSS JOIN LATERAL (
-    SELECT sum((line->>'quantity')::numeric) * 1000000 AS units FROM json_array_elements(line_items) AS line
-) AS of_lines
-CROSS JOIN LATERAL (
-    SELECT (occurred_at AT TIME ZONE 'UTC')::date AS day, extract(hour FROM occurred_at AT TIME ZONE 'UTC')::int AS hour
-) AS local
-WHERE organization_id = %s
-GROUP BY GROUPING SETS ((day, currency), (day, currency, hour)) ORDER BY 1, 2, 3, 4
-"""
-
-
-async def count_published(desk):
-    """Count the sales of the facts that wait, as the worker does."""
-    async with desk.database.transaction() as tx:
-        facts = [SalesRecorded(list(map(UUID, map(str, sales)))) for sales in await desk.published_sales()]
-        await tx.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
-        await count_new_sales(tx, desk.organization_id, facts)
-
-
-async def begin_fill(desk, *, fence: datetime):
-    async with desk.database.transaction() as tx:
-        await progress.insert_fill_if_new(tx, desk.organization_id)
-        await progress.restart_fill(tx, desk.organization_id, fence=last_id_at(fence), due_at=tx.now, time_zone="UTC")
 
 
 async def test_the_worker_counts_new_sales():
@@ -105,129 +65,6 @@ async def test_a_bulk_load_is_counted_like_every_sale(desk):
         loaded = [ticket("A"), ticket("B", total_amount_cents=5)]
         assert await load_sales(tx, desk.organization_id, loaded, stores=ids, profiles={}) == 2
     await count_published(desk)
-    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
-
-
-async def test_the_fill_and_the_listener_count_every_sale_once(desk, monkeypatch):
-    monkeypatch.setattr(filling, "BATCH_SALES", 3)
-    monkeypatch.setattr(filling, "SALE_AGE_MIN", timedelta(seconds=-60))
-    await desk.record(*(ticket(f"OLD-{n}", profile_id="ada" if n % 2 else None) for n in range(8)))
-    fence = datetime.now(UTC)
-    await begin_fill(desk, fence=fence)
-    await asyncio.sleep(0.005)
-    await desk.record(*(ticket(f"NEW-{n}", type="RETURN") for n in range(5)))
-    # The facts of the old sales still wait in the outbox: the listener leaves those sales to the fill.
-    await count_published(desk)
-    assert await fill_batch(desk.database, desk.organization_id)
-    async with desk.database.reading() as tx:
-        assert await totals_counted_until(tx, desk.organization_id) is not None
-    assert await fill_batch(desk.database, desk.organization_id)
-    assert not await fill_batch(desk.database, desk.organization_id)
-    assert not await fill_batch(desk.database, desk.organization_id)
-    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
-    async with desk.database.reading() as tx:
-        assert await totals_counted_until(tx, desk.organization_id) is None
-
-
-async def test_a_batch_that_fails_is_repeated_and_counts_nothing_twice(desk, monkeypatch):
-    monkeypatch.setattr(filling, "BATCH_SALES", 3)
-    monkeypatch.setattr(filling, "SALE_AGE_MIN", timedelta(seconds=-60))
-    await desk.record(*(ticket(f"OLD-{n}") for n in range(7)))
-    await begin_fill(desk, fence=datetime.now(UTC))
-    assert await fill_batch(desk.database, desk.organization_id)
-    broken = progress.update_fill
-
-    async def crash(*_arguments, **_options):
-        raise ConnectionError
-
-    monkeypatch.setattr(progress, "update_fill", crash)
-    with pytest.raises(ConnectionError):
-        await fill_batch(desk.database, desk.organization_id)
-    monkeypatch.setattr(progress, "update_fill", broken)
-    while await fill_batch(desk.database, desk.organization_id):
-        pass
-    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
-
-
-async def test_the_fill_stays_behind_the_present_and_ends_at_its_fence(desk):
-    await desk.record(ticket("A"))
-    await begin_fill(desk, fence=datetime.now(UTC) + timedelta(minutes=10))
-    assert not await fill_batch(desk.database, desk.organization_id)
-    assert await desk.rows(EVERY_ROW) == []
-    async with desk.database.reading() as tx:
-        fill = await progress.find_fill(tx, desk.organization_id)
-    assert fill.due_at is not None
-    assert made_at(fill.walked_to) < datetime.now(UTC) - timedelta(minutes=1)
-
-
-async def recount(desk) -> None:
-    async with desk.database.transaction() as tx:
-        await filling.recount(tx, desk.organization_id)
-
-
-async def test_a_recount_finds_what_a_worker_left_uncounted_and_keeps_erased_customers(desk, monkeypatch):
-    monkeypatch.setattr(filling, "SALE_AGE_MIN", timedelta(seconds=-60))
-    await desk.record(*(ticket(f"LOST-{n}", profile_id="ada") for n in range(5)))
-    async with desk.database.transaction() as tx:
-        await tx.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
-    await desk.record(ticket("HEARD", profile_id="eve"))
-    await count_published(desk)
-    assert await desk.rows(EVERY_ROW) != await desk.rows(COUNTED_BY_HAND)
-    by_hand = await desk.rows(COUNTED_BY_HAND)
-    async with desk.database.transaction() as tx:
-        customers = await tx.fetch("SELECT id FROM profiles WHERE organization_id = %s", (desk.organization_id,))
-        await anonymise_sales(tx, desk.organization_id, [row[0] for row in customers])
-    await recount(desk)
-    while await fill_batch(desk.database, desk.organization_id):
-        pass
-    assert await desk.rows(EVERY_ROW) == by_hand
-
-
-async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monkeypatch):
-    monkeypatch.setattr(filling, "SALE_AGE_MIN", timedelta(seconds=-60))
-    await desk.record(ticket("BEFORE"))
-    facts = [SalesRecorded(list(map(UUID, map(str, sales)))) for sales in await desk.published_sales()]
-    async with desk.database.transaction() as counting:
-        await count_new_sales(counting, desk.organization_id, facts)
-        # The worker has counted and not committed: the recount waits for it, and would otherwise count the sale twice.
-        recounting = asyncio.create_task(recount(desk))
-        await until_locked(desk.database, "sales_totals")
-        await counting.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
-    await recounting
-    assert await desk.rows(EVERY_ROW) == []
-    await desk.record(ticket("BETWEEN"))
-    async with desk.database.transaction() as recounting_again:
-        await filling.recount(recounting_again, desk.organization_id)
-        counting = asyncio.create_task(count_published(desk))
-        await until_locked(desk.database, "INSERT INTO sales_totals")
-    await counting
-    await asyncio.sleep(0.005)
-    await desk.record(ticket("AFTER"))
-    await count_published(desk)
-    while await fill_batch(desk.database, desk.organization_id):
-        pass
-    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
-
-
-async def test_a_recount_waits_for_a_batch_of_the_fill(desk, monkeypatch):
-    monkeypatch.setattr(filling, "SALE_AGE_MIN", timedelta(seconds=-60))
-    await desk.record(ticket("A"))
-    await begin_fill(desk, fence=datetime.now(UTC))
-    add_range = filling.add_range
-    recounting = []
-
-    async def recount_before(*arguments, **options):
-        recounting.append(asyncio.create_task(recount(desk)))
-        await until_locked(desk.database, "sales_totals_fills")
-        await add_range(*arguments, **options)
-
-    monkeypatch.setattr(filling, "add_range", recount_before)
-    # The recount would otherwise keep the batch from the totals, and wait for the row that the batch holds.
-    assert not await fill_batch(desk.database, desk.organization_id)
-    await recounting[0]
-    monkeypatch.setattr(filling, "add_range", add_range)
-    while await fill_batch(desk.database, desk.organization_id):
-        pass
     assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
 
 

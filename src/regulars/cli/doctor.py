@@ -43,7 +43,7 @@ NODE_CLOCK_DIFFERENCE_S_MAX: Final = 0.5
 # The connections of one server process in addition to its pool: those for recording and for reads by key, and one for
 # notifications. The worker, the analysis process and the lock count as one more server process; together they use less.
 CONNECTIONS_BESIDE_POOL: Final = RECORDING_MAX + KEY_READS_MAX + URGENT_READS_MAX + 1
-# A recount waits while a worker locks the totals of sales, which takes as long as a batch.
+# A recount waits while a worker counts sales of the organization, which takes as long as a batch.
 RECOUNT_TRIES_MAX: Final = 40
 RECOUNT_RETRY_S: Final = 0.25
 

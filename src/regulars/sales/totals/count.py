@@ -6,16 +6,17 @@ from uuid import UUID
 
 from regulars.kit.arrays import Uuids
 from regulars.kit.db import Tx
-from regulars.sales.totals.progress import insert_fill_if_new
+from regulars.sales.totals.progress import share_fill
 
 
 async def add_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
     """Add new sales to the totals; callers pass each sale once. Sales with ids up to `fence` are skipped, because the
     fill, the job that counts older sales, counts them (`fill.py`)."""
-    parameters = {"organization_id": organization_id, "ids": Uuids([identifier.bytes for identifier in ids])}
-    # Before the first sale of an organization there is no row in `sales_totals_fills`, which has the time zone.
-    if not await tx.execute(_ADD_SALES, parameters) and await insert_fill_if_new(tx, organization_id):
-        await tx.execute(_ADD_SALES, parameters)
+    await share_fill(tx, organization_id)
+    # The fence is read by a second statement, which sees what a recount has committed while the first one waited.
+    await tx.execute(
+        _ADD_SALES, {"organization_id": organization_id, "ids": Uuids([identifier.bytes for identifier in ids])}
+    )
 
 
 async def add_range(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID) -> None:

@@ -82,14 +82,12 @@ async def recount_if_time_zone_changed(tx: Tx, organization_id: UUID) -> None:
 async def recount(tx: Tx, organization_id: UUID) -> None:
     """Delete the totals and have the fill count every sale again, while workers may be counting new sales.
 
-    A transaction that counts holds its lock on the table until its commit. So everything that was counted before is
-    deleted here, and belongs to sales up to the new fence. A transaction that counts later sees the fence and skips
-    these sales, because the fill counts them. The row of the fill is locked first, as in a batch of the fill, because
-    otherwise a recount and a batch could deadlock.
+    A transaction that counts shares the row of the fill until its commit, and this one locks it. So everything that was
+    counted before is deleted here, and belongs to sales up to the new fence. A transaction that counts later sees the
+    fence and skips these sales, because the fill counts them. Only transactions of the same organization wait.
     """
     await progress.insert_fill_if_new(tx, organization_id)
     await progress.lock_fill(tx, organization_id)
-    await _lock_totals(tx)
     # The newest id may be in the future, if the clock of the server that made it is ahead.
     newest = await _find_newest_sale(tx, organization_id) or NO_SALE
     await _delete_totals(tx, organization_id)
@@ -101,11 +99,6 @@ async def recount(tx: Tx, organization_id: UUID) -> None:
         time_zone=await progress.find_time_zone(tx, organization_id),
     )
     tx.queues_to_wake.add((TotalsFill.name, organization_id))
-
-
-async def _lock_totals(tx: Tx) -> None:
-    """Let no other transaction add sales to the totals until this one ends; pages can still read them."""
-    await tx.execute("LOCK TABLE sales_totals IN SHARE ROW EXCLUSIVE MODE")
 
 
 async def _delete_totals(tx: Tx, organization_id: UUID) -> None:

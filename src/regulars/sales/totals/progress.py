@@ -45,17 +45,31 @@ async def find_fill(tx: Tx, organization_id: UUID) -> Fill | None:
 
 
 async def lock_fill_if_free(tx: Tx, organization_id: UUID) -> Fill | None:
-    """Lock the row of the fill; None if there is none, or another transaction has locked it."""
+    """Lock the row of the fill for a batch; None if there is none, or another transaction has locked it. Workers count
+    new sales meanwhile."""
     return await tx.fetch_first(
         Fill,
-        "SELECT {columns} FROM sales_totals_fills WHERE organization_id = %s FOR UPDATE SKIP LOCKED",
+        "SELECT {columns} FROM sales_totals_fills WHERE organization_id = %s FOR NO KEY UPDATE SKIP LOCKED",
         (organization_id,),
     )
 
 
 async def lock_fill(tx: Tx, organization_id: UUID) -> None:
-    """Lock the row of the fill; wait for another transaction that has locked it."""
+    """Lock the row of the fill for a recount; wait for a batch of the fill and for workers that count new sales."""
     await tx.fetch("SELECT FROM sales_totals_fills WHERE organization_id = %s FOR UPDATE", (organization_id,))
+
+
+async def share_fill(tx: Tx, organization_id: UUID) -> None:
+    """Lock the row of the fill to count new sales: no recount begins until the transaction ends. Before the first sale
+    of an organization there is no row, so it is inserted."""
+    if not await _share_fill_if_present(tx, organization_id) and not await insert_fill_if_new(tx, organization_id):
+        # Another worker has inserted the row at the same time.
+        await _share_fill_if_present(tx, organization_id)
+
+
+async def _share_fill_if_present(tx: Tx, organization_id: UUID) -> bool:
+    query = "SELECT FROM sales_totals_fills WHERE organization_id = %s FOR KEY SHARE"
+    return bool(await tx.fetch(query, (organization_id,)))
 
 
 async def insert_fill_if_new(tx: Tx, organization_id: UUID) -> bool:

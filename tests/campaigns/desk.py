@@ -14,9 +14,10 @@ from tests.segments.fed_shop import FedShop
 from tests.segments.test_members import answering
 
 from regulars.campaigns import manage
+from regulars.campaigns.confirmed_numbers import Cost
 from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.estimate import Estimate, estimate
-from regulars.campaigns.model import CampaignRow, Cost, add_up
+from regulars.campaigns.model import CampaignRow, add_up
 from regulars.campaigns.preview import Preview, PreviewedCustomers, preview
 from regulars.campaigns.queries import find_campaigns
 from regulars.campaigns.run.queue import CampaignQueue

@@ -2,10 +2,12 @@
 
 from decimal import Decimal
 
+import pytest
 from tests.messaging.desk import ALWAYS
 
 from regulars.campaigns import manage
-from regulars.campaigns.model import Question, read_cost, read_question
+from regulars.campaigns.confirmed_numbers import Question, read_cost, read_question
+from regulars.campaigns.errors import QuestionNotAnswered
 from regulars.messaging.settings.model import Price, SmsSettings
 
 
@@ -20,6 +22,21 @@ def test_an_audience_beyond_the_margin_is_a_question_and_sends_nothing(desk):
     desk.start()
     desk.work()
     assert desk.outcomes(campaign) == {"sent": 3}
+
+
+def test_a_question_is_answered_with_the_numbers_that_were_shown(desk):
+    desk.crowd(3)
+    campaign = desk.send(recipients=1)
+    with pytest.raises(QuestionNotAnswered, match="has 3 recipients and 1 were confirmed"):
+        desk.act(manage.resume, campaign)
+    with pytest.raises(QuestionNotAnswered, match="nothing was confirmed") as refused:
+        desk.act(manage.resume, campaign, shown=Question(2, {}))
+    assert refused.value.question == Question(3, {})
+    assert desk.load(campaign).row.state == "paused"
+    assert desk.act(manage.resume, campaign, shown=Question(3, {})).confirmed_recipients == 3
+    desk.act(manage.pause, campaign)
+    with pytest.raises(QuestionNotAnswered):
+        desk.act(manage.resume, campaign, shown=Question(3, {}))
 
 
 def test_recipients_are_compared_without_those_who_are_held_out(desk):
@@ -37,7 +54,7 @@ def test_a_cost_beyond_the_margin_is_a_question_and_sends_nothing(desk):
     desk.work()
     row = desk.load(campaign).row
     assert row.reason == "The texts cost about 0.40 EUR and 0.20 EUR were confirmed. Confirm 0.40 EUR?"
-    assert read_question(row) == Question(4, {"EUR": Decimal("0.40")})
+    assert read_question(row.question) == Question(4, {"EUR": Decimal("0.40")})
     assert desk.gateway.sent == []
     resumed = desk.act(manage.resume, campaign, confirmed_cost={"EUR": Decimal("0.40")})
     assert (resumed.question, read_cost(resumed.confirmed_cost)) == (None, {"EUR": Decimal("0.40")})

@@ -2,6 +2,7 @@
 
 import json
 
+import psycopg
 import pytest
 
 
@@ -59,3 +60,33 @@ def test_a_campaign_is_created_scheduled_stopped_and_shown(regulars, tmp_path):
     assert run(regulars, "show", copy["id"]).data["definition"]["name"] == "Sale (copy)"
     assert "There is no campaign" in run(regulars, "show", "cmp_01h455vb4pex5vsknk084sn02q").complains(code=1)
     assert regulars("campaign", "schema").data["title"] == "A campaign of Regulars"
+
+
+@pytest.fixture
+def scheduled(regulars, tmp_path):
+    """A campaign that starts long after the test."""
+    file = tmp_path / "file.json"
+    file.write_text('{"name": "All", "match": {"type": "all", "of": [{"type": "consent", "state": "may_be_texted"}]}}')
+    segment = regulars("segment", "create", str(file), "--organization", "Shop").out.strip()
+    schedule = {"start": "at", "at": "2099-11-20T10:00:00Z"}
+    file.write_text(
+        json.dumps({"name": "Sale", "include": [segment], "variants": [{"text": "Hi"}], "schedule": schedule})
+    )
+    identifier = run(regulars, "create", str(file)).out.strip()
+    assert run(regulars, "schedule", identifier, "--recipients", "5").code == 0
+    return identifier
+
+
+def test_resume_confirms_no_question_without_its_numbers(regulars, scheduled, database_url):
+    assert run(regulars, "pause", scheduled).code == 0
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            """UPDATE campaigns SET reason = 'Confirm 19?', question = '{"recipients": 19, "cost": {"EUR": "0.95"}}'"""
+        )
+    refused = run(regulars, "resume", scheduled).complains(code=1)
+    assert refused.endswith(
+        "Confirm 19? Nothing was confirmed: repeat the command with --recipients 19 --cost 0.95EUR."
+    )
+    assert run(regulars, "show", scheduled).data["state"] == "paused"
+    resumed = run(regulars, "resume", scheduled, "--recipients", "19", "--cost", "0.95EUR", "--json").data
+    assert (resumed["state"], resumed["confirmed_recipients"]) == ("scheduled", 19)

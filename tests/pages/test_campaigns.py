@@ -125,9 +125,40 @@ def test_an_audience_that_grew_is_a_question_with_the_number_to_confirm(marketer
     page = marketer.get(path)
     assert "The audience has 3 recipients and 1 were confirmed." in page.text
     assert "Confirm 3 recipients" in words(marketer.get(f"{path}/resume"))
-    assert marketer.post(f"{path}/resume", is_confirmed="on").status_code == 303
+    assert marketer.post(f"{path}/resume", **confirmed_of(marketer.get(f"{path}/resume"))).status_code == 303
     shop.work()
     assert figures(marketer.get(path))["Audience"] == 3
+
+
+def confirmed_of(page) -> dict[str, str]:
+    """The numbers that the form of a page confirms."""
+    return {
+        name: html.unescape(value) for name, value in re.findall(r'name="(recipients|cost)" value="([^"]*)"', page.text)
+    }
+
+
+def test_a_button_confirms_the_numbers_that_its_page_showed(marketer, shop):
+    path = shop.send(recipients=1)
+    shop.work()
+    opened = confirmed_of(marketer.get(f"{path}/resume"))
+    counted_again = (
+        """UPDATE campaigns SET question = '{"recipients": 19, "cost": {"EUR": "0.95"}}' WHERE organization_id = %s"""
+    )
+    with psycopg.connect(shop.shop.database_url, autocommit=True) as connection:
+        connection.execute(counted_again, (shop.organization_id,))
+    for sent, confirmed in ((opened, "3 recipients"), ({"is_confirmed": "on"}, "no numbers")):
+        refused = marketer.post(f"{path}/resume", **sent)
+        assert refused.status_code == 409
+        sentence = f"You confirmed {confirmed}. The campaign has 19 recipients for about €0.95 now."
+        assert sentence in words(refused)
+        assert "Nothing was confirmed." in words(refused)
+        assert "Paused" in words(marketer.get(path))
+    assert confirmed_of(refused) == {"recipients": "19", "cost": '{"EUR":"0.95"}'}
+    assert marketer.post(f"{path}/resume", **confirmed_of(refused)).status_code == 303
+    late = marketer.post(f"{path}/pause") and marketer.post(f"{path}/resume", **opened)
+    assert (late.status_code, "The campaign asks nothing now." in words(late)) == (409, True)
+    unreadable = marketer.post(f"{path}/resume", recipients="3", cost="much")
+    assert unreadable.status_code == 409
 
 
 def test_a_file_has_every_recipient_and_the_proof_every_text(marketer, visitor_as, shop):

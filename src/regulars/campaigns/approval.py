@@ -8,8 +8,9 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from regulars.campaigns.confirmed_numbers import Cost
 from regulars.campaigns.errors import ApprovalNeeded
-from regulars.campaigns.model import CampaignRow, Cost
+from regulars.campaigns.model import CampaignRow
 from regulars.kit.db import Tx
 
 

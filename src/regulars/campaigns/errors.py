@@ -1,5 +1,7 @@
 """The errors of the campaigns package; each message is one sentence for the user."""
 
+from regulars.campaigns.confirmed_numbers import Question
+
 
 class CampaignError(Exception):
     """Base class."""
@@ -15,6 +17,14 @@ class CampaignNotFound(CampaignError):
 
 class NotPossible(CampaignError):
     """The campaign's state does not allow the action."""
+
+
+class QuestionNotAnswered(CampaignError):
+    """The campaign asks to confirm numbers, and the user confirmed none or others; `question` is what it asks now."""
+
+    def __init__(self, sentence: str, question: Question | None) -> None:
+        super().__init__(sentence)
+        self.question = question
 
 
 class ApprovalNeeded(CampaignError):

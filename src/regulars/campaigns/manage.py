@@ -10,20 +10,18 @@ import msgspec
 from regulars.campaigns import queries
 from regulars.campaigns.approval import require_approval
 from regulars.campaigns.check import CheckContext, attribute_keys, describe_faults, find_faults
+from regulars.campaigns.confirmed_numbers import Cost, Question, read_cost, read_question, write_cost
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
-from regulars.campaigns.errors import CampaignNotFound, DefinitionRefused, NotPossible
+from regulars.campaigns.errors import CampaignNotFound, DefinitionRefused, NotPossible, QuestionNotAnswered
 from regulars.campaigns.model import (
     ACTIVE,
     KIND,
     STOPPABLE,
     CampaignRow,
     CampaignState,
-    Cost,
     end_of,
     needed_by,
-    read_cost,
     start_of,
-    write_cost,
 )
 from regulars.campaigns.run.finish import close_waiting_totals, unqueue_texts
 from regulars.conditions.campaign_names import find_campaign_names
@@ -218,14 +216,18 @@ async def resume(
     by: str | None,
     confirmed_recipients: int | None = None,
     confirmed_cost: Cost | None = None,
+    shown: Question | None = None,
 ) -> CampaignRow:
     """Continue a paused campaign. `confirmed_recipients` and `confirmed_cost` replace the confirmed numbers, if the
-    campaign exceeded those."""
+    campaign exceeded those. `shown` is the question that the user saw and agrees to."""
     row, _ = await queries.lock_campaign(tx, organization_id, campaign_id)
     if row.state != CampaignState.PAUSED or row.resumes_to is None or row.not_after is None:
         raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")
     if tx.now >= row.not_after:
         raise NotPossible("Its last moment of sending has passed; duplicate it to send it again.")
+    if shown is not None:
+        confirmed_recipients, confirmed_cost = shown.recipients, shown.cost
+    _require_answer(row, shown, is_answered=confirmed_recipients is not None or confirmed_cost is not None)
     recipients = row.confirmed_recipients if confirmed_recipients is None else confirmed_recipients
     cost = read_cost(row.confirmed_cost) if confirmed_cost is None else confirmed_cost
     if (recipients, cost) != (row.confirmed_recipients, read_cost(row.confirmed_cost)):
@@ -235,6 +237,15 @@ async def resume(
     resumed = row._replace(state=row.resumes_to, resumes_to=None, reason=None, updated_by=by)
     confirmed = resumed._replace(confirmed_recipients=recipients, confirmed_cost=write_cost(cost))
     return await _save(tx, organization_id, confirmed)
+
+
+def _require_answer(row: CampaignRow, shown: Question | None, *, is_answered: bool) -> None:
+    """Raise if the campaign asks a question that the user did not answer, or another one than the user saw."""
+    question = read_question(row.question)
+    if shown is not None and shown != question:
+        raise QuestionNotAnswered("The numbers changed after you opened the page; nothing was confirmed.", question)
+    if question is not None and not is_answered:
+        raise QuestionNotAnswered(f"{row.reason or 'It asks to confirm new numbers.'}", question)
 
 
 async def cancel(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:

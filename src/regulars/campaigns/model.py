@@ -4,13 +4,10 @@ text, or the holdout) each customer belongs."""
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta, timezone
-from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
-
-import msgspec
 
 from regulars.campaigns.definition import PERCENT, Definition, SendAt, SendAtLocalTime, Variant
 
@@ -107,30 +104,6 @@ class CampaignRow(NamedTuple):
     frozen_at: datetime | None = None
     recipients: int | None = None
     ended_at: datetime | None = None
-
-
-# Amounts by currency.
-Cost = Mapping[str, Decimal]
-
-
-def write_cost(cost: Cost | None) -> str | None:
-    return None if cost is None else msgspec.json.encode(cost).decode()
-
-
-def read_cost(stored: str | None) -> Cost | None:
-    """The stored cost; None if no cost was confirmed."""
-    return None if stored is None else msgspec.json.decode(stored, type=dict[str, Decimal])
-
-
-class Question(msgspec.Struct, frozen=True):
-    """Asks a user to confirm the numbers of a campaign at its start, because they exceed the confirmed numbers."""
-
-    recipients: int
-    cost: dict[str, Decimal]
-
-
-def read_question(row: CampaignRow) -> Question | None:
-    return None if row.question is None else msgspec.json.decode(row.question, type=Question)
 
 
 def start_of(definition: Definition, *, now: datetime) -> datetime:

@@ -15,11 +15,13 @@ import typer
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.campaigns import manage
 from regulars.campaigns.approval import ApprovalRule, save_rule
+from regulars.campaigns.confirmed_numbers import Question, read_cost, read_question
 from regulars.campaigns.definition import Definition, read_definition, schema
+from regulars.campaigns.errors import QuestionNotAnswered
 from regulars.campaigns.estimate import Estimate, estimate
 from regulars.campaigns.exact_cost import ExactCost, find_exact_cost, request_exact_cost
 from regulars.campaigns.follow_up import follow_up
-from regulars.campaigns.model import HELD_OUT_ARM, CampaignRow, RecipientOutcome, read_cost, read_question
+from regulars.campaigns.model import HELD_OUT_ARM, CampaignRow, RecipientOutcome
 from regulars.campaigns.proof import write_proof
 from regulars.campaigns.recipients import RecipientRow, list_recipients
 from regulars.campaigns.totals import count_outcomes
@@ -67,7 +69,7 @@ async def _find_all(context: CommandContext) -> list[dict[str, Any]]:
 
 def _decode(row: CampaignRow) -> dict[str, Any]:
     """Decode the confirmed cost, and the question about higher numbers that a paused campaign asks."""
-    question = None if row.question is None else msgspec.to_builtins(read_question(row))
+    question = msgspec.to_builtins(read_question(row.question))
     return {"confirmed_cost": read_cost(row.confirmed_cost), "question": question}
 
 
@@ -204,9 +206,19 @@ def resume(
     cost: ExpectedCost = None,
     as_json: AsJson = False,
 ) -> None:
-    """Continue a paused campaign."""
+    """Continue a paused campaign. If it asks a question, give the numbers that you confirm."""
     work = partial(manage.resume, confirmed_recipients=recipients, confirmed_cost=_read_cost(cost))
-    _change(organization, campaign_id, work, "campaign.resume", "Resumed: {state}.", as_json=as_json)
+    try:
+        _change(organization, campaign_id, work, "campaign.resume", "Resumed: {state}.", as_json=as_json)
+    except QuestionNotAnswered as error:
+        options = "" if error.question is None else _describe_options(error.question)
+        raise CommandError(f"{error} Nothing was confirmed: repeat the command with{options}.") from None
+
+
+def _describe_options(question: Question) -> str:
+    """The options of `resume` that confirm the numbers of the question."""
+    costs = (f" --cost {amount}{currency}" for currency, amount in question.cost.items())
+    return f" --recipients {question.recipients}{''.join(costs)}"
 
 
 @app.command()

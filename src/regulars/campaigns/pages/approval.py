@@ -10,11 +10,11 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.approval import ApprovalRule, load_rule, save_rule
 from regulars.campaigns.manage import PATH
+from regulars.campaigns.pages.common import RECIPIENTS_MAX
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render_form
 from regulars.web.visit import Visit
 
-RECIPIENTS_MAX: Final = 100_000_000
 # How many cost limits, one for each currency, the form has.
 ROWS_MAX: Final = 10
 _AMOUNT: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,2})?")

@@ -5,17 +5,22 @@ from contextlib import contextmanager
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
 from starlette.responses import Response
 
+from regulars.campaigns.confirmed_numbers import Cost, Question, read_cost
 from regulars.campaigns.errors import ApprovalNeeded, CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.campaigns.manage import PATH, Campaign, load_campaign
 from regulars.campaigns.model import CampaignRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN
 from regulars.web.errors import Conflict, PageNotFound
+from regulars.web.form import FormState
+from regulars.web.format import Format
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
+RECIPIENTS_MAX: Final = 100_000_000
 ARCHIVED: Final = "archived"
 # The names of the variants of a text.
 VARIANT_LETTERS: Final = "ABCD"
@@ -51,6 +56,25 @@ async def find_campaign(tx: Tx, visit: Visit) -> Campaign:
     """The campaign whose id is in the URL."""
     with page_errors():
         return await load_campaign(tx, visit.organization_id, read_campaign_id(visit))
+
+
+def read_confirmed(form: FormState) -> tuple[int, Cost | None]:
+    """The recipients and the cost that the page showed to the user, from its hidden fields."""
+    recipients = form.integer("recipients", minimum=0, maximum=RECIPIENTS_MAX)
+    try:
+        cost = read_cost(form.value("cost") or None)
+    except msgspec.DecodeError:
+        form.refuse("cost", "The cost could not be read.")
+        cost = None
+    if form.is_refused:
+        raise Conflict("We could not read the figures that you confirmed. Open the confirmation again.")
+    return recipients, cost
+
+
+def describe_question(formats: Format, question: Question) -> str:
+    """The numbers of a question, such as `19 recipients for about €0.95`."""
+    cost = formats.amounts(question.cost)
+    return formats.count(question.recipients, "recipient") + (f" for about {cost}" if cost else "")
 
 
 def campaign_url(visit: Visit, row: CampaignRow, *segments: str) -> str:

@@ -2,16 +2,16 @@
 
 from typing import Final
 
-import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
 from regulars.campaigns.approval import load_rule, why_approval_needed
+from regulars.campaigns.confirmed_numbers import write_cost
 from regulars.campaigns.definition import SendNow
 from regulars.campaigns.exact_cost import find_exact_cost, request_exact_cost
-from regulars.campaigns.model import CampaignState, Cost, read_cost, write_cost
-from regulars.campaigns.pages.common import campaign_url, find_campaign, page_errors, render_campaign
+from regulars.campaigns.model import CampaignState
+from regulars.campaigns.pages.common import campaign_url, find_campaign, page_errors, read_confirmed, render_campaign
 from regulars.campaigns.pages.figures import Figures, describe_estimate, load_figures
 from regulars.campaigns.pages.progress import REASON_LABELS, describe_audience, describe_path, describe_schedule
 from regulars.kit.etag import EtagMismatch, etag_of
@@ -24,7 +24,6 @@ from regulars.web.visit import Visit
 
 # The page waits this long for the estimate, because without it there is nothing to confirm.
 ESTIMATE_WAIT_S: Final = 8.0
-RECIPIENTS_MAX: Final = 100_000_000
 
 
 class Confirmation:
@@ -72,12 +71,9 @@ class Confirmation:
     async def send(self, visit: Visit) -> Response:
         """Send or schedule the campaign. A second user who presses the button learns that it is scheduled already."""
         form = FormState(visit.form)
-        recipients = form.integer("recipients", minimum=0, maximum=RECIPIENTS_MAX)
-        cost = _read_cost(form)
+        recipients, cost = read_confirmed(form)
         async with visit.database.transaction() as tx:
             campaign = await find_campaign(tx, visit)
-            if form.is_refused:
-                raise Conflict("We could not read the figures that you confirmed. Open the confirmation again.")
             is_now = isinstance(campaign.definition.schedule, SendNow)
             try:
                 with page_errors():
@@ -109,12 +105,3 @@ class Confirmation:
             with page_errors():
                 await request_exact_cost(tx, visit.organization_id, campaign.row.id)
         return redirect(visit, campaign_url(visit, campaign.row, "send"))
-
-
-def _read_cost(form: FormState) -> Cost | None:
-    """Read the cost that the page showed to the user."""
-    try:
-        return read_cost(form.value("cost") or None)
-    except msgspec.DecodeError:
-        form.refuse("cost", "The cost could not be read.")
-        return None

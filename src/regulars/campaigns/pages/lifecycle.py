@@ -1,17 +1,26 @@
 """Handles the forms that pause, resume, cancel, approve, duplicate, archive and follow up a campaign."""
 
 from collections.abc import Awaitable, Callable
-from uuid import UUID
+from functools import partial
+from http import HTTPStatus
 
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
+from regulars.campaigns.confirmed_numbers import Question, read_question, write_cost
+from regulars.campaigns.errors import QuestionNotAnswered
 from regulars.campaigns.follow_up import follow_up
-from regulars.campaigns.model import RECEIVED, CampaignRow, RecipientOutcome, add_up, read_question
-from regulars.campaigns.pages.common import campaign_url, find_campaign, page_errors, render_campaign
+from regulars.campaigns.model import RECEIVED, CampaignRow, RecipientOutcome, add_up
+from regulars.campaigns.pages.common import (
+    campaign_url,
+    describe_question,
+    find_campaign,
+    page_errors,
+    read_confirmed,
+    render_campaign,
+)
 from regulars.campaigns.totals import list_totals
-from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
 from regulars.web.form import FormState
 from regulars.web.render import redirect
@@ -24,23 +33,25 @@ async def pause(visit: Visit) -> Response:
 
 
 async def resume(visit: Visit) -> Response:
-    """Resume a campaign. If it was paused at its start because it exceeded the confirmed numbers, its `question` has
-    the new numbers, which the user confirms with `is_confirmed`."""
-    is_confirmed = visit.form.get("is_confirmed") == "on"
+    """Resume a campaign. If it was paused at its start because it exceeded the confirmed numbers, the form has the
+    numbers that the page showed. If the campaign asks for others by now, the page is shown again with both."""
+    form = FormState(visit.form)
+    shown = None
+    if form.value("recipients"):
+        recipients, cost = read_confirmed(form)
+        shown = Question(recipients, dict(cost or {}))
+    try:
+        return await _change(visit, partial(manage.resume, shown=shown), "campaign.resume", "Campaign resumed.")
+    except QuestionNotAnswered as error:
+        form.refuse("recipients", _describe_difference(visit, shown, error.question))
+        return await confirm("campaigns/resume.html", visit, form, status=409)
 
-    async def work(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
-        row = (await manage.load_campaign(tx, organization_id, campaign_id)).row
-        question = read_question(row) if is_confirmed else None
-        return await manage.resume(
-            tx,
-            organization_id,
-            campaign_id,
-            by=by,
-            confirmed_recipients=None if question is None else question.recipients,
-            confirmed_cost=None if question is None else question.cost,
-        )
 
-    return await _change(visit, work, "campaign.resume", "Campaign resumed.")
+def _describe_difference(visit: Visit, shown: Question | None, now: Question | None) -> str:
+    """What the user confirmed, and what the campaign asks now."""
+    confirmed = "no numbers" if shown is None else describe_question(visit.format, shown)
+    asked = "asks nothing" if now is None else f"has {describe_question(visit.format, now)}"
+    return f"You confirmed {confirmed}. The campaign {asked} now."
 
 
 async def cancel(visit: Visit) -> Response:
@@ -85,12 +96,14 @@ async def begin_follow_up(visit: Visit) -> Response:
     return redirect(visit, campaign_url(visit, draft.row, "edit"), done=done)
 
 
-async def confirm(template: str, visit: Visit) -> Response:
+async def confirm(
+    template: str, visit: Visit, form: FormState | None = None, *, status: int = HTTPStatus.OK
+) -> Response:
     """Show the page on which a user confirms one of the changes above."""
     async with visit.database.reading() as tx:
         campaign = await find_campaign(tx, visit)
         outcomes = add_up(await list_totals(tx, visit.organization_id, campaign.row.id))
-    question = read_question(campaign.row)
+    question = read_question(campaign.row.question)
     return render_campaign(
         visit,
         template,
@@ -99,7 +112,9 @@ async def confirm(template: str, visit: Visit) -> Response:
         received=sum(outcomes[outcome] for outcome in RECEIVED),
         question=question,
         question_cost="" if question is None else visit.format.amounts(question.cost),
-        form=FormState(),
+        question_json="" if question is None else write_cost(question.cost),
+        form=form or FormState(),
+        status=status,
     )
 
 

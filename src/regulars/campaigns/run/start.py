@@ -11,9 +11,10 @@ from uuid import UUID
 import msgspec
 
 from regulars.campaigns.audience import resolve_definition
+from regulars.campaigns.confirmed_numbers import Question, read_cost
 from regulars.campaigns.definition import read_definition
 from regulars.campaigns.estimate import estimate_counts
-from regulars.campaigns.model import NO_ARM, PIECE_IDS, WITHOUT_CONSENT, CampaignState, Question, exceeds, read_cost
+from regulars.campaigns.model import NO_ARM, PIECE_IDS, WITHOUT_CONSENT, CampaignState, exceeds
 from regulars.campaigns.retention import split_ids
 from regulars.campaigns.run import queries
 from regulars.campaigns.run.finish import end_campaign

@@ -12,8 +12,8 @@ from tests.support.tenant import Tenant, new_tenant
 from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
 
-from regulars.kit.ids import TEXT, new_uuid
-from regulars.messaging.settings.model import Simulation
+from regulars.kit.ids import REPLY, TEXT, new_uuid
+from regulars.messaging.settings.model import Cap, Simulation
 from regulars.web.access import Role
 
 WORDS = "Bonjour, les soldes commencent demain"
@@ -48,6 +48,16 @@ class Desk:
         answer = self.owner.post(f"/simulator/{self.number}/reply", text=words)
         assert answer.status_code == 303, answer.text
         return answer.headers["location"].partition("#")[0]
+
+    def count_answers(self) -> int:
+        """How many answers the simulator accepted."""
+        with psycopg.connect(self.url) as connection:
+            [(answers,)] = connection.execute(
+                "SELECT count(*) FROM simulated_texts JOIN texts ON texts.id = text_id"
+                " WHERE texts.organization_id = %s AND origin_kind = 'answer'",
+                (self.tenant.organization_id,),
+            )
+        return answers
 
     def inbox(self) -> list[str]:
         return re.findall(r"/messages/inbox/(rpl_\w+)\"", self.owner.get("/messages/inbox").text)
@@ -165,14 +175,61 @@ def test_a_reply_that_is_no_withdrawal_is_answered(desk):
     desk.reply("Arrêtez-vous à Noël ?")
     [reply] = set(desk.inbox())
     desk.owner.post(f"/messages/inbox/{reply}/not-a-withdrawal")
-    answered = desk.owner.post(f"/messages/inbox/{reply}/answer", words="Oui, du 24 au 26.")
-    assert answered.status_code == 303
+    form = {"words": "Oui, du 24 au 26.", "once": str(new_uuid())}
+    for _ in range(2):
+        assert desk.owner.post(f"/messages/inbox/{reply}/answer", **form).status_code == 303
     desk.work()
     assert "Oui, du 24 au 26." in desk.phone()
+    assert desk.count_answers() == 1
     page = desk.owner.get(f"/messages/inbox/{reply}").text
     assert "Kept opted in" in page
     assert desk.owner.post(f"/messages/inbox/{reply}/answer", words="Hi {{ profile.first_name }}").status_code == 400
     assert desk.owner.post(f"/messages/inbox/{reply}/answer", words=" ").status_code == 400
+
+
+def test_an_answer_waits_in_the_inbox_and_one_that_the_cap_stops_may_be_sent_anyway(desk):
+    """Closed until tomorrow, then stopped by a cap because it was written after 72 hours, then sent."""
+    desk.reply("A quelle heure ouvrez-vous ?")
+    [reply] = set(desk.inbox())
+    path = f"/messages/inbox/{reply}"
+    with psycopg.connect(desk.url, autocommit=True) as connection:
+        ours = (desk.tenant.organization_id,)
+        connection.execute("UPDATE replies SET received_at = now() - interval '73 h' WHERE organization_id = %s", ours)
+        assert desk.owner.post(f"{path}/answer", words="A 9 h.", once=str(new_uuid())).status_code == 303
+        connection.execute(
+            "UPDATE texts SET due_at = now() + interval '1 day' WHERE organization_id = %s AND state = 'queued'", ours
+        )
+        for page in ("/messages/inbox", path):
+            assert "Waiting until" in desk.owner.get(page).text, page
+        connection.execute("UPDATE texts SET due_at = now() WHERE organization_id = %s AND state = 'queued'", ours)
+    open_at_any_hour(desk.url, desk.tenant.organization_id, caps=(Cap(0, 24),))
+    desk.work()
+    assert desk.inbox() == [reply]
+    assert "Not sent: frequency cap" in desk.owner.get("/messages/inbox").text
+    page = desk.owner.get(path).text
+    action = re.search(r'action="[^"]*?(/messages/inbox/[^"]+/send-anyway)"', page)[1]
+    assert "Send anyway" in page
+    assert desk.owner.post(action).status_code == 303
+    desk.work()
+    assert desk.inbox() == []
+    assert "Answered" in desk.owner.get(path).text
+    again = desk.owner.post(action)
+    assert (again.status_code, desk.count_answers()) == (400, 1)
+    stranger = re.sub("/answers/[^/]+/", f"/answers/{TEXT.encode(new_uuid())}/", action)
+    assert desk.owner.post(stranger).status_code == 404
+
+
+def test_a_keyword_has_no_form_to_answer_it(desk):
+    desk.reply("HELP")
+    with psycopg.connect(desk.url) as connection:
+        [(reply_id,)] = connection.execute(
+            "SELECT id FROM replies WHERE organization_id = %s", (desk.tenant.organization_id,)
+        )
+    path = f"/messages/inbox/{REPLY.encode(reply_id)}"
+    assert "Send answer" not in desk.owner.get(path).text
+    refused = desk.owner.post(f"{path}/answer", words="Hello", once=str(new_uuid()))
+    assert refused.status_code == 400
+    assert "there is nothing to answer" in refused.text
 
 
 def test_a_text_of_unknown_fate_is_sent_again_only_by_a_person(desk):

@@ -6,10 +6,9 @@ import pytest
 from tests.messaging.desk import NUMBER, OPEN
 
 from regulars.consent.chain import hash_number
-from regulars.kit.ids import new_uuid
-from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
+from regulars.messaging.errors import ReplyAlreadyDecided
 from regulars.messaging.find import list_replies, read_conversation
-from regulars.messaging.inbox.decide import OverdueReplies, answer, decide
+from regulars.messaging.inbox.decide import OverdueReplies, decide
 from regulars.messaging.inbox.receive import decision_deadline
 from regulars.messaging.retention import erase_messages
 from regulars.messaging.settings.model import Cap, SmsSettings
@@ -150,19 +149,6 @@ def test_five_business_days_leave_out_weekends_and_holidays_of_the_country():
     # Christmas, a weekend, New Year's Day, and another weekend.
     before_christmas = datetime(2026, 12, 24, 10, tzinfo=UTC)
     assert decision_deadline("+12125551234", before_christmas) == datetime(2027, 1, 4, 10, tzinfo=UTC)
-
-
-def test_an_answer_goes_through_the_gate(desk):
-    desk.subscribe()
-    reply = desk.reply("A quelle heure ouvrez-vous ?")
-    texting = desk.texting
-    desk.do(lambda tx: answer(tx, desk.organization_id, reply.id, text="A 9 h.", answered_by="Ada", texting=texting))
-    desk.turn()
-    assert desk.texts() == [("sent", None)]
-    [row] = replies(desk)
-    assert (row.decided, row.decided_by) == ("answered", "Ada")
-    with pytest.raises(ReplyNotFound):
-        desk.do(lambda tx: answer(tx, desk.organization_id, new_uuid(), text="x", answered_by="Ada", texting=texting))
 
 
 def test_a_conversation_shows_both_sides_in_order(desk):

@@ -76,7 +76,13 @@ def answer(
     async def answer_reply(context: CommandContext) -> None:
         texting, by = await load_sms_settings(context), getpass.getuser()
         await replies.answer(
-            context.tx, context.organization_id, identifier, text=text, answered_by=by, texting=texting
+            context.tx,
+            context.organization_id,
+            identifier,
+            once=ids.new_uuid(),
+            text=text,
+            answered_by=by,
+            texting=texting,
         )
 
     change(organization, answer_reply, "reply.answer", reply_id)

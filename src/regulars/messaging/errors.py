@@ -17,6 +17,10 @@ class TextNotFound(MessagingError):
     pass
 
 
+class NotAnswerable(MessagingError):
+    """The reply is a keyword such as STOP, which needs no answer."""
+
+
 class NotResendable(MessagingError):
     """The text cannot be sent again, because of its state or its origin."""
 

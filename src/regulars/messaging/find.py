@@ -192,6 +192,24 @@ async def _list_texts_of_origins(
     )
 
 
+async def find_last_answers(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID]) -> dict[UUID, TextRow]:
+    """The latest answer of a user to each of the replies; a reply without an answer is absent."""
+    answers = await tx.fetch_all(
+        TextRow,
+        """
+        SELECT {columns} FROM unnest(%(reply_ids)s::uuid[]) AS it (reply_id)
+        CROSS JOIN LATERAL (
+            SELECT * FROM texts
+            WHERE organization_id = %(organization_id)s AND origin_kind = 'answer' AND origin_id = it.reply_id
+            ORDER BY id DESC
+            LIMIT 1
+        ) AS t
+        """,
+        {"organization_id": organization_id, "reply_ids": list(reply_ids)},
+    )
+    return {answer.origin_id: answer for answer in answers}
+
+
 async def find_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
     return await tx.fetch_first(
         ReplyRow, "SELECT {columns} FROM replies WHERE organization_id = %s AND id = %s", (organization_id, reply_id)

@@ -10,7 +10,16 @@ from regulars.consent.numbers import NumberConsent, TextNumber, find_consents
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.messaging.find import find_suppressed
-from regulars.messaging.model import EXEMPT_ORIGINS, UNCOUNTED_ORIGINS, OriginKind, SkipReason, TextRow, TextState
+from regulars.messaging.model import (
+    ANSWER_WITHIN,
+    ANSWERS_OUTSIDE_CAP_MAX,
+    EXEMPT_ORIGINS,
+    UNCOUNTED_ORIGINS,
+    OriginKind,
+    SkipReason,
+    TextRow,
+    TextState,
+)
 from regulars.messaging.number_location import NumberLocation, locate_number
 from regulars.messaging.providers.base import OutgoingText
 from regulars.messaging.public_holidays import region_of
@@ -152,6 +161,9 @@ class BatchGate:
         self._suppressed: set[bytes] = set()
         self._earlier: dict[bytes, list[datetime]] = {}
         self._addresses: dict[UUID, Address] = {}
+        self._replies: dict[UUID, claims.AnsweredReply] = {}
+        # The ids of the answers that passed outside the frequency caps.
+        self.outside_cap: set[UUID] = set()
 
     @classmethod
     async def open(
@@ -172,6 +184,12 @@ class BatchGate:
             stores = {consent.store_id for consent in consents.values() if consent.store_id is not None}
             gate._addresses = await find_addresses(tx, organization_id, stores)
         return gate
+
+    async def load_replies(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
+        """Load the customers' messages that the texts answer."""
+        reply_ids = {row.origin_id for row in rows if row.origin_kind == OriginKind.ANSWER}
+        if reply_ids:
+            self._replies = await claims.find_answered_replies(tx, organization_id, reply_ids)
 
     def decide_all(
         self, rows: Sequence[TextRow], rates: SenderRates
@@ -223,12 +241,28 @@ class BatchGate:
             rule=ALWAYS_OPEN if is_test else self._texting.settings.rule_of(location.country or ""),
             earlier=self._earlier.get(number_hash, ()),
         )
-        return decide(context, () if is_test else self._texting.settings.caps, self._now)
+        caps = () if is_test or self._is_outside_cap(row) else self._texting.settings.caps
+        return decide(context, caps, self._now)
+
+    def _is_outside_cap(self, row: TextRow) -> bool:
+        """Whether the text is one of the first answers to a customer's message and was written soon after it, or a user
+        sends it past the caps."""
+        reply = self._replies.get(row.origin_id) if row.origin_kind == OriginKind.ANSWER else None
+        return row.is_outside_cap or (
+            reply is not None
+            and row.created_at <= reply.received_at + ANSWER_WITHIN
+            and reply.answers < ANSWERS_OUTSIDE_CAP_MAX
+        )
 
     def _count(self, row: TextRow) -> None:
-        """Count a text that is sent against the caps of later texts."""
-        if OriginKind(row.origin_kind) not in UNCOUNTED_ORIGINS:
+        """Count a text that is sent against the caps of later texts, or among the answers to its message."""
+        if self._is_outside_cap(row):
+            self.outside_cap.add(row.id)
+        elif OriginKind(row.origin_kind) not in UNCOUNTED_ORIGINS:
             self._earlier.setdefault(row.number_hash or b"", []).append(self._now)
+        reply = self._replies.get(row.origin_id) if row.origin_kind == OriginKind.ANSWER else None
+        if reply is not None:
+            self._replies[reply.id] = reply._replace(answers=reply.answers + 1)
 
     def _locate(self, phone_number: str | None, consent: NumberConsent) -> NumberLocation:
         """The location of the number, with the region of the store of its consent if the country is the same."""

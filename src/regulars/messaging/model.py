@@ -5,6 +5,7 @@ from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.consent.stop_words import Meaning
 from regulars.messaging.settings.model import WAIT_MAX
 
 
@@ -68,6 +69,11 @@ EXEMPT_EXPIRES_AFTER: Final = timedelta(minutes=5)
 EXPIRES_AFTER: Final = WAIT_MAX
 # How long texts, replies and clicks are stored: 25 months.
 RETENTION: Final = timedelta(days=762)
+# The first answers of users to a customer's message are outside the frequency caps if they are written in this time.
+ANSWER_WITHIN: Final = timedelta(hours=72)
+ANSWERS_OUTSIDE_CAP_MAX: Final = 5
+# Replies with these meanings are keywords: they are processed at once, and there is nothing to answer.
+KEYWORD_MEANINGS: Final = frozenset({Meaning.STOP.value, Meaning.START.value, Meaning.HELP.value})
 # How long the queue postpones due texts while the organization is on hold.
 HOLD_POSTPONES_BY: Final = timedelta(minutes=10)
 
@@ -101,6 +107,8 @@ class TextRow(NamedTuple):
     # When the text got its final state.
     ended_at: datetime | None
     priority: int = Priority.PERSONAL.value
+    # Whether the frequency caps neither limit nor count the text: an answer to a customer's message.
+    is_outside_cap: bool = False
 
 
 class SkipReason(StrEnum):
@@ -144,7 +152,8 @@ class ReplyToOrigin(NamedTuple):
 
 
 class ReplyRow(NamedTuple):
-    """A row of `replies`. `decided` is the decision about the reply, of a user or by a keyword, such as `withdrew`."""
+    """A row of `replies`. `decided` is the decision about the reply, of a user or by a keyword, such as `withdrew`; an
+    answer decides when the provider has accepted it. `decided_by` is the user who decided or wrote the answer."""
 
     id: UUID
     provider: str

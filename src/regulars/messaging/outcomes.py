@@ -1,12 +1,16 @@
 """Store the final states of texts, such as sent, failed or skipped, and publish the changes."""
 
 from collections.abc import Collection, Sequence
+from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.facts import publish_text_changes
-from regulars.messaging.model import SkipReason, TextState
-from regulars.messaging.queries import claims, texts
+from regulars.messaging.model import OriginKind, SkipReason, TextState
+from regulars.messaging.queries import claims, replies, texts
+
+# States in which the provider has accepted a text.
+_ACCEPTED: Final = frozenset({TextState.SENT.value, TextState.DELIVERED.value})
 
 
 async def end_texts(
@@ -17,8 +21,8 @@ async def end_texts(
     previous_state: str,
     owner: UUID | None = None,
 ) -> None:
-    """Store and publish the final states of texts that the caller has locked. With an owner (a worker), only texts that
-    this worker still claims for sending are changed.
+    """Store and publish the final states of texts that the caller has locked, and decide the replies that they answer.
+    With an owner (a worker), only texts that this worker still claims for sending are changed.
 
     A text whose customer was erased during sending is counted, and deleted with the copy that the simulator stored. Its
     reason is not published, since the provider's message may contain the number.
@@ -32,6 +36,9 @@ async def end_texts(
         await texts.delete_simulator_texts(tx, organization_id, erased)
     published = [row if row.phone_number is not None else row._replace(reason=None) for row in changed]
     await publish_text_changes(tx, organization_id, published, previous_state=previous_state)
+    answered = {row.origin_id for row in changed if row.origin_kind == OriginKind.ANSWER and row.state in _ACCEPTED}
+    if answered:
+        await replies.decide_answered(tx, organization_id, answered)
 
 
 async def skip_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID], reason: SkipReason) -> None:

@@ -234,14 +234,36 @@ async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
         expires_at = row.expires_at
         if tx.now >= expires_at:
             raise NotResendable("The time until which the campaign sends has passed.")
+    await _queue_again(tx, organization_id, row, expires_at=expires_at)
+
+
+async def send_past_cap(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
+    """Queue an answer again that was skipped for the frequency cap, outside the caps. It is checked for everything else
+    before it is sent."""
+    row = await queries.lock_text(tx, organization_id, text_id)
+    if row is None:
+        raise TextNotFound("There is no text with this id.")
+    if not may_send_past_cap(row):
+        raise NotResendable("Only an answer that was not sent because of the frequency cap can be sent anyway.")
+    await _queue_again(tx, organization_id, row, expires_at=tx.now + EXPIRES_AFTER, is_outside_cap=True)
+
+
+def may_send_past_cap(row: TextRow) -> bool:
+    is_capped = row.state == TextState.SKIPPED and row.reason == SkipReason.CAP
+    return is_capped and row.origin_kind == OriginKind.ANSWER
+
+
+async def _queue_again(
+    tx: Tx, organization_id: UUID, row: TextRow, *, expires_at: datetime, is_outside_cap: bool = False
+) -> None:
     await tx.execute(
         """
         UPDATE texts
         SET state = 'queued', reason = NULL, due_at = %s, expires_at = %s, owner = NULL, claimed_at = NULL,
-            ended_at = NULL, is_paused = false
+            ended_at = NULL, is_paused = false, is_outside_cap = %s
         WHERE organization_id = %s AND id = %s
         """,
-        (tx.now, expires_at, organization_id, text_id),
+        (tx.now, expires_at, is_outside_cap, organization_id, row.id),
     )
     requeued = row._replace(state=TextState.QUEUED.value, reason=None)
     await publish_queue_changes(tx, organization_id, [requeued], previous_state=row.state)

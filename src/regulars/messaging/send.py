@@ -82,13 +82,22 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         queued = [row for row in queued if row.id not in ended_ids]
         hashes = {row.number_hash for row in queued if row.number_hash is not None}
         gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)
+        await gate.load_replies(tx, organization_id, queued)
         claimed, postponed, skipped = gate.decide_all(queued, rates)
         await rates.save(tx, organization_id)
         if rates.wait_s is not None:
             self.wake_after_s[organization_id] = rates.wait_s
         if claimed:
             ids = [claim.text.id for claim in claimed]
-            await claims.claim_texts(tx, organization_id, ids, provider=texting.provider, owner=owner, until=until)
+            await claims.claim_texts(
+                tx,
+                organization_id,
+                ids,
+                outside_cap=gate.outside_cap,
+                provider=texting.provider,
+                owner=owner,
+                until=until,
+            )
         if postponed:
             await claims.postpone_texts(tx, organization_id, postponed)
         if len(rows) == limit:

@@ -80,6 +80,7 @@ SENTENCES: Final = {
     "simulator.reply": "wrote a reply in the simulator",
     "stores.export": "exported the list of stores",
     "text.resend": "sent the text {} again",
+    "text.send_anyway": "sent the answer {} past the frequency cap",
     "text.send": "sent the text {}",
     "text.test": "sent a test text",
     "text.test_code": "requested a code for test texts",

@@ -7,10 +7,10 @@ from uuid import UUID
 from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.consent.numbers import lock_available_consents, lock_consents
 from regulars.kit.db import Tx
-from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
+from regulars.messaging.errors import NotAnswerable, ReplyAlreadyDecided, ReplyNotFound
 from regulars.messaging.facts import publish_suppression
 from regulars.messaging.find import find_reply
-from regulars.messaging.model import OriginKind, ReplyRow
+from regulars.messaging.model import KEYWORD_MEANINGS, OriginKind, ReplyRow
 from regulars.messaging.queries import replies
 from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting
@@ -31,22 +31,24 @@ async def decide(
 
 
 async def answer(
-    tx: Tx, organization_id: UUID, reply_id: UUID, *, text: str, answered_by: str, texting: Texting
+    tx: Tx, organization_id: UUID, reply_id: UUID, *, once: UUID, text: str, answered_by: str, texting: Texting
 ) -> PlacedOrder:
-    """Answer a reply with a text, which is checked like every text before it is sent. If the reply is a possible
-    opt-out, a user still has to decide about it."""
+    """Answer a reply with a text, which is checked like every text before it is sent; `once` tells the answers apart,
+    so that a repeated request sends no second one. The reply is decided when the provider accepts the text
+    (`outcomes.py`); about a possible opt-out, a user still has to decide."""
     row = await _lock_reply(tx, organization_id, reply_id)
+    if row.meaning in KEYWORD_MEANINGS:
+        raise NotAnswerable("STOP, START and HELP are processed automatically; there is nothing to answer.")
     order = TextOrder(
         origin_kind=OriginKind.ANSWER,
         origin_id=row.id,
-        # Tells the answers to one reply apart.
-        step=f"{answered_by} {tx.now.isoformat()}",
+        step=str(once),
         rendered=text,
         phone_number=row.phone_number,
     )
     [placed] = await request_texts(tx, organization_id, [order], texting=texting)
-    if row.decided is None and row.meaning != "perhaps_stop":
-        await replies.decide_reply(tx, organization_id, row.id, decided="answered", decided_by=answered_by)
+    if placed.is_new and row.decided is None:
+        await replies.set_author_of_answer(tx, organization_id, row.id, answered_by)
     return placed
 
 

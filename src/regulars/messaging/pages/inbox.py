@@ -2,19 +2,27 @@
 
 from functools import partial
 from typing import Any, Final
+from uuid import UUID
 
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.kit.db import Tx
-from regulars.kit.ids import REPLY, ById
+from regulars.kit.ids import REPLY, TEXT, ById, new_uuid
 from regulars.messaging.errors import MessagingError
-from regulars.messaging.find import find_reply, list_responses, list_undecided_replies, read_conversation
+from regulars.messaging.find import (
+    find_last_answers,
+    find_reply,
+    list_responses,
+    list_undecided_replies,
+    read_conversation,
+)
 from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox import decide as deciding
 from regulars.messaging.labels import DECISIONS
-from regulars.messaging.model import ReplyRow
+from regulars.messaging.model import ANSWER_WITHIN, ANSWERS_OUTSIDE_CAP_MAX, KEYWORD_MEANINGS, ReplyRow
 from regulars.messaging.pages.message_view import INBOX, MessageView, OriginFinders, find_origins, load_texting_of
+from regulars.messaging.request import send_past_cap
 from regulars.messaging.template import MissingValue, TemplateError, render_plain
 from regulars.profiles.find import find_profile
 from regulars.web.access import Action
@@ -28,13 +36,20 @@ from regulars.web.visit import Visit
 MESSAGES_SHOWN_MAX: Final = 20
 ANSWER_CHARACTERS_MAX: Final = 1_000
 QUEUED: Final = "Text queued. It is sent if consent, sending hours and the frequency cap allow it."
+ANSWER_QUEUED: Final = "Answer queued. This page shows when it is sent, or why not."
+SENT_BEFORE: Final = "You already sent this text. It is not sent twice."
+# The form field with a new id for the text, so that a second press of the button does not send a second text.
+ONCE: Final = "once"
 
 
 async def show_inbox(visit: Visit) -> Response:
     view = read_view(visit, "inbox", INBOX)
     async with visit.database.reading() as tx:
         page = make_page(view, await list_undecided_replies(tx, visit.organization_id, view.request))
-    return render(visit, "messaging/inbox.html", view=view, page=page, shown=MessageView(visit))
+        answers = await find_last_answers(tx, visit.organization_id, [reply.id for reply in page.rows])
+        texting = await load_texting_of(tx, visit)
+    values: dict[str, Any] = {"answers": answers, "is_on_hold": texting.is_on_hold}
+    return render(visit, "messaging/inbox.html", view=view, page=page, shown=MessageView(visit), **values)
 
 
 async def _find_reply_in_path(tx: Tx, visit: Visit) -> ReplyRow:
@@ -54,6 +69,7 @@ async def show_reply(finders: OriginFinders, visit: Visit, form: FormState | Non
         messages = await read_conversation(tx, visit.organization_id, reply.number_hash, limit=MESSAGES_SHOWN_MAX)
         origins = await find_origins(tx, visit, finders, [message.text for message in messages if message.text])
         answers = await list_responses(tx, visit.organization_id, reply.id)
+        texting = await load_texting_of(tx, visit)
         customer = None
         if reply.profile_id is not None:
             customer = await find_profile(tx, visit.organization_id, ById(reply.profile_id))
@@ -63,11 +79,18 @@ async def show_reply(finders: OriginFinders, visit: Visit, form: FormState | Non
         "messages": messages,
         "origins": origins,
         "answers": answers,
+        "is_on_hold": texting.is_on_hold,
+        "is_answerable": reply.meaning not in KEYWORD_MEANINGS,
+        "answers_outside_cap_max": ANSWERS_OUTSIDE_CAP_MAX,
+        "answer_within_h": int(ANSWER_WITHIN.total_seconds()) // 3600,
         "customer": customer,
         "shown": MessageView(visit),
         "decisions": DECISIONS,
     }
-    return render_form(visit, "messaging/reply.html", form or FormState(), **values)
+    form = form or FormState()
+    # A form that was refused keeps its id, so that it cannot send twice.
+    form.values[ONCE] = form.value(ONCE) or str(new_uuid())
+    return render_form(visit, "messaging/reply.html", form, **values)
 
 
 async def ask_to_withdraw(visit: Visit) -> Response:
@@ -113,24 +136,56 @@ async def _decide(finders: OriginFinders, visit: Visit, *, is_stop: bool, done: 
 async def answer(finders: OriginFinders, visit: Visit) -> Response:
     form = FormState(visit.form)
     text = read_plain_text(form, "words")
+    once = read_once(form)
     if form.is_refused:
         return await show_reply(finders, visit, form)
     try:
         async with visit.database.transaction() as tx:
             reply = await _find_reply_in_path(tx, visit)
-            await deciding.answer(
+            placed = await deciding.answer(
                 tx,
                 visit.organization_id,
                 reply.id,
+                once=once,
                 text=text,
                 answered_by=visit.user.email,
                 texting=await load_texting_of(tx, visit),
             )
-            await record(tx, visit.organization_id, actor_of(visit), "reply.answer", REPLY.encode(reply.id))
+            if placed.is_new:
+                await record(tx, visit.organization_id, actor_of(visit), "reply.answer", REPLY.encode(reply.id))
     except MessagingError as error:
         form.refuse("words", str(error))
         return await show_reply(finders, visit, form)
-    return redirect(visit, visit.url(INBOX, REPLY.encode(reply.id)), done=QUEUED)
+    return redirect(
+        visit, visit.url(INBOX, REPLY.encode(reply.id)), done=ANSWER_QUEUED if placed.is_new else SENT_BEFORE
+    )
+
+
+async def send_anyway(finders: OriginFinders, visit: Visit) -> Response:
+    """Send an answer that was skipped for the frequency cap, and for nothing else."""
+    text_id = TEXT.decode(visit.references[1])
+    try:
+        async with visit.database.transaction() as tx:
+            reply = await _find_reply_in_path(tx, visit)
+            answers = await list_responses(tx, visit.organization_id, reply.id)
+            if text_id is None or text_id not in {answer.id for answer in answers}:
+                raise PageNotFound("This reply has no answer with this ID.")
+            await send_past_cap(tx, visit.organization_id, text_id)
+            await record(tx, visit.organization_id, actor_of(visit), "text.send_anyway", TEXT.encode(text_id))
+    except MessagingError as error:
+        form = FormState()
+        form.refuse("decision", str(error))
+        return await show_reply(finders, visit, form)
+    return redirect(visit, visit.url(INBOX, REPLY.encode(reply.id)), done=ANSWER_QUEUED)
+
+
+def read_once(form: FormState) -> UUID:
+    """The id that the form got when it was opened, so that a second press of its button sends no second text."""
+    try:
+        return UUID(form.value(ONCE))
+    except ValueError:
+        form.refuse("words", "The form is not complete. Open it again.")
+        return new_uuid()
 
 
 def read_plain_text(form: FormState, name: str) -> str:
@@ -160,4 +215,5 @@ def pages(*, origins: OriginFinders) -> tuple[Page, ...]:
         write(path=f"{reply_path}/withdraw", handle=partial(withdraw, origins)),
         write(path=f"{reply_path}/not-a-withdrawal", handle=partial(keep_consent, origins)),
         write(path=f"{reply_path}/answer", handle=partial(answer, origins)),
+        write(path=f"{reply_path}/answers/{{text}}/send-anyway", handle=partial(send_anyway, origins)),
     )

@@ -8,7 +8,8 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.labels import ORIGINS, TextLabel, label_meaning, label_reason, label_state, reason_detail
-from regulars.messaging.model import ConversationItem, MessageListItem, TextRow
+from regulars.messaging.model import ConversationItem, MessageListItem, TextRow, TextState
+from regulars.messaging.request import may_send_past_cap
 from regulars.messaging.settings.store import Texting, load_texting, lock_texting
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
@@ -32,6 +33,7 @@ class MessageView:
     state = staticmethod(label_state)
     meaning = staticmethod(label_meaning)
     reason = staticmethod(label_reason)
+    may_send_past_cap = staticmethod(may_send_past_cap)
 
     def detail(self, reason: str | None) -> str | None:
         """The provider's message, which is masked because it may contain a number."""
@@ -41,6 +43,8 @@ class MessageView:
         if message.is_received:
             return self.reply_url(message.id)
         return self.text_url(message.id)
+
+    text_id = staticmethod(TEXT.encode)
 
     def text_url(self, text_id: UUID) -> str:
         return self._visit.url(MESSAGES, TEXT.encode(text_id))
@@ -66,6 +70,25 @@ class MessageView:
         """The state of a text in a conversation, with the reason if it was not sent."""
         reason = label_reason(text.reason)
         return label_state(text.state).name if reason is None else f"Not sent: {reason.name.lower()}"
+
+    def answer_state(self, answer: TextRow, *, is_on_hold: bool) -> TextLabel:
+        """What became of an answer to a reply, or what it waits for."""
+        state = TextState(answer.state)
+        if state is TextState.QUEUED:
+            return TextLabel(self._describe_wait(answer, is_on_hold=is_on_hold), "", "pending")
+        if state in {TextState.SENT, TextState.DELIVERED}:
+            return TextLabel("Answered", label_state(state).sentence, "yes")
+        reason = label_reason(answer.reason)
+        if reason is None:
+            return label_state(state)
+        return TextLabel(f"Not sent: {reason.name.lower()}", reason.sentence, label_state(state).kind)
+
+    def _describe_wait(self, answer: TextRow, *, is_on_hold: bool) -> str:
+        if is_on_hold:
+            return "Waiting: all texts are paused"
+        if answer.due_at is None or answer.due_at <= self._visit.now:
+            return "Waiting to be sent"
+        return f"Waiting until {self._visit.format.since(answer.due_at)}"
 
     def may_have_reached(self, message: ConversationItem) -> bool:
         """Whether a message reached, or may have reached, its recipient."""

@@ -1,7 +1,6 @@
 """The page on which a user writes a text to one customer; consent, hours and caps are checked as for every text."""
 
 from typing import Any, Final
-from uuid import UUID
 
 from starlette.responses import Response
 
@@ -12,7 +11,7 @@ from regulars.kit.ids import PROFILE, TEXT, ById, new_uuid
 from regulars.messaging.find import find_text
 from regulars.messaging.labels import label_reason
 from regulars.messaging.model import OriginKind
-from regulars.messaging.pages.inbox import QUEUED, read_plain_text
+from regulars.messaging.pages.inbox import ONCE, QUEUED, SENT_BEFORE, read_once, read_plain_text
 from regulars.messaging.pages.message_view import load_texting_of
 from regulars.messaging.request import TextOrder, compose_for, request_texts
 from regulars.profiles.find import find_profile
@@ -27,8 +26,6 @@ from regulars.web.visit import Visit
 
 CUSTOMERS: Final = "/customers"
 TEMPLATE: Final = "messaging/person.html"
-# The form field with a new id for the text, so that a second press of the button does not send a second text.
-ONCE: Final = "once"
 
 
 async def write_text(visit: Visit) -> Response:
@@ -40,7 +37,7 @@ async def write_text(visit: Visit) -> Response:
 async def send_text(visit: Visit) -> Response:
     form = FormState(visit.form)
     text = read_plain_text(form, "words")
-    once = _read_once(form)
+    once = read_once(form)
     if form.is_refused or visit.form.get("act") == "preview":
         async with visit.database.reading() as tx:
             values = await _page_values(tx, visit, text)
@@ -58,20 +55,12 @@ async def send_text(visit: Visit) -> Response:
             await record(tx, visit.organization_id, actor_of(visit), "text.send", TEXT.encode(placed.id))
     skipped = None if stored is None else label_reason(stored.reason)
     if not placed.is_new:
-        done = "You already sent this text. It is not sent twice."
+        done = SENT_BEFORE
     elif skipped is None:
         done = QUEUED
     else:
         done = f"The text is not sent. {skipped.sentence}"
     return redirect(visit, visit.url(CUSTOMERS, PROFILE.encode(profile.id)), done=done)
-
-
-def _read_once(form: FormState) -> UUID:
-    try:
-        return UUID(form.value(ONCE))
-    except ValueError:
-        form.refuse("words", "The form is not complete. Open it again.")
-        return new_uuid()
 
 
 async def _find_customer_in_path(tx: Tx, visit: Visit) -> Profile:

@@ -13,7 +13,7 @@ from uuid import UUID
 from regulars.kit.arrays import Bigints, Blobs, Ids, Labels, Texts, Timestamps, Uuids
 from regulars.kit.columns import Columns, names_of
 from regulars.kit.db import Tx
-from regulars.messaging.model import TextRow
+from regulars.messaging.model import KEYWORD_MEANINGS, TextRow
 
 _COLUMNS: Final = names_of(TextRow, "texts")
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -93,12 +93,12 @@ async def find_counted_times(
         SELECT it.number_hash, found.claimed_at
         FROM unnest(%(number_hashes)s::bytea[]) AS it (number_hash)
         CROSS JOIN LATERAL (
-            SELECT claimed_at, state, origin_kind FROM texts
+            SELECT claimed_at, state, origin_kind, is_outside_cap FROM texts
             WHERE organization_id = %(organization_id)s AND number_hash = it.number_hash
             OFFSET 0
         ) AS found
         WHERE found.state IN ('sending', 'unknown', 'sent', 'delivered') AND found.claimed_at > %(since)s
-          AND found.origin_kind NOT IN ('stop', 'help', 'test')
+          AND found.origin_kind NOT IN ('stop', 'help', 'test') AND NOT found.is_outside_cap
         """,
         {"organization_id": organization_id, "number_hashes": Blobs(number_hashes), "since": since},
     )
@@ -108,19 +108,56 @@ async def find_counted_times(
     return times
 
 
+class AnsweredReply(NamedTuple):
+    """A customer's message, and how many answers to it were sent or may have been sent."""
+
+    id: UUID
+    received_at: datetime
+    answers: int
+
+
+async def find_answered_replies(
+    tx: Tx, organization_id: UUID, reply_ids: Collection[UUID]
+) -> dict[UUID, AnsweredReply]:
+    """The messages that may be answered; keywords such as STOP are left out."""
+    rows = await tx.fetch(
+        """
+        SELECT replies.id, replies.received_at, (
+            SELECT count(*) FROM texts
+            WHERE organization_id = replies.organization_id AND origin_kind = 'answer' AND origin_id = replies.id
+              AND state IN ('sending', 'unknown', 'sent', 'delivered')
+        )
+        FROM replies
+        WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND NOT meaning = ANY (%s::text[])
+        """,
+        (organization_id, Uuids(reply_id.bytes for reply_id in reply_ids), sorted(KEYWORD_MEANINGS)),
+    )
+    return {row[0]: AnsweredReply(*row) for row in rows}
+
+
 async def claim_texts(
-    tx: Tx, organization_id: UUID, ids: Collection[UUID], *, provider: str, owner: UUID, until: datetime
+    tx: Tx,
+    organization_id: UUID,
+    ids: Collection[UUID],
+    *,
+    outside_cap: Collection[UUID] = (),
+    provider: str,
+    owner: UUID,
+    until: datetime,
 ) -> None:
+    """Claim texts for sending; those in `outside_cap` do not count in the frequency caps."""
     await tx.execute(
         """
         UPDATE texts
         SET state = 'sending', owner = %(owner)s, due_at = %(until)s, claimed_at = %(now)s, provider = %(provider)s,
-            provider_id = NULL, attempts = attempts + 1
+            provider_id = NULL, attempts = attempts + 1,
+            is_outside_cap = is_outside_cap OR id = ANY (%(outside_cap)s::uuid[])
         WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])
         """,
         {
             "organization_id": organization_id,
             "ids": Uuids(text_id.bytes for text_id in ids),
+            "outside_cap": Uuids(text_id.bytes for text_id in outside_cap),
             "owner": owner,
             "until": until,
             "now": tx.now,

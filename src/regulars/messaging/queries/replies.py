@@ -41,6 +41,25 @@ async def decide_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, decided
     )
 
 
+async def set_author_of_answer(tx: Tx, organization_id: UUID, reply_id: UUID, author: str) -> None:
+    """Store who answered a reply that is not decided before the answer is sent."""
+    await tx.execute(
+        "UPDATE replies SET decided_by = %s WHERE organization_id = %s AND id = %s", (author, organization_id, reply_id)
+    )
+
+
+async def decide_answered(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID]) -> None:
+    """Decide replies whose answer the provider has accepted. A possible opt-out is left to a user."""
+    await tx.execute(
+        """
+        UPDATE replies SET decided = 'answered', decided_at = %(now)s
+        WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])
+          AND decided IS NULL AND meaning = 'other'
+        """,
+        {"organization_id": organization_id, "ids": list(reply_ids), "now": tx.now},
+    )
+
+
 async def decide_replies(tx: Tx, organization_id: UUID, number_hash: bytes, *, decided: str, decided_by: str) -> None:
     """Decide all undecided replies of a number together: after a withdrawal there is nothing to decide."""
     await tx.execute(

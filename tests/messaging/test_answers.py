@@ -1,0 +1,192 @@
+"""A user's answers to a customer's message: outside the frequency caps for a time, and answered once the provider took
+one."""
+
+import pytest
+from tests.messaging.desk import NUMBER, OPEN
+
+from regulars.kit.ids import new_uuid
+from regulars.messaging.errors import NotAnswerable, NotResendable, ReplyNotFound, TextNotFound
+from regulars.messaging.find import list_replies
+from regulars.messaging.inbox.decide import answer
+from regulars.messaging.providers.base import Refused, Unclear
+from regulars.messaging.request import send_past_cap
+from regulars.messaging.settings.model import Cap, OpenHours, SendHoursRule, SmsSettings
+
+SENT = ("sent", None)
+CAPPED = ("skipped", "cap")
+CLOSED = SendHoursRule(days=(None,) * 7)
+QUESTION = "A quelle heure ouvrez-vous ?"
+
+
+@pytest.fixture
+def capped(desk):
+    """A desk whose customer has had as many texts as the cap allows."""
+    desk.settings(SmsSettings(brand="Shop", rules=OPEN, caps=(Cap(1, 24),)))
+    desk.subscribe()
+    desk.order()
+    desk.turn()
+    assert desk.texts() == [SENT]
+    return desk
+
+
+def say(desk, reply_id, *, once=None):
+    texting = desk.texting
+    placed = desk.do(
+        lambda tx: answer(
+            tx,
+            desk.organization_id,
+            reply_id,
+            once=once or new_uuid(),
+            text="A 9 h.",
+            answered_by="Ada",
+            texting=texting,
+        )
+    )
+    return placed.id
+
+
+def decision(desk):
+    [row] = desk.do(lambda tx: list_replies(tx, desk.organization_id, limit=10))
+    return row.decided, row.decided_by
+
+
+def send_anyway(desk, text_id):
+    desk.do(lambda tx: send_past_cap(tx, desk.organization_id, text_id))
+
+
+def test_an_answer_is_sent_past_a_full_cap_and_decides_the_reply_when_it_was_sent(capped):
+    reply = capped.reply(QUESTION)
+    say(capped, reply.id)
+    assert decision(capped) == (None, "Ada")
+    capped.turn()
+    assert capped.texts() == [SENT, SENT]
+    assert decision(capped) == ("answered", "Ada")
+    with pytest.raises(ReplyNotFound):
+        say(capped, new_uuid())
+
+
+def test_answers_do_not_fill_the_cap_of_other_texts(desk):
+    desk.settings(SmsSettings(brand="Shop", rules=OPEN, caps=(Cap(1, 24),)))
+    desk.subscribe()
+    say(desk, desk.reply(QUESTION).id)
+    desk.turn()
+    desk.order()
+    desk.turn()
+    assert desk.texts() == [SENT, SENT]
+
+
+def test_five_answers_to_one_message_are_outside_the_cap(capped):
+    reply = capped.reply(QUESTION)
+    for _ in range(6):
+        say(capped, reply.id)
+    capped.turn()
+    assert capped.texts() == [SENT] * 6 + [CAPPED]
+    say(capped, reply.id)
+    capped.turn()
+    assert capped.texts()[-1] == CAPPED
+    say(capped, capped.reply("Et demain ?").id)
+    capped.turn()
+    assert capped.texts()[-1] == SENT
+
+
+def test_an_answer_after_72_hours_is_capped_and_one_that_waited_is_not(capped):
+    reply = capped.reply(QUESTION)
+    closed = SendHoursRule(days=(OpenHours(0, 1),) + (None,) * 6)
+    capped.settings(SmsSettings(brand="Shop", rules=dict.fromkeys(OPEN, closed), caps=(Cap(1, 24 * 30),)))
+    say(capped, reply.id)
+    capped.turn()
+    capped.settings(SmsSettings(brand="Shop", rules=OPEN, caps=(Cap(1, 24 * 30),)))
+    shift = "UPDATE replies SET received_at = now() - interval '73 h' WHERE organization_id = %s"
+    capped.alter(shift)
+    # Written 71 hours after the message, and due two hours later.
+    capped.alter(
+        "UPDATE texts SET created_at = now() - interval '2 h', due_at = now(), state = 'queued', reason = NULL"
+        " WHERE organization_id = %s AND origin_kind = 'answer'"
+    )
+    say(capped, reply.id)
+    capped.turn()
+    assert capped.texts() == [SENT, SENT, CAPPED]
+    assert decision(capped) == ("answered", "Ada")
+
+
+def test_an_answer_that_was_not_sent_leaves_the_reply_open(capped):
+    reply = capped.reply(QUESTION)
+
+    async def refuse(_text):
+        return Refused("30003", "Unreachable handset")
+
+    capped.gateway.answer = refuse
+    say(capped, reply.id)
+    capped.turn()
+    assert capped.texts()[-1][0] == "failed"
+    assert decision(capped)[0] is None
+    capped.gateway.answer = None
+    say(capped, reply.id)
+    capped.turn()
+    assert decision(capped) == ("answered", "Ada")
+
+
+def test_a_repeated_request_sends_one_answer(capped):
+    reply, once = capped.reply(QUESTION), new_uuid()
+    for _ in range(2):
+        say(capped, reply.id, once=once)
+    capped.turn()
+    assert len(capped.gateway.sent) == 2
+
+
+def test_keywords_are_not_answered(capped):
+    for keyword in ("HELP", "STOP", "START"):
+        with pytest.raises(NotAnswerable):
+            say(capped, capped.reply(keyword).id)
+
+
+def test_a_capped_answer_is_sent_anyway_once_and_only_past_the_cap(capped):
+    reply = capped.reply(QUESTION)
+    capped.alter("UPDATE replies SET received_at = now() - interval '4 days' WHERE organization_id = %s")
+    text_id = say(capped, reply.id)
+    capped.turn()
+    assert capped.texts()[-1] == CAPPED
+    capped.withdraw()
+    send_anyway(capped, text_id)
+    capped.turn()
+    assert capped.texts()[-1] == ("skipped", "no_consent")
+    with pytest.raises(NotResendable):
+        send_anyway(capped, text_id)
+
+
+@pytest.mark.parametrize("obstacle", ["suppressed", "hours", "country_not_set"])
+def test_what_is_sent_anyway_still_passes_the_gate(capped, obstacle):
+    reply = capped.reply(QUESTION)
+    capped.alter("UPDATE replies SET received_at = now() - interval '4 days' WHERE organization_id = %s")
+    text_id = say(capped, reply.id)
+    capped.turn()
+    if obstacle == "suppressed":
+        capped.reply("arrêtez de m'écrire")
+    elif obstacle == "hours":
+        capped.settings(SmsSettings(brand="Shop", rules=dict.fromkeys(OPEN, CLOSED), caps=(Cap(1, 24),)))
+    else:
+        capped.alter(
+            "UPDATE texts SET body = 'Shop: without a notice' WHERE organization_id = %s AND origin_kind = 'answer'"
+        )
+    send_anyway(capped, text_id)
+    capped.turn()
+    assert capped.texts()[-1] == ("skipped", obstacle)
+    assert len(capped.gateway.sent) == 1
+
+
+def test_a_text_of_another_origin_or_of_unknown_outcome_is_not_sent_anyway(capped):
+    capped.order()
+    capped.turn()
+    assert capped.texts()[-1] == CAPPED
+    [(of_person,)] = capped.sql("SELECT id FROM texts WHERE organization_id = %s AND reason = 'cap'")
+
+    async def lose(_text):
+        return Unclear("lost")
+
+    capped.gateway.answer = lose
+    lost = say(capped, capped.reply(QUESTION, number=NUMBER).id)
+    capped.turn()
+    assert decision(capped)[0] is None
+    for text_id in (of_person, lost, new_uuid()):
+        with pytest.raises((NotResendable, TextNotFound)):
+            send_anyway(capped, text_id)

@@ -56,11 +56,12 @@ def send(
     return exchange(address, request_bytes(method.encode(), target.encode("latin-1"), headers, body))
 
 
-def read_one(reader: BufferedIOBase) -> Answer:
+def read_one(reader: BufferedIOBase, *, method: bytes = b"GET") -> Answer:
     """Reads the next response of a keep-alive connection (`connection.makefile("rb")`)."""
     status = int(reader.readline().split()[1])
     headers = http.client.parse_headers(reader)
-    return Answer(status, headers, reader.read(int(headers.get("content-length", 0))))
+    length = 0 if method == b"HEAD" else int(headers.get("content-length", 0))
+    return Answer(status, headers, reader.read(length))
 
 
 def read_answer(connection: socket.socket, *, method: str | None = None) -> Answer:

@@ -222,6 +222,8 @@ class _FastProtocol(LimitedProtocol):
         else:
             self._leave_fast_path()
             super().on_message_complete()
+        # A further request of this packet does not start with it.
+        self._packet = b""
 
     def _take_new(self, body: bytes, *, keep_alive: bool) -> bool:
         head_and_key = self.handler.read_head(self.url, self.headers, keep_alive=keep_alive)
@@ -236,8 +238,10 @@ class _FastProtocol(LimitedProtocol):
         request_line = _READ_LINE.fullmatch(line)
         if head is None or request_line is None or not self._take_read(head, request_line[1]):
             return False
-        # The same conditions as for a write in `_cache_head`.
-        if head.request_id is None and common.endswith(_BLANK_LINE) and len(common) <= HEAD_CACHED_BYTES_MAX:
+        # The same conditions as for a write in `_cache_head`. A head that is not the whole packet is not cached: what
+        # follows it is another request, which would be skipped whenever the same packet came again.
+        is_whole_packet = common.find(_BLANK_LINE) == len(common) - len(_BLANK_LINE)
+        if head.request_id is None and is_whole_packet and len(common) <= HEAD_CACHED_BYTES_MAX:
             if len(self.cached_read_heads) >= READ_HEADS_CACHED_MAX:
                 self.cached_read_heads.clear()
             self.cached_read_heads[common] = head

@@ -98,6 +98,7 @@ class TextRow(NamedTuple):
     # pause.
     due_at: datetime | None
     expires_at: datetime
+    # The number of the latest claim: outcomes and receipts of an earlier claim are ignored.
     attempts: int
     provider: str | None
     provider_id: str | None
@@ -109,6 +110,8 @@ class TextRow(NamedTuple):
     priority: int = Priority.PERSONAL.value
     # Whether the frequency caps neither limit nor count the text: an answer to a customer's message.
     is_outside_cap: bool = False
+    # How many claims were dialled since the text was requested or sent again by a user. The retry schedule reads it.
+    tries: int = 0
 
 
 class SkipReason(StrEnum):

@@ -260,7 +260,7 @@ async def _queue_again(
         """
         UPDATE texts
         SET state = 'queued', reason = NULL, due_at = %s, expires_at = %s, owner = NULL, claimed_at = NULL,
-            ended_at = NULL, is_paused = false, is_outside_cap = %s
+            ended_at = NULL, is_paused = false, is_outside_cap = %s, tries = 0
         WHERE organization_id = %s AND id = %s
         """,
         (tx.now, expires_at, is_outside_cap, organization_id, row.id),

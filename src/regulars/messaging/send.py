@@ -42,6 +42,8 @@ from regulars.work.queue import PAGE_ITEMS_MAX, Due, Schedule, take_free
 RETRIES: Final = Schedule(waits_s=(5, 30, 120, 600))
 # How long to wait after the last retry if the provider is busy; the text is retried until it expires.
 BUSY_RETRY_AFTER: Final = timedelta(minutes=10)
+# A claim that was not dialled, because the worker was busy, is no try; the text is claimed again until it expires.
+CLAIM_AGAIN_AFTER: Final = timedelta(seconds=1)
 # How many due texts one pass postpones while the organization's texts are on hold.
 HELD_BATCH_ROWS: Final = 2_000
 
@@ -137,11 +139,12 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         for claim, outcome in done:
             # Identifies this claim: if this transaction is retried, the text may have been claimed again meanwhile.
             attempt = claim.text.attempts + 1
+            tries = int(not isinstance(outcome, NotDialled))
             retry_at = retries[claim.text.id]
             if retry_at is None:
-                ended.append(_ended_text(claim.text.id, outcome)._replace(attempt=attempt))
+                ended.append(_ended_text(claim.text.id, outcome)._replace(attempt=attempt, tries=tries))
             elif claim.text.id not in ended_ids:
-                postponed.append(claims.Postponement(claim.text.id, retry_at, attempt))
+                postponed.append(claims.Postponement(claim.text.id, retry_at, attempt, tries))
         if postponed:
             await claims.postpone_texts(tx, organization_id, postponed, owner=self.owner)
         await end_texts(tx, organization_id, ended, previous_state=TextState.SENDING.value, owner=self.owner)
@@ -224,11 +227,13 @@ async def _lock_due_texts(
 
 def _retry_at(row: TextRow, outcome: Outcome | NotDialled, now: datetime) -> datetime | None:
     """When to send the text again; None if the outcome is final."""
-    if isinstance(outcome, NotDialled | NotAuthorized):
+    if isinstance(outcome, NotDialled):
+        return now + CLAIM_AGAIN_AFTER
+    if isinstance(outcome, NotAuthorized):
         return now
     if not isinstance(outcome, NotReached):
         return None
-    retry_at = RETRIES.due_at(now, attempts=row.attempts + 1)
+    retry_at = RETRIES.due_at(now, attempts=row.tries + 1)
     if retry_at is None and outcome.is_busy:
         retry_at = now + BUSY_RETRY_AFTER
     if retry_at is None or outcome.retry_after is None:

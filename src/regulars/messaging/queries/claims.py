@@ -167,18 +167,20 @@ async def claim_texts(
 
 
 class Postponement(NamedTuple):
-    """A text that returns to the queue; `attempt` is the number of its claim, from 1, or 0 if it was not claimed."""
+    """A text that returns to the queue; `attempt` is the number of its claim, from 1, or 0 if it was not claimed, and
+    `tries` how often it was dialled in this claim."""
 
     id: UUID
     due_at: datetime
     attempt: int = 0
+    tries: int = 0
 
 
-_POSTPONEMENTS: Final = Columns(id=Ids, due_at=Timestamps, attempt=Bigints)
+_POSTPONEMENTS: Final = Columns(id=Ids, due_at=Timestamps, attempt=Bigints, tries=Bigints)
 _POSTPONE: Final = _POSTPONEMENTS.write(
     """
     UPDATE texts
-    SET state = 'queued', owner = NULL, claimed_at = NULL,
+    SET state = 'queued', owner = NULL, claimed_at = NULL, tries = texts.tries + it.tries,
         due_at = CASE WHEN NOT texts.is_paused THEN it.due_at END
     FROM {rows}
     WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
@@ -221,16 +223,17 @@ class EndedText(NamedTuple):
     state: str
     reason: str | None
     provider_id: str | None = None
-    # The number of its claim, from 1, or 0 if it was not claimed.
+    # The number of its claim, from 1, or 0 if it was not claimed, and how often it was dialled in this claim.
     attempt: int = 0
+    tries: int = 0
 
 
-_ENDED_COLUMNS: Final = Columns(id=Ids, state=Labels, reason=Labels, provider_id=Texts, attempt=Bigints)
+_ENDED_COLUMNS: Final = Columns(id=Ids, state=Labels, reason=Labels, provider_id=Texts, attempt=Bigints, tries=Bigints)
 _END_TEXTS: Final = _ENDED_COLUMNS.write(
     """
     UPDATE texts
     SET state = it.state, reason = it.reason, provider_id = COALESCE(it.provider_id, texts.provider_id),
-        due_at = NULL, owner = NULL, ended_at = %(now)s
+        due_at = NULL, owner = NULL, ended_at = %(now)s, tries = texts.tries + it.tries
     FROM {rows}
     WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
       AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))

@@ -1,6 +1,9 @@
 """A pooler before PostgreSQL: by session it works, by transaction it is refused before anything is served."""
 
+from structlog.testing import capture_logs
 from tests.support.pooler import pooled
+
+from regulars.cli.serve import check_change_lists
 
 
 def finding(ran):
@@ -34,3 +37,21 @@ def test_one_that_lends_by_session_serves_commands(command, database_url):
     with pooled(database_url, by_transaction=False) as url:
         assert command("organization", "create", "Shop", DATABASE_URL=url).code == 0
         assert "Shop" in command("organization", "list", DATABASE_URL=url).out
+
+
+def test_one_that_replaces_the_application_name_leaves_no_lists_of_changes(command, database_url):
+    with pooled(database_url, by_transaction=False) as url:
+        ran = command("doctor", "--json", DATABASE_URL=url)
+    [found] = [one for one in ran.data if one["name"] == "lists of changes"]
+    assert not found["ok"]
+    assert "application name" in found["found"]
+    assert "pg_read_all_stats" in found["advice"]
+
+
+def test_the_start_warns_of_one_that_replaces_the_application_name(database_url):
+    with pooled(database_url, by_transaction=False) as url, capture_logs() as lines:
+        check_change_lists(url)
+        check_change_lists(database_url)
+    [warning] = lines
+    assert warning["event"] == "changes.cannot_be_listed"
+    assert "application name" in warning["reason"]

@@ -22,7 +22,7 @@ from regulars.cli import database
 from regulars.cli.output import CommandError, ExitCode, format_count, out, print_json
 from regulars.cli.runner import AsJson, run_on_pool
 from regulars.consent import figures
-from regulars.kit import cluster, db_checks, migrate, releases, vault
+from regulars.kit import cluster, db_checks, horizon, migrate, releases, vault
 from regulars.kit.db import KEY_READS_MAX, RECORDING_MAX, URGENT_READS_MAX, Database, Tx
 from regulars.kit.db_checks import FIX, Pooling, find_pooling
 from regulars.kit.migrate import MigrationError
@@ -187,6 +187,12 @@ def _check_pooler(settings: Settings, connection: psycopg.Connection[Any]) -> Fi
     return _finding("pooler", is_safe, found, fix=f"Sessions get lost, nothing starts: {FIX}.")
 
 
+def _check_change_lists(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+    problem = horizon.find_problem(connection)
+    found = problem or "The start of every transaction is visible."
+    return _finding("lists of changes", problem is None, found, fix=f"`updated_from` is refused: {horizon.FIX}")
+
+
 def _check_encoding(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     encoding = str(connection.info.parameter_status("server_encoding"))
     fix = "Create the database again with ENCODING 'UTF8'."
@@ -268,6 +274,7 @@ DATABASE_CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Findi
     _check_durability,
     _check_writes,
     _check_pooler,
+    _check_change_lists,
     _check_encoding,
     _check_rights,
     _check_clock,

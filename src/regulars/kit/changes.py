@@ -12,9 +12,8 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from regulars.kit.clock import truncate_to_milliseconds
 from regulars.kit.db import Tx
-from regulars.kit.db_session import APPLICATION_NAME
+from regulars.kit.horizon import read_horizon
 from regulars.kit.pagination import read_cursor, scope_of, write_cursor
 from regulars.kit.text import read_timestamp
 
@@ -70,19 +69,9 @@ async def read_start(tx: Tx, query: Mapping[str, str], *, secret: bytes, scope: 
     time, identifier = read_timestamp(query[PARAMETER].replace(" ", "+"), field=PARAMETER), _LOWEST_ID
     if position:
         time, identifier = datetime.fromisoformat(position[0]), UUID(position[1])
-    return PageStart(secret, scope, since=ChangePosition(time, identifier, await _read_horizon(tx)))
+    return PageStart(secret, scope, since=ChangePosition(time, identifier, await read_horizon(tx)))
 
 
 def scope_of_changes(name: str, query: Mapping[str, str], **filters: Any) -> str:
     from_parameter = {PARAMETER: query[PARAMETER]} if PARAMETER in query else {}
     return scope_of(name, {}, **filters, **from_parameter)
-
-
-async def _read_horizon(tx: Tx) -> datetime:
-    """Read the horizon; call it before reading the rows, because a transaction that begins later writes newer rows."""
-    [(horizon,)] = await tx.fetch(
-        "SELECT least(clock_timestamp(), min(xact_start)) - interval '2 seconds' FROM pg_stat_activity"
-        " WHERE application_name = %s AND datname = current_database() AND pid <> pg_backend_pid()",
-        (APPLICATION_NAME,),
-    )
-    return truncate_to_milliseconds(horizon)

@@ -163,7 +163,7 @@ class Unavailable(ApiError):
     status, code, title = 503, "UNAVAILABLE", "The service cannot take the request now"
     cause = (
         "The database cannot be reached, or too much is waiting to be written. Whether the write took place may be"
-        " unknown."
+        " unknown. Or, with `updated_from`, the database hides open transactions; `regulars doctor` says why."
     )
     fix = "Wait as long as `Retry-After` says. The key and the `external_id` make sure that nothing is written twice."
     retry = f"Yes, {SAME_KEY}, with growing pauses."

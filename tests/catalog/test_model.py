@@ -5,7 +5,14 @@ from decimal import Decimal
 
 import pytest
 
-from regulars.catalog.model import AttributeType, has_leading_zeros, infer_type, interpret
+from regulars.catalog.model import (
+    AttributeType,
+    find_other_spellings,
+    has_leading_zeros,
+    infer_type,
+    interpret,
+    list_distinct,
+)
 
 TEXT, NUMBER, BOOLEAN, DATE, CURRENCY, ENUM = AttributeType
 
@@ -53,3 +60,17 @@ def test_a_number_with_leading_zeros_is_probably_a_code(value, is_code):
 )
 def test_a_value_is_read_as_its_type_says_or_not_at_all(declared, value, read):
     assert interpret(declared, value, allowed_values=("gold", "silver")) == read
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [("GOLD", "Gold"), ("gold", "gold"), (" Gold ", "Gold"), ("Cafe\u0301", "café"), ("cafe", None), ("", None)],
+)
+def test_a_value_of_a_list_is_read_whatever_its_case_and_the_exact_spelling_first(value, read):
+    assert interpret(ENUM, value, allowed_values=("Gold", "gold", "café")) == read
+
+
+def test_spellings_of_one_value_are_one_choice():
+    values = ("Gold", "Blue", "GOLD", "Cafe\u0301", "café", "blue ")
+    assert list_distinct(values) == ("Gold", "Blue", "Cafe\u0301")
+    assert find_other_spellings(values) == (("GOLD", "Gold"), ("café", "Cafe\u0301"), ("blue ", "Blue"))

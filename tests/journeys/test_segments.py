@@ -117,3 +117,19 @@ def test_a_backtest_asks_the_segment_as_it_is_now(shop):
     texting = shop.texts.texting
     report = shop.do(lambda tx: backtest(tx, shop.organization_id, journey, texting=texting, days=1, version=None))
     assert report.total.entries == 1
+
+
+def test_an_empty_value_is_refused_when_a_journey_is_saved(shop):
+    shop.customer("C0", tier="gold")
+    none_of = {
+        "type": "attribute",
+        "key": "tier",
+        "comparison": "none_of",
+        "values": ["", "gold"],
+        "without_value": True,
+    }
+    for body in ({"steps": [branch(none_of)]}, {"steps": [EXIT], "filter": none_of}):
+        content = {"name": "J", "trigger": "purchase", **body}
+        journey = read_definition(json.dumps(content).encode())
+        with pytest.raises(DefinitionRefused, match=r"It cannot be saved: .*: A value is empty"):
+            shop.do(lambda tx, journey=journey: manage.create_journey(tx, shop.organization_id, journey))

@@ -16,6 +16,7 @@ from tests.support.visitor import Visitor
 from tests.support.waiting import ask_until
 
 from regulars.catalog.model import AttributeType
+from regulars.kit.db import Tx
 from regulars.segments.definition import read_definition
 from regulars.segments.saved.manage import create_segment
 from regulars.web.access import Role
@@ -230,6 +231,68 @@ def test_a_segment_that_a_file_says_in_other_words_opens_unchanged(marketer, cro
     # What was counted is its size.
     assert "First count: 3 customers" in marketer.get(url).text
     assert ">3</a>" in marketer.get("/segments").text
+
+
+def read_stored(crowd: Crowd, *conditions: dict) -> str:
+    """The page of a segment that an older release saved with these conditions."""
+    definition = read_definition(
+        json.dumps({"name": "Old", "match": {"type": "all", "of": [{"type": "named"}]}}).encode()
+    )
+
+    async def store(tx: Tx) -> str:
+        created = await create_segment(tx, crowd.shop.organization_id, definition)
+        old = json.dumps({"name": "Old", "match": {"type": "all", "of": conditions}})
+        await tx.execute(
+            "UPDATE segment_versions SET definition = %s WHERE organization_id = %s AND segment_id = %s",
+            (old, crowd.shop.organization_id, created.row.id),
+        )
+        return f"/segments/{created.id}"
+
+    return crowd.shop.act(store)
+
+
+def test_a_stored_empty_value_is_shown_counted_and_refused_when_saved(marketer, crowd):
+    crowd.shop.customer("Lou", city="Lyon")
+    none_of = {
+        "type": "attribute",
+        "key": "city",
+        "comparison": "none_of",
+        "values": ["", "Lyon"],
+        "without_value": True,
+    }
+    url = read_stored(crowd, none_of)
+    page = marketer.get(url).text
+    assert "(empty)" in page
+    assert "Unsaved changes" not in page
+    fields = {"r~kind": "all", "r.0~kind": "attribute", "r.0~key": "city", "r.0~was": "city", "r.0~cmp": "none_of"}
+    fields |= {"r.0~values": ["", "Lyon"], "r.0~without": "yes"}
+    refused = marketer.post("/segments/save", name="Old", **fields)
+    assert refused.status_code == 400
+    assert "A value is empty; remove it." in refused.text
+    dropped = marketer.post("/segments/draft", name="Old", act="drop r.0 values ", **fields)
+    assert "(empty)" not in dropped.text
+    assert 'value="Lyon"' in dropped.text
+
+
+def test_a_value_of_a_list_is_one_choice_whatever_its_spelling(marketer, crowd):
+    crowd.shop.declare("tier", AttributeType.ENUM, "Gold", "GOLD", "Silver")
+    crowd.shop.customer("Lou", tier="gold")
+    crowd.shop.work()
+    url = read_stored(crowd, {"type": "attribute", "key": "tier", "comparison": "is", "value": "gOLD"})
+    page = ask_until("Show all 4</a>", lambda: marketer.get(url))
+    assert "Unsaved changes" not in page
+    assert re.findall(r'<option value="(gold)"', page, re.IGNORECASE) == ["gOLD"]
+    entry = marketer.get("/attributes/tier").text
+    assert "“GOLD” is another spelling of “Gold”." in entry
+
+
+def test_a_stored_date_with_a_time_is_shown(marketer, crowd):
+    crowd.shop.customer("Lou", joined="2026-01-01")
+    moment = "2026-03-01T09:30:00+01:00"
+    url = read_stored(crowd, {"type": "attribute", "key": "joined", "comparison": "before", "value": moment})
+    page = marketer.get(url).text
+    assert re.search(rf'type="text" value="{re.escape(moment)}"', html.unescape(page))
+    assert "Unsaved changes" not in page
 
 
 def test_the_page_says_how_many_there_were_when_it_was_saved(marketer, crowd):

@@ -15,6 +15,7 @@ from regulars.conditions.check import (
     Fault,
     ReferencedSegment,
     blocking_faults,
+    find_empty_texts,
     find_faults,
 )
 from regulars.conditions.tree import (
@@ -213,6 +214,23 @@ def test_a_condition_about_texts_reaches_back_as_far_as_they_are_retained():
     # A text leaves some days after it was written, and a day is a calendar day.
     assert timedelta(days=TEXTS_DAYS_MAX + 14) < TEXT_RETENTION
     assert timedelta(days=TEXTS_OF_JOURNEY_DAYS_MAX + 14) < RUN_RETENTION
+
+
+def test_an_empty_text_is_found_wherever_a_condition_compares():
+    spaces = {"type": "attribute", "key": "city", "comparison": "is", "value": " "}
+    empty = {"key": "collection", "comparison": "none_of", "values": ["", "Linen"], "without_value": False}
+    product = {"type": "product", "any_of": [""], "property": empty}
+    unused = {"type": "attribute", "key": "city", "comparison": "is_set", "value": ""}
+    bought = {"type": "bought", "at_least": 1, "property": empty}
+    match = {"type": "all", "of": [spaces, {"type": "any", "of": [product, unused]}, bought]}
+    definition = read_definition(json.dumps({"name": "S", "match": match}).encode())
+    places = [fault.place for fault in find_empty_texts(definition.match)]
+    assert places == [
+        "match.of[0].value",
+        "match.of[1].of[0].property.values",
+        "match.of[1].of[0].any_of",
+        "match.of[2].property.values",
+    ]
 
 
 def test_an_unknown_key_is_a_warning():

@@ -51,7 +51,7 @@ async def find_entries(tx: Tx, organization_id: UUID, catalog: Catalog, keys: Co
 
 async def find_types(
     tx: Tx, organization_id: UUID, catalog: Catalog, keys: Collection[str]
-) -> dict[str, tuple[AttributeType, Collection[str]]]:
+) -> dict[str, tuple[AttributeType, tuple[str, ...]]]:
     """Return the types of these keys, and for an enum its allowed values; an unknown key is not in the result."""
     found = await find_entries(tx, organization_id, catalog, keys)
     return {entry.key: (entry.type, entry.allowed_values) for entry in found}

@@ -5,10 +5,11 @@ No function raises: for a value that does not fit its type, `interpret` returns 
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Iterable
 from datetime import date, datetime, tzinfo
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -77,6 +78,16 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     updated_at: datetime
 
+    @property
+    def distinct_values(self) -> tuple[str, ...]:
+        """The allowed values, each in its first spelling."""
+        return list_distinct(self.allowed_values)
+
+    @property
+    def other_spellings(self) -> tuple[tuple[str, str], ...]:
+        """The allowed values that are another spelling of an earlier one, each with that one."""
+        return find_other_spellings(self.allowed_values)
+
 
 def infer_type(value: str) -> AttributeType:
     """Return the type to register for a new key whose first value is this."""
@@ -94,8 +105,12 @@ def has_leading_zeros(value: str) -> bool:
     return _LEADING_ZEROS.fullmatch(value) is not None
 
 
-def interpret(declared: AttributeType, value: str, *, allowed_values: Collection[str] = ()) -> Interpreted | None:
-    """Convert the value, without outer spaces, to its type; None, which no filter matches, if it does not fit."""
+def interpret(declared: AttributeType, value: str, *, allowed_values: tuple[str, ...] = ()) -> Interpreted | None:
+    """Convert the value, without outer spaces, to its type; None, which no filter matches, if it does not fit.
+
+    A value of an enum becomes the allowed value with the same spelling, or else the first that differs only in case or
+    composition.
+    """
     value = value.strip()
     match declared:
         case AttributeType.TEXT:
@@ -107,9 +122,8 @@ def interpret(declared: AttributeType, value: str, *, allowed_values: Collection
         case AttributeType.DATE:
             return _read_date(value)
         case AttributeType.ENUM:
-            return (
-                value if value in allowed_values or value in {allowed.strip() for allowed in allowed_values} else None
-            )
+            first_spellings, spellings = _index_spellings(allowed_values)
+            return value if value in spellings else first_spellings.get(fold_text(value))
 
 
 def day_of(value: date | datetime, zone: tzinfo) -> date:
@@ -122,6 +136,28 @@ def day_of(value: date | datetime, zone: tzinfo) -> date:
 def fold_text(value: str) -> str:
     """Fold a text for comparison: Unicode composition, case and outer spaces do not matter; accents do."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", value.strip()).casefold())
+
+
+@lru_cache(maxsize=256)
+def _index_spellings(allowed_values: tuple[str, ...]) -> tuple[dict[str, str], frozenset[str]]:
+    """The first spelling of each allowed value by its folded text, and all spellings."""
+    spellings = [value.strip() for value in allowed_values]
+    return {fold_text(value): value for value in reversed(spellings)}, frozenset(spellings)
+
+
+def list_distinct(values: Iterable[str]) -> tuple[str, ...]:
+    """The values without those that differ from an earlier one only in case, composition or outer spaces."""
+    first_spellings: dict[str, str] = {}
+    for value in values:
+        first_spellings.setdefault(fold_text(value), value)
+    return tuple(first_spellings.values())
+
+
+def find_other_spellings(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The values that differ from an earlier one only in case, composition or outer spaces, each with that one."""
+    first_spellings: dict[str, str] = {}
+    pairs = [(value, first_spellings.setdefault(fold_text(value), value)) for value in values]
+    return tuple((value, first) for value, first in pairs if value != first)
 
 
 def spell(value: Scalar) -> str:

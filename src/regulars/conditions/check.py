@@ -19,6 +19,7 @@ from regulars.kit.ids import CAMPAIGN, JOURNEY
 
 FAULTS_MAX: Final = 50
 EMPTY_GROUP: Final = "The group is empty."
+EMPTY_TEXT: Final = "A value is empty; remove it. For customers without a value, use “is set” or “is not set”."
 DECIMALS_MAX: Final = 6
 BETWEEN_VALUES: Final = 2
 DATE_CHARACTERS: Final = len("2026-11-15")
@@ -26,7 +27,7 @@ DATE_CHARACTERS: Final = len("2026-11-15")
 TEXTS_DAYS_MAX: Final = 730
 TEXTS_OF_JOURNEY_DAYS_MAX: Final = 365
 # The declared type of each attribute or product property, by its key, and the values that an enum allows.
-Types = Mapping[str, tuple[AttributeType, Collection[str]]]
+Types = Mapping[str, tuple[AttributeType, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,31 @@ def find_size_faults(condition: tree.Condition, root: str) -> Iterator[Fault]:
         yield Fault(root, f"A definition has at most {tree.CONDITIONS_MAX} conditions; this one has {leaves}.")
     if tree.depth_of(condition) > tree.DEPTH_MAX:
         yield Fault(root, f"Groups are nested at most {tree.DEPTH_MAX} deep.")
+
+
+def find_empty_texts(condition: tree.Condition, root: str = "match") -> Iterator[Fault]:
+    """Empty texts that conditions compare with. They cannot be saved; one that is stored is evaluated as it is."""
+    for path, part in tree.walk(condition):
+        for place, texts in _texts_of(part):
+            if not all(text.strip() for text in texts):
+                yield Fault(f"{place_of(root, path)}.{place}", EMPTY_TEXT)
+
+
+def _texts_of(condition: tree.Condition) -> Iterator[tuple[str, Collection[str]]]:
+    """The texts that a condition compares with, by their place in it."""
+    if isinstance(condition, tree.OfAttribute):
+        yield from _texts_of_comparison(condition, "")
+    elif isinstance(condition, tree.SalesCondition | tree.OfProduct) and condition.property is not None:
+        yield from _texts_of_comparison(condition.property, "property.")
+    if isinstance(condition, tree.OfStore | tree.OfProduct):
+        yield "any_of", condition.any_of
+
+
+def _texts_of_comparison(compared: tree.ValueComparison, place: str) -> Iterator[tuple[str, Collection[str]]]:
+    if compared.comparison in SEVERAL_VALUES:
+        yield f"{place}values", compared.values
+    elif compared.comparison in ONE_VALUE and compared.value is not None:
+        yield f"{place}value", (compared.value,)
 
 
 def _check(condition: tree.Condition, context: ConditionContext, root: str, no_ticket: str | None) -> Iterator[Fault]:
@@ -271,7 +297,7 @@ def _check_values(
     values: tuple[str, ...],
     place: str,
     declared: AttributeType,
-    allowed_values: Collection[str],
+    allowed_values: tuple[str, ...],
 ) -> Iterator[Fault]:
     if compared.comparison == "between" and len(values) != BETWEEN_VALUES:
         yield Fault(place, "Between needs two values.")

@@ -6,7 +6,7 @@ or None if the value cannot be parsed as the type; such a value never matches, n
 
 import calendar
 import operator
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import date, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any, Final
@@ -68,12 +68,12 @@ class ValueTest:
         compared: ValueComparison,
         *,
         declared: AttributeType,
-        allowed_values: Collection[str],
+        allowed_values: tuple[str, ...],
         today: date,
         zone: tzinfo,
     ) -> None:
         self._declared = declared
-        self._allowed_values = frozenset(allowed_values)
+        self._allowed_values = allowed_values
         self._holds = _predicate(compared, declared, today, zone)
         self.matches_missing = matches_missing_value(compared)
 

@@ -41,6 +41,15 @@ def find_size_fault(definition: Definition) -> Fault | None:
     return next(_iterate_size_faults(definition), None)
 
 
+def find_empty_texts(definition: Definition) -> list[Fault]:
+    """Empty texts in conditions, each with the location of its step. A version with one is not saved."""
+    return [
+        Fault(location, fault.message)
+        for location, condition in references_of(definition).conditions
+        for fault in conditions.find_empty_texts(condition, location)
+    ]
+
+
 def _find_excess_steps(definition: Definition) -> Iterator[Fault]:
     count = sum(1 for _ in walk_steps(definition.steps))
     if count > STEPS_MAX:

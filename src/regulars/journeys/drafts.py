@@ -11,7 +11,7 @@ from uuid import UUID
 
 from regulars.conditions.check import Fault
 from regulars.journeys import queries
-from regulars.journeys.check import find_size_fault
+from regulars.journeys.check import find_empty_texts, find_size_fault
 from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import DraftTooLarge, NotPossible
 from regulars.journeys.labels import find_reference_names
@@ -104,7 +104,7 @@ async def _make_draft(tx: Tx, organization_id: UUID, row: JourneyRow, stored: Dr
         definition, faults, stored = journey.definition, journey.faults, DraftRow(row.version, 0, "", None, None)
     else:
         definition = read_definition(stored.definition.encode())
-        faults = await check_definition(tx, organization_id, definition)
+        faults = await check_definition(tx, organization_id, definition) + find_empty_texts(definition)
     return Draft(
         row=row,
         definition=definition,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from regulars.conditions.check import Fault
 from regulars.journeys import queries
-from regulars.journeys.check import find_faults, find_unevaluable
+from regulars.journeys.check import find_empty_texts, find_faults, find_unevaluable
 from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import DefinitionRefused, JourneyNotFound, NotPossible
 from regulars.journeys.interests import start_recording_facts
@@ -148,6 +148,8 @@ async def _go_live(tx: Tx, organization_id: UUID, journey: Journey) -> Journey:
 async def _save_version(
     tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition, *, created_by: str | None
 ) -> Journey:
+    if empty := find_empty_texts(definition):
+        raise DefinitionRefused(f"It cannot be saved: {empty[0].place}: {empty[0].message}")
     saved = row._replace(name=definition.name, version=row.version + 1)
     await tx.execute(
         """

@@ -244,6 +244,6 @@ async def _count_batch(tx: Tx, organization_id: UUID, count: CountJob, source: V
 
 async def _find_types(tx: Tx, organization_id: UUID, count: CountJob, keys: list[str]) -> dict[str, DeclaredType]:
     if count.key is not None and count.type is not None:
-        return {count.key: DeclaredType(count.type, frozenset(count.allowed_values))}
+        return {count.key: DeclaredType(count.type, count.allowed_values)}
     types = await entries.find_types(tx, organization_id, count.catalog, keys)
-    return {key: DeclaredType(declared, frozenset(allowed)) for key, (declared, allowed) in types.items()}
+    return {key: DeclaredType(declared, allowed) for key, (declared, allowed) in types.items()}

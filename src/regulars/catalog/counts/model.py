@@ -67,7 +67,7 @@ class DeclaredType(NamedTuple):
     """The type of a key, and for an enum its values."""
 
     type: AttributeType
-    allowed_values: frozenset[str] = frozenset()
+    allowed_values: tuple[str, ...] = ()
 
 
 class Tally(msgspec.Struct):

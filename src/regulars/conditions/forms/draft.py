@@ -72,8 +72,9 @@ class Node:
         return values[0].strip() if values and values[0].strip() else default
 
     def get_list(self, name: str) -> list[str]:
-        """The distinct picked values; they are not stripped, since a value may begin or end with a space."""
-        return list(dict.fromkeys(value for value in self.fields.get(name, ()) if value))[:_VALUES_MAX]
+        """The distinct picked values; they are not stripped, since a value may begin or end with a space. A
+        stored value may be empty."""
+        return list(dict.fromkeys(self.fields.get(name, ())))[:_VALUES_MAX]
 
     def get_exact(self, name: str) -> str:
         """The typed value without outer spaces, unless it is still the saved value, which may have them."""

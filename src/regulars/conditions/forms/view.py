@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.catalog.entries import find_types, list_entries
-from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog
+from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog, fold_text, list_distinct
 from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.check import Fault, Types
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
@@ -197,15 +197,25 @@ def _view_key(node: Node, prefix: str, types: Types) -> KeyView:
     if comparison and comparison not in offered:
         # The type of the key has changed since it was saved; the page shows the old comparison together with the fault.
         offered.insert(0, comparison)
+    chosen = [value for value in (node.get(f"{prefix}value"), *node.get_list(f"{prefix}values")) if value]
     return KeyView(
         key=key,
         type=declared.value,
         type_label=TYPE_LABELS[declared],
-        values=("true", "false") if declared is AttributeType.BOOLEAN else tuple(values),
+        values=_choices_of(declared, values, chosen),
         has_list=declared in LISTED_TYPES,
         comparison=comparison,
         comparisons=[(name, COMPARISONS.get(name, name)) for name in offered],
     )
+
+
+def _choices_of(declared: AttributeType, allowed_values: tuple[str, ...], chosen: Sequence[str]) -> tuple[str, ...]:
+    """The values that the form offers. A chosen value keeps its spelling, and stays when the list has lost it."""
+    if declared is AttributeType.BOOLEAN:
+        return ("true", "false")
+    spellings = {fold_text(value): value for value in chosen}
+    offered = [spellings.pop(fold_text(value), value) for value in list_distinct(allowed_values)]
+    return (*offered, *spellings.values())
 
 
 CHOICES_MAX: Final = 200

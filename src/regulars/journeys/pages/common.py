@@ -40,7 +40,7 @@ def page_errors() -> Iterator[None]:
     except DraftTooLarge as error:
         raise FormTooLarge(str(error)) from None
     except DefinitionRefused:
-        raise Conflict("The journey has faults and cannot go live; the builder shows them.") from None
+        raise Conflict("The journey has faults, which the builder shows. Nothing was changed.") from None
     except NotPossible as error:
         raise Conflict(str(error)) from None
 

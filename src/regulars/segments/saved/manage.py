@@ -8,7 +8,7 @@ from uuid import UUID
 
 from regulars.catalog.entries import PRODUCT_KEY_BYTES_MAX
 from regulars.catalog.model import Catalog
-from regulars.conditions.check import Fault, blocking_faults
+from regulars.conditions.check import Fault, blocking_faults, find_empty_texts
 from regulars.conditions.tree import attributes_of, properties_of, segments_of
 from regulars.kit.db import Database, Tx
 from regulars.kit.etag import require_etag
@@ -122,7 +122,9 @@ async def find_faults_of_draft(
     """Find the faults of a definition that may become the next version of a segment."""
     resolved = await resolve(tx, organization_id, definition.match)
     chain_faults = await _find_faults_of_chain(tx, organization_id, segment_id, definition)
-    return [*faults_of_name(definition.name), *chain_faults, *resolved.faults]
+    faults = [*faults_of_name(definition.name), *chain_faults, *resolved.faults]
+    places = {fault.place for fault in faults}
+    return faults + [fault for fault in find_empty_texts(definition.match) if fault.place not in places]
 
 
 async def _save_version(

@@ -2,7 +2,7 @@
 property (its key), and compared only once."""
 
 import calendar
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from sys import getsizeof
@@ -38,9 +38,9 @@ CHUNK_VALUES: Final = 1 << 16
 class ParsedValues:
     """The distinct values of a column, parsed by their declared type; new values are appended."""
 
-    def __init__(self, declared: AttributeType, allowed_values: Collection[str], zone: str) -> None:
+    def __init__(self, declared: AttributeType, allowed_values: tuple[str, ...], zone: str) -> None:
         self._declared = declared
-        self._allowed = frozenset(allowed_values)
+        self._allowed = allowed_values
         self._zone = ZoneInfo(zone)
         self._texts: list[str] = []
         self._bytes_of_texts = 0
@@ -108,8 +108,8 @@ class CodedColumn:
     def nbytes(self) -> int:
         return self.codes.nbytes + self.dictionary.nbytes + sum(parsed.nbytes for parsed in self._parsed.values())
 
-    def parse_as(self, declared: AttributeType, allowed_values: Collection[str], zone: str) -> ParsedValues:
-        cache_key = (declared, tuple(sorted(allowed_values)), zone)
+    def parse_as(self, declared: AttributeType, allowed_values: tuple[str, ...], zone: str) -> ParsedValues:
+        cache_key = (declared, allowed_values, zone)
         if cache_key not in self._parsed:
             # The column has one type at a time, so the values parsed by an earlier type are dropped.
             self._parsed = {cache_key: ParsedValues(declared, allowed_values, zone)}

@@ -136,7 +136,7 @@ def make_two_seconds_ago(api: Api, tenant: Tenant, database_url: str) -> dict[st
         _put_back(connection, tenant, by)
         for table in ("profiles", "subscriptions"):
             connection.execute(
-                f"UPDATE {table} SET updated_at = updated_at - %s WHERE organization_id = %s",  # noqa: S608  # ours
+                f"UPDATE {table} SET updated_at = now() - %s WHERE organization_id = %s",  # noqa: S608  # ours
                 (by, tenant.organization_id),
             )
     return {table: api.get(f"/v1/{table}").json()["data"][0]["id"] for table in MAKERS}

@@ -140,6 +140,21 @@ def test_above_a_cost_another_person_approves(desk):
     assert desk.act(manage.schedule, cheap, confirmed_recipients=1, confirmed_cost=cost).state == "scheduled"
 
 
+@pytest.mark.parametrize(
+    "cost", [{"EUR": Decimal("NaN")}, {"EUR": Decimal("Infinity")}, {"EUR": Decimal(-1)}, {"QQQ": Decimal(1)}]
+)
+@pytest.mark.parametrize("has_limit", [True, False])
+def test_an_amount_is_finite_and_in_a_known_currency(desk, cost, has_limit):
+    if has_limit:
+        rule = ApprovalRule(cost_max={"EUR": Decimal(100)})
+        desk.do(lambda tx: save_rule(tx, desk.organization_id, rule))
+    draft = desk.draft()
+    with pytest.raises(NotPossible, match=r"amount|currency"):
+        desk.act(manage.schedule, draft, confirmed_recipients=1, confirmed_cost=cost)
+    with pytest.raises(NotPossible, match=r"amount|currency"):
+        desk.do(lambda tx: save_rule(tx, desk.organization_id, ApprovalRule(cost_max=cost)))
+
+
 def test_a_segment_in_use_by_a_campaign_cannot_be_deleted_until_it_has_ended(desk):
     campaign = desk.draft()
     segment = SEGMENT.decode(desk.reachable)

@@ -14,6 +14,7 @@ from tests.support.visitor import Visitor
 from tests.support.waiting import ask_until
 
 from regulars.campaigns import manage
+from regulars.kit.etag import etag_of
 from regulars.kit.ids import new_uuid
 from regulars.web import csrf
 from regulars.web.access import Role
@@ -177,11 +178,22 @@ def test_a_file_has_every_recipient_and_the_proof_every_text(marketer, visitor_a
     assert "Zoé" not in masked
 
 
+@pytest.mark.parametrize("cost", ['{"EUR":"NaN"}', '{"EUR":"-1"}', '{"EUR":"1e999999"}', '{"XYZ":"1"}', "[]"])
+@pytest.mark.parametrize("limit", ["", "99.50"])
+def test_a_cost_that_is_no_amount_is_refused(visitor_as, marketer, shop, cost, limit):
+    assert visitor_as(Role.OWNER).post("/campaigns/approval", cost_0=limit, currency_0="EUR").status_code == 303
+    path = shop.draft()
+    refused = marketer.post(f"{path}/send", was=etag_of(1), recipients="3", cost=cost)
+    assert (refused.status_code, "changed this campaign" in refused.text) == (409, False)
+    assert "Draft" in words(marketer.get(path))
+
+
 def test_another_person_approves_what_exceeds_the_rule(visitor_as, marketer, shop):
     owner = visitor_as(Role.OWNER)
     assert marketer.get("/campaigns/approval").status_code == 403
     assert owner.post("/campaigns/approval", recipients="two").status_code == 400
     assert owner.post("/campaigns/approval", cost_0="1", currency_0="Euro").status_code == 400
+    assert owner.post("/campaigns/approval", cost_0="1", currency_0="QQQ").status_code == 400
     limits = {"recipients": "2", "cost_0": "99.50", "currency_0": "eur"}
     assert owner.post("/campaigns/approval", **limits).status_code == 303
     assert 'value="99.50"' in owner.get("/campaigns/approval").text

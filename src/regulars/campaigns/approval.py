@@ -8,8 +8,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.campaigns.confirmed_numbers import Cost
-from regulars.campaigns.errors import ApprovalNeeded
+from regulars.campaigns.confirmed_numbers import Cost, find_cost_fault
+from regulars.campaigns.errors import ApprovalNeeded, NotPossible
 from regulars.campaigns.model import CampaignRow
 from regulars.kit.db import Tx
 
@@ -28,6 +28,7 @@ async def load_rule(tx: Tx, organization_id: UUID) -> ApprovalRule:
 
 
 async def save_rule(tx: Tx, organization_id: UUID, rule: ApprovalRule) -> None:
+    require_amounts(rule.cost_max)
     await tx.execute(
         """
         INSERT INTO campaign_settings (organization_id, settings, updated_at) VALUES (%s, %s::json, %s)
@@ -35,6 +36,13 @@ async def save_rule(tx: Tx, organization_id: UUID, rule: ApprovalRule) -> None:
         """,
         (organization_id, msgspec.json.encode(rule).decode(), tx.now),
     )
+
+
+def require_amounts(cost: Cost | None) -> None:
+    """Raises `NotPossible` unless all amounts can be compared with others."""
+    fault = find_cost_fault(cost)
+    if fault is not None:
+        raise NotPossible(fault)
 
 
 def why_approval_needed(rule: ApprovalRule, *, recipients: int, cost: Cost | None) -> str | None:

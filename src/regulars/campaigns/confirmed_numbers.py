@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Final
 
 import msgspec
 
+from regulars.messaging.settings.model import is_currency
+
+AMOUNT_MAX: Final = 1_000_000_000
 # Amounts by currency.
 Cost = Mapping[str, Decimal]
 
@@ -16,6 +20,16 @@ def write_cost(cost: Cost | None) -> str | None:
 def read_cost(stored: str | None) -> Cost | None:
     """The stored cost; None if no cost was confirmed."""
     return None if stored is None else msgspec.json.decode(stored, type=dict[str, Decimal])
+
+
+def find_cost_fault(cost: Cost | None) -> str | None:
+    """Why the amounts cannot be compared with others, as a sentence; None if they can."""
+    for currency, amount in (cost or {}).items():
+        if not is_currency(currency):
+            return f"'{currency}' is not a currency; write three letters such as EUR."
+        if not (amount.is_finite() and 0 <= amount <= AMOUNT_MAX):
+            return f"An amount is a number from 0 to {AMOUNT_MAX:,}; {currency} has another."
+    return None
 
 
 class Question(msgspec.Struct, frozen=True):

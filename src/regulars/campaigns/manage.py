@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.campaigns import queries
-from regulars.campaigns.approval import require_approval
+from regulars.campaigns.approval import require_amounts, require_approval
 from regulars.campaigns.check import CheckContext, attribute_keys, describe_faults, find_faults
 from regulars.campaigns.confirmed_numbers import Cost, Question, read_cost, read_question, write_cost
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
@@ -133,6 +133,7 @@ async def schedule(
     if row.state != CampaignState.DRAFT:
         raise NotPossible(f"This campaign is {row.state} already.")
     require_etag(row.revision, etag)
+    require_amounts(confirmed_cost)
     definition = read_definition(document.encode())
     if is_now:
         definition = msgspec.structs.replace(definition, schedule=SendNow())
@@ -228,6 +229,7 @@ async def resume(
     if shown is not None:
         confirmed_recipients, confirmed_cost = shown.recipients, shown.cost
     _require_answer(row, shown, is_answered=confirmed_recipients is not None or confirmed_cost is not None)
+    require_amounts(confirmed_cost)
     recipients = row.confirmed_recipients if confirmed_recipients is None else confirmed_recipients
     cost = read_cost(row.confirmed_cost) if confirmed_cost is None else confirmed_cost
     if (recipients, cost) != (row.confirmed_recipients, read_cost(row.confirmed_cost)):

@@ -4,6 +4,7 @@ text, or the holdout) each customer belongs."""
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta, timezone
+from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -164,9 +165,9 @@ def split_holdout(may_be_texted: int, holdout_percent: int) -> tuple[int, int]:
     return may_be_texted - held_out, held_out
 
 
-def exceeds(counted: float, confirmed: float, *, margin_percent: int) -> bool:
+def exceeds(counted: int | Decimal, confirmed: int | Decimal, *, margin_percent: int) -> bool:
     """Whether a number exceeds the confirmed number by more than the margin."""
-    return counted > confirmed * (1 + margin_percent / 100)
+    return Decimal(counted) * PERCENT > Decimal(confirmed) * (PERCENT + margin_percent)
 
 
 def needed_by(campaign_id: UUID) -> str:

@@ -11,6 +11,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.approval import ApprovalRule, load_rule, save_rule
 from regulars.campaigns.manage import PATH
 from regulars.campaigns.pages.common import RECIPIENTS_MAX
+from regulars.messaging.settings.model import is_currency
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render_form
 from regulars.web.visit import Visit
@@ -18,7 +19,6 @@ from regulars.web.visit import Visit
 # How many cost limits, one for each currency, the form has.
 ROWS_MAX: Final = 10
 _AMOUNT: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,2})?")
-_CURRENCY: Final = re.compile(r"[A-Z]{3}")
 
 
 async def show_approval(visit: Visit) -> Response:
@@ -68,7 +68,7 @@ def _read_costs(form: FormState) -> dict[str, Decimal]:
             continue
         if _AMOUNT.fullmatch(amount) is None:
             form.refuse(f"cost_{row}", "Enter an amount such as 250 or 99.50.")
-        elif _CURRENCY.fullmatch(currency) is None:
+        elif not is_currency(currency):
             form.refuse(f"currency_{row}", "Enter three letters such as EUR.")
         elif currency in costs:
             form.refuse(f"currency_{row}", "Enter one limit for each currency.")

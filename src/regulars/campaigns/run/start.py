@@ -205,7 +205,7 @@ def why_confirm_again(question: Question, campaign: DueCampaign, *, margin_perce
         if confirmed_cost is None:
             break
         expected = confirmed_cost.get(currency, Decimal(0))
-        if exceeds(float(amount), float(expected), margin_percent=margin_percent):
+        if exceeds(amount, expected, margin_percent=margin_percent):
             cost = f"{amount:,.2f} {currency}"
             return f"The texts cost about {cost} and {expected:,.2f} {currency} were confirmed. Confirm {cost}?"
     return None

@@ -7,7 +7,6 @@ from decimal import Decimal, InvalidOperation
 from uuid import UUID
 
 import msgspec
-from babel import Locale
 
 from regulars.kit.db import Tx
 from regulars.messaging.errors import SettingRefused
@@ -23,6 +22,7 @@ from regulars.messaging.settings.model import (
     SmsSettings,
     default_rule,
     format_minute,
+    is_currency,
 )
 from regulars.messaging.settings.senders import NAME_CHARACTERS_MAX, read_sender
 from regulars.messaging.settings.store import Texting, save_texting
@@ -154,7 +154,7 @@ def with_price(settings: SmsSettings, country: str, amount: str, currency: str) 
     prices = {other: price for other, price in settings.prices.items() if other != code}
     if amount.strip():
         price_amount = _read_decimal(amount, minimum=0, maximum=PRICE_MAX)
-        if currency.upper() not in Locale("en").currencies:
+        if not is_currency(currency.upper()):
             raise SettingRefused(f"'{currency}' is not a currency; write three letters such as EUR.")
         prices[code] = Price(price_amount, currency.upper())
     return msgspec.structs.replace(settings, prices=prices)

@@ -14,7 +14,6 @@ from regulars.attribution.model import Credit
 from regulars.messaging.facts import MessagesChanged
 from regulars.work import outbox
 from regulars.work.outbox import OutboxQueue
-from regulars.work.queue import Queue
 from regulars.worker import LISTENERS
 
 OUR_LISTENERS = {
@@ -41,7 +40,7 @@ class Desk(FedShop):
         self.drain()
         # The first customers of an organization are computed twice.
         for _ in range(2):
-            self.sql("UPDATE attribution_customers SET due_at = now() - interval '1 s' WHERE organization_id = %s")
+            self.alter("UPDATE attribution_customers SET due_at = now() - interval '1 s' WHERE organization_id = %s")
             self.turn(CustomerQueue())
         assert self.sql(TOTALS) == self.sql(SUMS)
         assert self.sql(MONTHS) == self.sql(MONTH_SUMS)
@@ -59,13 +58,6 @@ class Desk(FedShop):
     @property
     def zone_info(self) -> ZoneInfo:
         return ZoneInfo(self.zone)
-
-    def turn(self, queue: Queue) -> None:
-        async def run() -> None:
-            while await queue.run_pass(self.database, self.organization_id):
-                pass
-
-        self.runner.run(run())
 
     def buy(self, name: str | None, amount: int = 1000, *, ago: float = 0, product: str = "A", **more: Any) -> UUID:
         """A ticket with one line, some hours ago; gives its id."""

@@ -71,7 +71,7 @@ def test_a_text_that_fails_after_all_loses_its_credit(desk, ada):
     sale = desk.buy(ada)
     desk.compute()
     assert desk.credit(sale) is not None
-    desk.sql("UPDATE texts SET state = 'failed' WHERE organization_id = %s AND id = %s", sent)
+    desk.alter("UPDATE texts SET state = 'failed' WHERE organization_id = %s AND id = %s", sent)
     # The first credit registered the interest in changes of texts.
     desk.announce([sent], previous_state="sent")
     desk.compute()
@@ -97,7 +97,7 @@ def test_a_recomputation_removes_the_credits_of_texts_that_no_longer_count(desk,
     desk.buy(ada, ago=2)
     desk.compute()
     assert desk.credits() != {}
-    desk.sql("UPDATE texts SET state = 'queued', claimed_at = NULL WHERE organization_id = %s AND id = %s", sent)
+    desk.alter("UPDATE texts SET state = 'queued', claimed_at = NULL WHERE organization_id = %s AND id = %s", sent)
     desk.do(lambda tx: request_recompute(tx, desk.organization_id, by=None))
     desk.compute()
     assert desk.credits() == {}
@@ -147,7 +147,7 @@ def test_customers_without_texts_are_never_due(desk, ada):
 
 
 def is_due_after_a_sale(desk, name):
-    desk.sql("DELETE FROM attribution_customers WHERE organization_id = %s")
+    desk.alter("DELETE FROM attribution_customers WHERE organization_id = %s")
     desk.buy(name)
     desk.drain()
     return bool(desk.sql("SELECT FROM attribution_customers WHERE organization_id = %s"))
@@ -179,7 +179,7 @@ def test_a_sale_long_after_the_last_text_makes_a_customer_due_only_if_credits_ma
     assert not is_due_after_a_sale(desk, "ben")
     # A personal link, whose click may be stored only after the sale.
     [(ben,)] = desk.sql("SELECT id FROM profiles WHERE organization_id = %s AND external_id = 'ben'")
-    desk.sql(
+    desk.alter(
         "INSERT INTO links (organization_id, code, url, origin_kind, origin_id, step, created_at, personal_since, text_id,"
         " profile_id) VALUES (%s, 'code', 'opt-out', 'campaign', %s, '', now(), now(), %s, %s)",
         CAMPAIGN,
@@ -187,7 +187,7 @@ def test_a_sale_long_after_the_last_text_makes_a_customer_due_only_if_credits_ma
         ben,
     )
     assert not is_due_after_a_sale(desk, "ben")
-    desk.sql("UPDATE links SET url = 'https://shop.example' WHERE organization_id = %s")
+    desk.alter("UPDATE links SET url = 'https://shop.example' WHERE organization_id = %s")
     assert is_due_after_a_sale(desk, "ben")
 
 
@@ -198,7 +198,7 @@ def test_a_sale_during_a_computation_makes_its_customer_due_again(desk, ada):
     desk.drain()
     # The row of a customer who is being computed is visible until the computation ends.
     assert desk.sql("SELECT FROM attribution_customers WHERE organization_id = %s")
-    desk.sql("UPDATE attribution_customers SET due_at = NULL WHERE organization_id = %s")
+    desk.alter("UPDATE attribution_customers SET due_at = NULL WHERE organization_id = %s")
     desk.bring_back(ada)
     desk.drain()
     assert desk.sql("SELECT FROM attribution_customers WHERE organization_id = %s AND due_at IS NOT NULL")
@@ -209,8 +209,8 @@ def test_a_credit_is_frozen_60_days_after_its_text(desk, ada):
     sale = desk.buy(ada, ago=24 * 59 - 2)
     desk.compute()
     assert desk.credit(sale).net_cents == 1000
-    desk.sql("UPDATE attributed_sales SET sent_at = now() - interval '60 days' WHERE organization_id = %s")
-    desk.sql("UPDATE texts SET claimed_at = now() - interval '60 days' WHERE organization_id = %s")
+    desk.alter("UPDATE attributed_sales SET sent_at = now() - interval '60 days' WHERE organization_id = %s")
+    desk.alter("UPDATE texts SET claimed_at = now() - interval '60 days' WHERE organization_id = %s")
     desk.bring_back(ada, ago=24 * 40)
     late = desk.buy(ada, ago=24 * 60 - 1)
     desk.compute()
@@ -234,8 +234,8 @@ def test_figures_stay_when_texts_are_deleted_after_their_retention(desk, ada):
     text(desk, ada, hours_ago=2)
     sale = desk.buy(ada)
     desk.compute()
-    desk.sql("UPDATE attributed_sales SET sent_at = now() - interval '800 days' WHERE organization_id = %s")
-    desk.sql("DELETE FROM texts WHERE organization_id = %s")
+    desk.alter("UPDATE attributed_sales SET sent_at = now() - interval '800 days' WHERE organization_id = %s")
+    desk.alter("DELETE FROM texts WHERE organization_id = %s")
     text(desk, ada, hours_ago=1)
     desk.buy(ada, ago=-0.001)
     desk.compute()
@@ -247,7 +247,7 @@ def test_texts_from_before_the_first_computation_are_credited_however_old(desk, 
     sale = desk.buy(ada, ago=24 * 200 - 3)
     desk.bring_back(ada, 400, ago=24 * 190)
     # As the migration requests it, for an organization that is a year old.
-    desk.sql(
+    desk.alter(
         "INSERT INTO attribution_recomputes (organization_id, since, walked_to, until, due_at, requested_at)"
         " VALUES (%s, now() - interval '365 days', %s, %s, now() - interval '1 s', now())",
         UUID(int=0),
@@ -267,7 +267,7 @@ def test_workers_and_an_erasure_at_the_same_time_credit_each_purchase_once(desk)
         text(desk, name, hours_ago=2, campaign=CAMPAIGN)
         desk.buy(name)
     desk.drain()
-    desk.sql("UPDATE attribution_customers SET due_at = now() - interval '1 s' WHERE organization_id = %s")
+    desk.alter("UPDATE attribution_customers SET due_at = now() - interval '1 s' WHERE organization_id = %s")
 
     async def at_once():
         async def erase(name):

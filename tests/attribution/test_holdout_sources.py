@@ -3,7 +3,6 @@
 from datetime import date, timedelta
 
 from tests.attribution.test_lift import NO_CONDITION, desk, stored_sums  # noqa: F401  # a fixture
-from tests.segments.conftest import columns_database_url, open_columns, opened  # noqa: F401  # fixtures
 
 from regulars.attribution.holdout_sources import format_quarter, parse_quarter, schedule_months, schedule_quarters
 from regulars.attribution.lift import FINAL_AFTER, LiftState, SourceKind, read_lifts

@@ -1,6 +1,5 @@
 """Lift of campaigns with a holdout, from the end of the campaign until the result is final."""
 
-import asyncio
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,8 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 from tests.campaigns.desk import OUR_LISTENERS, Desk
-from tests.segments.conftest import columns_database_url, open_columns, opened  # noqa: F401  # fixtures
 from tests.segments.test_members import answering
+from tests.support.desks import Opened
 
 from regulars import migrations
 from regulars.attribution.lift import (
@@ -29,7 +28,7 @@ from regulars.attribution.lift_queue import LiftQueue
 from regulars.campaigns import manage
 from regulars.campaigns.facts import CampaignEnded
 from regulars.cli.attribution import _lift_as_data
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Tx
 from regulars.segments.analysis.questions import ArmSums
 from regulars.segments.effect import compare
 from regulars.work.outbox import OutboxQueue
@@ -112,7 +111,7 @@ class LiftDesk(Desk):
 
 
 @pytest.fixture
-def desk(opened: tuple[asyncio.Runner, Database], tmp_path: Path) -> LiftDesk:  # noqa: F811  # the fixture
+def desk(opened: Opened, tmp_path: Path) -> LiftDesk:
     return LiftDesk(*opened, tmp_path / "analysis")
 
 

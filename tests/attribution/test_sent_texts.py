@@ -52,7 +52,7 @@ def test_a_campaign_has_its_texts_and_an_answer_to_stop_is_of_no_origin(desk):
     desk.text("ada", ago=timedelta(hours=1), campaign=campaign)
     leave(desk, desk.last_text())
     desk.text("ada", ago=timedelta(hours=1))
-    desk.sql("UPDATE texts SET origin_kind = 'stop' WHERE organization_id = %s AND id = %s", desk.last_text())
+    desk.alter("UPDATE texts SET origin_kind = 'stop' WHERE organization_id = %s AND id = %s", desk.last_text())
     leave(desk, desk.last_text())
     found = desk.do(lambda tx: read_sent_of(tx, desk.organization_id, campaign))
     assert parts_by_country(found) == {"": 1}

@@ -35,7 +35,7 @@ def test_a_change_of_the_windows_shows_before_and_after_and_computes_anew(desk, 
     assert (shown.before, shown.after, shown.customers) == ({}, {"EUR": Attributed(1, 1000, 1000)}, 1)
     assert not shown.is_sample
     # Such as a response to STOP, which has no customer.
-    desk.sql("INSERT INTO text_totals VALUES (%s, current_date, 'sent', 2, 2)")
+    desk.alter("INSERT INTO text_totals VALUES (%s, current_date, 'sent', 2, 2)")
     assert not desk.do(lambda tx: preview_windows(tx, desk.organization_id, wider)).is_sample
     desk.do(lambda tx: save_windows(tx, desk.organization_id, wider, expected=0, by="ann"))
     desk.compute()

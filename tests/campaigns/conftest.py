@@ -1,14 +1,11 @@
-import asyncio
 from pathlib import Path
 
 import pytest
 from tests.campaigns.desk import Desk
-from tests.segments.conftest import columns_database_url, open_columns, opened  # noqa: F401  # fixtures
-
-from regulars.kit.db import Database
+from tests.support.desks import Opened
 
 
 @pytest.fixture
-def desk(opened: tuple[asyncio.Runner, Database], tmp_path: Path) -> Desk:  # noqa: F811  # the fixture
+def desk(opened: Opened, tmp_path: Path) -> Desk:
     """An organization of its own on a database that tests share, as organizations do."""
     return Desk(*opened, tmp_path / "analysis")

@@ -2,14 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
-from tests.messaging.desk import OPEN, Gateway
 from tests.segments.fed_shop import FedShop
 from tests.segments.test_members import answering
 
@@ -23,18 +20,13 @@ from regulars.campaigns.queries import find_campaigns
 from regulars.campaigns.run.queue import CampaignQueue
 from regulars.campaigns.run.start import StartQueue
 from regulars.campaigns.totals import list_totals
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Database
 from regulars.kit.ids import SEGMENT
-from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import SmsSettings
-from regulars.messaging.settings.store import Texting, load_texting, save_texting
 from regulars.segments.definition import read_definition as read_segment
 from regulars.segments.saved.manage import create_segment
 from regulars.work.outbox import OutboxQueue
-from regulars.work.queue import Queue
 from regulars.worker import LISTENERS
 
-T = TypeVar("T")
 REACHABLE = {"type": "consent", "state": "may_be_texted"}
 OUR_LISTENERS = {
     kind: {
@@ -55,29 +47,9 @@ class Desk(FedShop):
     def __init__(self, runner: asyncio.Runner, database: Database, path: Path) -> None:
         super().__init__(runner, database)
         self.path = path
-        self.gateway = Gateway()
-        self.texts_queue = TextQueue({"simulator": self.gateway})
         self.campaigns = CampaignQueue()
         self.people: dict[str, UUID] = {}
-        self.settings(SmsSettings(brand="Shop", rules=OPEN))
         self.reachable = self.segment(REACHABLE)
-
-    def do(self, act: Callable[[Tx], Awaitable[T]], *, now: datetime | None = None) -> T:
-        async def run() -> T:
-            async with self.database.transaction() as tx:
-                return await act(tx if now is None else replace(tx, now=now))
-
-        return self.runner.run(run())
-
-    @property
-    def texting(self) -> Texting:
-        found = self.do(lambda tx: load_texting(tx, self.organization_id))
-        assert found is not None
-        return found
-
-    def settings(self, settings: SmsSettings) -> None:
-        texting = replace(self.texting, settings=settings)
-        self.do(lambda tx: save_texting(tx, self.organization_id, texting))
 
     # What a marketer does.
 
@@ -157,14 +129,6 @@ class Desk(FedShop):
     def drain(self) -> None:
         self.turn(OutboxQueue(OUR_LISTENERS))
 
-    def turn(self, queue: Queue) -> None:
-        async def run() -> None:
-            while await queue.run_pass(self.database, self.organization_id):
-                await queue.finish()
-            await queue.finish()
-
-        self.runner.run(run())
-
     def start(self) -> None:
         """Freeze the audiences of campaigns that are due."""
 
@@ -189,9 +153,6 @@ class Desk(FedShop):
             self.feed()
             self.turn(self.texts_queue)
             self.drain()
-
-    def alter(self, query: Any, *parameters: Any) -> int:
-        return self.do(lambda tx: tx.execute(query, (self.organization_id, *parameters)))
 
     # What came of it.
 

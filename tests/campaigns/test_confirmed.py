@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from tests.messaging.desk import ALWAYS
+from tests.support.gateway import ALWAYS
 
 from regulars.campaigns import manage
 from regulars.campaigns.confirmed_numbers import Question, read_cost, read_question

@@ -5,7 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from tests.messaging.desk import ALWAYS
+from tests.support.gateway import ALWAYS
 
 from regulars.campaigns import estimate
 from regulars.campaigns.text_sizes import TextGroup, apportion

@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 from tests.campaigns.desk import definition
-from tests.messaging.desk import ALWAYS
 from tests.messaging.test_holdout import draw_all
 from tests.segments.test_members import answering
+from tests.support.gateway import ALWAYS
 
 from regulars.campaigns import exact_cost, manage
 from regulars.campaigns.errors import DefinitionRefused

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from tests.messaging.desk import ALWAYS
+from tests.support.gateway import ALWAYS
 
 from regulars.campaigns import manage
 from regulars.campaigns.errors import NotPossible

@@ -1,7 +1,7 @@
 """The text as real members of the audience would get it."""
 
 import pytest
-from tests.messaging.desk import ALWAYS
+from tests.support.gateway import ALWAYS
 
 from regulars.campaigns.preview import PreviewedCustomers
 from regulars.messaging.settings.model import SmsSettings

@@ -4,8 +4,8 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 from tests.campaigns.test_proof import read_proof
-from tests.messaging.desk import ALWAYS
 from tests.messaging.test_holdout import draw_all
+from tests.support.gateway import ALWAYS
 
 from regulars.campaigns import manage
 from regulars.campaigns.run.feed import FED_AT_ONCE_MAX

@@ -1,14 +1,13 @@
 """Drive the use cases of consent in an organization of its own, at times the test chooses."""
 
-import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
+from tests.support import desk as support
+from tests.support.desk import NUMBER
 
 from regulars.consent import queries
 from regulars.consent.find import find_subscription
@@ -22,13 +21,12 @@ from regulars.consent.personal import erase_consent
 from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
 from regulars.kit.clock import parse_timestamp
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import PROFILE, STORE, ByExternalId, new_uuid
 
 T = TypeVar("T")
 
-NUMBER = "+33612345678"
 NOW = parse_timestamp("2026-03-02T09:30:00.000Z")
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
@@ -64,25 +62,9 @@ def withdrawal(
     )
 
 
-class Desk:
-    def __init__(self, runner: asyncio.Runner, database: Database) -> None:
-        self.runner = runner
-        self.database = database
-        self.organization_id = new_uuid()
-        self.secret = os.urandom(32)
-
-    def neighbour(self) -> "Desk":
-        """Another organization on the same database."""
-        return Desk(self.runner, self.database)
-
+class Desk(support.Desk):
     def do(self, act: Callable[[Tx], Awaitable[T]], *, now: datetime = NOW) -> T:
-        """Run in one transaction that counts as `now`."""
-
-        async def transact() -> T:
-            async with self.database.transaction() as tx:
-                return await act(replace(tx, now=now))
-
-        return self.runner.run(transact())
+        return super().do(act, now=now)
 
     def opt_ins(self, *consents: Consent, now: datetime = NOW) -> list[OptInResult | ApiError]:
         return self.do(lambda tx: opt_in(tx, self.organization_id, consents, secret=self.secret), now=now)
@@ -108,15 +90,17 @@ class Desk:
 
     def stop(self, number: str = NUMBER, *, text: str = "STOP", now: datetime = NOW) -> Any:
         reply = Reply(phone_number=number, text=text, message_id="msg-1")
-        return self.do(lambda tx: record_inbound_stop(tx, self.organization_id, [reply], secret=self.secret), now=now)[
-            0
-        ]
+        [stopped] = self.do(
+            lambda tx: record_inbound_stop(tx, self.organization_id, [reply], secret=self.secret), now=now
+        )
+        return stopped
 
     def start(self, number: str = NUMBER, *, now: datetime = NOW) -> Any:
         reply = Reply(phone_number=number, text="Start", message_id="msg-2")
-        return self.do(lambda tx: record_inbound_start(tx, self.organization_id, [reply], secret=self.secret), now=now)[
-            0
-        ]
+        [started] = self.do(
+            lambda tx: record_inbound_start(tx, self.organization_id, [reply], secret=self.secret), now=now
+        )
+        return started
 
     def erase(self, profile_id: UUID, *, phone_number: str | None = None, now: datetime = NOW) -> list[UUID]:
         """The ids of the subscriptions it forgot."""
@@ -143,27 +127,12 @@ class Desk:
     def entries(self, subscription_id: UUID) -> list[LedgerEntry]:
         return self.do(lambda tx: list_entries(tx, self.organization_id, subscription_id, after=0, limit=None))
 
-    def sql(self, query: Any, *parameters: Any) -> list[Any]:
-        """A statement that names the organization as its first parameter."""
-        return self.do(lambda tx: tx.fetch(query, (self.organization_id, *parameters)))
-
-    def alter(self, query: Any, *parameters: Any) -> int:
-        return self.do(lambda tx: tx.execute(query, (self.organization_id, *parameters)))
-
     def profile(self, external_id: str, *, phone_number: str | None = None) -> UUID:
         identifier = new_uuid()
         self.alter(
             "INSERT INTO profiles (organization_id, id, external_id, phone_number, phone_reachable, created_at,"
             " updated_at) VALUES (%s, %s, %s, %s, %s, %s, %s)",
             identifier, external_id, phone_number, phone_number is not None, NOW, NOW,
-        )  # fmt: skip
-        return identifier
-
-    def store(self, external_id: str) -> UUID:
-        identifier = new_uuid()
-        self.alter(
-            "INSERT INTO stores (organization_id, id, external_id, created_at, updated_at) VALUES (%s, %s, %s, %s, %s)",
-            identifier, external_id, NOW, NOW,
         )  # fmt: skip
         return identifier
 

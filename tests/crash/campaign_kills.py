@@ -16,7 +16,7 @@ from tests.crash.journal import Journal
 from tests.crash.marketers import Marketer, end_marketers
 from tests.crash.shops import Shop, open_shops
 from tests.crash.world import Cluster, World, wait_until, world
-from tests.messaging.desk import ORIGIN
+from tests.support.desk import ORIGIN
 from tests.support.run_async import run_async
 
 from regulars.consent.opt_in import Consent, opt_in

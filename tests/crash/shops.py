@@ -7,8 +7,9 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from tests.crash.journal import Call
-from tests.messaging.desk import ALWAYS, ORIGIN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN
+from tests.support.desk import ORIGIN
+from tests.support.gateway import ALWAYS
 from tests.support.run_async import run_async
 
 from regulars.consent.opt_in import Consent, opt_in

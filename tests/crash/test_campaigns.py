@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from tests.campaigns.conftest import columns_database_url, desk, open_columns, opened  # noqa: F401  # fixtures
+from tests.campaigns.conftest import desk  # noqa: F401  # a fixture
 from tests.crash.campaigns import check_campaign
 from tests.crash.external import Arrival
 from tests.crash.marketers import Campaign

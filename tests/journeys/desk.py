@@ -1,4 +1,4 @@
-"""Drive journeys in an organization of its own: facts are told and queues are given turns by hand."""
+"""Drive journeys in an organization of its own: facts are recorded and queues are given turns by hand."""
 
 import asyncio
 import json
@@ -9,12 +9,9 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
-from tests.messaging.desk import ORIGIN
-from tests.messaging.desk import Desk as TextDesk
+from tests.messaging import desk as texts_desk
 
 from regulars.consent.facts import SubscriptionsChanged
-from regulars.consent.opt_in import Consent, opt_in
-from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.journeys import manage
 from regulars.journeys.definition import read_definition
 from regulars.journeys.model import RunRow, TraceRow
@@ -24,11 +21,9 @@ from regulars.journeys.runs.lists import list_runs
 from regulars.journeys.runs.queue import RunQueue
 from regulars.journeys.runs.trace import list_trace
 from regulars.kit.db import Database, Tx
-from regulars.kit.ids import ByExternalId, new_uuid
+from regulars.kit.ids import new_uuid
 from regulars.kit.keyset import PageRequest
 from regulars.messaging.facts import MessagesChanged
-from regulars.profiles.model import ProfileUpsert
-from regulars.profiles.write import upsert_profiles
 from regulars.sales.facts import SalesRecorded
 from regulars.work.outbox import OutboxQueue
 from regulars.work.queue import Queue
@@ -39,63 +34,23 @@ LISTENERS = {
     SubscriptionsChanged: {"hear": handle_consents, "enter": enter_by_consents},
     MessagesChanged: {"hear": handle_messages},
 }
-NUMBER = "+33612345678"
 
 
-class Desk:
+class Desk(texts_desk.Desk):
     def __init__(self, runner: asyncio.Runner, database: Database) -> None:
-        self.texts = TextDesk(runner, database)
-        self.runner = runner
-        self.database = database
-        self.organization_id = self.texts.organization_id
+        super().__init__(runner, database)
         self.outbox = OutboxQueue(LISTENERS)
         self.runs_queue = RunQueue()
-        self.store_id = new_uuid()
-        self.alter(
-            "INSERT INTO stores (organization_id, id, external_id, name, created_at, updated_at)"
-            " VALUES (%s, %s, 'PARIS', 'Rivoli', now(), now())",
-            self.store_id,
-        )
+        self.store_id = self.store("PARIS", name="Rivoli")
 
-    def do(self, act: Callable[[Tx], Awaitable[T]]) -> T:
-        done = self.texts.do(act)
+    def do(self, act: Callable[[Tx], Awaitable[T]], *, now: datetime | None = None) -> T:
+        done = super().do(act, now=now)
         # Facts are ordered by milliseconds: what is done next comes later than this.
-        time.sleep(0.002)
+        wait_for_next_millisecond()
         return done
 
-    def sql(self, query: Any, *parameters: Any) -> list[Any]:
-        return self.texts.sql(query, *parameters)
-
-    def alter(self, query: Any, *parameters: Any) -> int:
-        return self.texts.alter(query, *parameters)
-
-    def customer(self, external_id: str = "C1", **attributes: str) -> UUID:
-        upsert = ProfileUpsert(external_id=external_id, first_name="Zoé", attributes=attributes)
-        self.do(lambda tx: upsert_profiles(tx, self.organization_id, [upsert]))
-        [(identifier,)] = self.sql(
-            "SELECT id FROM profiles WHERE organization_id = %s AND external_id = %s", external_id
-        )
-        return identifier
-
-    def opt_in(self, external_id: str = "C1", number: str = NUMBER) -> None:
-        secret = self.texts.texting.secret
-
-        async def act(tx: Tx) -> None:
-            given = Consent(
-                phone_number=number,
-                source="OTHER",
-                consented_at=tx.now,
-                origin=ORIGIN,
-                profile=ByExternalId(external_id),
-            )
-            await opt_in(tx, self.organization_id, [given], secret=secret)
-
-        self.do(act)
-
-    def opt_out(self, number: str = NUMBER) -> None:
-        secret = self.texts.texting.secret
-        given = Withdrawal(phone_number=number, origin=ORIGIN)
-        self.do(lambda tx: opt_out(tx, self.organization_id, [given], secret=secret))
+    def customer(self, name: str = "C1", **given: Any) -> UUID:
+        return super().customer(name, **{"first_name": "Zoé", **given})
 
     def sale(
         self,
@@ -145,18 +100,10 @@ class Desk:
 
     def work(self) -> None:
         """Turns of all queues until nothing is due."""
+        for _ in range(6):
+            self.runner.run(self._turn(self.outbox, self.runs_queue, self.texts_queue))
 
-        async def turns() -> None:
-            for _ in range(6):
-                for queue in (self.outbox, self.runs_queue, self.texts.queue):
-                    while await queue.run_pass(self.database, self.organization_id):
-                        await queue.finish()
-                    await queue.finish()
-
-        self.runner.run(turns())
-
-    def turn(self, queue: Queue) -> None:
-        """One turn of one queue."""
+    def one_pass(self, queue: Queue) -> None:
         self.runner.run(queue.run_pass(self.database, self.organization_id))
 
     def pass_time(self) -> None:
@@ -198,10 +145,16 @@ class Desk:
 
     @property
     def sent(self) -> list[str]:
-        return [text.body for text in self.texts.gateway.sent]
+        return [text.body for text in self.gateway.sent]
 
     def now(self) -> datetime:
         async def act(tx: Tx) -> datetime:
             return tx.now
 
         return self.do(act)
+
+
+def wait_for_next_millisecond() -> None:
+    begun = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 == begun:
+        time.sleep(0.0002)

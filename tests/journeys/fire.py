@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from tests.messaging.desk import ALWAYS, ORIGIN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN, fake_twilio
 from tests.messaging.fire import KEY, Worker
+from tests.support.desk import ORIGIN
 from tests.support.fork_server import fork_server
+from tests.support.gateway import ALWAYS
 from tests.support.server import Server
 from tests.support.tenant import Tenant
 from tests.support.waiting import until

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from psycopg.errors import ReadOnlySqlTransaction
-from tests.messaging.desk import ALWAYS, ORIGIN
+from tests.support.desk import ORIGIN
+from tests.support.gateway import ALWAYS
 
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
@@ -50,7 +51,7 @@ class Past:
         return sale_id
 
     def opt_in(self, ago, external_id="C1", number=NUMBER, *, late=timedelta(0)) -> None:
-        moment, secret = self.now - ago, self.desk.texts.texting.secret
+        moment, secret = self.now - ago, self.desk.texting.secret
         given = Consent(
             phone_number=number,
             source="OTHER",
@@ -58,12 +59,12 @@ class Past:
             origin=ORIGIN,
             profile=ByExternalId(external_id),
         )
-        self.desk.texts.do(lambda tx: opt_in(tx, self.desk.organization_id, [given], secret=secret), now=moment)
+        self.desk.do(lambda tx: opt_in(tx, self.desk.organization_id, [given], secret=secret), now=moment)
 
     def opt_out(self, ago, number=NUMBER) -> None:
-        moment, secret = self.now - ago, self.desk.texts.texting.secret
+        moment, secret = self.now - ago, self.desk.texting.secret
         given = Withdrawal(phone_number=number, origin=ORIGIN)
-        self.desk.texts.do(lambda tx: opt_out(tx, self.desk.organization_id, [given], secret=secret), now=moment)
+        self.desk.do(lambda tx: opt_out(tx, self.desk.organization_id, [given], secret=secret), now=moment)
 
     def play(self, *steps, days=30, **more) -> dict[str, Any]:
         limits = {name: more.pop(name) for name in ("facts_max",) if name in more}
@@ -71,7 +72,7 @@ class Past:
         return self.play_journey(draft, days=days, **limits)
 
     def play_journey(self, journey, *, days=30, **more) -> dict[str, Any]:
-        texting = self.desk.texts.texting
+        texting = self.desk.texting
         report = self.desk.do(
             lambda tx: backtest(tx, self.desk.organization_id, journey, texting=texting, days=days, **more)
         )
@@ -140,7 +141,7 @@ def test_nothing_is_sent_and_nothing_can_be_written(desk, past):
     assert count_rows(desk) == before
     assert desk.sent == []
     assert desk.sql("SELECT attributes FROM profiles WHERE organization_id = %s") == [({},)]
-    texting = desk.texts.texting
+    texting = desk.texting
 
     async def write_afterwards(tx):
         await backtest(tx, desk.organization_id, draft, texting=texting, days=30)
@@ -185,7 +186,7 @@ def test_missing_values_too_long_texts_and_caps_are_reasons_as_in_truth(desk, pa
 def test_a_text_waits_for_its_hours_and_is_judged_again_then(desk, past):
     customer = desk.customer()
     opens = (past.now - 5 * DAY).astimezone(ZoneInfo("Europe/Paris")).replace(hour=0, minute=0)
-    desk.texts.settings(SmsSettings(brand="Shop", rules={"FR": _opens_only_on(opens.weekday())}))
+    desk.settings(SmsSettings(brand="Shop", rules={"FR": _opens_only_on(opens.weekday())}))
     past.opt_in(20 * DAY)
     past.sale(customer, 7 * DAY)
     assert by_day(past.play(TEXT), "texts") == {opens.astimezone(past.zone).date().isoformat(): 1}
@@ -320,7 +321,7 @@ def test_an_earlier_version_can_be_played_and_one_that_cannot_run_says_why(desk,
 
 def test_a_cap_of_the_organization_counts_over_several_entries(desk, past):
     customer = desk.customer()
-    desk.texts.settings(SmsSettings(brand="Shop", rules={"FR": ALWAYS}, caps=(Cap(texts=2, hours=30 * 24),)))
+    desk.settings(SmsSettings(brand="Shop", rules={"FR": ALWAYS}, caps=(Cap(texts=2, hours=30 * 24),)))
     past.opt_in(25 * DAY)
     for days in (20, 15, 10):
         past.sale(customer, days * DAY)

@@ -133,7 +133,7 @@ class World:
     def __init__(self, runner: asyncio.Runner, database: HeldDatabase) -> None:
         self.database = database
         self.desk = Desk(runner, database)
-        self.desk.texts.settings(SmsSettings(brand="Shop", rules={"FR": MORNINGS}, caps=()))
+        self.desk.settings(SmsSettings(brand="Shop", rules={"FR": MORNINGS}, caps=()))
         self.customers: dict[str, UUID] = {}
 
     def prepare(self, attributes: dict[str, dict[str, str]]) -> None:
@@ -186,7 +186,7 @@ class World:
 
     def _work(self) -> None:
         """Turns of the queues that have something due, until none has."""
-        queues = (self.desk.outbox, self.desk.runs_queue, self.desk.texts.queue)
+        queues = (self.desk.outbox, self.desk.runs_queue, self.desk.texts_queue)
 
         async def turn(queue: Any) -> None:
             await queue.run_pass(self.database, self.desk.organization_id)
@@ -232,7 +232,7 @@ class World:
         }
 
     def played(self, journey: UUID) -> tuple[dict[str, Any], ZoneInfo]:
-        texting = self.desk.texts.texting
+        texting = self.desk.texting
         report = self.desk.do(
             lambda tx: backtest(tx, self.desk.organization_id, journey, texting=texting, days=DAYS + 1)
         )

@@ -30,9 +30,9 @@ def queue_text(desk, *steps, **more):
     desk.opt_in()
     journey = desk.journey(*(steps or (TEXT,)), **more)
     desk.sale(customer)
-    desk.turn(desk.outbox)
-    desk.turn(desk.runs_queue)
-    assert desk.texts.texts() == [("queued", None)]
+    desk.one_pass(desk.outbox)
+    desk.one_pass(desk.runs_queue)
+    assert desk.texts() == [("queued", None)]
     return journey
 
 
@@ -41,7 +41,7 @@ def test_a_paused_journey_holds_its_texts_and_going_on_releases_them(desk):
     other = desk.journey(TEXT, trigger="return")
     pause(desk, journey)
     desk.work()
-    assert (desk.sent, desk.texts.texts()) == ([], [("queued", None)])
+    assert (desk.sent, desk.texts()) == ([], [("queued", None)])
     # Nothing of it is due: the sender does not even look at the organization.
     assert desk.sql("SELECT count(*) FROM texts WHERE organization_id = %s AND due_at IS NOT NULL") == [(0,)]
     pause(desk, other)
@@ -62,13 +62,13 @@ def test_a_text_that_its_sender_puts_back_during_a_pause_waits_too(desk):
             await manage.pause(tx, desk.organization_id, journey)
         return NotReached("no connection")
 
-    desk.texts.gateway.answer = pause_and_fail
-    desk.texts.turn()
-    desk.texts.gateway.answer = None
+    desk.gateway.answer = pause_and_fail
+    desk.turn()
+    desk.gateway.answer = None
     assert desk.sql("SELECT state, due_at FROM texts WHERE organization_id = %s") == [("queued", None)]
     desk.activate(journey)
     desk.work()
-    assert desk.texts.texts() == [("sent", None)]
+    assert desk.texts() == [("sent", None)]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_text_that_is_not_wanted_any_more_is_not_released(desk, change, reason
     desk.alter(change)
     desk.activate(journey)
     desk.work()
-    assert (desk.sent, desk.texts.texts()) == ([], [("skipped", reason)])
+    assert (desk.sent, desk.texts()) == ([], [("skipped", reason)])
 
 
 @pytest.mark.parametrize("comes_first", ["sale", "consent"])
@@ -131,7 +131,7 @@ def test_a_withdrawal_ends_runs_that_wait_for_a_person(desk):
 
 
 def play(desk, journey):
-    texting = desk.texts.texting
+    texting = desk.texting
     played = desk.do(lambda tx: backtest(tx, desk.organization_id, journey, texting=texting, days=1)).as_data()
     return played["texts"], played["skipped"]
 
@@ -172,7 +172,7 @@ def test_a_refused_attribute_counts_neither_for_a_branch_nor_for_a_text(desk):
     [run] = desk.runs(journey)
     assert run.step == "not"
     assert ("1", "not set") in desk.events(run)
-    assert desk.texts.texts() == [("skipped", "missing_value: profile.attributes.tier")]
+    assert desk.texts() == [("skipped", "missing_value: profile.attributes.tier")]
     assert play(desk, journey) == (0, {"missing_value: profile.attributes.tier": 1})
 
 
@@ -184,8 +184,8 @@ def test_attributes_of_many_runs_are_set_together(desk):
         desk.journey(*steps, branch_on("tier", "gold"))
     for customer in customers:
         desk.sale(customer)
-    desk.turn(desk.outbox)
-    desk.turn(desk.runs_queue)
+    desk.one_pass(desk.outbox)
+    desk.one_pass(desk.runs_queue)
     rows = desk.sql(
         "SELECT attributes ->> 'tier', attributes ->> 'other' FROM profiles WHERE organization_id = %s ORDER BY id"
     )
@@ -210,13 +210,13 @@ def test_a_purchase_recorded_milliseconds_after_a_wait_began_counts(api_database
             journey = desk.journey({"do": "wait_for_purchase", "days": 7, **ways}, reentry={"policy": "never"})
             database.pass_time(MILLISECOND)
             desk.sale(customer)
-            desk.turn(desk.outbox)
+            desk.one_pass(desk.outbox)
             database.pass_time(5 * MILLISECOND)
             desk.sale(customer)
             # What happened in between is known to those who listen before the wait begins.
-            desk.turn(desk.outbox)
+            desk.one_pass(desk.outbox)
             database.pass_time(-3 * MILLISECOND)
-            desk.turn(desk.runs_queue)
+            desk.one_pass(desk.runs_queue)
             database.pass_time(timedelta(days=8))
             desk.work()
             assert [run.step for run in desk.runs(journey)] == ["bought"]
@@ -247,6 +247,6 @@ def test_a_return_recorded_in_the_transaction_of_its_purchase_ends_the_run(desk,
     desk.publish_sales(*sales)
     desk.work()
     assert desk.outcomes(journey) == [outcome]
-    texting = desk.texts.texting
+    texting = desk.texting
     played = desk.do(lambda tx: backtest(tx, desk.organization_id, journey, texting=texting, days=1))
     assert dict(played.outcomes) == ({} if outcome is None else {outcome: 1})

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from tests.journeys.clock import CrashError, HeldDatabase, HeldTime
 from tests.journeys.desk import Desk
 from tests.journeys.model import Journey, Sale, World
-from tests.messaging.desk import OPEN
+from tests.support.gateway import OPEN
 
 from regulars.journeys import manage
 from regulars.journeys.definition import read_definition
@@ -75,7 +75,7 @@ class Journeys(RuleBasedStateMachine):
         ids.time = HeldTime(self.database)  # type: ignore[assignment]  # it is asked for this alone
         self.runner.run(self.database.open())
         self.desk = Desk(self.runner, self.database)
-        self.desk.texts.settings(SmsSettings(brand="Shop", rules=OPEN, caps=()))
+        self.desk.settings(SmsSettings(brand="Shop", rules=OPEN, caps=()))
         self.world = World({name: self.desk.customer(name) for name in CUSTOMERS}, self.database.now)
 
     def teardown(self) -> None:
@@ -190,14 +190,14 @@ class Journeys(RuleBasedStateMachine):
     @rule()
     def deliver_facts(self) -> None:
         self.tick()
-        self.desk.turn(self.desk.outbox)
+        self.desk.one_pass(self.desk.outbox)
         self.world.deliver_facts()
         self.compare()
 
     @rule()
     def advance(self) -> None:
         self.tick()
-        self.desk.turn(self.desk.runs_queue)
+        self.desk.one_pass(self.desk.runs_queue)
         self.world.advance()
         self.compare()
 
@@ -211,8 +211,8 @@ class Journeys(RuleBasedStateMachine):
         async def die(_text: Any) -> Any:
             raise RuntimeError("killed")
 
-        self.desk.texts.gateway.answer = die if dies else None
-        self.desk.texts.turn()
+        self.desk.gateway.answer = die if dies else None
+        self.desk.turn()
         self.world.send(dies=dies)
         self.compare()
 
@@ -220,10 +220,10 @@ class Journeys(RuleBasedStateMachine):
     def crash(self, which: int) -> None:
         """Before anything is committed: as if the turn had never been."""
         self.tick()
-        queue = (self.desk.outbox, self.desk.runs_queue, self.desk.texts.queue)[which]
+        queue = (self.desk.outbox, self.desk.runs_queue, self.desk.texts_queue)[which]
         self.database.is_dying = True
         with pytest.raises(CrashError):
-            self.desk.turn(queue)
+            self.desk.one_pass(queue)
         self.database.is_dying = False
         self.compare()
 

@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from tests.journeys.desk import Desk
-from tests.messaging.desk import OPEN
+from tests.journeys.desk import Desk, wait_for_next_millisecond
+from tests.support.gateway import OPEN
 
 from regulars.journeys import manage
 from regulars.journeys.runs import queries
@@ -31,11 +31,12 @@ def test_a_purchase_that_began_before_a_wait_and_commits_after_it_began_counts(d
     customer = desk.customer()
     journey = desk.journey(BOUGHT, reentry={"policy": "never"})
     desk.sale(customer)
-    desk.turn(desk.outbox)
+    desk.one_pass(desk.outbox)
 
     async def play():
         async with desk.database.transaction() as tx:
             sale = await desk.write_sale(tx, customer)
+            wait_for_next_millisecond()
             # The run comes to its wait while the sale is not yet visible to other transactions.
             await desk.runs_queue.run_pass(desk.database, desk.organization_id)
         return sale
@@ -94,7 +95,7 @@ def test_a_sale_recorded_between_the_fact_and_the_entry_ends_the_run(desk, is_re
     bought, returned = record("PURCHASE"), record("RETURN")
     for sale in (returned, bought) if is_return_first else (bought, returned):
         desk.publish_sales(sale)
-        desk.turn(desk.outbox)
+        desk.one_pass(desk.outbox)
     desk.work()
     assert desk.outcomes(journey) == ["left by a return"]
 
@@ -105,11 +106,11 @@ def test_a_run_that_leaves_takes_its_queued_text_with_it(desk, how):
     desk.opt_in()
     tomorrow = (desk.now().weekday() + 2) % 7
     days = tuple(OPEN["FR"].days[0] if day == tomorrow else None for day in range(7))
-    desk.texts.settings(SmsSettings(brand="Shop", rules={"FR": SendHoursRule(days=days, on_holidays=True)}))
+    desk.settings(SmsSettings(brand="Shop", rules={"FR": SendHoursRule(days=days, on_holidays=True)}))
     journey = desk.journey(TEXT, exit_on=["return"])
     desk.sale(customer)
     desk.work()
-    assert desk.texts.texts() == [("queued", None)]
+    assert desk.texts() == [("queued", None)]
     if how == "return":
         desk.sale(customer, kind="RETURN")
     elif how == "withdrawal":
@@ -118,7 +119,7 @@ def test_a_run_that_leaves_takes_its_queued_text_with_it(desk, how):
         desk.do(lambda tx: manage.archive(tx, desk.organization_id, journey))
     desk.work()
     assert [run.state for run in desk.runs(journey)] == ["ended"]
-    assert desk.texts.texts() == [("skipped", "left")]
+    assert desk.texts() == [("skipped", "left")]
 
 
 def test_a_run_that_leaves_in_its_own_turn_takes_its_queued_text_too(desk):
@@ -126,13 +127,13 @@ def test_a_run_that_leaves_in_its_own_turn_takes_its_queued_text_too(desk):
     desk.opt_in()
     journey = desk.journey(TEXT, exit_on=["return"])
     desk.sale(customer)
-    desk.turn(desk.outbox)
-    desk.turn(desk.runs_queue)
+    desk.one_pass(desk.outbox)
+    desk.one_pass(desk.runs_queue)
     desk.do(lambda tx: desk.write_sale(tx, customer, kind="RETURN"))
     desk.alter("UPDATE journey_runs SET due_at = now() - interval '1 second' WHERE organization_id = %s")
-    desk.turn(desk.runs_queue)
+    desk.one_pass(desk.runs_queue)
     assert desk.outcomes(journey) == ["left by a return"]
-    assert desk.texts.texts() == [("skipped", "left")]
+    assert desk.texts() == [("skipped", "left")]
 
 
 def test_who_ends_a_run_does_not_wait_for_who_decides_about_an_entry(desk):
@@ -161,7 +162,7 @@ def test_a_place_is_free_when_its_run_has_ended_or_is_gone(desk):
         return desk.do(lambda tx: queries.lock_customers(tx, desk.organization_id, journey, [customer]))[customer][1]
 
     desk.sale(customer)
-    desk.turn(desk.outbox)
+    desk.one_pass(desk.outbox)
     assert place() is not None
     desk.work()
     assert place() is None
@@ -174,8 +175,8 @@ def test_a_run_that_sets_an_attribute_and_an_erasure_do_not_wait_for_each_other(
     journey = desk.journey({"do": "set_attribute", "key": "tier", "value": "gold"})
     desk.sale(gone)
     desk.sale(stays)
-    desk.turn(desk.outbox)
-    secret = desk.texts.texting.secret
+    desk.one_pass(desk.outbox)
+    secret = desk.texting.secret
 
     async def play():
         async with desk.database.transaction() as tx:

@@ -286,7 +286,7 @@ def test_a_run_goes_on_when_its_text_was_skipped(desk):
     desk.sale(customer)
     desk.work()
     assert desk.outcomes(journey) == ["completed"]
-    assert desk.texts.texts() == [("skipped", "no_consent")]
+    assert desk.texts() == [("skipped", "no_consent")]
 
 
 def test_a_pause_holds_runs_and_a_long_one_asks_what_becomes_of_them(desk):
@@ -355,11 +355,11 @@ def test_a_run_that_keeps_failing_is_parked_with_its_reason_and_can_be_resumed(d
         raise LookupError("planted")
 
     desk.sale(customer)
-    desk.turn(desk.outbox)
+    desk.one_pass(desk.outbox)
     with monkeypatch.context() as broken:
         broken.setattr("regulars.journeys.runs.decide.graph_of", fail)
         for _ in range(6):
-            desk.turn(desk.runs_queue)
+            desk.one_pass(desk.runs_queue)
             desk.alter(
                 "UPDATE journey_runs SET due_at = now() - interval '1 second'"
                 " WHERE organization_id = %s AND due_at IS NOT NULL"

@@ -114,7 +114,7 @@ def test_a_backtest_asks_the_segment_as_it_is_now(shop):
     journey = shop.journey({"do": "wait", "days": 1}, filter=asks(shop.segment(GOLD)), live=False)
     shop.sale(gold)
     shop.sale(other)
-    texting = shop.texts.texting
+    texting = shop.texting
     report = shop.do(lambda tx: backtest(tx, shop.organization_id, journey, texting=texting, days=1, version=None))
     assert report.total.entries == 1
 

@@ -2,7 +2,8 @@
 one."""
 
 import pytest
-from tests.messaging.desk import NUMBER, OPEN
+from tests.support.desk import NUMBER
+from tests.support.gateway import OPEN
 
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotAnswerable, NotResendable, ReplyNotFound, TextNotFound

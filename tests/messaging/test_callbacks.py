@@ -3,8 +3,9 @@
 import httpx
 import pytest
 from starlette.applications import Starlette
-from tests.messaging.desk import NUMBER, OPEN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN
+from tests.support.desk import NUMBER
+from tests.support.gateway import OPEN
 
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.providers.base import Accepted, Unclear

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from tests.messaging.desk import ALWAYS, NUMBER, OPEN
+from tests.support.desk import NUMBER
+from tests.support.gateway import ALWAYS, OPEN
 
 from regulars.consent.chain import hash_number
 from regulars.consent.numbers import TextNumber
@@ -195,10 +196,10 @@ def test_a_text_of_a_stopped_campaign_whose_sender_died_is_unknown_and_not_sent_
     text_id = order_from_campaign(desk, campaign_id)
 
     async def claim_and_die():
-        await desk.queue.run_pass(desk.database, desk.organization_id)
-        for task in desk.queue._acting:
+        await desk.texts_queue.run_pass(desk.database, desk.organization_id)
+        for task in desk.texts_queue._acting:
             task.cancel()
-        await desk.queue.finish()
+        await desk.texts_queue.finish()
 
     desk.runner.run(claim_and_die())
     assert stop(desk, campaign_id) == []
@@ -231,7 +232,7 @@ def test_two_workers_claim_nothing_after_a_stop_has_committed(desk):
         return await accept(text)
 
     async def scenario():
-        queues = [desk.queue, TextQueue({"simulator": desk.gateway})]
+        queues = [desk.texts_queue, TextQueue({"simulator": desk.gateway})]
         for queue in queues:
             queue.batch_rows = 7
         desk.gateway.answer = accept_and_count

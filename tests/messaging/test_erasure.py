@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.messaging.desk import NUMBER, ORIGIN
+from tests.support.desk import NUMBER, ORIGIN
 from tests.support.waiting import until_locked
 
 from regulars.consent.opt_in import Consent, opt_in

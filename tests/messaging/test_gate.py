@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.messaging.desk import ALWAYS, NUMBER, OPEN
+from tests.support.desk import NUMBER
+from tests.support.gateway import ALWAYS, OPEN
 
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotResendable
@@ -42,7 +43,7 @@ def test_without_consent_nothing_leaves(desk):
 def test_a_withdrawal_after_the_order_is_seen_by_the_gate(desk):
     desk.subscribe()
     desk.order()
-    desk.withdraw()
+    desk.opt_out()
     desk.turn()
     assert desk.texts() == [("skipped", "no_consent")]
 
@@ -206,12 +207,12 @@ def test_a_claim_that_is_not_dialled_in_time_goes_back_and_is_judged_again(desk,
     desk.subscribe()
     desk.order()
     monkeypatch.setattr("regulars.messaging.send.DIAL_WITHIN_S", -1.0)
-    desk.runner.run(desk.queue.run_pass(desk.database, desk.organization_id))
-    desk.runner.run(desk.queue.finish())
+    desk.runner.run(desk.texts_queue.run_pass(desk.database, desk.organization_id))
+    desk.runner.run(desk.texts_queue.finish())
     assert desk.texts() == [("queued", None)]
     assert desk.gateway.sent == []
     monkeypatch.undo()
-    desk.withdraw()
+    desk.opt_out()
     desk.alter(MAKE_DUE)
     desk.turn()
     assert desk.texts(NUMBER) == [("skipped", "no_consent")]

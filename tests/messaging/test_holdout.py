@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from tests.messaging.desk import ORIGIN
+from tests.support.desk import ORIGIN
 
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import ByExternalId, new_uuid
@@ -104,7 +104,7 @@ def test_a_share_that_leaves_too_few_or_none_is_refused(percent):
 def test_who_may_be_texted_is_drawn_page_by_page_and_once(desk, monkeypatch):
     monkeypatch.setattr(drawing, "PAGE_CUSTOMERS", 7)
     people = crowd(desk, 40)
-    desk.withdraw("+33612300003")
+    desk.opt_out("+33612300003")
     # A reply that may ask to stop waits for a person.
     desk.reply("please no more of this", number="+33612300005")
     assert not desk.do(lambda tx: is_holdout_being_drawn(tx, desk.organization_id))

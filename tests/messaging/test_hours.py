@@ -1,7 +1,7 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from tests.messaging.desk import ORIGIN
+from tests.support.desk import ORIGIN
 
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import ByExternalId

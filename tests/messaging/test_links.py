@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from starlette.applications import Starlette
-from tests.messaging.desk import NUMBER
 from tests.messaging.test_erasure import customer, erase
+from tests.support.desk import NUMBER
 
 from regulars.kit.ids import new_uuid
 from regulars.messaging.links.marks import SAMPLE_CODE, set_link_url

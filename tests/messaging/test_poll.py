@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
-from tests.messaging.desk import NUMBER, OPEN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN, fake_twilio
 from tests.messaging.test_erasure import customer, erase, rows_with
+from tests.support.desk import NUMBER
+from tests.support.gateway import OPEN
 
 from regulars.messaging.find import list_replies
 from regulars.messaging.inbox import poll as inbound_poll

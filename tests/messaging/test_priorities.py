@@ -5,8 +5,8 @@ from collections import Counter
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from tests.messaging.desk import OPEN
 from tests.messaging.test_sending_cost import TEXTS_READ
+from tests.support.gateway import OPEN
 
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
@@ -37,7 +37,7 @@ def test_replies_leave_first_and_campaigns_last(desk):
     desk.order_all(OriginKind.JOURNEY, numbers(2, 1))
     desk.order_all(OriginKind.PERSON, numbers(3, 1))
     desk.reply("STOP", number=numbers(4, 1)[0])
-    desk.queue.batch_rows = 2
+    desk.texts_queue.batch_rows = 2
     desk.turn()
     assert [text.phone_number for text in desk.gateway.sent] == [numbers(at, 1)[0] for at in (4, 2, 3, 0, 1)]
 
@@ -72,7 +72,7 @@ def test_a_slow_provider_leaves_slots_for_replies_and_for_persons(desk):
     desk.gateway.answer = hang
 
     async def take_all():
-        while await desk.queue.run_pass(desk.database, desk.organization_id):
+        while await desk.texts_queue.run_pass(desk.database, desk.organization_id):
             pass
 
     def in_flight():
@@ -90,7 +90,7 @@ def test_a_slow_provider_leaves_slots_for_replies_and_for_persons(desk):
         desk.reply("STOP", number=number)
     assert in_flight() == {"campaign": 80, "journey": 32, "stop": 16}
     answered.set()
-    desk.runner.run(desk.queue.finish())
+    desk.runner.run(desk.texts_queue.finish())
     desk.turn()
     assert Counter(desk.texts()) == {("sent", None): 280}
 
@@ -98,7 +98,7 @@ def test_a_slow_provider_leaves_slots_for_replies_and_for_persons(desk):
 def test_a_confirmation_and_a_journeys_text_leave_beside_5000_texts_of_a_campaign(desk, api_database_url):
     """Beside a provider that has not answered yet: neither waits until a text of the campaign is out of the way."""
     # A call that takes as long as its claim is given up, which frees its slot.
-    desk.queue.claim_for = timedelta(minutes=10)
+    desk.texts_queue.claim_for = timedelta(minutes=10)
     desk.settings(SmsSettings(rules=OPEN, caps=()))
     desk.subscribe(*numbers(0, 202))
     desk.order_all(OriginKind.CAMPAIGN, numbers(0, 200) * 25)
@@ -116,7 +116,7 @@ def test_a_confirmation_and_a_journeys_text_leave_beside_5000_texts_of_a_campaig
     desk.gateway.answer = answer_late
 
     async def scenario(texting):
-        async with database_with_loop(api_database_url, desk.queue, desk.organization_id) as (database, loop):
+        async with database_with_loop(api_database_url, desk.texts_queue, desk.organization_id) as (database, loop):
             loop.wake("texts", desk.organization_id)
             async with asyncio.timeout(60):
                 await in_flight.wait()

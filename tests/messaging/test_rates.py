@@ -5,8 +5,8 @@ import time
 from dataclasses import replace
 
 import pytest
-from tests.messaging.desk import OPEN
 from tests.messaging.test_priorities import database_with_loop, numbers
+from tests.support.gateway import OPEN
 
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted
@@ -24,7 +24,7 @@ def limit(desk, **parts_per_second):
 
 
 def restart(desk):
-    desk.queue = TextQueue({"simulator": desk.gateway})
+    desk.texts_queue = TextQueue({"simulator": desk.gateway})
 
 
 def test_a_sender_sends_no_more_than_its_rate_also_after_a_restart(desk):
@@ -66,7 +66,7 @@ def test_a_sender_without_tokens_does_not_hold_up_another(desk):
     )
     desk.settings(settings)
     desk.alter("UPDATE sms_settings SET provider = 'twilio' WHERE organization_id = %s")
-    desk.queue = TextQueue({"twilio": desk.gateway})
+    desk.texts_queue = TextQueue({"twilio": desk.gateway})
     germans = [f"+49151{index:08d}" for index in range(5)]
     desk.subscribe(*germans, *numbers(0, 5))
     desk.order_all(OriginKind.CAMPAIGN, germans)
@@ -83,7 +83,7 @@ def test_texts_that_wait_for_their_sender_leave_when_it_has_tokens(desk, api_dat
     desk.order_all(OriginKind.CAMPAIGN, numbers(0, 60))
 
     async def scenario():
-        async with database_with_loop(api_database_url, desk.queue, desk.organization_id) as (_, loop):
+        async with database_with_loop(api_database_url, desk.texts_queue, desk.organization_id) as (_, loop):
             started = time.monotonic()
             loop.wake("texts", desk.organization_id)
             async with asyncio.timeout(20):

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.messaging.desk import NUMBER, OPEN
+from tests.support.desk import NUMBER
+from tests.support.gateway import OPEN
 
 from regulars.consent.chain import hash_number
 from regulars.messaging.errors import ReplyAlreadyDecided
@@ -56,7 +57,7 @@ def test_start_revives_only_who_stopped_by_text(desk):
     desk.reply("START")
     assert not desk.is_subscribed()
     desk.subscribe()
-    desk.withdraw()
+    desk.opt_out()
     desk.reply("START")
     assert not desk.is_subscribed()
     desk.subscribe()
@@ -69,7 +70,7 @@ def test_start_revives_only_who_stopped_by_text(desk):
 def test_start_does_not_revive_who_withdrew_again_in_another_way_after_a_stop(desk):
     desk.subscribe()
     desk.reply("STOP")
-    desk.withdraw()
+    desk.opt_out()
     desk.reply("START")
     assert not desk.is_subscribed()
     desk.reply("STOP")

@@ -4,7 +4,7 @@ import asyncio
 
 import phonenumbers
 from phonenumbers import PhoneNumberFormat
-from tests.messaging.desk import NUMBER
+from tests.support.desk import NUMBER
 
 from regulars.consent.chain import hash_number
 from regulars.messaging.number_location import find_country, locate_by_tables, locate_number
@@ -23,7 +23,7 @@ TEXTS_READ = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables 
 
 
 def test_texts_that_leave_together_share_a_transaction_of_the_simulator(desk):
-    desk.queue = TextQueue({"simulator": Simulator(desk.database)})
+    desk.texts_queue = TextQueue({"simulator": Simulator(desk.database)})
     numbers = [f"+3361234{number:04d}" for number in range(30)]
     for number in numbers:
         desk.subscribe(number)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import msgspec
 import pytest
-from tests.messaging.desk import OPEN
+from tests.support.gateway import OPEN
 from tests.support.waiting import until_locked
 
 from regulars.demo.load import RealProviderError, mark_organization
@@ -78,11 +78,11 @@ def test_a_hold_of_an_organization_that_never_set_anything_is_seen_too(desk):
         async with desk.database.transaction() as tx:
             texting = await lock_texting(tx, desk.organization_id)
             await hold(tx, desk.organization_id, texting, reason="A test.")
-            sending = asyncio.create_task(desk.queue.run_pass(desk.database, desk.organization_id))
+            sending = asyncio.create_task(desk.texts_queue.run_pass(desk.database, desk.organization_id))
             await until_locked(desk.database)
             assert not sending.done()
         await sending
-        await desk.queue.finish()
+        await desk.texts_queue.finish()
 
     desk.runner.run(play())
     assert desk.gateway.sent == []
@@ -187,7 +187,7 @@ def test_an_account_whose_sender_a_country_refuses_is_not_saved_until_that_count
     ],
 )
 def test_a_text_leaves_under_no_sender_that_its_country_refuses(desk, sender, senders, outcome):
-    desk.queue = TextQueue({"twilio": desk.gateway})
+    desk.texts_queue = TextQueue({"twilio": desk.gateway})
     notices = {"FR": OptOutNotice("STOP 36111", "36111")}
     desk.settings(SmsSettings(rules=OPEN, notices=notices, twilio=TwilioAccount("AC1", sender), senders=senders))
     desk.alter("UPDATE sms_settings SET provider = 'twilio' WHERE organization_id = %s")

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from tests.messaging.desk import NUMBER, OPEN
+from tests.support.desk import NUMBER
+from tests.support.gateway import OPEN
 
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotResendable, SettingRefused
@@ -109,7 +110,7 @@ def test_a_number_that_asked_to_stop_gets_neither_a_code_nor_a_test(desk, member
     match stop:
         case "withdraw":
             desk.subscribe()
-            desk.withdraw()
+            desk.opt_out()
         case "suppress":
             desk.reply("remove me please")
         case "erase":

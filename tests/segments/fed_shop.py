@@ -2,25 +2,22 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
-from tests.messaging.desk import ORIGIN
+from tests.support.desk import Desk
 
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import Catalog
 from regulars.conditions.tree import Group, attributes_of, properties_of, stores_of
-from regulars.consent.opt_in import Consent, opt_in
-from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.messaging.facts import MessagesChanged
-from regulars.organizations import manage
 from regulars.privacy.erase import erase_profiles
-from regulars.profiles.model import ProfileUpsert, read_phone
+from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.write import upsert_profiles
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
@@ -43,48 +40,12 @@ OUR_LISTENERS = {
 }
 
 
-class FedShop:
+class FedShop(Desk):
     def __init__(self, runner: asyncio.Runner, database: Database) -> None:
-        self.runner = runner
-        self.database = database
+        super().__init__(runner, database)
         self.engine = Engine(database, bytes_max=256 << 20)
-        self.zone = ZONE
-        organization = runner.run(self._begin())
-        self.organization_id = organization
-        self.stores: dict[str, UUID] = {}
-        for name in ("LYO", "PAR"):
-            self.stores[name] = new_uuid()
-            self.sql(
-                "INSERT INTO stores (organization_id, id, external_id, name, created_at, updated_at)"
-                " VALUES (%s, %s, %s, %s, now(), now())",
-                self.stores[name],
-                name,
-                name,
-            )
-
-    async def _begin(self) -> UUID:
-        connection = await self.database.dial()
-        async with connection:
-            organization = await manage.create_organization(connection, f"Shop {uuid4()}")
-            await connection.execute("UPDATE organizations SET time_zone = %s WHERE id = %s", (ZONE, organization.id))
-            self.secret = (await manage.find_secret_and_country(connection, organization.id)).secret
-        return organization.id
-
-    def do(self, act: Callable[[Tx], Awaitable[T]]) -> T:
-        async def run() -> T:
-            async with self.database.transaction() as tx:
-                return await act(tx)
-
-        return self.runner.run(run())
-
-    def sql(self, query: Any, *parameters: Any) -> list[Any]:
-        async def run(tx: Tx) -> list[Any]:
-            if query.startswith(("SELECT", "WITH")):
-                return await tx.fetch(query, (self.organization_id, *parameters))
-            await tx.execute(query, (self.organization_id, *parameters))
-            return []
-
-        return self.do(run)
+        self.move_to_zone(ZONE)
+        self.stores = {name: self.store(name) for name in ("LYO", "PAR")}
 
     # What happens in the shop.
 
@@ -95,23 +56,8 @@ class FedShop:
         # A difference forgets which of the two hours it is when the clock is put back.
         return (local - days).replace(fold=local.fold).astimezone(UTC) - (ago - days)
 
-    def customer(
-        self, name: str, *, phone: str | None = None, first_name: str | None = None, **attributes: Any
-    ) -> UUID:
-        given: dict[str, Any] = {"attributes": attributes}
-        if phone is not None:
-            given["phone"] = read_phone(phone, default_country="FR")
-        if first_name is not None:
-            given["first_name"] = first_name
-        upsert = ProfileUpsert(external_id=name, **given)
-        self.runner.run(self._upsert(upsert))
-        [(identifier,)] = self.sql("SELECT id FROM profiles WHERE organization_id = %s AND external_id = %s", name)
-        return identifier
-
     async def customer_now(self, name: str, attributes: Mapping[str, str]) -> None:
-        await self._upsert(ProfileUpsert(external_id=name, attributes=attributes))
-
-    async def _upsert(self, upsert: ProfileUpsert) -> None:
+        upsert = ProfileUpsert(external_id=name, attributes=attributes)
         async with self.database.transaction() as tx:
             await upsert_profiles(tx, self.organization_id, [upsert])
 
@@ -157,9 +103,10 @@ class FedShop:
             [outcome] = await record_sales(tx, self.organization_id, [sale], tolerance=timedelta(seconds=30))
         assert outcome.is_new
 
-    def move_to(self, zone: str) -> None:
+    def move_to_zone(self, zone: str) -> None:
         self.zone = zone
-        self.sql(f"UPDATE organizations SET time_zone = '{zone}' WHERE id = %s")  # noqa: S608  # a name of ours
+        change = "UPDATE organizations SET time_zone = %s WHERE id = %s"
+        self.do(lambda tx: tx.execute(change, (zone, self.organization_id)))
 
     def text(
         self,
@@ -198,32 +145,6 @@ class FedShop:
 
         self.do(act)
 
-    def opt_in(
-        self,
-        name: str | None,
-        number: str,
-        *,
-        source: str = "OTHER",
-        store: str | None = None,
-        ago: timedelta = timedelta(0),
-    ) -> None:
-        async def act(tx: Tx) -> None:
-            given = Consent(
-                phone_number=number,
-                source=source,
-                consented_at=self.moment(tx.now, ago),
-                origin=ORIGIN,
-                profile=None if name is None else ByExternalId(name),
-                store=None if store is None else ByExternalId(store),
-            )
-            await opt_in(tx, self.organization_id, [given], secret=self.secret)
-
-        self.do(act)
-
-    def opt_out(self, number: str) -> None:
-        given = Withdrawal(phone_number=number, origin=ORIGIN)
-        self.do(lambda tx: opt_out(tx, self.organization_id, [given], secret=self.secret))
-
     def erase(self, name: str) -> None:
         self.do(lambda tx: erase_profiles(tx, self.organization_id, [ByExternalId(name)], secret=self.secret))
 
@@ -249,13 +170,7 @@ class FedShop:
         return False
 
     def drain(self) -> None:
-        queue = OutboxQueue(OUR_LISTENERS)
-
-        async def run() -> None:
-            while await queue.run_pass(self.database, self.organization_id):
-                pass
-
-        self.runner.run(run())
+        self.turn(OutboxQueue(OUR_LISTENERS))
 
     def compact(self, *, purge_after: timedelta = timedelta(hours=12)) -> bool:
         return self.runner.run(compact(self.database, self.organization_id, purge_after=purge_after))

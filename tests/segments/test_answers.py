@@ -55,7 +55,7 @@ class RandomShop:
     def __init__(self, shop: FedShop, seed: int) -> None:
         self.shop, self.chance = shop, random.Random(seed)
         self.newcomers = 0
-        shop.move_to(ZONES[seed % len(ZONES)])
+        shop.move_to_zone(ZONES[seed % len(ZONES)])
         # In some shops there are amounts whose sums are beyond doubles.
         self.large = [LARGE] if seed % 3 == 1 else []
         self.sell(70)
@@ -329,7 +329,7 @@ def test_an_answer_is_dated_by_the_oldest_change_that_waits(shop):
     before = ask()
     waiting_since = before.as_of - timedelta(minutes=1)
     shop.sale("ada", at=datetime(2026, 3, 2, 12, tzinfo=UTC))
-    shop.sql(
+    shop.alter(
         "UPDATE outbox SET created_at = given.at FROM (VALUES (%s::uuid, %s::timestamptz)) AS given (id, at)"
         " WHERE organization_id = given.id",
         waiting_since,

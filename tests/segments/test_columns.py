@@ -319,8 +319,8 @@ def test_columns_that_are_wanted_again_while_their_last_trace_goes_begin_anew(fe
 
 
 def test_a_rebuild_starts_from_the_rows(fed):
-    fed.sql("UPDATE segment_columns SET next_number = next_number WHERE organization_id = %s")
-    fed.sql("DELETE FROM segment_blobs WHERE organization_id = %s")
+    fed.alter("UPDATE segment_columns SET next_number = next_number WHERE organization_id = %s")
+    fed.alter("DELETE FROM segment_blobs WHERE organization_id = %s")
     assert fed.do(lambda tx: lifecycle.rebuild(tx, fed.organization_id))
     progress = fed.do(lambda tx: lifecycle.find_build_progress(tx, fed.organization_id))
     assert (progress.state, progress.phase) == ("building", "waiting")
@@ -334,7 +334,7 @@ def test_a_rebuild_starts_from_the_rows(fed):
 def test_a_build_that_waited_when_it_was_saved_goes_on_in_a_cluster_with_lower_numbers(fed):
     """A restored fence may be a number that this cluster reaches only after years."""
     assert fed.do(lambda tx: lifecycle.rebuild(tx, fed.organization_id))
-    fed.sql(
+    fed.alter(
         "UPDATE segment_columns SET fence = 1::bigint << 60, fenced_at = now(), is_littered = false"
         " WHERE organization_id = %s"
     )
@@ -348,17 +348,19 @@ def test_a_build_that_waited_when_it_was_saved_goes_on_in_a_cluster_with_lower_n
 def test_columns_of_an_older_format_are_built_again(fed):
     """By what comes first: a question, the build that a migration made due, or a fact."""
     # The time of a transaction is cut to the millisecond.
-    fed.sql("UPDATE segment_columns SET format = 3, build_at = now() - interval '1 second' WHERE organization_id = %s")
+    fed.alter(
+        "UPDATE segment_columns SET format = 3, build_at = now() - interval '1 second' WHERE organization_id = %s"
+    )
     assert fed.runner.run(run_batch(fed.database, fed.organization_id))
     assert fed.sql("SELECT format, state FROM segment_columns WHERE organization_id = %s") == [(FORMAT, "building")]
     fed.build()
     assert fed.members(BOUGHT) == {"ann", "bob"}
-    fed.sql("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
+    fed.alter("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
     answer = fed.ask({"type": "all", "of": []})
     assert (answer.is_ready, answer.progress and answer.progress.state) == (False, "building")
     fed.build()
     assert fed.members(BOUGHT) == {"ann", "bob"}
-    fed.sql("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
+    fed.alter("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
     fed.sale("cat", amount=50)
     fed.drain()
     fed.build()
@@ -373,7 +375,7 @@ def test_a_missing_run_is_reported_and_gives_no_wrong_count(fed):
     assert fed.sql("SELECT count(*) FROM segment_runs WHERE organization_id = %s AND kind = 'sales' AND level > 0") == [
         (1,)
     ]
-    fed.sql("DELETE FROM segment_blobs WHERE organization_id = %s")
+    fed.alter("DELETE FROM segment_blobs WHERE organization_id = %s")
     assert fed.ask({"type": "all", "of": [BOUGHT]}).fault == "The columns changed over and over while they were read."
     assert fed.do(lambda tx: lifecycle.rebuild(tx, fed.organization_id))
     fed.build()

@@ -133,7 +133,7 @@ def test_runs_are_merged_while_an_erased_customer_s_bytes_wait(erased):
 
 
 def test_a_claimed_compaction_is_not_disturbed_while_runs_come(erased):
-    erased.sql("UPDATE segment_columns SET tidy_at = now() + interval '4 minutes' WHERE organization_id = %s")
+    erased.alter("UPDATE segment_columns SET tidy_at = now() + interval '4 minutes' WHERE organization_id = %s")
     for number in range(MERGE_RUNS):
         erased.sale("ann", amount=number)
         erased.drain()
@@ -149,13 +149,13 @@ def test_who_is_erased_while_others_are_taken_out_waits_for_the_next_time(erased
         await OutboxQueue(OUR_LISTENERS).run_pass(erased.database, organization_id)
         return await find_erased(tx, organization_id, epoch, blocks)
 
-    erased.sql("UPDATE segment_columns SET tidy_at = now() - interval '1 second' WHERE organization_id = %s")
+    erased.alter("UPDATE segment_columns SET tidy_at = now() - interval '1 second' WHERE organization_id = %s")
     with monkeypatch.context() as patched:
         patched.setattr(compaction, "_find_erased", find_dead_during_an_erasure)
         assert erased.compact(purge_after=timedelta(0))
     [(since,)] = erased.sql("SELECT erased_since FROM segment_columns WHERE organization_id = %s")
     assert since is not None
-    erased.sql("UPDATE segment_columns SET tidy_at = now() - interval '1 second' WHERE organization_id = %s")
+    erased.alter("UPDATE segment_columns SET tidy_at = now() - interval '1 second' WHERE organization_id = %s")
     assert erased.compact(purge_after=timedelta(0))
     rows = erased.sql("SELECT erased_since, tidy_at FROM segment_columns WHERE organization_id = %s")
     assert rows == [(None, None)]

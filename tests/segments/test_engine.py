@@ -41,7 +41,7 @@ def test_an_opt_in_that_is_older_than_the_opt_out_leaves_the_number_alone(fed):
 
 def test_sales_of_the_first_day_there_is_count_as_explain_says(fed):
     """West of Greenwich their local day is in no year."""
-    fed.move_to("America/New_York")
+    fed.move_to_zone("America/New_York")
     fed.sale("cat", at=datetime(1, 1, 1, 0, 30, tzinfo=UTC))
     fed.drain()
     bought = {"type": "bought", "window": {"from": "0001-01-01", "to": "0001-01-01"}}
@@ -71,7 +71,7 @@ def test_an_organization_that_takes_long_delays_no_other(fed):
     other.drain()
     other.begin()
     other.build()
-    fed.sql("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
+    fed.alter("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
 
     def request(shop) -> AnalysisRequest:
         query = shop.query({"type": "all", "of": []})
@@ -94,7 +94,7 @@ def test_an_organization_that_takes_long_delays_no_other(fed):
 
 def test_columns_of_a_newer_format_are_left_alone(fed):
     """While nodes are upgraded: the newer worker takes what this one fails on."""
-    fed.sql("UPDATE segment_columns SET format = format + 1, build_at = now() WHERE organization_id = %s")
+    fed.alter("UPDATE segment_columns SET format = format + 1, build_at = now() WHERE organization_id = %s")
     assert not fed.ask({"type": "all", "of": []}).is_ready
     assert not fed.compact()
     assert not fed.runner.run(run_batch(fed.database, fed.organization_id))

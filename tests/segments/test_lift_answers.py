@@ -35,7 +35,7 @@ class Row(NamedTuple):
 class RandomShop:
     def __init__(self, shop: FedShop, seed: int) -> None:
         self.shop, self.chance = shop, random.Random(seed)
-        shop.move_to(ZONES[seed % len(ZONES)])
+        shop.move_to_zone(ZONES[seed % len(ZONES)])
         self.zone = ZoneInfo(shop.zone)
         self.people = {name: shop.customer(name) for name in PEOPLE}
         self.sell(70)

@@ -84,7 +84,7 @@ def test_no_statement_reads_the_others_to_find_one(fresh, monkeypatch, is_second
 
 def test_numbers_are_found_by_profiles_among_many(fresh, monkeypatch):
     shop = FedShop(*fresh)
-    shop.sql(
+    shop.alter(
         "INSERT INTO segment_customers (organization_id, epoch, profile_id, number)"
         " SELECT %s, 1, gen_random_uuid(), n FROM generate_series(0, 39999) AS n"
     )

@@ -1,0 +1,24 @@
+"""A provider of texts in the test's hands, and sending hours that are always open."""
+
+from collections.abc import Awaitable, Callable
+
+from regulars.messaging.providers.base import Accepted, Outcome, OutgoingText
+from regulars.messaging.settings.model import OpenHours, SendHoursRule
+from regulars.messaging.settings.store import Texting
+
+ALWAYS = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
+OPEN = dict.fromkeys(("FR", "CH", "DE", "US"), ALWAYS)
+
+
+class Gateway:
+    """Records each text, and accepts it or responds as `answer` says."""
+
+    def __init__(self) -> None:
+        self.sent: list[OutgoingText] = []
+        self.answer: Callable[[OutgoingText], Awaitable[Outcome]] | None = None
+
+    async def send(self, text: OutgoingText, texting: Texting) -> Outcome:
+        self.sent.append(text)
+        if self.answer is not None:
+            return await self.answer(text)
+        return Accepted(f"sid-{text.text_id}")

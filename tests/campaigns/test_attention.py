@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from tests.campaigns.desk import Desk
 
-from regulars.campaigns import manage
+from regulars.campaigns import attention, manage
 from regulars.campaigns.attention import CampaignInNeed, count_questions, find_in_need
 
 LATER = "UPDATE campaign_recipients SET fed_at = now() - interval '11 minutes' WHERE organization_id = %s"
@@ -48,6 +48,16 @@ def test_a_campaign_that_the_worker_does_not_continue_or_start_is_named(desk):
     assert in_need(desk) == []
     desk.alter("UPDATE campaigns SET starts_at = now() - interval '11 minutes' WHERE organization_id = %s")
     assert [found.row.id for found in in_need(desk)] == [late]
+
+
+def test_an_old_campaign_is_named_whatever_was_made_since(desk, monkeypatch):
+    monkeypatch.setattr(attention, "CAMPAIGNS_EXAMINED_MAX", 3)
+    desk.crowd(2)
+    paused = desk.send(recipients=2)
+    desk.act(manage.pause, paused)
+    for _ in range(3):
+        desk.draft()
+    assert [found.row.id for found in in_need(desk)] == [paused]
 
 
 def test_a_paused_campaign_waits_for_a_person_and_a_question_is_counted(desk):

@@ -144,6 +144,30 @@ def test_a_worker_that_dies_with_a_page_loses_and_doubles_no_customer(shop):
     assert (found.rendered, found.size.recipients) == (17, 17)
 
 
+def test_two_counts_at_once_render_each_text_once(shop, monkeypatch):
+    rendered = []
+    size_text = exact_cost.size_text
+
+    def count(arm, text, *values):
+        rendered.append(text)
+        return size_text(arm, text, *values)
+
+    monkeypatch.setattr(exact_cost, "size_text", count)
+    for text in ("Come and see us", "Come again"):
+        request(shop, shop.draft(variants=[{"share": 100, "text": text}]))
+
+    async def run() -> None:
+        async with answering(shop, shop.path) as analysis:
+            queue = CostQueue(analysis, shop.database)
+            await queue.run_pass(shop.database, shop.organization_id)
+            while await _finish(queue):
+                await queue.run_pass(shop.database, shop.organization_id)
+
+    shop.runner.run(run())
+    # Once for each country.
+    assert sorted(rendered) == ["Come again"] * 2 + ["Come and see us"] * 2
+
+
 def test_several_pages_are_counted_between_two_writes(shop, monkeypatch):
     monkeypatch.setattr(exact_cost, "PAGES_PER_CLAIM", 4)
     campaign = shop.draft(variants=VARIANTS)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from regulars.segments.analysis.engine import cache
-from regulars.segments.analysis.engine.cache import Results
+from regulars.segments.analysis.engine.cache import CachedColumns, Result, Results
 from regulars.segments.analysis.engine.encoding import Dictionary, encode_values
 from regulars.segments.analysis.engine.engine import Engine
 from regulars.segments.analysis.engine.sales_encoding import read_part
@@ -103,6 +103,28 @@ def test_many_distinct_products_stay_within_the_budget(shop):
         [(_, cached)] = shop.engine.cache.list_cached()
         assert not cached.sales
         assert cached.dictionaries.nbytes < 200
+
+
+def test_an_eviction_adds_the_sizes_up_once_and_knows_what_each_item_freed(shop, monkeypatch):
+    shop.sale("p", lines=[{"product": json.loads(product)} for product in products(60)])
+    shop.drain()
+    shop.begin()
+    shop.build()
+    assert shop.count(sized("size", "40"), {"type": "bought", "products": ["A7"]}) == 1
+    [(organization_id, cached)] = shop.engine.cache.list_cached()
+    size_of = CachedColumns.nbytes.fget
+    while cached.columns or cached.sales:
+        before = size_of(cached)
+        assert cached.evict_one(set()) == before - size_of(cached)
+    assert cached.evict_one(set()) is None
+    for number in range(500):
+        cached.results.add((number,), Result(np.zeros(100, bool)))
+    added_up = []
+    monkeypatch.setattr(CachedColumns, "nbytes", property(lambda self: added_up.append(self) or size_of(self)))
+    shop.engine.cache._bytes_max = size_of(cached) - 300 * 100
+    shop.engine.cache.evict_to_budget(organization_id, set(), is_busy=lambda _: False)
+    assert len(cached.results) == 200
+    assert len(added_up) == 1
 
 
 def sized(key: str, value: str) -> dict[str, Any]:

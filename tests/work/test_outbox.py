@@ -229,6 +229,24 @@ def test_a_batch_ends_with_the_row_that_makes_it_too_large(database, organizatio
     assert listening.calls == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
+def test_large_facts_of_one_organization_make_no_batch_of_another_smaller(database, organization_id, monkeypatch):
+    listening, other = Listening(), new_uuid()
+    monkeypatch.setattr(outbox, "BATCH_CHARACTERS_MAX", len('[{"number":100}]'))
+
+    async def work():
+        await record(database, organization_id, *range(100, 110))
+        await record(database, other, 1)
+        await record(database, other, 2)
+        worker = OutboxQueue({SaleSeen: {"a": listening}})
+        await worker.run_pass(database, organization_id)
+        monkeypatch.setattr(outbox, "BATCH_CHARACTERS_MAX", 1 << 18)
+        await record(database, other, *range(3, BATCH_ROWS))
+        await worker.run_pass(database, other)
+
+    run(database, work)
+    assert listening.calls == [[100, 101], list(range(1, BATCH_ROWS))]
+
+
 def test_another_organization_is_left_alone(database, organization_id):
     listening = Listening()
     other = new_uuid()

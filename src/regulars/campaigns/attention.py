@@ -7,11 +7,12 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.campaigns.model import CampaignRow, CampaignState
-from regulars.campaigns.queries import list_campaigns
+from regulars.campaigns.queries import list_stoppable
 from regulars.campaigns.totals import count_outcomes
 from regulars.kit.db import Tx
 
 STALLED_AFTER: Final = timedelta(minutes=10)
+# Of the campaigns that are under way or paused; others need no attention.
 CAMPAIGNS_EXAMINED_MAX: Final = 1_000
 
 
@@ -35,7 +36,7 @@ class SendingProgress(NamedTuple):
 
 async def find_in_need(tx: Tx, organization_id: UUID, *, is_on_hold: bool) -> list[CampaignInNeed]:
     """Campaigns that need attention. While all texts are on hold, no campaign is expected to send."""
-    rows = await list_campaigns(tx, organization_id, limit=CAMPAIGNS_EXAMINED_MAX)
+    rows = await list_stoppable(tx, organization_id, limit=CAMPAIGNS_EXAMINED_MAX)
     sending = [row.id for row in rows if row.state == CampaignState.SENDING and not is_on_hold]
     progress = await _find_progress(tx, organization_id, sending) if sending else {}
     since = {row.id: _stalled_since(row, progress.get(row.id), tx.now) for row in rows}

@@ -5,7 +5,7 @@ a crash repeats at most a few pages. A campaign has one count, for its current r
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -141,16 +141,18 @@ class CostQueue(AnalysisQueue[CostClaim, CostRow | None]):
     def __init__(self, analysis: Analysis, database: Database) -> None:
         super().__init__(analysis)
         self._database = database
-        # The text sizes of the campaign that was counted last.
-        self._cache: tuple[CostRow, _SizeCache] | None = None
+        # The text sizes of as many counts as run at once, by campaign and request; the last used one is last.
+        self._caches: OrderedDict[tuple[UUID, datetime], _SizeCache] = OrderedDict()
 
     def _cache_for(self, claim: CostClaim) -> _SizeCache:
         """The cached text sizes of the campaign; a new request drops them, because settings may have changed."""
-        row, cache = self._cache or (claim.row, {})
-        is_same = (row.campaign_id, row.requested_at) == (claim.row.campaign_id, claim.row.requested_at)
-        if not is_same or len(cache) > _CACHED_SIZES_MAX:
+        count = (claim.row.campaign_id, claim.row.requested_at)
+        cache = self._caches.pop(count, {})
+        if len(cache) > _CACHED_SIZES_MAX:
             cache = {}
-        self._cache = (claim.row, cache)
+        self._caches[count] = cache
+        if len(self._caches) > self.at_once_max:
+            self._caches.popitem(last=False)
         return cache
 
     async def claim(

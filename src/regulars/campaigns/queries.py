@@ -57,6 +57,13 @@ async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[C
     return await tx.fetch_all(CampaignRow, _LIST + "ORDER BY id DESC LIMIT %s", (organization_id, limit))
 
 
+async def list_stoppable(tx: Tx, organization_id: UUID, *, limit: int) -> list[CampaignRow]:
+    """Campaigns that are scheduled, under way or paused, newest first."""
+    # Literals, so that the planner uses the partial index.
+    states = "AND state IN ('scheduled', 'preparing', 'sending', 'paused') "
+    return await tx.fetch_all(CampaignRow, _LIST + states + "ORDER BY id DESC LIMIT %s", (organization_id, limit))
+
+
 async def update_definition(tx: Tx, organization_id: UUID, row: CampaignRow, *, definition: str) -> None:
     await tx.execute(
         """

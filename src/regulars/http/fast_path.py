@@ -8,6 +8,7 @@ seconds.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Final
 from uuid import UUID
 
 from psycopg.errors import QueryCanceled
@@ -18,7 +19,7 @@ from regulars.http.route import RunFast, RunFastShared, WriteRoute
 from regulars.kit import failpoint
 from regulars.kit.db import REFUSED_ERRORS
 
-# How long a queue stays in each of the sets of `FastPath`.
+# How long each mark of `FastPath` lasts after the last reason for it.
 UNBATCHED_S = 1.0
 UNSHARED_S = 10.0
 SKIPPED_S = 1.0
@@ -29,15 +30,32 @@ DUPLICATES_MIN = 24
 QueueKey = tuple[UUID, str, int]
 
 
+class QueueMarks:
+    """Queues that are treated in another way until some seconds after the last reason for it."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._releases: dict[Hashable, asyncio.TimerHandle] = {}
+
+    def __contains__(self, queue: Hashable) -> bool:
+        return queue in self._releases
+
+    def add(self, queue: Hashable) -> None:
+        earlier = self._releases.get(queue)
+        if earlier is not None:
+            earlier.cancel()
+        self._releases[queue] = asyncio.get_running_loop().call_later(self._seconds, self._releases.pop, queue)
+
+
 class FastPath:
     def __init__(self, in_flight: InFlight) -> None:
         self._in_flight = in_flight
         # Queues whose writes run one by one for a while, after a failed batch; other queues run batches.
-        self.unbatched: set[Hashable] = set()
+        self.unbatched: Final = QueueMarks(UNBATCHED_S)
         # Queues whose batches share no transaction with other organizations for a while.
-        self.unshared: set[Hashable] = set()
+        self.unshared: Final = QueueMarks(UNSHARED_S)
         # Queues for which the fast path is skipped for a while, because their last batch had only duplicates.
-        self.skipped: set[Hashable] = set()
+        self.skipped: Final = QueueMarks(SKIPPED_S)
 
     async def run_together(
         self, route: WriteRoute, run_fast: RunFastShared, batches: Sequence[tuple[QueueKey, list[Pending]]]
@@ -57,7 +75,7 @@ class FastPath:
         except QueryCanceled:
             # One of the batches timed out or blocked another; the caller runs each batch by itself to find it.
             if len(batches) == 1:
-                _mark_for(self.unshared, batches[0][0], UNSHARED_S)
+                self.unshared.add(batches[0][0])
                 raise
             return [batch for _, batch in batches]
         failpoint.hit("write.committed")
@@ -89,17 +107,17 @@ class FastPath:
         try:
             remaining += await self._try(route, run_fast, organization_id, eligible)
         except REFUSED_ERRORS:
-            _mark_for(self.unshared, queue, UNSHARED_S)
+            self.unshared.add(queue)
             if len(eligible) == 1 or not route.retries_singly:
                 return batch
         except QueryCanceled:
-            _mark_for(self.unshared, queue, UNSHARED_S)
+            self.unshared.add(queue)
             raise
         else:
             self._mark_skipped(queue, batch, remaining)
             return remaining
         # A queue with one retried request usually gets more, so its writes share no statement for a second.
-        _mark_for(self.unbatched, queue, UNBATCHED_S)
+        self.unbatched.add(queue)
         for pending in eligible:
             if not await self._is_written_singly(route, run_fast, organization_id, pending):
                 # The write runs now, before the remaining ones, because later writes must not overtake it.
@@ -108,7 +126,7 @@ class FastPath:
 
     def _mark_skipped(self, queue: Hashable, batch: Sequence[Pending], unwritten: Sequence[Pending]) -> None:
         if len(unwritten) == len(batch) >= DUPLICATES_MIN:
-            _mark_for(self.skipped, queue, SKIPPED_S)
+            self.skipped.add(queue)
 
     async def _try(
         self, route: WriteRoute, run_fast: RunFast, organization_id: UUID, batch: list[Pending]
@@ -140,9 +158,3 @@ def _split_written(
         else:
             written.append((pending, encode_body))
     return written
-
-
-def _mark_for(queues: set[Hashable], queue: Hashable, seconds: float) -> None:
-    if queue not in queues:
-        queues.add(queue)
-        asyncio.get_running_loop().call_later(seconds, queues.discard, queue)

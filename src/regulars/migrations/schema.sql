@@ -1574,6 +1574,8 @@ CREATE INDEX campaigns_due ON campaigns USING btree (due_at, organization_id) WH
 
 CREATE INDEX campaigns_due_here ON campaigns USING btree (organization_id, due_at, id) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX campaigns_stoppable ON campaigns USING btree (organization_id, id) WHERE (state = ANY (ARRAY['scheduled'::text, 'preparing'::text, 'sending'::text, 'paused'::text]));
+
 CREATE INDEX campaigns_to_freeze ON campaigns USING btree (freeze_at, organization_id) WHERE (freeze_at IS NOT NULL);
 
 CREATE INDEX catalog_counts_due ON catalog_counts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);

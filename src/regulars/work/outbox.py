@@ -164,7 +164,8 @@ class OutboxQueue(queue.Queue):
         ]
         conditions = {find_condition(listener) for by_name in listeners.values() for listener in by_name.values()}
         self._conditions = tuple(sorted(condition for condition in conditions if condition is not None))
-        self._batch_rows = queue.BATCH_ROWS
+        # Organizations with large facts, and how many rows the next batch takes of each.
+        self._batch_rows: dict[UUID, int] = {}
         # Until when facts are deferred, by organization and listener.
         self._deferred_until: dict[tuple[UUID, str], float] = {}
 
@@ -182,7 +183,7 @@ class OutboxQueue(queue.Queue):
     async def _deliver_batch(self, database: Database, organization_id: UUID, notify: Notify) -> bool:
         """Take rows and call their listeners; return whether more rows may be due."""
         async with database.transaction(statement_timeout_ms=STATEMENT_MS_MAX) as tx:
-            limit = self._batch_rows
+            limit = self._batch_rows.get(organization_id, queue.BATCH_ROWS)
             rows, unmet_conditions = await queries.take_due_rows(
                 tx,
                 organization_id,
@@ -194,8 +195,7 @@ class OutboxQueue(queue.Queue):
             if rows:
                 failpoint.hit("fact.taken", tx.connection.drop_connection)
             is_large = sum(len(row.payload) for row in rows) > BATCH_CHARACTERS_MAX
-            # As long as rows are large, fewer of them are taken at a time.
-            self._batch_rows = len(rows) if is_large else min(queue.BATCH_ROWS, limit * 2)
+            self._set_batch_rows(organization_id, len(rows) if is_large else limit * 2)
             by_topic: dict[str, list[OutboxRow]] = {}
             for row in rows:
                 by_topic.setdefault(row.topic, []).append(row)
@@ -211,6 +211,13 @@ class OutboxQueue(queue.Queue):
                     if called:
                         await notify(tx, organization_id, DueFacts(kind, rows_of_topic, called))
         return is_large or len(rows) == limit
+
+    def _set_batch_rows(self, organization_id: UUID, rows: int) -> None:
+        """Set how many rows the next batch takes: fewer, as long as the organization's facts are large."""
+        if rows < queue.BATCH_ROWS:
+            self._batch_rows[organization_id] = rows
+        else:
+            self._batch_rows.pop(organization_id, None)
 
     def _defer(self, organization_id: UUID, listener: str, error: BaseException | None) -> None:
         now = monotonic()

@@ -68,9 +68,12 @@ class Results:
             self.drop_oldest()
         return result
 
-    def drop_oldest(self) -> None:
+    def drop_oldest(self) -> int:
+        """Drop the least recently used result; return its size in bytes."""
         _, result = self._results.popitem(last=False)
-        self.nbytes -= _bytes_of(result)
+        nbytes = _bytes_of(result)
+        self.nbytes -= nbytes
+        return nbytes
 
     def clear(self) -> None:
         self._results.clear()
@@ -192,37 +195,38 @@ class CachedColumns:
         caches = self.dictionaries, self.do_not_contact_hashes, self.results
         return columns + sales + patches + sum(cache.nbytes for cache in caches)
 
-    def evict_one(self, required: set[str]) -> bool:
-        """Evict the least recently used item that is not required now; return False if there is none."""
+    def evict_one(self, required: set[str]) -> int | None:
+        """Evict the least recently used item that is not required now; return how many bytes that freed, or None if
+        there is no such item."""
         if self.results:
-            self.results.drop_oldest()
-            return True
+            return self.results.drop_oldest()
         for name in self.columns:
             if name not in required:
-                del self.columns[name]
-                return True
+                return self.columns.pop(name).nbytes
         for part in self.parts:
             if part not in required:
                 del self.parts[part]
-                self._drop(part)
-                return True
+                return self._drop(part)
         if self.sales:
             # Even the required parts exceed the budget, so they are evicted and the next request loads them again. The
             # results, which depend on the codes of the dictionaries, were evicted before.
+            nbytes = self.nbytes
             self.sales.clear()
             self.parts.clear()
             self.dictionaries = Dictionaries()
-            return True
-        return False
+            return nbytes - self.nbytes
+        return None
 
-    def _drop(self, part: str) -> None:
+    def _drop(self, part: str) -> int:
+        """Drop a part from all runs; return its size in bytes."""
+        nbytes = self.dictionaries.forget(part)
         for run in self.sales.values():
             for name in [name for name in run.parts if name == part or _is_derived_from(name, part)]:
-                del run.parts[name]
-            if not any(map(is_product_part, run.parts)):
+                nbytes += run.parts.pop(name).nbytes
+            if "starts" in run.parts and not any(map(is_product_part, run.parts)):
                 # The first line of each product.
-                run.parts.pop("starts", None)
-        self.dictionaries.forget(part)
+                nbytes += run.parts.pop("starts").nbytes
+        return nbytes
 
 
 def _is_derived_from(key: str, part: str) -> bool:
@@ -265,12 +269,18 @@ class ColumnCache:
         """Evict down to the budget: first from organizations without an open request, the least recently used first,
         then from the organization of this request."""
         idle_ids = [id_ for id_ in self._organizations if id_ != organization_id and not is_busy(id_)]
-        while self.nbytes() > self._bytes_max:
+        # The sizes of all items are added up once and not for each evicted item, of which there may be thousands.
+        excess = self.nbytes() - self._bytes_max
+        while excess > 0:
             if idle_ids:
-                if not self._organizations[idle_ids[0]].evict_one(set()):
-                    del self._organizations[idle_ids.pop(0)]
-            elif not self._organizations[organization_id].evict_one(required):
-                return
+                freed = self._organizations[idle_ids[0]].evict_one(set())
+                if freed is None:
+                    freed = self._organizations.pop(idle_ids.pop(0)).nbytes
+            else:
+                freed = self._organizations[organization_id].evict_one(required)
+                if freed is None:
+                    return
+            excess -= freed
 
     def nbytes(self) -> int:
         return sum(cached.nbytes for cached in self._organizations.values())

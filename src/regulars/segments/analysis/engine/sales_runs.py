@@ -71,9 +71,10 @@ class Dictionaries:
             codes = (code(_value_of(part, _product.decode(product))) for product in products)
             return np.fromiter(codes, np.int32, len(products))
 
-    def forget(self, part: str) -> None:
-        """Drop the values of a part; the caller has removed its codes from all runs."""
-        self._product_values.pop(part, None)
+    def forget(self, part: str) -> int:
+        """Drop the values of a part, whose codes the caller removes from all runs; return their size in bytes."""
+        values = self._product_values.pop(part, None)
+        return 0 if values is None else values.nbytes
 
     def map(self, name: str, values: Sequence[Any]) -> Array:
         """The organization-wide codes of the values of a run, by their index in the list of the run."""

@@ -1,6 +1,7 @@
 """What a power cut may leave behind: programs without content, an unreadable pid file, a half-made folder."""
 
 import os
+import signal
 from pathlib import Path
 
 import psycopg
@@ -32,26 +33,25 @@ def spoil_by_removing(program: Path) -> None:
 
 
 @as_root
-@pytest.mark.parametrize("spoil", [spoil_by_emptying, spoil_by_zeros, spoil_by_removing])
 @pytest.mark.parametrize("program", ["postgres", "pg_ctl"])
-def test_a_copy_of_the_programs_that_lost_its_content_is_made_again(data_dir, spoil, program):
-    embedded.ensure_running(data_dir, throwaway=True)
-    copied = embedded.binaries(data_dir) / program
-    embedded.release(data_dir)
-    spoil(copied)
-    assert answers(embedded.ensure_running(data_dir, throwaway=True))
-    assert copied.read_bytes() == (wheel.locate().bin / program).read_bytes()
+def test_a_copy_of_the_programs_that_lost_its_content_is_made_again(filled_data_dir, program):
+    copied = embedded.binaries(filled_data_dir) / program
+    for spoil in (spoil_by_emptying, spoil_by_zeros, spoil_by_removing):
+        spoil(copied)
+        assert answers(embedded.ensure_running(filled_data_dir, throwaway=True)), spoil
+        embedded.release(filled_data_dir)
+        assert copied.read_bytes() == (wheel.locate().bin / program).read_bytes(), spoil
 
 
 @as_root
-def test_programs_that_are_running_are_left_alone(data_dir):
-    with Command(data_dir) as running:
+def test_programs_that_are_running_are_left_alone(filled_data_dir):
+    with Command(filled_data_dir) as running:
         running.url()
-        copied = embedded.binaries(data_dir) / "pgbench"
+        copied = embedded.binaries(filled_data_dir) / "pgbench"
         spoil_by_emptying(copied)
-        embedded.ensure_running(data_dir)
+        embedded.ensure_running(filled_data_dir)
         assert copied.stat().st_size == 0
-        embedded.release(data_dir)
+        embedded.release(filled_data_dir)
         running.finish()
 
 
@@ -96,15 +96,13 @@ def test_a_program_that_cannot_be_run_ends_in_one_sentence(data_dir, tmp_path, m
         embedded.ensure_running(data_dir, throwaway=True)
 
 
-@pytest.mark.parametrize("left", [b"", bytes(64), b"\xff\xfe garbage\nof\nlines\n", b"\n"])
-def test_an_unreadable_pid_file_is_explained_and_survived(data_dir, left, capfd, caplog):
-    with Command(data_dir) as killed:
-        with psycopg.connect(killed.url(), autocommit=True) as connection:
-            connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
-        postmaster = postmaster_pid(data_dir)
-        killed.kill()
-    os.kill(postmaster, 9)
-    (data_dir / "cluster" / "postmaster.pid").write_bytes(left)
-    with psycopg.connect(embedded.ensure_running(data_dir, throwaway=True)) as connection:
-        assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
-    assert "postmaster.note_unreadable" in caplog.text + "".join(capfd.readouterr())
+def test_an_unreadable_pid_file_is_explained_and_survived(filled_data_dir, running_url, capfd, caplog):
+    with psycopg.connect(running_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+    for left in (b"", bytes(64), b"\xff\xfe garbage\nof\nlines\n", b"\n"):
+        os.kill(postmaster_pid(filled_data_dir), signal.SIGKILL)
+        (filled_data_dir / "cluster" / "postmaster.pid").write_bytes(left)
+        with psycopg.connect(embedded.ensure_running(filled_data_dir, throwaway=True)) as connection:
+            assert connection.execute("SELECT answer FROM kept").fetchone() == (42,), left
+        assert "postmaster.note_unreadable" in caplog.text + "".join(capfd.readouterr()), left
+        caplog.clear()

@@ -1,5 +1,6 @@
 import os
 import signal
+from contextlib import ExitStack
 
 import psycopg
 import pytest
@@ -30,76 +31,77 @@ def test_the_last_command_out_stops_the_database(data_dir):
         psycopg.connect(url)
 
 
-def test_a_second_command_shares_the_database_and_leaves_it_running(data_dir):
-    with Command(data_dir) as server, Command(data_dir) as visitor:
+def test_a_second_command_shares_the_database_and_leaves_it_running(filled_data_dir):
+    with Command(filled_data_dir) as server, Command(filled_data_dir) as visitor:
         url = server.url()
-        first = postmaster_pid(data_dir)
+        first = postmaster_pid(filled_data_dir)
         assert visitor.url() == url
         visitor.finish()
-        assert postmaster_pid(data_dir) == first
+        assert postmaster_pid(filled_data_dir) == first
         assert ask(url, "SELECT 1") == 1
 
 
-def test_the_command_that_started_it_may_leave_first(data_dir):
-    with Command(data_dir) as starter:
+def test_the_command_that_started_it_may_leave_first(filled_data_dir):
+    with Command(filled_data_dir) as starter:
         url = starter.url()
-        with Command(data_dir) as other:
+        with Command(filled_data_dir) as other:
             other.url()
             starter.finish()
             assert ask(url, "SELECT 1") == 1
             other.finish()
-    assert not (data_dir / "cluster" / "postmaster.pid").exists()
+    assert not (filled_data_dir / "cluster" / "postmaster.pid").exists()
 
 
 def test_commands_that_start_together_get_one_database(data_dir):
-    commands = [Command(data_dir) for _ in range(4)]
-    try:
+    with ExitStack() as stack:
+        commands = [stack.enter_context(Command(data_dir)) for _ in range(4)]
         urls = {command.url() for command in commands}
         assert len(urls) == 1
         assert ask(urls.pop(), "SELECT count(*) FROM pg_database WHERE datname = 'regulars'") == 1
-    finally:
         for command in commands:
             command.finish()
     assert not (data_dir / "cluster" / "postmaster.pid").exists()
 
 
-def test_after_the_command_was_killed_the_next_one_finds_the_same_database_and_stops_it(data_dir):
-    with Command(data_dir) as killed:
+def test_after_the_command_was_killed_the_next_one_finds_the_same_database_and_stops_it(filled_data_dir):
+    with Command(filled_data_dir) as killed:
         killed.url()
-        pid = postmaster_pid(data_dir)
+        pid = postmaster_pid(filled_data_dir)
         killed.kill()
-    with Command(data_dir) as command:
+    with Command(filled_data_dir) as command:
         command.url()
-        assert postmaster_pid(data_dir) == pid
+        assert postmaster_pid(filled_data_dir) == pid
         command.finish()
-    assert not (data_dir / "cluster" / "postmaster.pid").exists()
+    assert not (filled_data_dir / "cluster" / "postmaster.pid").exists()
 
 
-def test_after_everything_was_killed_the_data_is_there(data_dir):
-    with Command(data_dir) as killed:
+def test_after_everything_was_killed_the_data_is_there(filled_data_dir):
+    with Command(filled_data_dir) as killed:
         url = killed.url()
         execute(url, "CREATE TABLE stored AS SELECT 42 AS answer")
-        os.kill(postmaster_pid(data_dir), signal.SIGKILL)
+        os.kill(postmaster_pid(filled_data_dir), signal.SIGKILL)
         killed.kill()
-    assert (data_dir / "cluster" / "postmaster.pid").exists()
-    with Command(data_dir) as command:
+    assert (filled_data_dir / "cluster" / "postmaster.pid").exists()
+    with Command(filled_data_dir) as command:
         assert ask(command.url(), "SELECT answer FROM stored") == 42
 
 
-def test_a_stale_note_with_the_number_of_another_process_does_not_stop_the_start(data_dir):
-    with Command(data_dir) as killed:
+def test_a_stale_note_with_the_number_of_another_process_does_not_stop_the_start(filled_data_dir, copy_filled_folder):
+    other_data_dir = filled_data_dir.parent / "other"
+    copy_filled_folder(other_data_dir)
+    with Command(filled_data_dir) as killed:
         killed.url()
-        pid = postmaster_pid(data_dir)
+        pid = postmaster_pid(filled_data_dir)
         os.kill(pid, signal.SIGKILL)
         killed.kill()
-    note = data_dir / "cluster" / "postmaster.pid"
-    with Command(data_dir.parent / "other") as other:
+    note = filled_data_dir / "cluster" / "postmaster.pid"
+    with Command(other_data_dir) as other:
         other.url()
-        other_pid = postmaster_pid(data_dir.parent / "other")
+        other_pid = postmaster_pid(other_data_dir)
         note.write_text(note.read_text().replace(str(pid), str(other_pid), 1))
-        with Command(data_dir) as command:
+        with Command(filled_data_dir) as command:
             assert ask(command.url(), "SELECT 1") == 1
-            assert postmaster_pid(data_dir) != other_pid
+            assert postmaster_pid(filled_data_dir) != other_pid
             command.finish()
         other.finish()
 
@@ -113,9 +115,9 @@ def test_an_initdb_that_was_killed_is_done_again(data_dir):
         assert ask(command.url(), "SELECT 1") == 1
 
 
-def test_one_process_may_ask_twice_and_release_once(data_dir):
-    first = embedded.ensure_running(data_dir, throwaway=True)
-    assert embedded.ensure_running(data_dir, throwaway=True) == first
-    embedded.release(data_dir)
-    assert not (data_dir / "cluster" / "postmaster.pid").exists()
-    embedded.release(data_dir)
+def test_one_process_may_ask_twice_and_release_once(filled_data_dir):
+    first = embedded.ensure_running(filled_data_dir, throwaway=True)
+    assert embedded.ensure_running(filled_data_dir, throwaway=True) == first
+    embedded.release(filled_data_dir)
+    assert not (filled_data_dir / "cluster" / "postmaster.pid").exists()
+    embedded.release(filled_data_dir)

@@ -2,53 +2,59 @@
 
 import os
 import signal
-import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-HOLD = """
-import sys
-from pathlib import Path
+from tests.support.fork_server import fork_server
+
 from regulars.postgres import embedded
-folder = Path(sys.argv[1])
-print(embedded.ensure_running(folder, throwaway=True), flush=True)
-sys.stdin.readline()
-embedded.release(folder)
-"""
+
+SECONDS_MAX = 60
+
+
+def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
+    """Entry point for the fork server: writes the URL to one pipe, and uses the database until the other is closed."""
+    folder = Path(arguments[0])
+    url_pipe, end_pipe = descriptors
+    os.write(url_pipe, embedded.ensure_running(folder, throwaway=True).encode())
+    os.close(url_pipe)
+    os.read(end_pipe, 1)
+    embedded.release(folder)
 
 
 class Command:
     """Uses the database until `finish` or `kill`."""
 
     def __init__(self, data_dir: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(data_dir)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        self._log = data_dir.parent / "commands.log"
+        url_reader, url_pipe = os.pipe()
+        end_pipe, end_writer = os.pipe()
+        self._url, self._end = os.fdopen(url_reader), os.fdopen(end_writer, "w")
+        self._child = fork_server().start(
+            __name__, str(data_dir), environment=dict(os.environ), log=self._log, descriptors=[url_pipe, end_pipe]
         )
-        assert self.process.stdout is not None
-        self.stdout = self.process.stdout
+        os.close(url_pipe)
+        os.close(end_pipe)
 
     def url(self) -> str:
-        return self.stdout.readline().strip()
+        return self._url.read()
 
     def finish(self) -> None:
-        self.process.communicate("\n", timeout=60)
-        assert self.process.returncode == 0
+        self._end.close()
+        assert self._child.wait(SECONDS_MAX) == 0, self._log.read_text()
 
     def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.communicate(timeout=60)
+        self._child.send_signal(signal.SIGKILL)
+        self._child.wait(SECONDS_MAX)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.kill()
+        self.kill()
+        self._url.close()
+        self._end.close()
 
 
 def postmaster_pid(data_dir: Path) -> int:

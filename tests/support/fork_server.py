@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -67,6 +68,8 @@ class ForkServer:
     def __init__(self) -> None:
         # SOCK_SEQPACKET preserves message boundaries; a message carries its file descriptors.
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # A response does not name its request.
+        self._lock = threading.Lock()
         environment = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
         with theirs:
             self._process = subprocess.Popen(
@@ -106,10 +109,11 @@ class ForkServer:
         log.touch()
         exit_code_pipe, theirs = os.pipe()
         try:
-            socket.send_fds(self._socket, [json.dumps(request).encode()], [theirs, *descriptors])
+            with self._lock:
+                socket.send_fds(self._socket, [json.dumps(request).encode()], [theirs, *descriptors])
+                answer = self._socket.recv(64)
         finally:
             os.close(theirs)
-        answer = self._socket.recv(64)
         assert answer, "the fork server has ended"
         return Child(int(answer), exit_code_pipe)
 

@@ -49,6 +49,7 @@ class Till(threading.Thread):
         journal: Journal,
         shop: Shop | None = None,
         manner: Manner = "usual",
+        pause_s: float = 0.0,
     ) -> None:
         super().__init__(name=f"till-{number}", daemon=True)
         self._number = number
@@ -57,6 +58,7 @@ class Till(threading.Thread):
         self._tag = "" if shop is None else shop.tag
         self._name = f"{self._tag}-" if shop is not None else ""
         self._manner = manner
+        self._pause_s = pause_s
         self._caller = Caller(server, api_key, journal, cuts=self._chance if manner == "cutting" else None)
         self._journal = journal
         self._mine: list[RecordedResponse] = []
@@ -71,6 +73,7 @@ class Till(threading.Thread):
                 self._send_disorderly(call)
             elif not self._caller.send(call):
                 self.stop.wait(PAUSE_AFTER_LOSS_S)
+            self.stop.wait(self._pause_s)
         self._caller.close()
 
     def _send_disorderly(self, call: Call) -> None:

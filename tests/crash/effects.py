@@ -229,6 +229,6 @@ def check_bounds(world: World) -> None:
     for process in (*world.servers, world.worker):
         assert process.memory_bytes() < MEMORY_BYTES_MAX, f"I12: {process.name} has {process.memory_bytes()} bytes"
         assert process.handles() < HANDLES_MAX, f"I12: {process.name} has {process.handles()} open files"
-    [(connections,)] = world.rows("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")
+    [(connections,)] = world.rows("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
     most = CONNECTIONS_MAX * (len(world.servers) + 1)
     assert connections <= most, f"I12: {connections} connections to the database"

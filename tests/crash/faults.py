@@ -48,6 +48,8 @@ class Scene:
     # Conditions that must become true before the end of the trial, with their names.
     awaited: list[tuple[str, Callable[[], bool]]] = field(default_factory=list)
     may_have_tracebacks: bool = False
+    # The factor of deadlines on a busy machine.
+    patience: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def trap_fault(place: Failpoint, how: str) -> Fault:
 
 
 def wait_until_hit(scene: Scene, process: Process, place: str, how: str, *, seconds: float = TRAP_SECONDS_MAX) -> bool:
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * scene.patience
     while time.monotonic() < deadline:
         if process.new_hits():
             if how == "kill":
@@ -275,8 +277,25 @@ KILLS: Final = tuple(trap_fault(place, "kill") for place in FAILPOINTS)
 TRAPS: Final = tuple(trap_fault(place, act) for place in FAILPOINTS for act in place.acts)
 
 
+def _in_turn(faults: Sequence[Fault]) -> Fault:
+    """Several faults in one trial; each is repaired before the next."""
+
+    def act(scene: Scene) -> bool:
+        happened = [faults[0].act(scene)]
+        for fault in faults[1:]:
+            scene.world.repair()
+            happened.append(fault.act(scene))
+        return all(happened)
+
+    manner = next((it.manner for it in faults if it.manner != "usual"), "usual")
+    takes_database = any(it.takes_database for it in faults)
+    return Fault("+".join(it.name for it in faults), act, manner, takes_database)
+
+
 def choose(only: str | None) -> tuple[Fault, ...]:
-    """The faults that a seed chooses from: all, a group, those of a failpoint, or one."""
+    """The faults that a seed chooses from: all, a group, those of a failpoint, one, or one of several joined by `+`."""
+    if only is not None and "+" in only:
+        return (_in_turn([choose(name)[0] for name in only.split("+")]),)
     groups: dict[str, tuple[Fault, ...]] = {
         "kill": KILLS + RANDOM_KILLS,
         "place": TRAPS,

@@ -119,10 +119,8 @@ class Marketer(threading.Thread):
     def send(self) -> None:
         """Repeats the command until the campaign is sent; a command whose response was lost may have succeeded."""
         while not self.command("send", "--recipients", str(CONFIRMED)):
-            if self._state() not in {"draft", None}:
+            if self._wait_for_state() != "draft":
                 break
-            if self.stop.wait(WATCHED_EVERY_S) and self._state() == "draft":
-                continue
         self.campaign.sent_at = time.monotonic()
 
     def _pause_for_a_while(self) -> None:
@@ -138,8 +136,8 @@ class Marketer(threading.Thread):
         """Repeats the command until the campaign is no longer paused."""
         if paused_at is not None:
             self.campaign.pauses.append((paused_at, time.monotonic()))
-        while self._state() in {"paused", None} and not self.command("resume"):
-            time.sleep(WATCHED_EVERY_S)
+        while self._wait_for_state() == "paused":
+            self.command("resume")
 
     def command(self, act: str, *options: str, traps: Traps = ()) -> bool:
         """Runs a command; returns whether it succeeded."""
@@ -147,6 +145,12 @@ class Marketer(threading.Thread):
         arguments = ["campaign", act, "-o", f"Shop {self._shop.tag}", CAMPAIGN.encode(self.campaign.id), *options]
         process = Process(name, self._world.folder, arguments, self._world.environment)
         return process.run(traps=traps, seconds=COMMAND_SECONDS_MAX) == 0
+
+    def _wait_for_state(self) -> str:
+        """Without a database every command fails, which costs as much as one that succeeds."""
+        while (state := self._state()) is None:
+            time.sleep(WATCHED_EVERY_S)
+        return state
 
     def _state(self) -> str | None:
         """The state, or None if the database does not respond."""

@@ -37,15 +37,16 @@ QUIET_WITHIN_S: Final = 60.0
 ALLOWED: Final = {200, 201, 204, 400, 404, 409, 503}
 # Rows that wait for the worker or are claimed by it. The end of a text makes its waiting run due.
 WAITING: Final = """
-SELECT (SELECT count(*) FROM outbox WHERE organization_id = ANY(%(all)s)),
-    (SELECT count(*) FROM outbox_retries WHERE organization_id = ANY(%(all)s)),
-    (SELECT count(*) FROM texts WHERE organization_id = ANY(%(all)s) AND state IN ('queued', 'sending')),
-    (SELECT count(*) FROM journey_runs WHERE organization_id = ANY(%(all)s) AND state <> 'ended'),
-    (SELECT count(*) FROM webhook_deliveries WHERE organization_id = ANY(%(all)s) AND state = 'pending'),
-    (SELECT count(*) FROM campaigns WHERE organization_id = ANY(%(all)s)
+SELECT (SELECT count(*) FROM outbox WHERE organization_id = ANY(shops.ids)),
+    (SELECT count(*) FROM outbox_retries WHERE organization_id = ANY(shops.ids)),
+    (SELECT count(*) FROM texts WHERE organization_id = ANY(shops.ids) AND state IN ('queued', 'sending')),
+    (SELECT count(*) FROM journey_runs WHERE organization_id = ANY(shops.ids) AND state <> 'ended'),
+    (SELECT count(*) FROM webhook_deliveries WHERE organization_id = ANY(shops.ids) AND state = 'pending'),
+    (SELECT count(*) FROM campaigns WHERE organization_id = ANY(shops.ids)
         AND (state NOT IN ('ended', 'cancelled') OR due_at <= now())),
-    (SELECT count(*) FROM attribution_customers WHERE organization_id = ANY(%(all)s)),
-    (SELECT count(*) FROM segment_columns WHERE organization_id = ANY(%(all)s) AND erased_since IS NOT NULL)
+    (SELECT count(*) FROM attribution_customers WHERE organization_id = ANY(shops.ids)),
+    (SELECT count(*) FROM segment_columns WHERE organization_id = ANY(shops.ids) AND erased_since IS NOT NULL)
+FROM (SELECT %s::uuid[] AS ids) AS shops
 """
 
 
@@ -83,8 +84,9 @@ def run_trial(
     keep: bool = False,
     skipped: str = "",
     patience: float = 1.0,
+    pause_s: float = 0.0,
 ) -> Result:
-    """Runs a trial; a skipped one only returns its result."""
+    """Runs a trial; a skipped one only returns its result. Each till pauses so long between its calls."""
     result = Result(seed, fault.name, len(world.servers), skipped=skipped)
     if skipped:
         return result
@@ -93,7 +95,7 @@ def run_trial(
     journal.note(seed=seed, fault=fault.name, servers=result.servers)
     try:
         with _recording_violations(result, journal):
-            _run(world, fault, result, journal, patience)
+            _run(world, fault, result, journal, patience=patience, pause_s=pause_s)
     finally:
         journal.close()
     statuses = Counter(str(answer.status) for answer in journal.answers)
@@ -116,13 +118,13 @@ def _recording_violations(result: Result, journal: Journal) -> Iterator[None]:
         journal.note(violation=str(error))
 
 
-def _run(world: World, fault: Fault, result: Result, journal: Journal, patience: float) -> None:
+def _run(world: World, fault: Fault, result: Result, journal: Journal, *, patience: float, pause_s: float) -> None:
     chance = random.Random(f"{result.seed}/{fault.name}")
     world.external.forget()
     shops = _open_shops(world, chance)
     world.start_analysis()
     marketers = [Marketer(world, shop, seed=result.seed) for shop in shops]
-    scene = Scene(world, shops, journal, chance, marketers)
+    scene = Scene(world, shops, journal, chance, marketers, patience=patience)
     # Some use the shared port, others the port of one process, so that every process gets work.
     ways = [world.address, *(Address(server.address) for server in world.servers)]
     tills = [
@@ -134,6 +136,7 @@ def _run(world: World, fault: Fault, result: Result, journal: Journal, patience:
             journal=journal,
             shop=shop,
             manner=fault.manner,
+            pause_s=pause_s,
         )
         for shop, count in zip(shops, TILLS, strict=True)
         for number in range(count)
@@ -247,8 +250,7 @@ def _wait_until_idle(scene: Scene, *, within_s: float) -> float:
 
     def is_quiet() -> bool:
         scene.world.pass_time(organization_ids)
-        with psycopg.connect(scene.world.url) as connection:
-            seen[:] = connection.execute(WAITING, {"all": organization_ids}).fetchall()
+        seen[:] = scene.world.rows(WAITING, organization_ids)
         return not any(seen[0])
 
     try:

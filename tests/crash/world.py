@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -71,6 +72,28 @@ class ProxyProcess:
         self._process.communicate(timeout=10)
 
 
+class SharedConnection:
+    """One connection to the database for all threads of the harness; a lost one is replaced by the next statement."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._lock = threading.Lock()
+        self._opened: psycopg.Connection[Any] | None = None
+
+    def run(self, query: str, parameters: Sequence[Any]) -> "psycopg.Cursor[Any]":
+        with self._lock:
+            if self._opened is not None:
+                with contextlib.suppress(psycopg.OperationalError):
+                    return self._opened.execute(query, parameters)  # type: ignore[arg-type]  # each caller passes a literal
+                self._opened.close()
+            self._opened = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+            return self._opened.execute(query, parameters)  # type: ignore[arg-type]  # as above
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+
 @dataclass
 class World:
     folder: Path
@@ -90,16 +113,25 @@ class World:
     disk: Path | None = None
     kills: dict[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._connection = SharedConnection(self.url)
+
     def count(self, what: str) -> None:
         self.kills[what] = self.kills.get(what, 0) + 1
 
     def rows(self, query: str, *parameters: Any) -> list[Any]:
-        with psycopg.connect(self.url, autocommit=True, connect_timeout=10) as connection:
-            return connection.execute(query, parameters).fetchall()  # type: ignore[arg-type]  # each caller passes a literal
+        return self._connection.run(query, parameters).fetchall()
 
     def execute(self, query: str, *parameters: Any) -> None:
-        with psycopg.connect(self.url, autocommit=True, connect_timeout=10) as connection:
-            connection.execute(query, parameters)  # type: ignore[arg-type]  # as above
+        self._connection.run(query, parameters)
+
+    def close(self) -> None:
+        """Ends the processes and the connection."""
+        for process in (*self.servers, self.worker, self.analysis):
+            with contextlib.suppress(Exception):
+                process.kill()
+                process.close()
+        self._connection.close()
 
     def kill_postmaster(self) -> None:
         os.kill(postmaster_pid(self.data_dir), signal.SIGKILL)
@@ -306,7 +338,7 @@ def world_on(
             server.wait_until_ready()
         yield made
     finally:
-        _end(made)
+        made.close()
 
 
 def _environment(url: str, on: Stage, public_url: str, bug: str) -> dict[str, str]:
@@ -324,13 +356,6 @@ def _environment(url: str, on: Stage, public_url: str, bug: str) -> dict[str, st
     if bug in planted_bugs.BUGS:
         environment["REGULARS_TEST_CRASH_PLANTED"] = bug
     return environment
-
-
-def _end(made: World) -> None:
-    for process in (*made.servers, made.worker, made.analysis):
-        with contextlib.suppress(Exception):
-            process.kill()
-            process.close()
 
 
 def wait_until(holds: Any, *, seconds: float, what: str, every_s: float = 0.05) -> float:

@@ -191,7 +191,7 @@ class _FastProtocol(LimitedProtocol):
             return True
         return False
 
-    def on_headers_complete(self) -> None:
+    def on_head_checked(self) -> None:
         if (
             self.url.startswith(_API)
             and self._is_free()
@@ -200,10 +200,13 @@ class _FastProtocol(LimitedProtocol):
             and not self.expect_100_continue
             and not self.parser.should_upgrade()
         ):
-            self._end_head()
             self._body_pieces = []
         else:
-            super().on_headers_complete()
+            super().on_head_checked()
+
+    def is_body_cut_off(self) -> bool:
+        # A request for the fast path was not passed to uvicorn.
+        return self._body_pieces is None and super().is_body_cut_off()
 
     def on_body(self, body: bytes) -> None:
         if self._body_pieces is not None:
@@ -263,7 +266,7 @@ class _FastProtocol(LimitedProtocol):
     def _leave_fast_path(self) -> None:
         """Pass the head and the pieces of the body that were parsed so far to uvicorn."""
         pieces, self._body_pieces = self._body_pieces or [], None
-        super().on_headers_complete()
+        super().on_head_checked()
         for piece in pieces:
             super().on_body(piece)
 

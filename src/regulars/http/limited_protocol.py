@@ -1,23 +1,22 @@
 """Limit connections below ASGI, and handle edge cases of HTTP that uvicorn does not handle.
 
 Uvicorn's parser accepts a request line and headers of any length for any time, stops at an `Upgrade` header, treats
-trailers as headers, and loses responses when the caller closes its side of the connection or is refused in the middle
-of a body. This subclass of uvicorn's protocol sets limits, ignores upgrades and trailers, and sends those responses.
+trailers as headers, fails at targets that it cannot parse, and loses responses when the caller closes its side of the
+connection or is refused in the middle of a body. This subclass of uvicorn's protocol sets limits, ignores upgrades and
+trailers, refuses what is not HTTP in the format of the API's errors, and sends those responses.
 """
 
 import asyncio
 from typing import cast
 
 import httptools
-import msgspec
-from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from regulars.http.exchange import URL_BYTES_MAX
 from regulars.http.lingering import LingeringTransport
-from regulars.http.problem import problem_response
-from regulars.http.responses import response_head
-from regulars.kit.errors import HeadersTooLarge
-from regulars.kit.ids import new_request_id
+from regulars.http.unreadable import UNREADABLE_LOG, refusing_application
+from regulars.kit import log
+from regulars.kit.errors import ApiError, HeadersTooLarge, InternalError, MalformedRequest, UriTooLong
 
 # The request line and headers (the head). The API has a lower limit and refuses with a proper error; this limit is only
 # for extreme requests.
@@ -27,16 +26,10 @@ HEAD_WAIT_S = 15.0
 UNSENT_WAIT_S = 30.0
 # A refused body that announces at most this length is read to its end, and the connection is reused.
 SKIPPED_BYTES_MAX = 64 << 10
+# The longest target that uvicorn's parser of addresses takes.
+TARGET_BYTES_MAX = 65_535
 
-_UNREADABLE = "Invalid HTTP request received."
-_UNREADABLE_HEADERS = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(_UNREADABLE))]
-_UNREADABLE_RESPONSE = b"".join(
-    [
-        b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n",
-        *[b"%b: %b\r\n" % header for header in _UNREADABLE_HEADERS],
-        b"\r\n" + _UNREADABLE.encode(),
-    ]
-)
+_log = log.get(__name__)
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -101,12 +94,12 @@ class LimitedProtocol(HttpToolsProtocol):
             self._lingering_transport.discard(data)
             return
         self._unset_keepalive_if_required()
-        is_readable = self._parse(data)
+        refusal = self._parse(data)
+        if refusal is not None:
+            self._refuse(refusal)
+            return
         self.on_packet_complete()
-        if not is_readable:
-            self.logger.warning(_UNREADABLE)
-            self._stop_reading(_UNREADABLE_RESPONSE)
-        elif self._is_between_requests:
+        if self._is_between_requests:
             if self._is_unwatched():
                 # The packet had only empty lines, which stop uvicorn's keep-alive timer but begin no request.
                 self._start_head_timer()
@@ -114,10 +107,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self._limit_unfinished_request(data)
 
     def on_packet_complete(self) -> None:
-        """Hook for subclasses: a packet was parsed, and its errors are not handled yet."""
+        """Hook for subclasses: a packet was parsed without an error."""
 
-    def _parse(self, data: bytes) -> bool:
-        """Parse the packet; return False if it is not HTTP. A head with an `Upgrade` header is parsed again without
+    def _parse(self, data: bytes) -> ApiError | None:
+        """Parse the packet; return an error if it is not HTTP. A head with an `Upgrade` header is parsed again without
         that header."""
         unparsed: bytes | memoryview = data
         try:
@@ -128,9 +121,11 @@ class LimitedProtocol(HttpToolsProtocol):
                     unparsed = memoryview(unparsed)[upgrade.args[0] :]
                     self._parse_without_upgrade()
                 else:
-                    return True
+                    return None
+        except httptools.HttpParserCallbackError as error:
+            return _error_of_callback(error)
         except httptools.HttpParserError:
-            return False
+            return MalformedRequest("The request is not valid HTTP/1.1.")
 
     def _parse_without_upgrade(self) -> None:
         method, version = self.parser.get_method(), self.parser.get_http_version().encode()
@@ -147,13 +142,18 @@ class LimitedProtocol(HttpToolsProtocol):
         """Limit the bytes and the time of a request that arrives in several packets."""
         self._unread_bytes = 0 if self._unread_bytes < 0 else self._unread_bytes + len(data)
         if self._unread_bytes > HEAD_BYTES_MAX:
-            self._stop_reading(_refuse_head())
+            self._refuse(self._head_error())
         elif not self._is_in_head:
             if self.cycle.keep_alive and not self._has_short_body():
                 # If the response is sent before the request is complete, the connection is closed after it.
                 self._may_stay_open, self.cycle.keep_alive = True, False
         elif self._head_timer is None:
             self._start_head_timer()
+
+    def _head_error(self) -> ApiError:
+        if len(self.url) > TARGET_BYTES_MAX:
+            return _target_too_long()
+        return HeadersTooLarge("The request's first line and headers do not end.")
 
     def _has_short_body(self) -> bool:
         announced = dict(self.headers).get(b"content-length", b"")
@@ -183,8 +183,23 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade():
             # The head is parsed again without its `Upgrade` header.
             return
+        self._check_target()
         self._end_head()
+        self.on_head_checked()
+
+    def on_head_checked(self) -> None:
+        """Hook for subclasses: the head may be handled."""
         super().on_headers_complete()
+
+    def _check_target(self) -> None:
+        if len(self.url) > TARGET_BYTES_MAX:
+            raise _target_too_long()
+        try:
+            target = httptools.parse_url(self.url)
+        except httptools.HttpParserInvalidURLError:
+            raise MalformedRequest("The target of the request cannot be read.") from None
+        if not target.path or not target.path.isascii():
+            raise MalformedRequest("The target of the request has no path in ASCII.")
 
     def on_body(self, body: bytes) -> None:
         self._unread_bytes = -1
@@ -210,30 +225,56 @@ class LimitedProtocol(HttpToolsProtocol):
         self._lingering_transport.end()
         if self._lingering_transport.is_closing() or self._has_responded():
             return False
-        return self._stopped_reading or self._stop_reading(b"")
-
-    def _stop_reading(self, refusal: bytes) -> bool:
-        """Ignore further bytes, send the responses to complete requests in order, or else the refusal, and close.
-
-        Return whether the connection stays open for such responses.
-        """
-        is_body_cut_off = not (self._is_between_requests or self._is_in_head)
-        self._stopped_reading, self._is_between_requests = True, False
-        self._stop_head_timer()
-        if not self._has_responded():
+        if self._stopped_reading:
+            return True
+        if not self.is_body_cut_off():
+            self._stop_reading()
             self._may_stay_open = self.cycle.keep_alive = False
-            if not is_body_cut_off:
-                return True
-            # The last request on this connection will never have its whole body.
-            if self.pipeline:
-                self.pipeline[0] = (self.cycle, _refuse_incomplete_body)
-                return True
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-        if refusal and not (is_body_cut_off and self.cycle.response_started):
-            self.transport.write(refusal)
+            return True
+        if self.pipeline:
+            self._refuse(MalformedRequest("The request ended before its body was complete."))
+            return True
+        self._stop_reading()
+        self._cut_off()
         self.transport.close()
         return False
+
+    def is_body_cut_off(self) -> bool:
+        """Whether the body of a request that was passed to uvicorn is incomplete."""
+        return not (self._is_between_requests or self._is_in_head)
+
+    def _stop_reading(self) -> None:
+        """Ignore further bytes. The connection is closed after the responses to the requests before them."""
+        self._stopped_reading, self._is_between_requests = True, False
+        self._stop_head_timer()
+
+    def _refuse(self, error: ApiError) -> None:
+        """Send the responses to the complete requests before, then the refusal, and close."""
+        UNREADABLE_LOG.record(error.code)
+        is_body_cut_off, is_head = self.is_body_cut_off(), self._is_in_head and self.parser.get_method() == b"HEAD"
+        self._stop_reading()
+        if is_body_cut_off and not self._cut_off():
+            self.transport.close()
+            return
+        # The refusal is the response to a request of its own, so that uvicorn sends it in its turn.
+        super().on_message_begin()
+        self.url, self.app = b"/", refusing_application(error)
+        super().on_headers_complete()
+        self.scope["method"] = "HEAD" if is_head else "GET"
+        self.cycle.keep_alive = False
+
+    def _cut_off(self) -> bool:
+        """End the request whose body will never be complete; return False if it has a response already."""
+        if self.pipeline:
+            # It waits for the response to an earlier request, and was not started.
+            self.pipeline.popleft()
+            return True
+        if self.cycle.response_started:
+            return False
+        # Uvicorn sends nothing of a disconnected request, and starts the next one.
+        self.cycle.disconnected = self.cycle.response_complete = True
+        self.cycle.message_event.set()
+        return True
 
     def _start_head_timer(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_WAIT_S, self._close_after_timeout)
@@ -250,22 +291,14 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
-class _UnreadRequest(msgspec.Struct, frozen=True):
-    """A request whose head was not read."""
-
-    request_id: str
-    base_url: str = ""
-
-
-async def _refuse_incomplete_body(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    await send({"type": "http.response.start", "status": 400, "headers": _UNREADABLE_HEADERS})
-    await send({"type": "http.response.body", "body": _UNREADABLE.encode()})
+def _error_of_callback(error: httptools.HttpParserCallbackError) -> ApiError:
+    """Return the refusal that a callback of the parser raised; anything else that it raises is a bug of ours."""
+    cause = error.__context__
+    if isinstance(cause, ApiError):
+        return cause
+    _log.error("http.failed", exc_info=cause)
+    return InternalError("Something broke on our side.")
 
 
-def _refuse_head() -> bytes:
-    request_id = new_request_id()
-    response = problem_response(
-        HeadersTooLarge("The request's first line and headers do not end."), _UnreadRequest(request_id)
-    )
-    start = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n"
-    return start + response_head(response, request_id) + response.body
+def _target_too_long() -> UriTooLong:
+    return UriTooLong(f"A URL may have {URL_BYTES_MAX} bytes.")

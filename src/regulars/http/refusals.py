@@ -9,6 +9,7 @@ from regulars.kit import errors
 
 # Every request may get `ValidationError`, because it may have query parameters that the operation does not have.
 _EVERY_ERROR = {
+    errors.MalformedRequest,
     errors.ValidationError,
     errors.UriTooLong,
     errors.HeadersTooLarge,

@@ -60,6 +60,16 @@ class ValidationError(ApiError):
     fix = "Look at `errors`: each entry names its field, such as `line_items[0].quantity`."
 
 
+class MalformedRequest(ApiError):
+    status, code, title = 400, "MALFORMED_REQUEST", "The request is not valid HTTP"
+    cause = (
+        "The bytes of the request are not valid HTTP/1.1: its first line, a header, the target or the chunks of the body"
+        " cannot be read. The server closes the connection, because it cannot tell where the next request begins."
+    )
+    fix = "Send the request with an HTTP library. If you use one, look at the proxies between it and the server."
+    retry = "Yes, on a new connection and as valid HTTP: nothing ran."
+
+
 class ReservedExternalId(ApiError):
     status, code, title = 400, "RESERVED_EXTERNAL_ID", "The external_id starts with a reserved prefix"
     cause = "An `external_id` starts with `prof_`, `sub_`, `store_` or `evt_`. These are canonical ids."

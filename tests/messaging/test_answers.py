@@ -147,7 +147,7 @@ def test_a_capped_answer_is_sent_anyway_once_and_only_past_the_cap(capped):
     text_id = say(capped, reply.id)
     capped.turn()
     assert capped.texts()[-1] == CAPPED
-    capped.withdraw()
+    capped.opt_out()
     send_anyway(capped, text_id)
     capped.turn()
     assert capped.texts()[-1] == ("skipped", "no_consent")

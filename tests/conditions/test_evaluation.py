@@ -84,6 +84,8 @@ YES, NO = Consent(state="may_be_texted"), Consent(state="may_be_texted", is_=Fal
         (InSegment(id="gone"), None),
         (Nothing(of=(InSegment(id="here"),)), True),
         (NO_LINE, None),
+        # What its type does not compare is not known of any customer, with or without sales.
+        (Bought(none=True, property=OfProperty(key="size", comparison="starts_with", value="4")), None),
         (Nothing(of=(NO_LINE,)), None),
     ],
 )

@@ -142,7 +142,8 @@ class Evaluator:
         self, condition: tree.SalesCondition, subject: Subject
     ) -> tuple[bool | None, customers.Observation]:
         """If the property of a line cannot be parsed, the condition is evaluated twice, with the line as a match and
-        without it; if the results differ, the result is unknown."""
+        without it; if the results differ, the result is unknown. With a comparison that the type does not allow, it is
+        unknown for every customer."""
         compared, products, today = condition.property, condition.products, subject.today
         if not products and compared is None:
             return self._measure_sales(condition, subject, None)
@@ -153,6 +154,8 @@ class Evaluator:
         holds, observation = self._measure_sales(condition, subject, lambda line: matches(line) is True)
         if compared is None:
             return holds, observation
+        if self._find_test(compared, today) is None:
+            return None, observation
         holds_with_unparsed, _ = self._measure_sales(condition, subject, lambda line: matches(line) is not False)
         return holds if holds_with_unparsed is holds else None, observation
 

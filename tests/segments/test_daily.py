@@ -9,9 +9,7 @@ from tests.segments.desk import definition
 from tests.support.waiting import until_locked
 
 from regulars.kit.db import Tx
-from regulars.kit.settings import Settings
-from regulars.segments.analysis.client import running
-from regulars.segments.analysis.protocol import ConsentSplit, SegmentCounts
+from regulars.segments.analysis.protocol import ConsentSplit, NotReady, SegmentCounts
 from regulars.segments.saved import manage
 from regulars.segments.saved.sizes import RETRY_AFTER, SizeQueue, list_sizes, next_count, store_size
 
@@ -30,36 +28,27 @@ def test_it_is_counted_at_night_in_the_organization_s_zone(now, zone, expected):
     assert next_count(moment, ZoneInfo(zone)) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
-def test_a_segment_is_counted_once_a_day_and_tried_again_when_nothing_counts(
-    desk, columns_database_url, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("DATABASE_URL", columns_database_url)
-    monkeypatch.setenv("REGULARS_DATA_DIR", str(tmp_path))
-    desk.customer("C1")
+def test_a_segment_is_counted_once_a_day_and_tried_again_when_nothing_counts(desk):
     segment = desk.segment({"type": "named"})
 
     def due():
         [(moment,)] = desk.sql("SELECT due_at FROM segments WHERE organization_id = %s")
         return moment
 
-    async def turn(queue) -> None:
-        await queue.run_pass(desk.database, desk.organization_id)
-        await queue.finish()
+    async def refuse(_tx: Tx) -> None:
+        raise NotReady(None)
 
-    async def count() -> None:
-        async with running(Settings(data_dir=tmp_path, database_url=columns_database_url)) as analysis:
-            await turn(SizeQueue(analysis))
+    async def do_nothing(_tx: Tx) -> None:
+        pass
 
     before = desk.now()
-    desk.runner.run(count())
-    # The columns are not built yet.
+    count_while(desk, refuse)
     assert desk.do(lambda tx: list_sizes(tx, desk.organization_id, segment)) == []
     assert RETRY_AFTER <= due() - before < RETRY_AFTER + timedelta(minutes=5)
-    desk.build_columns()
     desk.alter("UPDATE segments SET due_at = now() - interval '1 s' WHERE organization_id = %s")
-    desk.runner.run(count())
+    count_while(desk, do_nothing)
     [size] = desk.do(lambda tx: list_sizes(tx, desk.organization_id, segment))
-    assert (size.total, size.version) == (1, 1)
+    assert (size.total, size.version) == (5, 1)
     assert due() > desk.now()
 
 

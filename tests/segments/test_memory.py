@@ -27,7 +27,7 @@ def products(count: int) -> list[bytes]:
 def test_words_count_what_they_take():
     tracemalloc.start()
     dictionaries = Dictionaries()
-    codes = [dictionaries.encode_products(part, products(20_000)) for part in (PRODUCT_IDS, PROPERTY_PREFIX + "serial")]
+    codes = [dictionaries.encode_products(part, products(10_000)) for part in (PRODUCT_IDS, PROPERTY_PREFIX + "serial")]
     taken = tracemalloc.get_traced_memory()[0] - sum(part.nbytes for part in codes)
     tracemalloc.stop()
     assert 0.7 < dictionaries.nbytes / taken < 1.3
@@ -37,7 +37,7 @@ def test_words_count_what_they_take():
 def test_long_values_count_more_than_short_ones(length):
     tracemalloc.start()
     dictionary = Dictionary()
-    dictionary.map([f"{n:0{length}}" for n in range(10_000, 25_000)])
+    dictionary.map([f"{n:0{length}}" for n in range(10_000, 14_000)])
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert 0.7 < dictionary.nbytes / taken < 1.3
@@ -60,7 +60,7 @@ def test_of_a_product_only_what_is_asked_is_read():
 
 def test_the_products_of_several_runs_are_decoded_one_run_at_a_time():
     """Whole products take several times the memory of the values that remain."""
-    part, content = PROPERTY_PREFIX + "serial", encode_values(products(20_000), np.ones(20_000, np.int8))
+    part, content = PROPERTY_PREFIX + "serial", encode_values(products(5_000), np.ones(5_000, np.int8))
 
     def peak_of(runs: int) -> int:
         dictionaries = Dictionaries()

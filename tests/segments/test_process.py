@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.support.fork_server import Child, fork_server
 
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.client import Analysis, running
@@ -80,26 +81,21 @@ def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, m
     query = shop.query({"type": "all", "of": [{"type": "spend", "currency": "EUR", "at_least_cents": 2000}]})
     settings = Settings(data_dir=Path(tmp_path), database_url=columns_database_url)
 
-    async def ask() -> None:
-        """Before the process listens: who asks waits for it."""
-        served = Analysis(settings)
-        waiting = asyncio.create_task(served.count_segment(shop.organization_id, query, deadline_s=60))
+    async def ask_before_it_listens() -> Child:
+        waiting = asyncio.create_task(Analysis(settings).count_segment(shop.organization_id, query, deadline_s=60))
         await asyncio.sleep(0)
-        child = await asyncio.create_subprocess_exec(sys.executable, "-m", "regulars.cli", "analysis")
-        try:
-            with pytest.raises(NotReady, match="being prepared") as preparing:
-                await waiting
-            assert preparing.value.progress is None
-        finally:
-            child.terminate()
-            await child.wait()
+        log = tmp_path / "analysis.log"
+        served = fork_server().start("tests.support.cli", "analysis", environment=dict(os.environ), log=log)
+        with pytest.raises(NotReady, match="being prepared") as preparing:
+            await waiting
+        assert preparing.value.progress is None
+        return served
 
-    shop.runner.run(ask())
+    served = shop.runner.run(ask_before_it_listens())
     shop.begin()
     shop.build()
 
-    async def ask_again() -> None:
-        before = await find_children()
+    async def ask() -> None:
         async with running(settings) as analysis:
             figures = await analysis.count_segment(shop.organization_id, query, deadline_s=60)
             assert (figures.total, figures.customers, figures.split.never_asked) == (3, 5, 3)
@@ -108,20 +104,12 @@ def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, m
             assert (len(page.profile_ids), len(rest.profile_ids), rest.next) == (2, 1, None)
             some = await analysis.sample(shop.organization_id, query, limit=5, deadline_s=60)
             assert {*page.profile_ids, *rest.profile_ids} == set(some.profile_ids)
-            [child] = await find_children() - before
-            os.kill(child, signal.SIGKILL)
+            served.send_signal(signal.SIGKILL)
+            served.wait(60)
             with pytest.raises((NotReady, AnalysisUnavailable)):
                 await analysis.count_segment(shop.organization_id, query, deadline_s=0.1)
+        # Now there is none that serves, so that a command starts its own.
         async with running(settings) as analysis:
             assert (await analysis.count_segment(shop.organization_id, query, deadline_s=60)).total == 3
 
-    shop.runner.run(ask_again())
-
-
-async def find_children() -> set[int]:
-    """The analysis processes that this one started; other tests may have one of their own."""
-    listed = await asyncio.create_subprocess_exec(
-        "ps", "-o", "pid=,args=", "--ppid", str(os.getpid()), stdout=asyncio.subprocess.PIPE
-    )
-    output, _ = await listed.communicate()
-    return {int(line.split()[0]) for line in output.decode().splitlines() if "regulars.cli analysis" in line}
+    shop.runner.run(ask())

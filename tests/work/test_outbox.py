@@ -1,97 +1,29 @@
 import asyncio
 import contextlib
 from datetime import timedelta
-from typing import ClassVar
-from uuid import UUID
 
-import psycopg
-import pytest
 from tests.support.drain_queues import drain
+from tests.work.outbox_desk import (
+    Listening,
+    SaleSeen,
+    StoreOpened,
+    Whispered,
+    database,
+    organization_id,
+    query,
+    record,
+    retry,
+    run,
+)
 
-from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.work import outbox
-from regulars.work.facts import Fact
 from regulars.work.outbox import RETRIES, OutboxQueue, register_interest, withdraw_interest
-from regulars.work.queue import BATCH_ROWS
 from regulars.work.retries import RetryQueue
 
+__all__ = ["database", "organization_id"]
+
 ATTEMPTS_MAX = len(RETRIES.waits_s) + 1
-
-
-class SaleSeen(Fact, frozen=True):
-    topic: ClassVar[str] = "test.sale_seen"
-    number: int
-
-
-class StoreOpened(Fact, frozen=True):
-    topic: ClassVar[str] = "test.store_opened"
-    name: str
-
-
-class Whispered(Fact, frozen=True):
-    topic: ClassVar[str] = "test.whispered"
-    on_interest: ClassVar[bool] = True
-    word: str
-
-
-class Listening:
-    """Records the facts that it gets, and their order; fails for the numbers in `failing`."""
-
-    def __init__(self, mark: int = 0) -> None:
-        self.mark = mark
-        self.received: list[int] = []
-        self.calls: list[list[int]] = []
-        self.failing: set[int] = set()
-
-    async def __call__(self, tx, organization_id, facts) -> None:
-        self.calls.append([fact.number for fact in facts])
-        for fact in facts:
-            await tx.execute("INSERT INTO received (number) VALUES (%s)", (self.mark + fact.number,))
-            if fact.number in self.failing:
-                raise RuntimeError("planted")
-            self.received.append(fact.number)
-
-
-@pytest.fixture
-def database(database_url):
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE received (number integer NOT NULL)")
-    return Database(database_url, pool_max=4)
-
-
-@pytest.fixture
-def organization_id() -> UUID:
-    return new_uuid()
-
-
-def run(database, work):
-    """Run one asynchronous scenario with the pool open."""
-
-    async def scenario():
-        await database.open()
-        try:
-            return await work()
-        finally:
-            await database.close()
-
-    return asyncio.run(scenario())
-
-
-async def record(database, organization_id, *numbers):
-    for number in numbers:
-        async with database.transaction() as tx:
-            await outbox.record(tx, organization_id, [SaleSeen(number=number)])
-
-
-async def retry(database, organization_id, listeners):
-    query(database, "UPDATE outbox_retries SET due_at = created_at WHERE due_at IS NOT NULL RETURNING 1")
-    return await RetryQueue(listeners).run_pass(database, organization_id)
-
-
-def query(database, sql, *params):
-    with psycopg.connect(database.url, autocommit=True) as connection:
-        return connection.execute(sql, params).fetchall()
 
 
 def test_listeners_that_hold_a_lock_until_the_commit_are_called_last_of_all_kinds(database, organization_id):
@@ -199,52 +131,6 @@ def test_a_fact_that_needs_interest_is_recorded_only_while_interest_is_registere
     run(database, work)
     words = [payload[0]["word"] for (payload,) in query(database, "SELECT payload FROM outbox ORDER BY id")]
     assert words == ["for two", "for one"]
-
-
-def test_a_drain_hands_over_every_fact_in_order_and_empties_the_outbox(database, organization_id):
-    listening = Listening()
-    numbers = list(range(BATCH_ROWS * 2 + 3))
-
-    async def work():
-        await record(database, organization_id, *numbers)
-        return await drain(database, organization_id, {SaleSeen: {"a": listening}})
-
-    assert run(database, work) == len(numbers)
-    assert listening.received == numbers
-    assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
-    assert query(database, "SELECT number FROM received") == [(number,) for number in numbers]
-    # What is taken together is handed over together.
-    assert [len(call) for call in listening.calls] == [BATCH_ROWS, BATCH_ROWS, 3]
-
-
-def test_a_batch_ends_with_the_row_that_makes_it_too_large(database, organization_id, monkeypatch):
-    listening = Listening()
-    monkeypatch.setattr(outbox, "BATCH_CHARACTERS_MAX", 2 * len('[{"number":0}]'))
-
-    async def work():
-        await record(database, organization_id, *range(8))
-        return await drain(database, organization_id, {SaleSeen: {"a": listening}})
-
-    assert run(database, work) == 8
-    assert listening.calls == [[0, 1, 2], [3, 4, 5], [6, 7]]
-
-
-def test_large_facts_of_one_organization_make_no_batch_of_another_smaller(database, organization_id, monkeypatch):
-    listening, other = Listening(), new_uuid()
-    monkeypatch.setattr(outbox, "BATCH_CHARACTERS_MAX", len('[{"number":100}]'))
-
-    async def work():
-        await record(database, organization_id, *range(100, 110))
-        await record(database, other, 1)
-        await record(database, other, 2)
-        worker = OutboxQueue({SaleSeen: {"a": listening}})
-        await worker.run_pass(database, organization_id)
-        monkeypatch.setattr(outbox, "BATCH_CHARACTERS_MAX", 1 << 18)
-        await record(database, other, *range(3, BATCH_ROWS))
-        await worker.run_pass(database, other)
-
-    run(database, work)
-    assert listening.calls == [[100, 101], list(range(1, BATCH_ROWS))]
 
 
 def test_another_organization_is_left_alone(database, organization_id):

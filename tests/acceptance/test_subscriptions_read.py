@@ -27,7 +27,11 @@ def test_another_organizations_subscription_is_like_an_absent_one(api: Api, othe
 def test_it_refuses_filters_it_cannot_read(api: Api) -> None:
     assert api.get("/v1/subscriptions", status="subscribed").refused == (400, "VALIDATION_ERROR")
     assert api.get("/v1/subscriptions", phone_number="12").refused == (400, "INVALID_PHONE_NUMBER")
-    assert api.get("/v1/subscriptions", profile_id="nobody").refused == (404, "PROFILE_NOT_FOUND")
+    assert api.get("/v1/subscriptions", profile_id="").refused == (400, "VALIDATION_ERROR")
+    for reference in ("nobody", "store_x"):
+        assert api.get("/v1/subscriptions", profile_id=reference).refused == (404, "PROFILE_NOT_FOUND")
+    # A cursor is read before a reference is looked up.
+    assert api.get("/v1/subscriptions", profile_id="nobody", cursor="x").refused == (400, "INVALID_CURSOR")
     assert api.get("/v1/subscriptions", consent_source="OTHER").refused == (400, "VALIDATION_ERROR")
 
 
@@ -45,6 +49,13 @@ def test_it_lists_and_filters_subscriptions(api: Api) -> None:
     assert api.pages("/v1/subscriptions", profile_id=profile["external_id"]) == [linked]
     assert api.pages("/v1/subscriptions", phone_number=loose["phone_number"]) == [loose]
     assert api.pages("/v1/subscriptions", status="UNSUBSCRIBED") == [gone]
+    assert api.pages("/v1/subscriptions", profile_id=profile["id"], status="UNSUBSCRIBED") == []
+    cursor = api.get("/v1/subscriptions", limit=1).json()["next_cursor"]
+    for path in (
+        f"/v1/subscriptions?status=SUBSCRIBED&cursor={cursor}",
+        f"/v1/subscriptions/{gone['id']}/history?cursor={cursor}",
+    ):
+        assert api.get(path).refused == (400, "INVALID_CURSOR")
 
 
 def test_a_leading_space_in_a_number_is_read_as_the_plus_it_was(api: Api) -> None:

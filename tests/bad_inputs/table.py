@@ -145,6 +145,8 @@ OPT_IN_ROWS = [
         7,
         "https://",
         "http://x y.example",
+        "https://shop.example\n",
+        "https://shop.example/" + "x" * 1004,
     ),
     *rows("consent_proof.terms_version", 7, [], "x" * 1025),
     *rows("consent_proof.source_text", 7, [], "x" * 10_001),

@@ -18,7 +18,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-pytest_plugins = ["tests.support.suite", "tests.support.api", "tests.support.desks", "tests.support.visitor"]
+pytest_plugins = [
+    "tests.support.suite", "tests.support.api", "tests.support.desks", "tests.support.visitor", "tests.support.browser",
+]  # fmt: skip
 
 SERVER_VARIABLE = "REGULARS_TEST_DATABASE_URL"
 

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.attribution.results_shop import ResultsShop, arm, open_results
 from tests.attribution.test_pages import LESS, MORE, SAME, first_month
 from tests.pages.test_every_page import examine
-from tests.support.browser import PHONE, chromium, context_of
+from tests.support.browser import PHONE, context_of
 from tests.support.visitor import visitor_as
 
 from regulars.kit.db import Tx
@@ -18,7 +18,7 @@ from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting, save_texting
 from regulars.web.access import Role
 
-__all__ = ["chromium", "visitor_as"]
+__all__ = ["visitor_as"]
 PATH = "/analyse/attribution"
 # The number of lines of text in an element.
 LINES = """(one) => {

@@ -4,7 +4,6 @@ import httpx
 import pytest
 from tests.pages.full_house import FullHouse, fill
 from tests.support.analysis import analysis
-from tests.support.browser import chromium
 from tests.support.client import Api, new_http
 from tests.support.contract import Contract
 from tests.support.server import Server
@@ -13,7 +12,7 @@ from tests.support.visitor import Visitor, sign_in_now, visitor_as
 
 from regulars.web.access import Role
 
-__all__ = ["analysis", "chromium", "visitor_as"]
+__all__ = ["analysis", "visitor_as"]
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Runs Chromium, driven by Playwright, for browser tests."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -48,9 +49,26 @@ def launched() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    yield from launched()
+@pytest.fixture(scope="session")
+def hidden_chromium() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """The browser of this process, and the event loop of Playwright.
+
+    The loop counts as running between calls of Playwright too, and no other loop could run on this thread. So it is
+    hidden from all but browser tests.
+    """
+    for browser in launched():
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
+
+
+@pytest.fixture
+def chromium(hidden_chromium: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[Browser]:
+    browser, loop = hidden_chromium
+    asyncio._set_running_loop(loop)
+    yield browser
+    asyncio._set_running_loop(None)
 
 
 def block_htmx(tab: Page) -> None:

@@ -13,8 +13,8 @@ from regulars.sales import statements as recording
 
 # The one statement that inserts inside WITH, for the sake of the hot path.
 RECORDING = PACKAGE / "sales" / "statements.py"
-# The one place that reads across organizations: who has something due.
-DUE = PACKAGE / "work" / "due.py"
+# The places that read across organizations: who has something due, and who has rows that a step of the clock delays.
+DUE = {PACKAGE / "work" / "due.py", PACKAGE / "work" / "clock_steps.py"}
 # After a restore the texts of all are held, before anything else runs.
 ALL_ORGANIZATIONS = "src/regulars/messaging/holds.py: hold_all_organizations"
 
@@ -115,7 +115,7 @@ def test_every_update_and_delete_names_one_organization_with_a_parameter():
 
 def test_only_finding_due_work_reads_across_organizations():
     found = {one.file for one in all_statements() if "DISTINCT organization_id" in one.text}
-    assert found == {DUE}
+    assert found == DUE
 
 
 def test_no_statement_asks_who_inserted_a_row():

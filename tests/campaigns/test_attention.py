@@ -2,13 +2,21 @@
 
 from datetime import timedelta
 
+import psycopg
+import pytest
 from tests.campaigns.desk import Desk
+from tests.support.clock import store_two_hours_ahead
 
 from regulars.campaigns import attention, manage
 from regulars.campaigns.attention import CampaignInNeed, count_questions, find_in_need
+from regulars.work.clock_steps import pull_forward
 
 LATER = "UPDATE campaign_recipients SET fed_at = now() - interval '11 minutes' WHERE organization_id = %s"
 IDLE = "UPDATE campaigns SET due_at = now() - interval '11 minutes' WHERE organization_id = %s"
+
+A_MINUTE_LATER = """
+    UPDATE campaigns SET tokens_at = now() - interval '1 min', due_at = now() - interval '1 s' WHERE organization_id = %s
+"""
 
 
 def in_need(desk: Desk, *, is_on_hold: bool = False) -> list[CampaignInNeed]:
@@ -75,3 +83,24 @@ def test_a_paused_campaign_waits_for_a_person_and_a_question_is_counted(desk):
     # The person who paused it knows.
     assert questions(desk) == 0
     assert found.row.updated_at > found.row.created_at - timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("texts_per_hour", [None, 3600])
+def test_a_campaign_goes_on_after_the_clock_was_set_back_and_is_named_until_then(desk, texts_per_hour):
+    """All stored times are two hours ahead, also those of recipients, texts and tokens."""
+    desk.crowd(3)
+    desk.send(**({} if texts_per_hour is None else {"texts_per_hour": texts_per_hour}))
+    desk.feed()
+    with psycopg.connect(desk.database.url, autocommit=True) as connection:
+        tables = ("campaigns", "campaign_recipients", "texts", "sender_rates")
+        store_two_hours_ahead(connection, desk.organization_id, *tables)
+    assert len(in_need(desk)) == 1
+    for _ in range(3):
+        for queue in (desk.campaigns, desk.texts_queue):
+            desk.runner.run(pull_forward(desk.database, queue))
+        assert in_need(desk) == []
+        desk.alter(A_MINUTE_LATER)
+        desk.feed()
+        desk.turn(desk.texts_queue)
+        desk.drain()
+    assert len(desk.gateway.sent) == 3

@@ -18,6 +18,8 @@ from regulars.messaging.inbox.receive import IncomingMessage, ReceivedReply, rec
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
 
+MAKE_DUE = "UPDATE texts SET due_at = now() - interval '1 second' WHERE organization_id = %s AND due_at IS NOT NULL"
+
 
 class Desk(support.Desk):
     def subscribe(self, *numbers: str) -> None:

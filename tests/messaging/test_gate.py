@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.messaging.desk import MAKE_DUE
 from tests.support.desk import NUMBER
 from tests.support.gateway import ALWAYS, OPEN
 
@@ -20,8 +21,6 @@ ZONES = {
     "Pacific/Kiritimati": "UPDATE organizations SET time_zone = 'Pacific/Kiritimati' WHERE id = %s",
     "Pacific/Pago_Pago": "UPDATE organizations SET time_zone = 'Pacific/Pago_Pago' WHERE id = %s",
 }
-
-MAKE_DUE = "UPDATE texts SET due_at = now() - interval '1 second' WHERE organization_id = %s AND due_at IS NOT NULL"
 
 
 def test_a_subscribed_number_gets_its_text_with_the_brand_and_the_way_to_stop(desk):
@@ -216,48 +215,6 @@ def test_a_claim_that_is_not_dialled_in_time_goes_back_and_is_judged_again(desk,
     desk.alter(MAKE_DUE)
     desk.turn()
     assert desk.texts(NUMBER) == [("skipped", "no_consent")]
-
-
-def test_claims_that_were_not_dialled_do_not_count_as_tries(desk, monkeypatch):
-    """Four slow seconds of a busy worker, and then connections that fail: each of the five tries is made."""
-    desk.subscribe()
-    desk.order()
-    monkeypatch.setattr("regulars.messaging.send.DIAL_WITHIN_S", -1.0)
-    for _ in range(4):
-        desk.turn()
-        assert desk.sql("SELECT due_at > now() FROM texts WHERE organization_id = %s") == [(True,)]
-        desk.alter(MAKE_DUE)
-    monkeypatch.undo()
-
-    async def refuse_connection(_text):
-        return NotReached("refused")
-
-    desk.gateway.answer = refuse_connection
-    for _ in range(4):
-        desk.turn()
-        assert desk.texts() == [("queued", None)]
-        desk.alter(MAKE_DUE)
-    desk.turn()
-    assert desk.texts() == [("failed", "not_reached")]
-    assert desk.sql("SELECT attempts, tries FROM texts WHERE organization_id = %s") == [(9, 5)]
-    assert [text.attempt for text in desk.gateway.sent] == [5, 6, 7, 8, 9]
-
-
-def test_a_text_that_a_user_sends_again_has_all_its_tries(desk):
-    desk.subscribe()
-    text_id = desk.order()
-
-    async def refuse_connection(_text):
-        return NotReached("refused")
-
-    desk.gateway.answer = refuse_connection
-    for _ in range(5):
-        desk.turn()
-        desk.alter(MAKE_DUE)
-    assert desk.texts() == [("failed", "not_reached")]
-    desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
-    desk.turn()
-    assert desk.texts() == [("queued", None)]
 
 
 def test_totals_count_what_became_of_texts(desk):

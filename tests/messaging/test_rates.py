@@ -44,6 +44,22 @@ def test_a_sender_sends_no_more_than_its_rate_also_after_a_restart(desk):
     assert desk.sql("SELECT DISTINCT attempts FROM texts WHERE organization_id = %s AND state = 'queued'") == [(0,)]
 
 
+def test_a_sender_earns_tokens_again_after_the_clock_was_set_back(desk):
+    limit(desk, simulator=5.0)
+    desk.subscribe(*numbers(0, 40))
+    desk.order_all(OriginKind.CAMPAIGN, numbers(0, 30))
+    desk.turn()
+    desk.alter(
+        "UPDATE sender_rates SET tokens = 0, refilled_at = now() + interval '2 hours' WHERE organization_id = %s"
+    )
+    sent = len(desk.gateway.sent)
+    desk.turn()
+    assert desk.sql("SELECT refilled_at <= now() FROM sender_rates WHERE organization_id = %s") == [(True,)]
+    desk.alter(A_SECOND_LATER)
+    desk.turn()
+    assert len(desk.gateway.sent) >= sent + 5
+
+
 def test_a_reply_leaves_at_once_and_is_paid_by_the_texts_behind_it(desk):
     limit(desk, simulator=0.1)
     desk.subscribe(*numbers(0, 3))

@@ -2,11 +2,12 @@
 changed, and queues compute the credits of these customers."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from regulars.attribution import due_customers, recompute
 from regulars.attribution.compute import compute_customers
+from regulars.attribution.due_customers import COMPUTED_AFTER
 from regulars.attribution.model import TOUCHING_ORIGINS, TOUCHING_STATES
 from regulars.attribution.queries import DueCustomer
 from regulars.attribution.recompute import Recompute
@@ -16,7 +17,7 @@ from regulars.messaging.facts import LinkClicked, MessagesChanged
 from regulars.sales.facts import SalesRecorded
 from regulars.work.facts import needed_if
 from regulars.work.outbox import has_interest, register_interest
-from regulars.work.queue import Due, RowQueue, Schedule
+from regulars.work.queue import Due, RowQueue, Schedule, Wait
 
 
 @needed_if(due_customers.HAS_RECENT_TEXTS)
@@ -52,8 +53,11 @@ def _is_touch(state: str | None) -> bool:
 
 class CustomerQueue(RowQueue[DueCustomer]):
     name = due_customers.QUEUE
-    due = Due(table="attribution_customers")
     schedule = Schedule(waits_s=(5, 60, 600, 3600))
+    due = Due(
+        table="attribution_customers",
+        waits=(schedule.retries(), Wait(at_most=(COMPUTED_AFTER,), condition="attempts = 0")),
+    )
     batch_rows = 50
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[DueCustomer]:
@@ -80,10 +84,13 @@ class CustomerQueue(RowQueue[DueCustomer]):
 
 class RecomputeQueue(RowQueue[Recompute]):
     name = recompute.RECOMPUTE_QUEUE
-    due = Due(table="attribution_recomputes")
+    schedule = Schedule(waits_s=(5, 60, 600, 3600))
+    due = Due(
+        table="attribution_recomputes",
+        waits=(schedule.retries(), Wait(at_most=(timedelta(0),), condition="attempts = 0")),
+    )
     # An organization has one row.
     key = ()
-    schedule = Schedule(waits_s=(5, 60, 600, 3600))
     batch_rows = 1
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[Recompute]:

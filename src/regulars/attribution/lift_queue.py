@@ -30,7 +30,7 @@ from regulars.segments.analysis.questions import ArmPeople, LiftAnswer, LiftQues
 from regulars.segments.columns.lifecycle import need_columns
 from regulars.segments.saved.resolve import query_of, resolve
 from regulars.work.outbox import behind_since
-from regulars.work.queue import Due
+from regulars.work.queue import Due, Wait
 
 REFRESH_EVERY: Final = timedelta(days=1)
 # The analysis process has this long to answer.
@@ -88,8 +88,9 @@ class LiftClaim:
 
 class LiftQueue(AnalysisQueue[LiftClaim, LiftRow]):
     name = QUEUE
-    due = Due(table="lifts")
     claim_for = timedelta(minutes=2)
+    # A lift without an owner waits for the end of its window.
+    due = Due(table="lifts", waits=(Wait(at_most=(claim_for,), condition="owner IS NOT NULL"),))
 
     def __init__(self, analysis: Analysis, database: Database) -> None:
         super().__init__(analysis)

@@ -6,14 +6,17 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.campaigns.model import CampaignRow, CampaignState
+from regulars.campaigns.model import STEP_WAIT_MAX, CampaignRow, CampaignState
 from regulars.campaigns.queries import list_stoppable
 from regulars.campaigns.totals import count_outcomes
 from regulars.kit.db import Tx
+from regulars.work.clock_steps import TOLERANCE
 
 STALLED_AFTER: Final = timedelta(minutes=10)
 # Of the campaigns that are under way or paused; others need no attention.
 CAMPAIGNS_EXAMINED_MAX: Final = 1_000
+# States in which the worker has to take the next step soon.
+_RUNNING: Final = frozenset({CampaignState.PREPARING, CampaignState.SENDING})
 
 
 class CampaignInNeed(NamedTuple):
@@ -27,7 +30,7 @@ class CampaignInNeed(NamedTuple):
 
 
 class SendingProgress(NamedTuple):
-    # When the worker has to continue the campaign.
+    # When the worker has to continue the campaign, or to fix its audience.
     due_at: datetime | None
     # The number of texts that are queued and due, and when the last of them was queued.
     queued: int
@@ -37,8 +40,10 @@ class SendingProgress(NamedTuple):
 async def find_in_need(tx: Tx, organization_id: UUID, *, is_on_hold: bool) -> list[CampaignInNeed]:
     """Campaigns that need attention. While all texts are on hold, no campaign is expected to send."""
     rows = await list_stoppable(tx, organization_id, limit=CAMPAIGNS_EXAMINED_MAX)
-    sending = [row.id for row in rows if row.state == CampaignState.SENDING and not is_on_hold]
-    progress = await _find_progress(tx, organization_id, sending) if sending else {}
+    running = [
+        row.id for row in rows if row.state in _RUNNING and not (is_on_hold and row.state == CampaignState.SENDING)
+    ]
+    progress = await _find_progress(tx, organization_id, running) if running else {}
     since = {row.id: _stalled_since(row, progress.get(row.id), tx.now) for row in rows}
     in_need = [row for row in rows if row.state == CampaignState.PAUSED or since[row.id] is not None]
     outcomes = await count_outcomes(tx, organization_id, [row.id for row in in_need]) if in_need else {}
@@ -50,8 +55,11 @@ def _count_unsent(outcomes: Mapping[str, int]) -> int:
 
 
 def _stalled_since(row: CampaignRow, progress: SendingProgress | None, now: datetime) -> datetime | None:
-    """When the campaign last did something, if that is ten minutes ago or more; else None."""
+    """When the campaign last did something, if that is ten minutes ago or more; else None. The next step of a campaign
+    is never far ahead: a time further ahead was stored before the clock of the database was set back."""
     active_at: datetime | None = None
+    if progress is not None and progress.due_at is not None and progress.due_at > now + STEP_WAIT_MAX + TOLERANCE:
+        return min(row.updated_at, now)
     match row.state:
         case CampaignState.SCHEDULED:
             active_at = row.starts_at
@@ -68,7 +76,7 @@ async def _find_progress(tx: Tx, organization_id: UUID, ids: list[UUID]) -> dict
     counted."""
     rows = await tx.fetch(
         """
-        SELECT campaigns.id, campaigns.due_at, queued.recipients, queued.last_queued_at
+        SELECT campaigns.id, greatest(campaigns.due_at, campaigns.freeze_at), queued.recipients, queued.last_queued_at
         FROM campaigns
         CROSS JOIN LATERAL (
             SELECT count(*) AS recipients, max(campaign_recipients.fed_at) AS last_queued_at

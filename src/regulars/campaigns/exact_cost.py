@@ -40,7 +40,8 @@ from regulars.segments.analysis.protocol import (
     parse_cursor,
 )
 from regulars.segments.audience import AudienceRefused
-from regulars.work.queue import Due
+from regulars.work.claims import CLAIM_FOR
+from regulars.work.queue import Due, Wait
 
 QUEUE: Final = "campaigns.cost"
 PAGE_CUSTOMERS: Final = 4_000
@@ -136,7 +137,7 @@ class _Page(NamedTuple):
 
 class CostQueue(AnalysisQueue[CostClaim, CostRow | None]):
     name = QUEUE
-    due = Due(table="campaign_costs")
+    due = Due(table="campaign_costs", waits=(Wait(at_most=(CLAIM_FOR,)),))
 
     def __init__(self, analysis: Analysis, database: Database) -> None:
         super().__init__(analysis)

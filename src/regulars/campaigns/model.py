@@ -28,6 +28,8 @@ _POSITIONS_MIN: Final = 32
 _POSITION_BITS: Final = 31
 # Customers are hashed into this many buckets, of which the first are held out.
 _BUCKETS: Final = 10_000
+# The worker takes the next step of a campaign that is prepared or sent within this time.
+STEP_WAIT_MAX: Final = timedelta(minutes=10)
 # The time zone where each day begins first.
 _EASTMOST: Final = timezone(timedelta(hours=14))
 

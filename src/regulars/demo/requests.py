@@ -17,7 +17,7 @@ from regulars.demo.people import count_customers
 from regulars.kit.db import Database, Tx
 from regulars.kit.vault import AnyVault
 from regulars.organizations.manage import find_secret_and_country
-from regulars.work.queue import Due, Queue, Schedule, log_failure
+from regulars.work.queue import Due, Queue, Schedule, Wait, log_failure
 
 QUEUE: Final = "demo.run"
 TICKETS: Final = 20_000
@@ -68,7 +68,7 @@ class DemoQueue(Queue):
     """Loads one demo per pass; a failed run is retried after 10 and 60 seconds."""
 
     name = QUEUE
-    due = Due(table="demo_runs")
+    due = Due(table="demo_runs", waits=(Wait(at_most=(SILENT_MAX,)),))
     schedule = Schedule(waits_s=(10, 60))
     passes_at_once = 1
 

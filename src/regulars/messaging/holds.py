@@ -3,11 +3,10 @@ customers' runs of a journey. `origins.py` stops the texts of campaigns."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, SkipReason, TextState
+from regulars.messaging.model import OriginKind, SkipReason, TextState
 from regulars.messaging.outcomes import skip_texts
 from regulars.messaging.settings.store import Texting, save_texting
 
@@ -25,20 +24,19 @@ async def release(tx: Tx, organization_id: UUID, texting: Texting) -> Texting:
     """End the hold: workers now check and send the waiting texts that have not expired."""
     released = replace(texting, held_since=None, held_reason=None)
     await save_texting(tx, organization_id, released)
-    # Make the postponed texts due; a minute more, because the clocks of workers may be ahead.
-    not_after = tx.now + HOLD_POSTPONES_BY + timedelta(minutes=1)
+    # Whatever a queued text waits for, the gate decides again.
     await tx.execute(
         """
         UPDATE texts SET due_at = %(now)s
         WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
             SELECT id FROM texts
             WHERE organization_id = %(organization_id)s AND priority IN (0, 1, 2) AND due_at > %(now)s
-              AND due_at <= %(not_after)s AND state = 'queued'
+              AND state = 'queued'
             ORDER BY id
             FOR UPDATE
         ))
         """,
-        {"organization_id": organization_id, "now": tx.now, "not_after": not_after},
+        {"organization_id": organization_id, "now": tx.now},
     )
     # After the commit, the process wakes a worker for the queue of texts.
     tx.queues_to_wake.add(("texts", organization_id))

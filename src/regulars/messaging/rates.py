@@ -56,7 +56,11 @@ class SenderRates:
         for sender, (stored_tokens, refilled_at) in stored.items():
             earned = max(timedelta(0), tx.now - refilled_at).total_seconds() * rates[sender]
             tokens[sender] = min(tokens[sender], stored_tokens + earned)
-        return cls(texting, rates, tokens)
+        opened = cls(texting, rates, tokens)
+        # A time to come was stored before the clock of the database was set back. It is replaced, so that tokens are
+        # earned from now on.
+        opened._spent.update(sender for sender, (_, refilled_at) in stored.items() if refilled_at > tx.now)
+        return opened
 
     @property
     def affordable(self) -> int | None:

@@ -75,7 +75,7 @@ async def erase_messages(
     text_ids = await texts.find_text_ids_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
     await forget_people(tx, organization_id, profile_ids, text_ids)
     locked = await texts.lock_texts(tx, organization_id, text_ids) if text_ids else []
-    sending = [text_id for text_id, state in locked if state == TextState.SENDING]
+    sending = [text_id for text_id, state, _ in locked if state == TextState.SENDING]
     if sending:
         # The number's hash remains, so that a withdrawal can wait until the text is sent.
         await tx.execute(
@@ -85,8 +85,9 @@ async def erase_messages(
             """,
             (organization_id, sending),
         )
-    await texts.delete_texts(tx, organization_id, [text_id for text_id, state in locked if state != TextState.SENDING])
-    await texts.delete_simulator_texts(tx, organization_id, [text_id for text_id, _ in locked])
+    deleted = [text_id for text_id, state, _ in locked if state != TextState.SENDING]
+    await texts.delete_texts(tx, organization_id, deleted)
+    await texts.delete_simulator_texts(tx, organization_id, [text_id for text_id, _, _ in locked])
     await delete_team_numbers(tx, organization_id, number_hashes)
     texting = await load_texting(tx, organization_id)
     if texting is not None:

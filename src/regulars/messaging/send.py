@@ -36,12 +36,14 @@ from regulars.messaging.queries.settings import lock_settings_shared
 from regulars.messaging.rates import SenderRates
 from regulars.messaging.settings.store import hold_for_account, load_texting_shared
 from regulars.work.claims import ClaimQueue
-from regulars.work.queue import PAGE_ITEMS_MAX, Due, Schedule, take_free
+from regulars.work.queue import PAGE_ITEMS_MAX, Due, Schedule, Wait, take_free
 
 # Retries are only for texts that were not sent: no connection was made, or the provider was busy.
 RETRIES: Final = Schedule(waits_s=(5, 30, 120, 600))
 # How long to wait after the last retry if the provider is busy; the text is retried until it expires.
 BUSY_RETRY_AFTER: Final = timedelta(minutes=10)
+# The longest wait for which a provider can ask.
+RETRY_AFTER_MAX: Final = timedelta(hours=1)
 # A claim that was not dialled, because the worker was busy, is no try; the text is claimed again until it expires.
 CLAIM_AGAIN_AFTER: Final = timedelta(seconds=1)
 # How many due texts one pass postpones while the organization's texts are on hold.
@@ -55,9 +57,20 @@ class NotDialled:
 
 class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     name = "texts"
-    due = Due(table="texts")
     # One second to connect, eight for the provider, and six to store the outcome.
     claim_for = timedelta(seconds=15)
+    due = Due(
+        table="texts",
+        waits=(
+            Wait(at_most=(claim_for,), condition="state = 'sending'"),
+            Wait(
+                at_most=(timedelta(0),),
+                condition="state = 'queued' AND attempts = 0 AND due_at <= created_at AND created_at > %(now)s",
+            ),
+            # The gate checks such a text again, and lets it wait for the opening hour.
+            Wait(at_most=(RETRY_AFTER_MAX,), condition="state = 'queued' AND attempts > 0"),
+        ),
+    )
     at_once_max = 128
     # Slots for higher priorities: texts of campaigns use at most 80 slots, so they cannot fill all if the provider is
     # slow.
@@ -132,7 +145,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             # it, when the stop finds the text in the queue.
             await lock_settings_shared(tx, organization_id)
         await self._withdraw_numbers(tx, organization_id, done)
-        await texts.lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
+        locked = await texts.lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
         ended_ids = await end_stopped_texts(tx, organization_id, retried, previous=TextState.SENDING, owner=self.owner)
         ended: list[claims.EndedText] = []
         postponed: list[claims.Postponement] = []
@@ -148,6 +161,10 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         if postponed:
             await claims.postpone_texts(tx, organization_id, postponed, owner=self.owner)
         await end_texts(tx, organization_id, ended, previous_state=TextState.SENDING.value, owner=self.owner)
+        # The clock of the database was set forward, so that the claims seemed to have expired.
+        unknown = {(text_id, attempt) for text_id, state, attempt in locked if state == TextState.UNKNOWN}
+        late = [it for it in ended if (it.id, it.attempt) in unknown and it.state != TextState.UNKNOWN]
+        await end_texts(tx, organization_id, late, previous_state=TextState.UNKNOWN.value)
 
     async def _hold_if_refused(
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedText, Outcome | NotDialled]]
@@ -238,7 +255,7 @@ def _retry_at(row: TextRow, outcome: Outcome | NotDialled, now: datetime) -> dat
         retry_at = now + BUSY_RETRY_AFTER
     if retry_at is None or outcome.retry_after is None:
         return retry_at
-    return max(retry_at, now + outcome.retry_after)
+    return max(retry_at, now + min(outcome.retry_after, RETRY_AFTER_MAX))
 
 
 def _ended_text(text_id: UUID, outcome: Outcome | NotDialled) -> claims.EndedText:

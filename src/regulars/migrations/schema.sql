@@ -1632,6 +1632,8 @@ CREATE INDEX journey_runs_due ON journey_runs USING btree (due_at, organization_
 
 CREATE INDEX journey_runs_due_here ON journey_runs USING btree (organization_id, due_at, id) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX journey_runs_due_soon ON journey_runs USING btree (due_at, organization_id) WHERE ((due_at IS NOT NULL) AND ((waits_for IS NULL) OR (waits_for = 'fault'::text) OR (attempts > 0)));
+
 CREATE INDEX journey_runs_ended ON journey_runs USING btree (ended_at, organization_id) WHERE (ended_at IS NOT NULL);
 
 CREATE INDEX journey_runs_of_journey ON journey_runs USING btree (organization_id, journey_id, id);

@@ -15,6 +15,7 @@ from uuid import UUID
 from regulars.kit import failpoint, log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
+from regulars.work.clock_steps import pull_forward
 from regulars.work.due import find_due_organizations, list_organizations_by_node
 from regulars.work.queue import Queue, log_queue_error
 from regulars.work.statistics import Statistics
@@ -32,6 +33,9 @@ FULL_POLL_SHARE: Final = 0.005
 # that was served recently, and at most `DELAY_S_MAX`, because a pass costs about as much for one row as for twenty.
 DELAY_S: Final = 0.005
 DELAY_S_MAX: Final = 1.0
+# How often queues are checked for rows that are due too late, and for at most which share of the time.
+CLOCK_CHECK_EVERY_S: Final = 30.0
+CLOCK_CHECK_SHARE: Final = 0.005
 # Wait after a failed pass, so that an unreachable database is not queried in a tight loop.
 AFTER_FAILURE_S: Final = 1.0
 
@@ -79,6 +83,7 @@ class Loop:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._poll_forever())
+                group.create_task(self._check_clock_forever())
                 for runner in self._runners.values():
                     for _ in range(runner.queue.passes_at_once):
                         group.create_task(runner.serve_forever())
@@ -101,6 +106,18 @@ class Loop:
                         runner.on_poll_failure(error)
                         await self._poll_by_node(runner)
             await asyncio.sleep(max(0.0, min(runner.next_poll_at for runner in runners) - monotonic()))
+
+    async def _check_clock_forever(self) -> None:
+        """Make rows due that a step of the database's clock would delay."""
+        while True:
+            started = monotonic()
+            for runner in self._runners.values():
+                try:
+                    for organization_id in await pull_forward(self._database, runner.queue):
+                        runner.ring.add(organization_id)
+                except Exception as error:  # noqa: BLE001  # it is logged; the other queues must still be checked
+                    _log.warning("work.clock_check_failed", queue=runner.queue.name, error=type(error).__name__)
+            await asyncio.sleep(max(CLOCK_CHECK_EVERY_S, (monotonic() - started) / CLOCK_CHECK_SHARE))
 
     async def _poll(self, runners: Sequence["_QueueRunner"]) -> None:
         if runners:
@@ -194,7 +211,7 @@ class _QueueRunner:
     async def poll(self, tx: Tx) -> None:
         """Add the organizations that got due rows since the last poll to the ring."""
         started = monotonic()
-        is_full = self._polled_until is None or started >= self._next_full_poll_at
+        is_full = self._polled_until is None or started >= self._next_full_poll_at or tx.now < self._polled_until
         after = None if is_full or self._polled_until is None else self._polled_until - COMMIT_DELAY_MAX
         for organization_id in await find_due_organizations(tx, self.queue.due, after=after):
             self.ring.add(organization_id)

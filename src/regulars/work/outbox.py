@@ -25,6 +25,8 @@ from regulars.work.queries import OutboxRow, RetryRow
 BEHIND_MIN: Final = timedelta(seconds=3)
 # The waits before each retry. A fact that a listener fails on after the last one is parked: it stays stored for the
 # operator, is not tried again, and blocks nothing.
+# The longest delay of a fact: `due_at` of `record` is at most this far ahead.
+DELAY_MAX: Final = timedelta(minutes=1)
 RETRIES: Final = queue.Schedule(waits_s=(1, 5, 30, 120, 600, 1800, 3600))
 # The size of the facts about 6,000 sales, after which a batch ends: one row may be about one sale, and another about a
 # thousand.
@@ -148,7 +150,13 @@ class OutboxQueue(queue.Queue):
     """
 
     name = "outbox"
-    due = queue.Due(table="outbox")
+    due = queue.Due(
+        table="outbox",
+        waits=(
+            queue.Wait(at_most=(timedelta(0),), condition="not_before IS NULL"),
+            queue.Wait(at_most=(DELAY_MAX,), condition="not_before IS NOT NULL", also="not_before"),
+        ),
+    )
     passes_at_once = 4
     delays_passes = True
 

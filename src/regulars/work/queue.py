@@ -34,17 +34,37 @@ _log = log.get(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Wait:
+    """How long rows wait at most in the state that `condition` selects. A row that is due later was stored before the
+    clock of the database was set back (`clock_steps.py`).
+
+    `at_most` has one time, or one for each number of failed attempts, from 1. `condition` may use `%(now)s`.
+    """
+
+    at_most: tuple[timedelta, ...]
+    condition: LiteralString = "true"
+    # Which of the times applies: an expression that counts from 1.
+    number: LiteralString = "1"
+    # Another column that delays the row, and is set to the same time.
+    also: LiteralString | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Due:
     """The table and column in which the loop finds organizations with due rows.
 
     The table has a partial index on (column, organization_id) of the waiting rows: the column is NULL in rows that are
     done or parked. `delay` is for rows that become due some time after the time in the column, such as rows with a
     retention of 24 hours.
+
+    `waits` has the states of rows that wait only for a short time. Rows in other states are due at a time that a user
+    or a calendar chose, such as a campaign of next week.
     """
 
     table: LiteralString
     column: LiteralString = "due_at"
     delay: timedelta = timedelta(0)
+    waits: tuple[Wait, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,6 +82,11 @@ class Schedule:
         if attempts > len(self.waits_s):
             return None
         return now + timedelta(seconds=self.waits_s[attempts - 1] * (1 + self.jitter * random_share))
+
+    def retries(self, condition: LiteralString = "true") -> Wait:
+        """The waits of rows that failed before."""
+        longest = tuple(timedelta(seconds=wait_s * (1 + self.jitter)) for wait_s in self.waits_s)
+        return Wait(at_most=longest, condition="attempts > 0 AND " + condition, number="attempts")
 
 
 class Queue(abc.ABC):

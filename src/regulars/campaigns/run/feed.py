@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.campaigns.definition import Definition, read_definition
-from regulars.campaigns.model import RecipientOutcome
+from regulars.campaigns.model import STEP_WAIT_MAX, RecipientOutcome
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.finish import end_campaign
@@ -82,7 +82,13 @@ async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
     queued = await queries.count_queued(tx, organization_id, campaign.id)
     queued_max = QUEUED_MAX if rate is None else min(QUEUED_MAX, int(rate.capacity))
     limit = min(FED_AT_ONCE_MAX, queued_max - queued, FED_AT_ONCE_MAX if rate is None else int(rate.tokens))
-    taken = await recipient_queries.take_recipients(tx, organization_id, campaign.id, limit=limit) if limit > 0 else []
+    # The campaign has started, whatever the clock of the database says by now.
+    until = max(tx.now, campaign.starts_at or tx.now)
+    taken = (
+        await recipient_queries.take_recipients(tx, organization_id, campaign.id, until=until, limit=limit)
+        if limit > 0
+        else []
+    )
     added = await _Batch(tx, organization_id, campaign, definition, texting).queue_texts(taken) if taken else 0
     if rate is not None:
         rate = replace(rate, tokens=rate.tokens - added)
@@ -108,7 +114,9 @@ async def _wait_or_end(tx: Tx, organization_id: UUID, campaign: DueCampaign, que
 
 
 async def _set_due(tx: Tx, organization_id: UUID, campaign: DueCampaign, due_at: datetime) -> None:
-    await queries.set_due(tx, organization_id, campaign.id, min(due_at, campaign.not_after))
+    """Set the time of the next step. It is never far ahead, so that a time further ahead shows a fault."""
+    latest = min(campaign.not_after, tx.now + STEP_WAIT_MAX)
+    await queries.set_due(tx, organization_id, campaign.id, min(due_at, latest))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from regulars.campaigns.model import CampaignState
+from regulars.campaigns.model import STEP_WAIT_MAX, CampaignState
 from regulars.campaigns.run import queries
 from regulars.campaigns.run.feed import feed
 from regulars.campaigns.run.finish import close_waiting_rows, end_campaign
@@ -12,12 +12,15 @@ from regulars.campaigns.run.prepare import prepare_piece
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.kit.db import Tx
 from regulars.messaging.origins import refuse_claims
-from regulars.work.queue import Due, RowQueue, Schedule
+from regulars.work.queue import Due, RowQueue, Schedule, Wait
 
 
 class CampaignQueue(RowQueue[DueCampaign]):
     name = "campaigns"
-    due = Due(table="campaigns")
+    due = Due(
+        table="campaigns",
+        waits=(Wait(at_most=(STEP_WAIT_MAX,), condition="state IN ('preparing', 'sending', 'ended', 'cancelled')"),),
+    )
     schedule = Schedule(waits_s=(1, 5, 30, 120, 600))
     # One campaign in each transaction, because it changes many rows.
     batch_rows = 1

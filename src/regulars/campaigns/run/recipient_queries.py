@@ -65,8 +65,11 @@ async def insert_recipients(
     )
 
 
-async def take_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID, *, limit: int) -> list[Recipient]:
-    """Lock and return due waiting recipients, in random order, except recipients that an erasure has locked."""
+async def take_recipients(
+    tx: Tx, organization_id: UUID, campaign_id: UUID, *, until: datetime, limit: int
+) -> list[Recipient]:
+    """Lock and return waiting recipients who are due until then, in random order, except recipients that an erasure has
+    locked."""
     return await tx.fetch_all(
         Recipient,
         """
@@ -76,7 +79,7 @@ async def take_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID, *, l
         LIMIT %s
         FOR UPDATE SKIP LOCKED
         """,
-        (organization_id, campaign_id, tx.now, limit),
+        (organization_id, campaign_id, until, limit),
     )
 
 

@@ -34,7 +34,7 @@ from regulars.segments.analysis.protocol import (
 )
 from regulars.segments.audience import AudienceRefused
 from regulars.work.outbox import behind_since
-from regulars.work.queue import Due
+from regulars.work.queue import Due, Wait
 
 MAY_BE_TEXTED: Final = "may_be_texted"
 # How many customers' texts are rendered to estimate the cost; more than on a page, where a user waits for the result.
@@ -70,8 +70,16 @@ class NotFrozen:
 
 class StartQueue(AnalysisQueue[StartClaim, FrozenAudience | NotFrozen]):
     name = "campaigns.start"
-    due = Due(table="campaigns", column="freeze_at")
     claim_for = timedelta(minutes=2)
+    due = Due(
+        table="campaigns",
+        column="freeze_at",
+        waits=(
+            Wait(at_most=(claim_for,), condition="state = 'preparing'"),
+            # A campaign that a user starts at once.
+            Wait(at_most=(timedelta(0),), condition="state = 'scheduled' AND freeze_at <= updated_at"),
+        ),
+    )
 
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime

@@ -24,7 +24,7 @@ from regulars.catalog.counts.model import (
 from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
-from regulars.work.queue import Due, RowQueue, Schedule
+from regulars.work.queue import Due, RowQueue, Schedule, Wait
 
 BATCH_ROWS: Final = 5_000
 # How long an unconfirmed preview is retained; its samples may be personal data.
@@ -67,8 +67,15 @@ class CountQueue(RowQueue[CountJob]):
     """The queue of counts whose next batch is due; each pass runs one batch of one count."""
 
     name = "catalog.counts"
-    due = Due(table="catalog_counts")
     schedule = Schedule(waits_s=(5, 60, 600))
+    due = Due(
+        table="catalog_counts",
+        waits=(
+            schedule.retries(),
+            Wait(at_most=(timedelta(0),), condition="attempts = 0 AND finished_at IS NULL"),
+            Wait(at_most=(PREVIEW_RETENTION,), condition="attempts = 0 AND finished_at IS NOT NULL"),
+        ),
+    )
     batch_rows = 1
 
     def __init__(self, sources: Mapping[Catalog, ValueSource]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from regulars.catalog.model import day_of
@@ -14,6 +14,7 @@ from regulars.journeys.interests import stop_recording_unneeded_facts
 from regulars.journeys.model import RunRow, SaleTimes, TraceEntry
 from regulars.journeys.program import holdouts_of, sets_attributes
 from regulars.journeys.runs import decide, queries, trace
+from regulars.journeys.runs.decide import FAULT_RETRY_MAX
 from regulars.journeys.runs.definition_cache import Version, load_definitions, load_versions
 from regulars.journeys.runs.holdouts import HoldoutPassRow, first_counted_day, record_passes
 from regulars.journeys.snapshot import DecisionSubject, JourneySnapshot, find_sales_since, load_snapshot
@@ -27,13 +28,21 @@ from regulars.messaging.settings.store import Texting, load_texting
 from regulars.profiles.find import try_lock_profiles
 from regulars.profiles.model import AttributeChanges, Profile
 from regulars.profiles.write import set_attributes
-from regulars.work.queue import Due, RowQueue, Schedule, take_free
+from regulars.work.queue import Due, RowQueue, Schedule, Wait, take_free
 
 
 class RunQueue(RowQueue[RunRow]):
     name = "journey_runs"
-    due = Due(table="journey_runs")
     schedule = Schedule(waits_s=(5, 30, 120, 600, 3600))
+    # The index `journey_runs_due_soon` has the runs of these states; the others wait for days.
+    due = Due(
+        table="journey_runs",
+        waits=(
+            schedule.retries(),
+            Wait(at_most=(timedelta(0),), condition="attempts = 0 AND waits_for IS NULL"),
+            Wait(at_most=(FAULT_RETRY_MAX,), condition="attempts = 0 AND waits_for = 'fault'"),
+        ),
+    )
     batch_rows = 100
 
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:

@@ -5,7 +5,7 @@ missing or drawn twice. The customers of quarters that ended long ago are delete
 """
 
 from collections.abc import Sequence
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -27,7 +27,7 @@ from regulars.messaging.holdout.model import (
 )
 from regulars.messaging.queries.texts import load_zone
 from regulars.work import outbox
-from regulars.work.queue import Due, RowQueue, Schedule
+from regulars.work.queue import Due, RowQueue, Schedule, Wait
 
 QUEUE: Final = "holdouts"
 PAGE_CUSTOMERS: Final = 5_000
@@ -38,8 +38,14 @@ class HoldoutDraws(RowQueue[HoldoutRow]):
     """The queue of organizations whose next page of customers is to be drawn or deleted."""
 
     name = QUEUE
-    due = Due(table="holdouts")
     schedule = Schedule(waits_s=(5, 30, 120, 600, 3600))
+    due = Due(
+        table="holdouts",
+        waits=(
+            schedule.retries(),
+            Wait(at_most=(timedelta(0),), condition="attempts = 0 AND due_at <= changed_at"),
+        ),
+    )
     # An organization has only one row, so every batch is full; after a full batch, the worker looks for more work.
     batch_rows = 1
 

@@ -83,11 +83,12 @@ async def find_text_ids_of(
     )
 
 
-async def lock_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str]]:
-    """Lock texts in the order of their ids, like every transaction that locks several texts; return ids and states."""
+async def lock_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str, int]]:
+    """Lock texts in the order of their ids, like every transaction that locks several texts; return their ids, states
+    and numbers of claims."""
     return await tx.fetch(
         """
-        SELECT id, state FROM texts
+        SELECT id, state, attempts FROM texts
         WHERE organization_id = %s AND id = ANY (%s::uuid[])
         ORDER BY id
         FOR UPDATE

@@ -13,8 +13,9 @@ from regulars.segments.saved import queries
 from regulars.segments.saved.manage import load_segment
 from regulars.segments.saved.model import SizeRow
 from regulars.segments.saved.resolve import query_of, resolve
+from regulars.work.claims import CLAIM_FOR
 from regulars.work.outbox import behind_since
-from regulars.work.queue import Due
+from regulars.work.queue import Due, Wait
 
 DAYS_SHOWN: Final = 90
 RETENTION_DAYS: Final = 400
@@ -84,7 +85,15 @@ class SizeQueue(AnalysisQueue[CountClaim, SegmentCounts | None]):
     """Claims segments that are due, counts them without a transaction, and stores the sizes."""
 
     name = "segment_sizes"
-    due = Due(table="segments")
+    due = Due(
+        table="segments",
+        waits=(
+            Wait(at_most=(CLAIM_FOR,), condition="owner IS NOT NULL"),
+            Wait(at_most=(timedelta(0),), condition="owner IS NULL AND due_at <= updated_at"),
+            # The next night: a day has at most 25 hours.
+            Wait(at_most=(timedelta(hours=25),)),
+        ),
+    )
     poll_every_s = 30.0
     batch_rows = 4
     at_once_max = 4

@@ -31,7 +31,7 @@ from regulars.webhooks.queries import claims, endpoints
 from regulars.webhooks.queries.claims import DeliveryResult, NewAttempt
 from regulars.webhooks.secrets import decrypt_valid_secrets
 from regulars.work.claims import CLAIM_FOR, COMPLETE_S, ClaimQueue
-from regulars.work.queue import Due, Queue
+from regulars.work.queue import Due, Queue, Wait
 
 # A claimed delivery that has not started within this time might still run when its claim ends, so it returns to the
 # queue. The claim must last for the attempt, for writing the outcome, and a second more.
@@ -55,7 +55,15 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
     """Sends webhook deliveries; an outcome of None means that no attempt was made."""
 
     name = "webhooks.deliveries"
-    due = Due(table="webhook_deliveries")
+    due = Due(
+        table="webhook_deliveries",
+        waits=(
+            Wait(at_most=(CLAIM_FOR,), condition="owner IS NOT NULL"),
+            Wait(at_most=(timedelta(0),), condition="owner IS NULL AND attempts = 0"),
+            # Tried before the clock was set back: the time of the next attempt counts from a time to come.
+            Wait(at_most=(timedelta(0),), condition="owner IS NULL AND attempts > 0 AND attempted_at > %(now)s"),
+        ),
+    )
     batch_rows = 128
     at_once_max = SOCKETS_MAX
 
@@ -199,7 +207,7 @@ class ProbeQueue(Queue):
     """The queue of failing endpoints whose next probe (a single delivery) is due; it runs the delivery queue."""
 
     name = "webhooks.probes"
-    due = Due(table="webhook_endpoints", column="probe_at")
+    due = Due(table="webhook_endpoints", column="probe_at", waits=(Wait(at_most=(PROBE_EVERY,)),))
     passes_at_once = 1
 
     def __init__(self, deliveries: DeliveryQueue) -> None:

@@ -1,0 +1,73 @@
+"""Find rows whose due time is further ahead than any wait of their state, and make them due in time.
+
+Such rows were stored before the clock of the database was set back, by hand, by its time service or by a failover to
+another computer. Without this, a step of two hours would stop every queue for two hours. Rows that are meant to lie far
+ahead are in no state of `Due.waits` and stay as they are.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Final, LiteralString
+from uuid import UUID
+
+from psycopg.sql import SQL, Composed, Identifier
+
+from regulars.kit import log
+from regulars.kit.db import Database, Tx
+from regulars.work.queue import Due, Queue, Wait
+
+# A transaction may store a row after this one began, with a later time; only a larger difference is a step.
+TOLERANCE: Final = timedelta(seconds=10)
+
+_FIND: Final = "SELECT DISTINCT organization_id FROM {table} WHERE {too_late}"
+_PULL: Final = "UPDATE {table} SET {assigned} WHERE organization_id = %(organization_id)s AND {too_late}"
+
+_log = log.get(__name__)
+
+
+async def pull_forward(database: Database, queue: Queue) -> list[UUID]:
+    """Make rows of the queue due that wait too long; return their organizations. Each organization has a transaction of
+    its own."""
+    pulled: list[UUID] = []
+    for wait in queue.due.waits:
+        async with database.reading() as tx:
+            organization_ids = await _find_organizations(tx, queue.due, wait)
+        for organization_id in organization_ids:
+            async with database.transaction() as tx:
+                rows = await _pull(tx, organization_id, queue.due, wait)
+            _log.warning("work.clock_stepped", queue=queue.name, organization_id=str(organization_id), rows=rows)
+        pulled += organization_ids
+    return pulled
+
+
+async def _find_organizations(tx: Tx, due: Due, wait: Wait) -> Sequence[UUID]:
+    """The organizations with rows that are due too late; reads the index of waiting rows beyond the shortest wait."""
+    return await tx.fetch_column(_compose(_FIND, due, wait), _values(wait, tx.now))
+
+
+async def _pull(tx: Tx, organization_id: UUID, due: Due, wait: Wait) -> int:
+    return await tx.execute(_compose(_PULL, due, wait), {"organization_id": organization_id, **_values(wait, tx.now)})
+
+
+def _values(wait: Wait, now: datetime) -> dict[str, object]:
+    due_at = [now + longest for longest in wait.at_most]
+    limits = [latest + TOLERANCE for latest in due_at]
+    return {"now": now, "due_at": due_at, "limits": limits, "first_limit": min(limits)}
+
+
+@cache
+def _compose(statement: LiteralString, due: Due, wait: Wait) -> str:
+    """Fill in the table, the condition and the new times. The times are array elements, because an UPDATE on a cluster
+    may not add an interval to a column."""
+    column = Identifier(due.column)
+    number = SQL("least({number}, {most})").format(number=SQL(wait.number), most=len(wait.at_most))
+    values = {"column": column, "number": number, "condition": SQL(wait.condition)}
+    too_late = SQL(
+        "{column} > %(first_limit)s AND {column} > (%(limits)s::timestamptz[])[{number}] AND {condition}"
+    ).format(**values)
+    columns = [column] if wait.also is None else [column, Identifier(wait.also)]
+    assigned: Composed = SQL(", ").join(
+        SQL("{} = (%(due_at)s::timestamptz[])[{}]").format(name, number) for name in columns
+    )
+    return SQL(statement).format(table=Identifier(due.table), assigned=assigned, too_late=too_late).as_string(None)

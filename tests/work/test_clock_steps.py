@@ -1,0 +1,125 @@
+"""The clock of the database is set back by two hours: no queue waits that long, and what lies far ahead stays there."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from tests.support.clock import store_two_hours_ahead
+from tests.support.rows import Raw, insert_rows
+from tests.support.waiting import until
+from tests.work.test_locked_rows import SEEDS, SETTINGS, House, with_house
+from tests.work.test_loop import Letters, post, rows, served, url
+
+from regulars.kit.ids import new_uuid
+from regulars.work.clock_steps import TOLERANCE, pull_forward
+from regulars.work.queue import Due, Queue, Sweep, Wait
+from regulars.worker import queues
+
+__all__ = ["url"]
+
+# Every row waits for a time that a calendar chose: the decision about a reply is due in five business days.
+WITHOUT_SHORT_WAITS = {"replies"}
+# A retention is long, so two hours more do not matter.
+NAMES = sorted(name for name in SEEDS if "sweep" not in name and name != "segments.unneeded")
+SOON = timedelta(minutes=10, seconds=1)
+# The states of rows whose wait is short, where the row of another test is in another one.
+STATES: dict[str, dict[str, Any]] = {"attribution.lift": {"owner": str(new_uuid())}}
+AHEAD: dict[str, dict[str, Any]] = {
+    "campaigns.start": {"state": "scheduled", "updated_at": Raw("now()")},
+    "campaigns": {"state": "paused"},
+    "journey_runs": {"waits_for": "time", "waiting_since": Raw("now()")},
+    "texts": {"created_at": Raw("now() - interval '1 hour'")},
+    "attribution.lift": {},
+    "holdouts": {"changed_at": Raw("now() - interval '1 day'")},
+    "replies": {},
+}
+
+
+def test_every_queue_says_how_long_its_rows_wait():
+    gateways: Any = type("Gateways", (), {"providers": {}, "twilio": None, "database": None})
+    unsaid = {it.name for it in queues(SETTINGS, gateways) if not it.due.waits and not isinstance(it, Sweep)}
+    assert unsaid == WITHOUT_SHORT_WAITS
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - WITHOUT_SHORT_WAITS))
+def test_no_queue_waits_for_two_hours_after_a_step_back(database_url, name):
+    async def act(house: House, opened: dict[str, Queue]) -> None:
+        queue, organization_id = opened[name], await house.organization()
+        await house.fill(queue, organization_id)
+        for column, value in STATES.get(name, {}).items():
+            house.connection.execute(
+                sql.SQL("UPDATE {} SET {} = %s").format(sql.Identifier(queue.due.table), sql.Identifier(column)),
+                (value,),
+            )
+        store_two_hours_ahead(house.connection, organization_id, queue.due.table)
+        assert await pull_forward(house.database, queue) == [organization_id]
+        assert ahead(house, queue, SOON) == 0
+        assert await pull_forward(house.database, queue) == []
+
+    with_house(database_url, act)
+
+
+def test_what_is_meant_to_lie_far_ahead_stays(database_url):
+    async def act(house: House, opened: dict[str, Queue]) -> None:
+        for name, given in AHEAD.items():
+            queue, organization_id = opened[name], await house.organization()
+            values = {**SEEDS[name], **given, queue.due.column: Raw("now() + interval '7 days'")}
+            if name == "journey_runs":
+                values["journey_id"] = await house.journey(organization_id)
+            insert_rows(house.connection, queue.due.table, organization_id, 1, **values)
+            assert await pull_forward(house.database, queue) == [], name
+            assert ahead(house, queue, timedelta(days=6)) == 1, name
+
+    with_house(database_url, act)
+
+
+def ahead(house: House, queue: Queue, by: timedelta) -> int:
+    row = house.connection.execute(
+        sql.SQL("SELECT count(*) FROM {} WHERE {} > now() + %s").format(
+            sql.Identifier(queue.due.table), sql.Identifier(queue.due.column)
+        ),
+        (by,),
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_the_loop_makes_such_rows_due_and_counts_retries_by_their_number(url):
+    class ShortWaits(Letters):
+        due = Due(
+            table="letters",
+            waits=(Wait(at_most=(timedelta(0),), condition="attempts = 0"), Letters.schedule.retries()),
+        )
+
+    organization_id = new_uuid()
+    post(url, organization_id, "first", due_in=timedelta(hours=2))
+    post(url, organization_id, "retry", due_in=timedelta(hours=2))
+    with psycopg.connect(url) as connection:
+        connection.execute("UPDATE letters SET attempts = 3 WHERE word = 'retry'")
+
+    async def scenario() -> ShortWaits:
+        letters = ShortWaits()
+        async with served(url, letters):
+            await until(lambda: bool(letters.read))
+            await until(
+                lambda: rows(url, "SELECT count(*) FROM letters WHERE due_at < now() + interval '61 s'") == [(1,)]
+            )
+        return letters
+
+    assert asyncio.run(scenario()).read == [(organization_id, "first")]
+
+
+def test_a_row_that_is_stored_a_moment_later_is_no_step(url):
+    class ShortWaits(Letters):
+        due = Due(table="letters", waits=(Wait(at_most=(timedelta(0),)),))
+
+    organization_id = new_uuid()
+    post(url, organization_id, "soon", due_in=TOLERANCE - timedelta(seconds=1))
+
+    async def act(house: House, _: dict[str, Queue]) -> None:
+        assert await pull_forward(house.database, ShortWaits()) == []
+
+    with_house(url, act)

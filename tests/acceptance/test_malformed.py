@@ -99,6 +99,110 @@ def test_a_read_and_a_write_before_it_get_their_responses(either_server: Server,
         assert [answer.status for answer in answers] == [status, 200, 400]
 
 
+STRICT_LINES = [
+    b"%b %b\r\n\r\n",
+    b"%b %b\r\nHost: a\r\n",
+    b"%b %b RTSP/1.0\r\n",
+    b"%b %b ICE/1.0\r\n",
+    b"%b %b HTTP/2.0\r\n",
+    b"%b %b HTTP/1.2\r\n",
+    b"%b %b http/1.1\r\n",
+    b"%b  %b HTTP/1.1\r\n",
+    b"%b %b  HTTP/1.1\r\n",
+    b"%b\t%b HTTP/1.1\r\n",
+    b" %b %b HTTP/1.1\r\n",
+    b"\r%b %b HTTP/1.1\r\n",
+    b"\n%b %b HTTP/1.1\r\n",
+    b"%b %b HTTP/1.1\n",
+    b"%b %b HTTP/1.1 \r\n",
+]
+BODY = b'{"external_id":"smuggled"}'
+
+
+def write_with(api: Api, line: bytes, *headers: raw.Header, body: bytes = BODY) -> bytes:
+    """A write that would store a store under the key `smuggled`, with another first line."""
+    sent = [*api.key_header(), JSON_TYPE, (b"Idempotency-Key", b"smuggled"), *headers]
+    has_length = not any(name == b"Transfer-Encoding" for name, _ in headers)
+    request = raw.keep_alive(raw.request_bytes(b"POST", b"/v1/stores", sent, body if has_length else None))
+    return request.replace(b"POST /v1/stores HTTP/1.1\r\n", line) + (b"" if has_length else body)
+
+
+def assert_nothing_ran(api: Api) -> None:
+    assert api.get("/v1/stores/smuggled").status == 404
+    # The key is free: another body is accepted with it.
+    stored = api.post("/v1/stores", {"external_id": "other"}, idempotency_key="smuggled")
+    assert (stored.status, stored.is_replay) == (201, False)
+
+
+@pytest.mark.parametrize("line", STRICT_LINES)
+def test_a_request_line_in_another_form_is_400_and_runs_nothing(either_server: Server, api: Api, line: bytes) -> None:
+    (key,) = api.key_header()
+    strange = write_with(api, line % (b"POST", b"/v1/stores"))
+    read = raw.keep_alive(raw.request_bytes(b"GET", b"/v1/stores", [key]))
+    chunked = broken_body(b"2\r\n{}\r\n0\r\n\r\n", key)
+    for before, statuses in ((b"", []), (b"\r\n\r\n", []), (read, [200]), (READ + read, [200, 200]), (chunked, [400])):
+        *earlier, last = answers_to(either_server, before + strange + read)
+        assert [answer.status for answer in earlier] == statuses
+        assert_refused(last, 400, "MALFORMED_REQUEST")
+    assert_nothing_ran(api.on(either_server))
+
+
+def test_the_preface_of_http_2_is_400(either_server: Server) -> None:
+    (answer,) = answers_to(either_server, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+    assert_refused(answer, 400, "MALFORMED_REQUEST")
+
+
+def test_empty_lines_before_a_request_are_allowed(either_server: Server) -> None:
+    with (
+        socket.create_connection(either_server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection,
+        connection.makefile("rb") as reader,
+    ):
+        for before in (b"", b"\r\n", b"\r\n" * 5):
+            connection.sendall(before + READ)
+            assert raw.read_one(reader).status == 200
+
+
+LINE = b"POST /v1/stores HTTP/1.1\r\n"
+CHUNKS = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [b"gzip", b"identity", b"gzip, chunked", b"chunked, gzip", b"chunked, chunked", b"xchunked", b"chunked;q=1"],
+)
+def test_a_transfer_encoding_other_than_chunked_is_501(either_server: Server, api: Api, encoding: bytes) -> None:
+    sent = write_with(api, LINE, (b"Transfer-Encoding", encoding), body=CHUNKS)
+    for before in (b"", READ):
+        *earlier, last = answers_to(either_server, before + sent)
+        assert [answer.status for answer in earlier] == [200] * bool(before)
+        assert_refused(last, 501, "UNSUPPORTED_TRANSFER_ENCODING")
+    assert_nothing_ran(api.on(either_server))
+
+
+def test_chunks_with_http_1_0_or_beside_a_length_are_400(either_server: Server, api: Api) -> None:
+    chunked = (b"Transfer-Encoding", b"chunked")
+    length = (b"Content-Length", b"%d" % len(CHUNKS))
+    for sent in (
+        write_with(api, LINE.replace(b"1.1", b"1.0"), chunked, body=CHUNKS),
+        write_with(api, LINE, chunked, length, body=CHUNKS),
+        write_with(api, LINE, length, chunked, body=CHUNKS),
+    ):
+        (answer,) = answers_to(either_server, sent)
+        assert_refused(answer, 400, "MALFORMED_REQUEST")
+    assert_nothing_ran(api.on(either_server))
+
+
+@pytest.mark.parametrize("encoding", [b"chunked", b"Chunked", b"CHUNKED"])
+def test_chunked_in_any_case_is_read(either_server: Server, api: Api, encoding: bytes) -> None:
+    sent = write_with(api, LINE, (b"Transfer-Encoding", encoding), body=CHUNKS)
+    with (
+        socket.create_connection(either_server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection,
+        connection.makefile("rb") as reader,
+    ):
+        connection.sendall(sent)
+        assert raw.read_one(reader).status == 201
+
+
 def test_a_head_request_gets_a_refusal_without_a_body(either_server: Server) -> None:
     with socket.create_connection(either_server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
         connection.sendall(request(b"http://x:99999/", method=b"HEAD"))

@@ -29,11 +29,16 @@ class Planned:
     target: bytes
     body: bytes | None = None
     headers: tuple[raw.Header, ...] = ()
+    is_chunked: bool = False
 
     def encode(self, tenant: Tenant, name: bytes) -> bytes:
         key = (b"x-api-key", tenant.key.encode())
         target, body = (part and part.replace(b"%b", name) for part in (self.target, self.body))
         headers = [key, *([JSON] if body is not None else []), *self.headers]
+        if self.is_chunked:
+            # Blank lines in the body look like the end of a request.
+            chunks = [b"\r\n\r\n", body or b"", b"\r\n\r\nGET / HTTP/1.1\r\n\r\n"]
+            return raw.keep_alive(raw.chunked_bytes(self.method, target or b"", headers, chunks))
         return raw.keep_alive(raw.request_bytes(self.method, target or b"", headers, body))
 
 
@@ -52,6 +57,8 @@ PLANNED = (
     Planned(b"POST", b"/v1/profiles", b'{"external_id":"%b"}', ((b"Idempotency-Key", b"p"),)),
     Planned(b"POST", b"/v1/profiles", b"{"),
     Planned(b"POST", b"/v1/sales-events", SALE),
+    Planned(b"POST", b"/v1/stores", b'{"external_id":"%b"}', is_chunked=True),
+    Planned(b"GET", b"/v1/stores/%b", b"\r\n\r\n", is_chunked=True),
     Planned(b"DELETE", b"/v1/profiles/%b"),
     Planned(b"DELETE", b"/v1/stores/%b"),
     Planned(b"PUT", b"/v1/stores", b"{}"),

@@ -219,6 +219,7 @@ class _FastProtocol(LimitedProtocol):
             super().on_message_complete()
             return
         self._is_between_requests = True
+        self._is_line_checked = False
         take = self._take_new_read if self.parser.get_method() == _READ else self._take_new
         if take(b"".join(self._body_pieces), keep_alive=self.parser.should_keep_alive()):
             self._body_pieces = None

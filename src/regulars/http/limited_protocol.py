@@ -12,11 +12,11 @@ from typing import cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from regulars.http.exchange import URL_BYTES_MAX
+from regulars.http import framing
 from regulars.http.lingering import LingeringTransport
 from regulars.http.unreadable import UNREADABLE_LOG, refusing_application
 from regulars.kit import log
-from regulars.kit.errors import ApiError, HeadersTooLarge, InternalError, MalformedRequest, UriTooLong
+from regulars.kit.errors import ApiError, HeadersTooLarge, InternalError, MalformedRequest
 
 # The request line and headers (the head). The API has a lower limit and refuses with a proper error; this limit is only
 # for extreme requests.
@@ -26,8 +26,6 @@ HEAD_WAIT_S = 15.0
 UNSENT_WAIT_S = 30.0
 # A refused body that announces at most this length is read to its end, and the connection is reused.
 SKIPPED_BYTES_MAX = 64 << 10
-# The longest target that uvicorn's parser of addresses takes.
-TARGET_BYTES_MAX = 65_535
 
 _log = log.get(__name__)
 
@@ -41,6 +39,12 @@ class LimitedProtocol(HttpToolsProtocol):
     _unread_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
     _unsent_timer: asyncio.TimerHandle | None = None
+    # The beginning of a request line whose end has not arrived.
+    _held_line = b""
+    # Whether the line of the request that the parser reads was checked.
+    _is_line_checked = False
+    # The missing bytes of a body whose length is known.
+    _body_left = 0
     # Whether received bytes are ignored.
     _stopped_reading = False
     _is_stopping = False
@@ -110,22 +114,55 @@ class LimitedProtocol(HttpToolsProtocol):
         """Hook for subclasses: a packet was parsed without an error."""
 
     def _parse(self, data: bytes) -> ApiError | None:
-        """Parse the packet; return an error if it is not HTTP. A head with an `Upgrade` header is parsed again without
-        that header."""
-        unparsed: bytes | memoryview = data
+        """Parse the packet; return an error if it is not HTTP."""
         try:
-            while True:
-                try:
-                    self.parser.feed_data(unparsed)
-                except httptools.HttpParserUpgrade as upgrade:
-                    unparsed = memoryview(unparsed)[upgrade.args[0] :]
-                    self._parse_without_upgrade()
-                else:
-                    return None
+            self._parse_pieces(self._release_line() + data)
+        except ApiError as error:
+            return error
         except httptools.HttpParserCallbackError as error:
             return _error_of_callback(error)
-        except httptools.HttpParserError:
-            return MalformedRequest("The request is not valid HTTP/1.1.")
+        except httptools.HttpParserError as error:
+            return framing.error_of_parser(error)
+        return None
+
+    def _parse_pieces(self, data: bytes) -> None:
+        """Parse the packet in pieces that end where a request may end, so that the line of the next one is checked."""
+        packet, position = memoryview(data), 0
+        while position < len(data):
+            if self._is_between_requests:
+                position = framing.skip_empty_lines(data, position)
+                if position == len(data):
+                    return
+                if not framing.check_request_line(data, position):
+                    self._hold_line(data[position:])
+                    return
+                self._is_line_checked = True
+            end = framing.find_cut(data, position, body_left=self._body_left)
+            self._body_left = max(0, self._body_left - (end - position))
+            self._parse_piece(packet[position:end])
+            position = end
+
+    def _hold_line(self, line: bytes) -> None:
+        """Keep the beginning of a request line until the rest of it arrives."""
+        self._held_line, self._unread_bytes = line, len(line)
+        self._is_between_requests, self._is_in_head = False, True
+
+    def _release_line(self) -> bytes:
+        line = self._held_line
+        if line:
+            self._held_line, self._is_between_requests, self._is_in_head = b"", True, False
+        return line
+
+    def _parse_piece(self, piece: memoryview) -> None:
+        """Parse a piece. A head with an `Upgrade` header is parsed again without that header."""
+        while True:
+            try:
+                self.parser.feed_data(piece)
+            except httptools.HttpParserUpgrade as upgrade:
+                piece = piece[upgrade.args[0] :]
+                self._parse_without_upgrade()
+            else:
+                return
 
     def _parse_without_upgrade(self) -> None:
         method, version = self.parser.get_method(), self.parser.get_http_version().encode()
@@ -140,7 +177,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _limit_unfinished_request(self, data: bytes) -> None:
         """Limit the bytes and the time of a request that arrives in several packets."""
-        self._unread_bytes = 0 if self._unread_bytes < 0 else self._unread_bytes + len(data)
+        if not self._held_line:
+            self._unread_bytes = 0 if self._unread_bytes < 0 else self._unread_bytes + len(data)
         if self._unread_bytes > HEAD_BYTES_MAX:
             self._refuse(self._head_error())
         elif not self._is_in_head:
@@ -151,9 +189,9 @@ class LimitedProtocol(HttpToolsProtocol):
             self._start_head_timer()
 
     def _head_error(self) -> ApiError:
-        if len(self.url) > TARGET_BYTES_MAX:
-            return _target_too_long()
-        return HeadersTooLarge("The request's first line and headers do not end.")
+        if self._held_line:
+            return framing.target_too_long()
+        return HeadersTooLarge("The request's headers do not end.")
 
     def _has_short_body(self) -> bool:
         announced = dict(self.headers).get(b"content-length", b"")
@@ -168,6 +206,8 @@ class LimitedProtocol(HttpToolsProtocol):
         return self.cycle is None or self.cycle.response_complete
 
     def on_message_begin(self) -> None:
+        if not self._is_line_checked:
+            raise MalformedRequest("A request begins before the one before it has ended.")
         super().on_message_begin()
         self._is_between_requests = False
         self._is_in_head = True
@@ -183,23 +223,14 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade():
             # The head is parsed again without its `Upgrade` header.
             return
-        self._check_target()
+        framing.check_target(self.url)
+        self._body_left = framing.read_body_length(self.headers, http_version=self.parser.get_http_version())
         self._end_head()
         self.on_head_checked()
 
     def on_head_checked(self) -> None:
         """Hook for subclasses: the head may be handled."""
         super().on_headers_complete()
-
-    def _check_target(self) -> None:
-        if len(self.url) > TARGET_BYTES_MAX:
-            raise _target_too_long()
-        try:
-            target = httptools.parse_url(self.url)
-        except httptools.HttpParserInvalidURLError:
-            raise MalformedRequest("The target of the request cannot be read.") from None
-        if not target.path or not target.path.isascii():
-            raise MalformedRequest("The target of the request has no path in ASCII.")
 
     def on_body(self, body: bytes) -> None:
         self._unread_bytes = -1
@@ -209,6 +240,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._is_in_head:
             return
         self._is_between_requests = True
+        self._is_line_checked = False
         super().on_message_complete()
         if self._may_stay_open:
             self._may_stay_open = False
@@ -251,7 +283,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def _refuse(self, error: ApiError) -> None:
         """Send the responses to the complete requests before, then the refusal, and close."""
         UNREADABLE_LOG.record(error.code)
-        is_body_cut_off, is_head = self.is_body_cut_off(), self._is_in_head and self.parser.get_method() == b"HEAD"
+        is_body_cut_off = self.is_body_cut_off()
+        is_head = self._is_in_head and not self._held_line and self.parser.get_method() == b"HEAD"
         self._stop_reading()
         if is_body_cut_off and not self._cut_off():
             self.transport.close()
@@ -298,7 +331,3 @@ def _error_of_callback(error: httptools.HttpParserCallbackError) -> ApiError:
         return cause
     _log.error("http.failed", exc_info=cause)
     return InternalError("Something broke on our side.")
-
-
-def _target_too_long() -> UriTooLong:
-    return UriTooLong(f"A URL may have {URL_BYTES_MAX} bytes.")

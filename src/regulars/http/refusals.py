@@ -14,6 +14,7 @@ _EVERY_ERROR = {
     errors.UriTooLong,
     errors.HeadersTooLarge,
     errors.InternalError,
+    errors.UnsupportedTransferEncoding,
     errors.Unavailable,
 }
 _EVERY_API_KEY_ERROR = {errors.Unauthorized, errors.RateLimited}

@@ -63,8 +63,9 @@ class ValidationError(ApiError):
 class MalformedRequest(ApiError):
     status, code, title = 400, "MALFORMED_REQUEST", "The request is not valid HTTP"
     cause = (
-        "The bytes of the request are not valid HTTP/1.1: its first line, a header, the target or the chunks of the body"
-        " cannot be read. The server closes the connection, because it cannot tell where the next request begins."
+        "The bytes of the request are not valid HTTP/1.1: its first line, a header, the target or the chunks of the"
+        " body cannot be read, or it has `Transfer-Encoding` beside `Content-Length` or with HTTP/1.0. The server"
+        " closes the connection, because it cannot tell where the next request begins."
     )
     fix = "Send the request with an HTTP library. If you use one, look at the proxies between it and the server."
     retry = "Yes, on a new connection and as valid HTTP: nothing ran."
@@ -167,6 +168,15 @@ class InternalError(ApiError):
     cause = "Something broke on our side. The request was not carried out."
     fix = "Send it again; if it keeps failing, report the `request_id`."
     retry = f"Yes, {SAME_KEY}, with growing pauses."
+
+
+class UnsupportedTransferEncoding(ApiError):
+    status, code, title = 501, "UNSUPPORTED_TRANSFER_ENCODING", "The body comes in an unsupported encoding"
+    cause = (
+        "The `Transfer-Encoding` is not `chunked`. The server closes the connection, because it cannot read the body."
+    )
+    fix = "Send `Content-Length`, or `Transfer-Encoding: chunked` alone."
+    retry = "Yes, with another header, on a new connection: nothing ran."
 
 
 class Unavailable(ApiError):

@@ -79,14 +79,23 @@ class Process:
         return self._child is not None and self._child.is_alive()
 
     def arm(self, place: str, act: str, *, passes: int = 0, seconds: float = 0.0) -> None:
-        self._send_trap({"place": place, "act": act, "passes": passes, "seconds": seconds})
+        """Waits for a process that has just started; one that has ended cannot be armed."""
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        trap = {"place": place, "act": act, "passes": passes, "seconds": seconds}
+        while not self._send_trap(trap) and self.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def disarm(self) -> None:
         self._send_trap({})
 
-    def _send_trap(self, trap: dict[str, Any]) -> None:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as control, contextlib.suppress(OSError):
-            control.sendto(json.dumps(trap).encode(), str(self._control))
+    def _send_trap(self, trap: dict[str, Any]) -> bool:
+        """Returns whether the process got it."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as control:
+            try:
+                control.sendto(json.dumps(trap).encode(), str(self._control))
+            except OSError:
+                return False
+        return True
 
     def was_hit(self) -> bool:
         return self._hits.exists()

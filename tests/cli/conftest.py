@@ -13,7 +13,7 @@ from unittest import mock
 from urllib.parse import urlsplit
 
 import pytest
-from tests.support.database import new_data_folder, new_database
+from tests.support.database import copy_data_folder, new_data_folder, new_database
 
 from regulars.cli.main import main
 
@@ -151,11 +151,11 @@ def copy_of(database_url: str) -> contextlib.AbstractContextManager[str]:
 def new_data_dir(*, copied_from: Path | None = None) -> Iterator[Path]:
     """A short path for an embedded database, because a socket's path has few characters.
 
-    A copy of `migrated_template` saves initdb and the migrations; its files belong to the database's account.
+    A copy of `migrated_template` saves initdb and the migrations.
     """
     folder = new_data_folder()
     if copied_from is not None:
-        subprocess.run(["cp", "--archive", str(copied_from), str(folder)], check=True, timeout=60)
+        copy_data_folder(copied_from, folder)
     yield folder
     assert not (folder / "cluster" / "postmaster.pid").exists(), "a command left its PostgreSQL running"
     shutil.rmtree(folder.parent)

@@ -7,7 +7,6 @@ from tests.cli.conftest import environment
 from tests.support.fork_server import fork_server
 from tests.support.waiting import wait_until
 
-from regulars.kit import migrate
 from regulars.postgres import embedded
 
 SECONDS_MAX = 60
@@ -28,23 +27,22 @@ def is_migrating(url: str) -> bool:
         return False
 
 
-def test_sigterm_during_a_migration_ends_the_command_and_its_postgresql(data_dir):
-    url = embedded.ensure_running(data_dir, throwaway=True)
-    migrate.migrate(url)
+def test_sigterm_during_a_migration_ends_the_command_and_its_postgresql(migrated_data_dir):
+    url = embedded.ensure_running(migrated_data_dir, throwaway=True)
     with psycopg.connect(url) as connection:
         connection.execute("DELETE FROM migrations WHERE name = %s", (LAST,))
         connection.execute(SLOW)
-    embedded.release(data_dir)
+    embedded.release(migrated_data_dir)
     for arguments in (["serve", "--port", "0"], ["migrate"]):
-        log = data_dir.parent / f"{arguments[0]}.log"
-        given = environment(REGULARS_DATA_DIR=str(data_dir))
+        log = migrated_data_dir.parent / f"{arguments[0]}.log"
+        given = environment(REGULARS_DATA_DIR=str(migrated_data_dir))
         started = fork_server().start(
-            "tests.support.cli", *arguments, environment=given, log=log, folder=data_dir.parent
+            "tests.support.cli", *arguments, environment=given, log=log, folder=migrated_data_dir.parent
         )
         wait_until(lambda: is_migrating(url), show=log.read_text)
         started.send_signal(signal.SIGTERM)
         code = started.wait(SECONDS_MAX)
-        assert not (data_dir / "cluster" / "postmaster.pid").exists()
+        assert not (migrated_data_dir / "cluster" / "postmaster.pid").exists()
         assert code == 143
         assert "Traceback" not in log.read_text()
         assert log.read_text().strip().splitlines()[-1] == "regulars: Terminated."

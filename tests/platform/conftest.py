@@ -1,11 +1,11 @@
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.support.database import new_data_folder
+from tests.support.database import copy_data_folder, new_data_folder
 
 from regulars.postgres import embedded
 
@@ -38,12 +38,7 @@ def copy_filled_folder() -> Iterator[Callable[[Path], None]]:
     embedded.ensure_running(original, throwaway=True)
     embedded.release(original)
 
-    def copy(folder: Path) -> None:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        # With the owners of the files.
-        subprocess.run(["cp", "-a", original, folder], check=True)
-
-    yield copy
+    yield partial(copy_data_folder, original)
     shutil.rmtree(original.parent)
 
 

@@ -2,6 +2,7 @@
 
 import atexit
 import shutil
+import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -30,6 +31,12 @@ def new_data_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=IN_MEMORY if in_memory else None))
     folder.chmod(0o755)
     return folder / "data"
+
+
+def copy_data_folder(original: Path, copy: Path) -> None:
+    """Copies the data folder of a database that does not run; its files belong to the account of the database."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "--archive", str(original), str(copy)], check=True, timeout=60)
 
 
 @contextmanager

@@ -3,14 +3,16 @@
 A pattern is a beginning of test ids, in which `*` stands for any text. Only repetitions of a daily test belong here.
 """
 
+OTHER_TRIALS = "crash trials beyond the first"
 # Of the seeds of an oracle, the daily one has all kinds of shops: large amounts, two paths, a change of the clock.
 OTHER_SEEDS = "further seeds of an oracle"
 EVERY_WIDTH = "pages with figures at four widths and in both themes; tests/pages examines every page daily"
 
 NOT_DAILY: dict[str, str] = {
-    "tests/crash/test_sample.py::test_nothing_is_lost_doubled_or_stuck[fact": "crash trials beyond the first",
-    "tests/crash/test_sample.py::test_nothing_is_lost_doubled_or_stuck[c": "crash trials beyond the first",
-    "tests/crash/test_sample.py::test_planted_mistakes_are_found": "crash trials beyond the first",
+    "tests/crash/test_sample.py::test_nothing_is_lost_doubled_or_stuck[fact": OTHER_TRIALS,
+    "tests/crash/test_sample.py::test_nothing_is_lost_doubled_or_stuck[c": OTHER_TRIALS,
+    "tests/crash/test_sample.py::test_planted_mistakes_are_found": OTHER_TRIALS,
+    "tests/schemathesis/test_schemathesis.py::*[in full": "generated requests beyond a few per operation",
     "tests/segments/test_oracle.py::test_columns_and_rows_agree[1]": OTHER_SEEDS,
     "tests/segments/test_oracle.py::test_they_agree_after_everything_happened_at_once[1]": OTHER_SEEDS,
     "tests/segments/test_answers.py::test_every_figure_is_that_of_the_rows[0]": OTHER_SEEDS,

@@ -1,12 +1,15 @@
 """Compression (an addition): lists come compressed when asked for, and batches may be sent compressed."""
 
+import contextlib
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support import samples
 from tests.support.client import Answer, Api
+from tests.support.server import Server
 
 JSON_TYPE = (b"Content-Type", b"application/json")
 GZIP = (b"Content-Encoding", b"gzip")
@@ -44,6 +47,19 @@ def test_other_callers_get_lists_uncompressed_and_single_objects_are_never_compr
     profile = api.post("/v1/profiles", samples.profile(attributes={"note": "x" * 2048})).json()
     single = api.raw("GET", f"/v1/profiles/{profile['id']}", headers=[(b"Accept-Encoding", b"gzip")])
     assert (single.header("content-encoding"), single.header("vary")) == (None, None)
+
+
+def test_a_list_that_cannot_be_compressed_is_answered_too(api: Api, tmp_path: Path, api_database_url: str) -> None:
+    api.post("/v1/profiles/batch", {"items": [samples.profile() for _ in range(30)]})
+    breaking = Server(api_database_url, tmp_path, constants={"regulars.http.gzip._LEVEL": "no level"})
+    with contextlib.closing(breaking):
+        breaking.start()
+        here = api.on(breaking)
+        # The first call looks the key up; those after it take the fast path.
+        for _ in range(3):
+            answer = here.raw("GET", "/v1/profiles", headers=[(b"Accept-Encoding", b"gzip")])
+            assert answer.refused == (500, "INTERNAL_ERROR")
+        assert here.raw("GET", "/v1/profiles").status == 200
 
 
 def test_a_batch_may_be_sent_compressed(api: Api, store: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from regulars.http.exchange import HEADER_BYTES_MAX, URL_BYTES_MAX, VALID_REQUEST_ID, read_query
 from regulars.http.fast_protocol import Head, RawHeaders, Reply
-from regulars.http.gzip import accepts_gzip, compress_list, is_list
+from regulars.http.gzip import accepts_gzip
 from regulars.http.in_flight import WriteOutcome
 from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
@@ -173,10 +173,7 @@ class FastRequests:
         return True
 
     async def _read(self, route: ReadRoute, call: _PendingCall, *, accepts_gzip: bool) -> None:
-        response = await self._reads.respond(route, call.request)
-        if is_list(route) and response.status < PROBLEM_STATUS_MIN:
-            response = await compress_list(response, is_accepted=accepts_gzip)
-        self._respond(call, response)
+        self._respond(call, await self._reads.respond(route, call.request, accepts_gzip=accepts_gzip))
 
     def _respond(self, call: _PendingCall, response: ApiResponse) -> None:
         request = call.request

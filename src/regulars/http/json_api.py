@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from regulars.http.body import BODY_TIMEOUTS, Bodies, BodyTimeouts
 from regulars.http.dry_run import DRY_RUN, PARAMETER, read_dry_run
 from regulars.http.exchange import Exchange, read_query
-from regulars.http.gzip import accepts_gzip, compress_list, decompress, is_list
+from regulars.http.gzip import accepts_gzip, decompress
 from regulars.http.in_flight import REQUEST_S, too_late, with_ignored_fields
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
 from regulars.http.rate_limit import RateLimiter
@@ -116,10 +116,8 @@ class JsonApi:
             raise TypeError(f"{route.operation_id} is neither a read nor a write")
         query = read_query(exchange.scope["query_string"], {parameter.name for parameter in route.parameters})
         request = Request(caller, exchange.request_id, references, query, b"", exchange.base_url)
-        response = await self._reads.respond(route, request, within_s=exchange.time_left_s)
-        if not is_list(route) or response.status >= PROBLEM_STATUS_MIN:
-            return response
-        return await compress_list(response, is_accepted=accepts_gzip(exchange.headers.get(b"accept-encoding", b"")))
+        is_gzip_accepted = accepts_gzip(exchange.headers.get(b"accept-encoding", b""))
+        return await self._reads.respond(route, request, accepts_gzip=is_gzip_accepted, within_s=exchange.time_left_s)
 
     async def _handle_body(
         self, route: WriteRoute | QueryRoute, exchange: Exchange, caller: Caller, receive: Receive

@@ -11,8 +11,9 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.http.gzip import compress_list, is_list
 from regulars.http.in_flight import REQUEST_S, too_late
-from regulars.http.problem import RequestContext, problem_response
+from regulars.http.problem import PROBLEM_STATUS_MIN, RequestContext, problem_response
 from regulars.http.request import ApiResponse, Request
 from regulars.http.route import LookUpRoute, ReadRoute
 from regulars.kit import log
@@ -49,15 +50,23 @@ class Reads:
         )
 
     async def respond(
-        self, route: ReadRoute | LookUpRoute, request: Request, *, within_s: float = REQUEST_S
+        self,
+        route: ReadRoute | LookUpRoute,
+        request: Request,
+        *,
+        accepts_gzip: bool = False,
+        within_s: float = REQUEST_S,
     ) -> ApiResponse:
-        """Return the response of the route, or an error response if it raises."""
+        """Return the response of the route, or an error response if it cannot be made or compressed."""
         try:
             if isinstance(route, LookUpRoute):
                 async with asyncio.timeout(within_s):
                     return await self._look_up_and_wait(route, request)
             async with self.database.reading(until=monotonic() + within_s) as tx:
-                return await route.handle(tx, request)
+                response = await route.handle(tx, request)
+            if is_list(route) and response.status < PROBLEM_STATUS_MIN:
+                return await compress_list(response, is_accepted=accepts_gzip)
+            return response
         except Exception as error:  # noqa: BLE001  # our own bugs get the error format too
             return self._respond_to_error(error, request)
 

@@ -34,11 +34,7 @@ def comparable(answer: Answer) -> tuple[int, list[tuple[str, str]], bytes]:
 
 
 def ticket(number: int, **changes: Any) -> dict[str, Any]:
-    fixed = {
-        "external_id": f"S1:{number}",
-        "occurred_at": "2026-01-05T10:00:00+01:00",
-        "profile_id": f"c{number}",
-    }
+    fixed = {"external_id": f"S1:{number}", "occurred_at": "2026-01-05T10:00:00+01:00", "profile_id": f"c{number}"}
     return {**samples.sale("S1"), **fixed, **changes}
 
 

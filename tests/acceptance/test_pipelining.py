@@ -129,10 +129,7 @@ def test_requests_sent_together_get_the_responses_they_get_one_at_a_time(
 
 
 def _send_together(
-    connection: socket.socket,
-    requests: Sequence[bytes],
-    cuts: Sequence[float],
-    let_the_server_read: Callable[[], None],
+    connection: socket.socket, requests: Sequence[bytes], cuts: Sequence[float], let_the_server_read: Callable[[], None]
 ) -> list[Response]:
     sent = b"".join(requests)
     places = sorted({0, len(sent), *(round(cut * len(sent)) for cut in cuts)})

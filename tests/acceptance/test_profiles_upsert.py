@@ -22,12 +22,7 @@ def test_it_refuses_an_attribute_that_is_not_a_string_and_applies_nothing(api: A
 
 
 def test_it_refuses_too_many_too_long_and_empty_attribute_keys(api: Api) -> None:
-    for attributes in (
-        {f"k{number}": "v" for number in range(501)},
-        {"k" * 129: "v"},
-        {"k": "v" * 2049},
-        {"": "v"},
-    ):
+    for attributes in ({f"k{number}": "v" for number in range(501)}, {"k" * 129: "v"}, {"k": "v" * 2049}, {"": "v"}):
         assert api.post("/v1/profiles", samples.profile(attributes=attributes)).refused == (400, "VALIDATION_ERROR")
 
 

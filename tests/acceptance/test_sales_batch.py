@@ -99,10 +99,7 @@ BAD_IN_AN_ITEM = {
 def test_an_item_that_would_be_refused_alone_is_refused_at_its_place(
     api: Api, store: dict[str, Any], bad: bytes
 ) -> None:
-    for path, sound in (
-        ("/v1/sales-events", lambda: samples.sale(store["id"])),
-        ("/v1/profiles", samples.profile),
-    ):
+    for path, sound in (("/v1/sales-events", lambda: samples.sale(store["id"])), ("/v1/profiles", samples.profile)):
         guilty = samples.json_bytes(sound())[:-1] + b',"unknown":' + bad + b"}"
         alone = api.post(path, content=guilty)
         first, last = samples.json_bytes(sound()), samples.json_bytes(sound())

@@ -123,10 +123,7 @@ def test_a_restore_that_is_killed_in_the_middle_changes_nothing(regulars, databa
     fill_with_ballast(database_url)
     assert regulars("backup", str(file)).code == 0
     regulars("organization", "create", "Later")
-    with (
-        psycopg.connect(database_url) as watching,
-        psycopg.connect(database_url) as standing_in_the_way,
-    ):
+    with psycopg.connect(database_url) as watching, psycopg.connect(database_url) as standing_in_the_way:
         watching.autocommit = True
         standing_in_the_way.execute("LOCK TABLE organizations IN ACCESS SHARE MODE")
         restoring = subprocess.Popen(

@@ -183,10 +183,7 @@ def test_a_second_server_on_the_folder_says_what_is_wrong(command, one_process):
 
 
 def test_tables_that_begin_to_fill_get_their_statistics_also_without_a_worker(one_process):
-    with (
-        embedded.running(one_process.data_dir) as url,
-        psycopg.connect(url, autocommit=True) as connection,
-    ):
+    with embedded.running(one_process.data_dir) as url, psycopg.connect(url, autocommit=True) as connection:
         # Without this, autovacuum sometimes analyzes the table first, and the server then has nothing to do.
         connection.execute(
             "CREATE TABLE things WITH (autovacuum_enabled = false)"

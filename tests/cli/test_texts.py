@@ -149,11 +149,7 @@ def test_the_demo_does_not_fill_an_organization_that_texts_people(regulars):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ("message", "receive", "--from", "+33612345678", "--text", "STOP"),
-        ("inbox", "decide", "REPLY", "stop"),
-    ],
+    "words", [("message", "receive", "--from", "+33612345678", "--text", "STOP"), ("inbox", "decide", "REPLY", "stop")]
 )
 def test_a_withdrawal_is_answered_when_nothing_is_on_its_way_any_more(regulars, database_url, words):
     run(regulars, "message", "receive", "--from", "+33612345678", "--text", "remove me please")

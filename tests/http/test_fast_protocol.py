@@ -17,25 +17,10 @@ START = b"POST /v1/sales-events HTTP/1.1"
         (START + b"\r\nIdempotency-Key: \r\nHost: a", START + b"\r\nHost: a", None, b""),
         (START + b"\r\nIdempotency-Key:k\r\nHost: a", START + b"\r\nIdempotency-Key:k\r\nHost: a", None, None),
         (START + b"\r\nX: idempotency-key: k", START + b"\r\nX: idempotency-key: k", None, None),
-        (
-            START + b"\r\nIdempotency-Key: k\r\nidempotency-key: l",
-            START + b"\r\nidempotency-key: l",
-            None,
-            b"k",
-        ),
+        (START + b"\r\nIdempotency-Key: k\r\nidempotency-key: l", START + b"\r\nidempotency-key: l", None, b"k"),
         (START + b"\r\nContent-Length: 12\r\nHost: a", START + b"\r\nHost: a", b"12", None),
-        (
-            START + b"\r\nIdempotency-Key: k\r\nHost: a\r\ncontent-length: 12",
-            START + b"\r\nHost: a",
-            b"12",
-            b"k",
-        ),
-        (
-            START + b"\r\nContent-Length: 12\r\nContent-Length: 13",
-            START + b"\r\nContent-Length: 13",
-            b"12",
-            None,
-        ),
+        (START + b"\r\nIdempotency-Key: k\r\nHost: a\r\ncontent-length: 12", START + b"\r\nHost: a", b"12", b"k"),
+        (START + b"\r\nContent-Length: 12\r\nContent-Length: 13", START + b"\r\nContent-Length: 13", b"12", None),
         (START + b"\r\nContent-Length:12", START + b"\r\nContent-Length:12", None, None),
     ],
 )

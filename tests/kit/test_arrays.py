@@ -46,11 +46,7 @@ VALUES = {
     "ids": ("uuid", Ids, [UUID(int=0), None, UUID(int=2**128 - 1)]),
     "booleans": ("boolean", Booleans, [True, None, False]),
     "bigints": ("bigint", Bigints, [0, -1, None, 2**63 - 1, -(2**63)]),
-    "timestamps": (
-        "timestamptz",
-        Timestamps,
-        MOMENTS,
-    ),
+    "timestamps": ("timestamptz", Timestamps, MOMENTS),
 }
 NULLABLE = {"labels", "uuids", "ids", "booleans", "bigints"}
 NULLS = [[None], [None, None, None]]

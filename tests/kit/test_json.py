@@ -147,16 +147,7 @@ def test_deeper_bodies_are_refused_quickly(depth, honest_work_s):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        b'"]["',
-        b'"\\""',
-        b'"\\\\"',
-        b'"\\\\\\"]"',
-        b'"\\\\\\\\"',
-        b'"\\n\\\\n{"',
-        b'"{\\u005b"',
-    ],
+    "text", [b'"]["', b'"\\""', b'"\\\\"', b'"\\\\\\"]"', b'"\\\\\\\\"', b'"\\n\\\\n{"', b'"{\\u005b"']
 )
 def test_strings_with_escapes_and_brackets_do_not_hide_or_add_levels(text):
     """Between strings like these, 31 levels below the object are read and 32 are not."""

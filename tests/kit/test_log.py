@@ -62,8 +62,7 @@ def test_values_of_sensitive_names_are_dropped(name):
 
 
 @pytest.mark.parametrize(
-    "secret",
-    [KEY, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "+33612345678", "postgresql://user:hunter2@host/db"],
+    "secret", [KEY, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "+33612345678", "postgresql://user:hunter2@host/db"]
 )
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])
 def test_secrets_inside_texts_and_tracebacks_are_scrubbed(secret, stream):

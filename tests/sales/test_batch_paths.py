@@ -142,8 +142,7 @@ async def test_a_ticket_that_is_stored_already_sends_only_its_own_request_to_the
 async def test_a_request_that_the_statement_refused_is_not_overtaken_by_a_later_one(quick):
     await send_batch(quick, [ticket("A1")])
     answers = await send_batches(
-        quick,
-        [[ticket("A1"), ticket("B1", profile_id="first")], [ticket("B1", profile_id="second"), ticket("C1")]],
+        quick, [[ticket("A1"), ticket("B1", profile_id="first")], [ticket("B1", profile_id="second"), ticket("C1")]]
     )
     assert [statuses(answer) for answer in answers] == [[200, 201], [200, 201]]
     assert await quick.desk.customers() == ["first"]

@@ -10,12 +10,7 @@ from tests.support import samples
 
 # To be sent before the rest, which refers to its customer.
 FIRST = SaleRequest(
-    {
-        **samples.sale(STORE),
-        "external_id": "T-known",
-        "occurred_at": "2024-05-01T00:00:00Z",
-        "profile_id": "known",
-    }
+    {**samples.sale(STORE), "external_id": "T-known", "occurred_at": "2024-05-01T00:00:00Z", "profile_id": "known"}
 )
 
 

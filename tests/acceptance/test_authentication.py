@@ -23,13 +23,6 @@ def test_missing_malformed_and_unknown_keys_get_the_same_refusal(api: Api, tenan
         assert _with_headers(api, [(b"x-api-key", value)]) == (401, "UNAUTHORIZED")
 
 
-def test_a_key_elsewhere_or_twice_is_no_key(api: Api, tenant: Tenant) -> None:
-    key = tenant.key.encode()
-    assert _with_headers(api, [(b"Authorization", b"Bearer " + key)]) == (401, "UNAUTHORIZED")
-    assert _with_headers(api, [], f"/v1/stores?x-api-key={tenant.key}") == (401, "UNAUTHORIZED")
-    assert _with_headers(api, [(b"x-api-key", key), (b"x-api-key", key)]) == (401, "UNAUTHORIZED")
-
-
 def test_the_refusal_says_how_to_authenticate(anonymous: Api) -> None:
     for answer in (anonymous.get("/v1/stores"), anonymous.post("/v1/sales-events", samples.sale("s1"))):
         assert answer.status == 401

@@ -12,10 +12,6 @@ from regulars.kit.ids import PROFILE
 from regulars.privacy.erasure_log import read_log
 
 
-def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
-    assert anonymous.delete("/v1/profiles/p1").refused == (401, "UNAUTHORIZED")
-
-
 def test_it_knows_no_profile_that_was_never_sent(api: Api) -> None:
     assert api.delete("/v1/profiles/nobody").refused == (404, "PROFILE_NOT_FOUND")
 

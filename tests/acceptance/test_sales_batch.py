@@ -7,17 +7,6 @@ from tests.support import samples
 from tests.support.client import Api
 
 
-def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
-    assert anonymous.post("/v1/sales-events/batch", {"items": []}).refused == (401, "UNAUTHORIZED")
-
-
-@pytest.mark.parametrize(
-    "body", [{}, {"items": None}, {"items": []}, {"items": "x"}, {"items": [{"external_id": "x"}] * 501}]
-)
-def test_it_refuses_a_body_without_a_list_of_1_to_500(api: Api, body: object) -> None:
-    assert api.post("/v1/sales-events/batch", body).refused == (400, "VALIDATION_ERROR")
-
-
 def test_each_item_is_answered_in_its_place_as_the_single_call_would_be(api: Api, store: dict[str, Any]) -> None:
     customer = samples.unique("customer")
     good = samples.sale(store["id"], profile_id=customer)

@@ -6,10 +6,6 @@ from tests.support import samples
 from tests.support.client import Api, segment
 
 
-def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
-    assert anonymous.get("/v1/sales-events/e1").refused == (401, "UNAUTHORIZED")
-
-
 def test_it_knows_no_sale_that_was_never_sent(api: Api) -> None:
     for reference in ("none", "evt_01h455vb4pex5vsknk084sn02q", "prof_x"):
         assert api.get(f"/v1/sales-events/{reference}").refused == (404, "SALES_EVENT_NOT_FOUND")

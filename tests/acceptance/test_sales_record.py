@@ -9,35 +9,12 @@ from tests.support import samples
 from tests.support.client import Api
 
 
-def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
-    assert anonymous.post("/v1/sales-events", samples.sale("s1")).refused == (401, "UNAUTHORIZED")
-
-
 def test_stores_are_never_created_by_a_sale(api: Api) -> None:
     sale = samples.sale("nowhere", profile_id=samples.unique())
     assert api.post("/v1/sales-events", sale).refused == (404, "STORE_NOT_FOUND")
     assert api.get("/v1/stores/nowhere").status == 404
     assert api.get(f"/v1/profiles/{sale['profile_id']}").status == 404
     assert api.get(f"/v1/sales-events/{sale['external_id']}").status == 404
-
-
-def test_another_organizations_store_is_like_an_absent_one(api: Api, other_api: Api, store: dict[str, Any]) -> None:
-    for reference in (store["id"], store["external_id"]):
-        assert other_api.post("/v1/sales-events", samples.sale(reference)).refused == (404, "STORE_NOT_FOUND")
-
-
-@pytest.mark.parametrize("reference", ["prof_01h455vb4pex5vsknk084sn02q", "prof_x", "sub_x", "store_9", "evt_1"])
-def test_a_reserved_profile_reference_must_exist(api: Api, store: dict[str, Any], reference: str) -> None:
-    sale = samples.sale(store["id"], profile_id=reference)
-    assert api.post("/v1/sales-events", sale).refused == (404, "PROFILE_NOT_FOUND")
-    assert api.get(f"/v1/sales-events/{sale['external_id']}").status == 404
-    assert api.get("/v1/profiles").json()["data"] == []
-
-
-@pytest.mark.parametrize("hours", [1, 24])
-def test_a_sale_in_the_future_is_refused(api: Api, store: dict[str, Any], hours: int) -> None:
-    sale = samples.sale(store["id"], occurred_at=samples.ahead(hours=hours))
-    assert api.post("/v1/sales-events", sale).refused == (400, "OCCURRED_AT_IN_FUTURE")
 
 
 def test_a_register_may_run_half_a_minute_fast(api: Api, store: dict[str, Any]) -> None:
@@ -86,22 +63,6 @@ def test_what_a_line_leaves_out_is_null_and_properties_are_empty(api: Api, store
     ]
 
 
-@pytest.mark.parametrize(
-    ("sent", "shown"),
-    [
-        ("2024-03-31T01:30:00+02:00", "2024-03-30T23:30:00.000Z"),
-        ("2024-02-29T12:00:00.123456789Z", "2024-02-29T12:00:00.123Z"),
-        ("2024-02-29T12:00:00.9999999Z", "2024-02-29T12:00:00.999Z"),
-        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
-        ("1969-12-31T23:59:59.9-05:30", "1970-01-01T05:29:59.900Z"),
-    ],
-)
-def test_any_past_time_is_taken_and_shown_in_utc(api: Api, store: dict[str, Any], sent: str, shown: str) -> None:
-    answer = api.post("/v1/sales-events", samples.sale(store["id"], occurred_at=sent))
-    assert answer.status == 201
-    assert answer.json()["sales_event"]["occurred_at"] == shown
-
-
 def test_every_spelling_of_iso_8601_is_one_moment_in_tickets_and_filters(api: Api, store: dict[str, Any]) -> None:
     spellings = (
         "2024-05-01T14:30+02:00",
@@ -118,13 +79,6 @@ def test_every_spelling_of_iso_8601_is_one_moment_in_tickets_and_filters(api: Ap
     for sent in spellings[:4]:
         assert len(api.get("/v1/sales-events", occurred_from=sent).json()["data"]) == 4
     assert len(api.get("/v1/sales-events", occurred_to="2024-04-30T24:00Z").json()["data"]) == 0
-
-
-@pytest.mark.parametrize("quantity", [0.755, 0.1234567891, -2, 3, 999999999, 1e-7, 1.5, 12345678.1234567])
-def test_a_quantity_comes_back_equal(api: Api, store: dict[str, Any], quantity: float) -> None:
-    sale = samples.sale(store["id"], line_items=[samples.line(quantity=quantity)])
-    event = api.post("/v1/sales-events", sale).json()["sales_event"]
-    assert event["line_items"][0]["quantity"] == quantity
 
 
 def test_amounts_may_be_zero_and_line_amounts_negative(api: Api, store: dict[str, Any]) -> None:
@@ -309,7 +263,9 @@ def test_a_quantity_that_rounds_to_the_limit_is_refused(api: Api, store: dict[st
     assert api.post("/v1/sales-events", content=body).field_errors == [("line_items[0].quantity", "OUT_OF_RANGE")]
 
 
-@pytest.mark.parametrize("quantity", ["0.755", "0.1234567891", "12345678.1234567", "1.500000000000000000000", "1e-7"])
+@pytest.mark.parametrize(
+    "quantity", ["0.755", "0.1234567891", "12345678.1234567", "1.500000000000000000000", "1e-7", "-2", "999999999"]
+)
 def test_a_quantity_comes_back_equal_however_it_is_spelled(api: Api, store: dict[str, Any], quantity: str) -> None:
     body = samples.json_bytes(samples.sale(store["external_id"])).replace(
         b'"quantity":1', b'"quantity":' + quantity.encode()

@@ -1,29 +1,7 @@
 """`GET /v1/stores` (specification 4.6): the list, and the rules of every list."""
 
-import pytest
 from tests.support import samples
 from tests.support.client import Api
-
-
-def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
-    assert anonymous.get("/v1/stores").refused == (401, "UNAUTHORIZED")
-
-
-@pytest.mark.parametrize("limit", ["0", "-1", "abc", "1.5", "", " 1", "+1", "٣"])
-def test_it_refuses_a_limit_that_is_no_number_of_items(api: Api, limit: str) -> None:
-    answer = api.get("/v1/stores", limit=limit)
-    assert answer.refused == (400, "VALIDATION_ERROR")
-    assert answer.field_errors[0][0] == "limit"
-
-
-@pytest.mark.parametrize("cursor", ["", "x", "AAAA", "====", "é", "A" * 2000])
-def test_it_refuses_a_cursor_it_did_not_give(api: Api, cursor: str) -> None:
-    assert api.get("/v1/stores", cursor=cursor).refused == (400, "INVALID_CURSOR")
-
-
-def test_it_refuses_unknown_and_repeated_parameters(api: Api) -> None:
-    assert api.get("/v1/stores", colour="red").refused == (400, "VALIDATION_ERROR")
-    assert api.get("/v1/stores?limit=1&limit=1").refused == (400, "VALIDATION_ERROR")
 
 
 def test_an_empty_list_is_a_page_like_any_other(api: Api) -> None:

@@ -4,27 +4,13 @@ from tests.support import samples
 from tests.support.client import Api, segment
 
 
-def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
-    assert anonymous.get("/v1/stores/s1").refused == (401, "UNAUTHORIZED")
-
-
 def test_it_knows_no_store_that_was_never_sent(api: Api) -> None:
     assert api.get("/v1/stores/nowhere").refused == (404, "STORE_NOT_FOUND")
-
-
-def test_it_refuses_an_unknown_query_parameter(api: Api) -> None:
-    assert api.get("/v1/stores/nowhere", expand="1").refused == (400, "VALIDATION_ERROR")
 
 
 def test_a_canonical_id_of_another_kind_is_no_store(api: Api) -> None:
     profile = api.post("/v1/profiles", samples.profile()).json()
     assert api.get(f"/v1/stores/{profile['id']}").refused == (404, "STORE_NOT_FOUND")
-
-
-def test_another_organizations_store_is_like_an_absent_one(api: Api, other_api: Api) -> None:
-    store = api.post("/v1/stores", samples.store()).json()
-    for reference in (store["id"], store["external_id"]):
-        assert other_api.get(f"/v1/stores/{reference}").refused == (404, "STORE_NOT_FOUND")
 
 
 def test_it_reads_a_store_by_either_reference(api: Api) -> None:

@@ -34,10 +34,6 @@ def verdict(reason: str, **known: Any) -> dict[str, Any]:
     return {**unknown, "may_text": reason == "SUBSCRIBED", "reason": reason, **known}
 
 
-def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
-    assert anonymous.post(PATH, {"items": [{"phone_number": samples.phone()}]}).refused == (401, "UNAUTHORIZED")
-
-
 @pytest.mark.parametrize(
     "items",
     [

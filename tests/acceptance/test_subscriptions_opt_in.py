@@ -7,10 +7,6 @@ from tests.support.client import Api
 PATH = "/v1/subscriptions/opt-in"
 
 
-def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
-    assert anonymous.post(PATH, samples.opt_in()).refused == (401, "UNAUTHORIZED")
-
-
 def test_it_refuses_an_unknown_profile_and_records_nothing(api: Api) -> None:
     body = samples.opt_in(profile_id="nobody")
     assert api.post(PATH, body).refused == (404, "PROFILE_NOT_FOUND")

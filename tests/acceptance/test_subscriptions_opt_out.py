@@ -7,10 +7,6 @@ from tests.support.tenant import Tenant, in_country
 PATH = "/v1/subscriptions/opt-out"
 
 
-def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
-    assert anonymous.post(PATH, {"phone_number": "+33612345678"}).refused == (401, "UNAUTHORIZED")
-
-
 def test_it_needs_a_number_or_a_profile(api: Api) -> None:
     for body in ({}, {"phone_number": None}, {"phone_number": None, "profile_id": None}, {"reason": "x"}):
         assert api.post(PATH, body).refused == (400, "VALIDATION_ERROR")

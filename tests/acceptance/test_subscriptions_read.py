@@ -5,11 +5,6 @@ from tests.support import samples
 from tests.support.client import Api
 
 
-def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
-    for path in ("/v1/subscriptions", "/v1/subscriptions/sub_x", "/v1/subscriptions/sub_x/history"):
-        assert anonymous.get(path).refused == (401, "UNAUTHORIZED")
-
-
 @pytest.mark.parametrize("suffix", ["", "/history"])
 def test_it_knows_no_subscription_that_does_not_exist(api: Api, suffix: str) -> None:
     for reference in ("sub_01h455vb4pex5vsknk084sn02q", "sub_x", "prof_x", "anything"):

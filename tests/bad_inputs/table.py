@@ -77,13 +77,14 @@ BAD_IDS = [
 BAD_ATTRIBUTES = [
     *rows("attributes", [1], [[]], "x", 1, True, [["a", "b"]]),
     *rows("attributes", {"a": 1}, {"a": True}, {"a": 1.5}, {"a": []}, {"a": {}}, {"a": {"b": "c"}}, {"a": ["b"]}),
-    *rows("attributes", {f"k{number}": "v" for number in range(501)}, {"k" * 129: "v"}, {"k": "v" * 2049}, {"": "v"}),
+    *rows("attributes", {f"k{number}": "v" for number in range(501)}, {"k": "v" * 2049}, {"": "v"}),
+    *rows("attributes", {"k" * 129: "v"}, {"k" * 129: None}),
 ]
 
 PROFILE_ROWS = [
     *BAD_IDS,
     *BAD_ATTRIBUTES,
-    *rows("phone_number", *NOT_STRINGS),
+    *rows("phone_number", *NOT_STRINGS, "1" * 1025),
     *rows("first_name", *NOT_STRINGS, "x" * 1025),
     *rows("last_name", *NOT_STRINGS, "x" * 1025),
 ]
@@ -95,9 +96,11 @@ STORE_ROWS = [
     *[
         Row(f"address.{name}", value)
         for name in ("address_line1", "postal_code", "locality")
-        for value in (MISSING, None, 7, "x" * 1025)
+        for value in (MISSING, None, "", 7, "x" * 1025)
     ],
     *rows("address.country_code", MISSING, None, "", "F", "XX", "FRA", 33, "F\u0130", "\uff26\uff32"),
+    # The second and third are no codes of a country; the letters of the others become Latin as capitals.
+    *rows("address.country_code", "F ", "UK", "XK", "ß", "ﬁ", "ıs", "ſe"),
     *rows("address.address_line2", 7, "x" * 1025, []),
     *rows("address.administrative_area1", 7, "x" * 1025),
     *rows("address.administrative_area2", 7, "x" * 1025),

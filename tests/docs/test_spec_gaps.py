@@ -17,7 +17,9 @@ def test_every_test_it_names_exists() -> None:
     for path, name in named:
         if path not in functions:
             tree = syntax.parse((ROOT / path).read_text(encoding="utf-8"))
-            functions[path] = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+            functions[path] = {
+                node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            }
         assert not name or name in functions[path], f"{path}::{name}"
 
 

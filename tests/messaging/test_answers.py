@@ -112,11 +112,7 @@ def test_an_answer_after_72_hours_is_capped_and_one_that_waited_is_not(capped):
 
 def test_an_answer_that_was_not_sent_leaves_the_reply_open(capped):
     reply = capped.reply(QUESTION)
-
-    async def refuse(_text):
-        return Refused("30003", "Unreachable handset")
-
-    capped.gateway.answer = refuse
+    capped.gateway.answer = Refused("30003", "Unreachable handset")
     say(capped, reply.id)
     capped.turn()
     assert capped.texts()[-1][0] == "failed"
@@ -180,11 +176,7 @@ def test_a_text_of_another_origin_or_of_unknown_outcome_is_not_sent_anyway(cappe
     capped.turn()
     assert capped.texts()[-1] == CAPPED
     [(of_person,)] = capped.sql("SELECT id FROM texts WHERE organization_id = %s AND reason = 'cap'")
-
-    async def lose(_text):
-        return Unclear("lost")
-
-    capped.gateway.answer = lose
+    capped.gateway.answer = Unclear("lost")
     lost = say(capped, capped.reply(QUESTION, number=NUMBER).id)
     capped.turn()
     assert decision(capped)[0] is None

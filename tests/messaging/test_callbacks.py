@@ -41,11 +41,7 @@ def lose_then_send_again(desk):
     """Two attempts: whether the first left is unknown, the second is sent. Gives the address of each."""
     desk.subscribe()
     text_id = desk.order()
-
-    async def lose(_text):
-        return Unclear("lost")
-
-    desk.gateway.answer = lose
+    desk.gateway.answer = Unclear("lost")
     desk.turn()
     desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
     desk.gateway.answer = None
@@ -59,11 +55,7 @@ def test_a_receipt_of_an_earlier_attempt_does_not_end_a_later_one(desk, twilio, 
     # Before the second attempt is made, while it is on its way, and after it was taken.
     assert twilio(early, MessageStatus=status, MessageSid="SM1") == 204
     assert desk.texts() == [("queued", None)]
-
-    async def meanwhile(_text):
-        return Accepted("SM2")
-
-    desk.gateway.answer = meanwhile
+    desk.gateway.answer = Accepted("SM2")
     desk.turn()
     assert twilio(early, MessageStatus=status, MessageSid="SM1") == 204
     assert desk.texts() == [("sent", None)]

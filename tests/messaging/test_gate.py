@@ -67,11 +67,7 @@ def test_one_step_of_one_origin_sends_once_however_often_it_asks(desk):
 def test_the_cap_counts_what_was_sent_and_what_may_have_been(desk):
     desk.settings(SmsSettings(rules=OPEN, caps=(Cap(2, 24),)))
     desk.subscribe()
-
-    async def lose(text):
-        return Unclear("no answer")
-
-    desk.gateway.answer = lose
+    desk.gateway.answer = Unclear("no answer")
     desk.order()
     desk.turn()
     desk.gateway.answer = None
@@ -128,11 +124,7 @@ def test_what_cannot_be_written_is_stored_as_skipped_with_its_reason(desk, words
 
 def test_what_surely_did_not_leave_is_tried_again(desk):
     desk.subscribe()
-
-    async def refuse_connection(text):
-        return NotReached("refused")
-
-    desk.gateway.answer = refuse_connection
+    desk.gateway.answer = NotReached("refused")
     desk.order()
     for _ in range(5):
         desk.turn()
@@ -161,11 +153,7 @@ def test_a_sender_that_dies_leaves_unknown_and_never_sends_again(desk):
 def test_only_a_person_sends_an_unknown_text_again(desk):
     desk.subscribe()
     text_id = desk.order()
-
-    async def lose(text):
-        return Unclear("lost")
-
-    desk.gateway.answer = lose
+    desk.gateway.answer = Unclear("lost")
     desk.settings(SmsSettings(rules=OPEN, caps=(Cap(5, 24),)))
     desk.turn()
     desk.gateway.answer = None
@@ -177,11 +165,7 @@ def test_only_a_person_sends_an_unknown_text_again(desk):
 
 def test_a_stop_that_only_the_provider_received_withdraws_here_too_and_is_not_answered(desk):
     desk.subscribe()
-
-    async def unsubscribed(text):
-        return Refused("21610", "unsubscribed", is_stop=True)
-
-    desk.gateway.answer = unsubscribed
+    desk.gateway.answer = Refused("21610", "unsubscribed", is_stop=True)
     desk.order()
     desk.turn()
     assert [state for state, _ in desk.texts()] == ["failed"]
@@ -250,11 +234,7 @@ def test_a_text_that_was_written_before_its_country_had_a_notice_does_not_leave_
 
 def test_an_answer_to_a_stop_is_not_sent_again(desk):
     desk.subscribe()
-
-    async def lose(text):
-        return Unclear("lost")
-
-    desk.gateway.answer = lose
+    desk.gateway.answer = Unclear("lost")
     desk.reply("STOP")
     desk.turn()
     [(text_id,)] = desk.sql("SELECT id FROM texts WHERE organization_id = %s")
@@ -274,11 +254,7 @@ def test_an_account_that_the_provider_refuses_puts_texts_on_hold_and_fails_none(
     for number in (NUMBER, "+33612345679"):
         desk.subscribe(number)
         desk.order(number=number)
-
-    async def refuse(_text):
-        return NotAuthorized("Twilio refused the account: 20003 Authenticate.")
-
-    desk.gateway.answer = refuse
+    desk.gateway.answer = NotAuthorized("Twilio refused the account: 20003 Authenticate.")
     desk.turn()
     held = desk.texting
     assert (held.is_on_hold, held.held_reason) == (True, "Twilio refused the account: 20003 Authenticate.")
@@ -314,20 +290,12 @@ def test_a_refusal_of_credentials_that_were_changed_since_holds_nothing(desk):
 def test_a_provider_whose_queue_is_full_is_asked_until_it_takes_the_text(desk):
     desk.subscribe()
     desk.order()
-
-    async def is_full(_text):
-        return NotReached("The provider's queue is full.", is_busy=True)
-
-    desk.gateway.answer = is_full
+    desk.gateway.answer = NotReached("The provider's queue is full.", is_busy=True)
     for _ in range(8):
         desk.alter("UPDATE texts SET due_at = now() - interval '1 second' WHERE organization_id = %s")
         desk.turn()
     assert desk.texts() == [("queued", None)]
-
-    async def take(_text):
-        return Accepted("SM1")
-
-    desk.gateway.answer = take
+    desk.gateway.answer = Accepted("SM1")
     desk.alter("UPDATE texts SET due_at = now() - interval '1 second' WHERE organization_id = %s")
     desk.turn()
     assert desk.texts() == [("sent", None)]

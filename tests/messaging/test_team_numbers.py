@@ -144,11 +144,7 @@ def test_a_test_counts_in_no_cap_and_is_not_sent_again(desk, member):
     desk.order()
     desk.turn()
     assert desk.texts() == [("sent", None)] * 3
-
-    async def lose(_text):
-        return Unclear("lost")
-
-    desk.gateway.answer = lose
+    desk.gateway.answer = Unclear("lost")
     placed = member.test()
     desk.turn()
     with pytest.raises(NotResendable, match="send a new one"):

@@ -18,11 +18,7 @@ def test_claims_that_were_not_dialled_do_not_count_as_tries(desk, monkeypatch):
         assert desk.sql("SELECT due_at > now() FROM texts WHERE organization_id = %s") == [(True,)]
         desk.alter(MAKE_DUE)
     monkeypatch.undo()
-
-    async def refuse_connection(_text):
-        return NotReached("refused")
-
-    desk.gateway.answer = refuse_connection
+    desk.gateway.answer = NotReached("refused")
     for _ in range(4):
         desk.turn()
         assert desk.texts() == [("queued", None)]
@@ -36,11 +32,7 @@ def test_claims_that_were_not_dialled_do_not_count_as_tries(desk, monkeypatch):
 def test_a_text_that_a_user_sends_again_has_all_its_tries(desk):
     desk.subscribe()
     text_id = desk.order()
-
-    async def refuse_connection(_text):
-        return NotReached("refused")
-
-    desk.gateway.answer = refuse_connection
+    desk.gateway.answer = NotReached("refused")
     for _ in range(5):
         desk.turn()
         desk.alter(MAKE_DUE)

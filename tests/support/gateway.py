@@ -11,14 +11,14 @@ OPEN = dict.fromkeys(("FR", "CH", "DE", "US"), ALWAYS)
 
 
 class Gateway:
-    """Records each text, and accepts it or responds as `answer` says."""
+    """Records each text, and accepts it or responds with `answer`, or with what it returns for the text."""
 
     def __init__(self) -> None:
         self.sent: list[OutgoingText] = []
-        self.answer: Callable[[OutgoingText], Awaitable[Outcome]] | None = None
+        self.answer: Outcome | Callable[[OutgoingText], Awaitable[Outcome]] | None = None
 
     async def send(self, text: OutgoingText, texting: Texting) -> Outcome:
         self.sent.append(text)
-        if self.answer is not None:
+        if callable(self.answer):
             return await self.answer(text)
-        return Accepted(f"sid-{text.text_id}")
+        return self.answer or Accepted(f"sid-{text.text_id}")

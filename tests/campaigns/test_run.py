@@ -173,7 +173,13 @@ def test_a_local_time_is_of_each_number(desk):
     day = (datetime.now(UTC) + timedelta(days=1)).date()
     campaign = desk.draft(schedule={"start": "local", "day": day.isoformat(), "time": "10:00"})
     desk.act(manage.schedule, campaign, confirmed_recipients=4)
-    desk.alter("UPDATE campaigns SET freeze_at = now() - interval '1 s' WHERE organization_id = %s")
+    # All local times have passed.
+    desk.do(
+        lambda tx: tx.execute(
+            "UPDATE campaigns SET definition = replace(definition::text, %s, %s)::json WHERE organization_id = %s",
+            (day.isoformat(), (day - timedelta(days=3)).isoformat(), desk.organization_id),
+        )
+    )
     desk.start()
     desk.feed()
     rows = desk.sql(

@@ -7,8 +7,8 @@ their SMS parts are scaled up by the number of customers in each country.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -17,6 +17,7 @@ import msgspec
 from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.definition import PERCENT, Definition, Variant
 from regulars.campaigns.errors import CampaignNotFound
+from regulars.campaigns.local_times import find_first_time
 from regulars.campaigns.model import split_holdout
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.text_sizes import AudienceSize, CountrySize, TextGroup, add_up, apportion, size_text
@@ -72,6 +73,8 @@ class Estimate:
     # The smallest effect that a comparison of the two smallest variants can show; empty with one variant, or without
     # the customers' spend.
     between_variants: tuple[SmallestEffect, ...]
+    # When the first texts of a campaign at a local time leave; None for other campaigns.
+    first_texts_at: datetime | None = None
 
 
 async def estimate(
@@ -95,7 +98,8 @@ async def estimate_counts(tx: Tx, organization_id: UUID, definition: Definition,
         raise CampaignNotFound("There is no organization with this id.")
     people = await _load_sample(tx, organization_id, definition, counts.sample, texting)
     global_holdout = await _estimate_holdout(tx, organization_id, counts)
-    return _assemble_estimate(definition, counts, people, texting, global_holdout=global_holdout)
+    assembled = _assemble_estimate(definition, counts, people, texting, global_holdout=global_holdout)
+    return replace(assembled, first_texts_at=await find_first_time(tx, organization_id, definition, counts.sample))
 
 
 async def _estimate_holdout(tx: Tx, organization_id: UUID, counts: AudienceCounts) -> int:

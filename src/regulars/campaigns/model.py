@@ -110,7 +110,8 @@ class CampaignRow(NamedTuple):
 
 
 def start_of(definition: Definition, *, now: datetime) -> datetime:
-    """When the campaign starts and its audience is fixed. A local time starts in the easternmost time zone."""
+    """When the campaign starts. A local time starts in the easternmost time zone, until the worker has counted the time
+    zones of the audience (`local_times.py`)."""
     match definition.schedule:
         case SendAt(at=at):
             return at

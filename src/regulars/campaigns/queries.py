@@ -78,7 +78,8 @@ async def update_definition(tx: Tx, organization_id: UUID, row: CampaignRow, *, 
 
 async def update_state(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
     """Save the state, and set when the worker has to fix the audience (`freeze_at`) and to continue the campaign
-    (`due_at`): now, or for a paused campaign at its end time."""
+    (`due_at`): now, or for a paused campaign at its end time. For a local time the worker counts the time zones of the
+    audience first, and then sets `freeze_at` again."""
     await tx.execute(
         """
         UPDATE campaigns
@@ -87,8 +88,9 @@ async def update_state(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
             confirmed_cost = %(confirmed_cost)s::json, confirmed_by = %(confirmed_by)s, question = NULL,
             approved_revision = %(approved_revision)s, approved_by = %(approved_by)s,
             ended_at = %(ended_at)s, updated_at = %(now)s, updated_by = %(updated_by)s, attempts = 0, owner = NULL,
-            freeze_at = CASE WHEN %(state)s IN ('scheduled', 'preparing') AND frozen_at IS NULL
-                             THEN %(starts_at)s::timestamptz END,
+            freeze_at = CASE WHEN %(state)s NOT IN ('scheduled', 'preparing') OR frozen_at IS NOT NULL THEN NULL
+                             WHEN definition #>> '{schedule,start}' = 'local' THEN %(now)s::timestamptz
+                             ELSE %(starts_at)s::timestamptz END,
             due_at = CASE WHEN %(state)s IN ('cancelled', 'ended')
                             OR (%(state)s IN ('preparing', 'sending') AND frozen_at IS NOT NULL)
                           THEN %(now)s::timestamptz

@@ -13,7 +13,13 @@ from regulars.campaigns.exact_cost import find_exact_cost, request_exact_cost
 from regulars.campaigns.model import CampaignState
 from regulars.campaigns.pages.common import campaign_url, find_campaign, page_errors, read_confirmed, render_campaign
 from regulars.campaigns.pages.figures import Figures, describe_estimate, load_figures
-from regulars.campaigns.pages.progress import REASON_LABELS, describe_audience, describe_path, describe_schedule
+from regulars.campaigns.pages.progress import (
+    REASON_LABELS,
+    describe_audience,
+    describe_freeze,
+    describe_path,
+    describe_schedule,
+)
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN
 from regulars.segments.analysis.client import Analysis
@@ -56,6 +62,7 @@ class Confirmation:
             definition=definition,
             audience=audience,
             schedule=describe_schedule(visit.format, definition),
+            freeze=None if estimate is None else describe_freeze(visit.format, definition, estimate.first_texts_at),
             is_now=isinstance(definition.schedule, SendNow),
             faults=[(describe_path(fault.place), fault.message) for fault in campaign.faults],
             figures=figures,

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from regulars.campaigns.approval import ApprovalRule, load_rule
 from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
+from regulars.campaigns.local_times import FREEZE_BEFORE
 from regulars.campaigns.manage import list_choices
 from regulars.campaigns.model import (
     ACTIVE,
@@ -64,6 +65,7 @@ OUTCOMES: Final = {
 REASON_LABELS: Final = {
     **{reason.value: label.name for reason, label in REASONS.items()},
     "same_number": "Another recipient has this number",
+    "local_time_passed": "Local time had passed",
 }
 WITHOUT_CONSENT_LABELS: Final = {
     "never_asked": "Never asked for consent",
@@ -213,6 +215,18 @@ def describe_path(path: str) -> str:
     }.get(name, name)
 
 
+def describe_freeze(formats: Format, definition: Definition, first_texts_at: datetime | None) -> str | None:
+    """When the audience of a campaign at a local time is fixed, in the zone of the organization; else None. Until then
+    the campaign can be changed."""
+    if first_texts_at is None or not isinstance(definition.schedule, SendAtLocalTime):
+        return None
+    fixed_at = first_texts_at - FREEZE_BEFORE
+    if fixed_at <= formats.now:
+        return "Audience fixed at once; recipients whose local time has passed get the text if their hours are open."
+    city = formats.zone.key.rpartition("/")[2].replace("_", " ")
+    return f"Audience fixed {formats.moment(fixed_at)}, first texts {formats.moment(first_texts_at)} {city}"
+
+
 def describe_schedule(formats: Format, definition: Definition) -> str:
     match definition.schedule:
         case SendAt(at=at):
@@ -253,7 +267,8 @@ def _describe_state(
     """The campaign's state in one sentence."""
     match CampaignState(row.state):
         case CampaignState.SCHEDULED if row.starts_at is not None:
-            return f"Starts on {formats.full_moment(row.starts_at)}"
+            freeze = describe_freeze(formats, definition, row.starts_at)
+            return freeze or f"Starts on {formats.full_moment(row.starts_at)}"
         case CampaignState.PREPARING:
             return "Preparing the recipients; the first text leaves when all are ready"
         case CampaignState.SENDING:

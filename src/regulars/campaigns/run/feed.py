@@ -5,13 +5,13 @@ One transaction locks the campaign, takes tokens of its rate limit, takes due re
 texts with current values, queues the texts and updates the recipients. So a crash neither loses nor repeats a text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.campaigns.definition import Definition, read_definition
+from regulars.campaigns.definition import Definition, SendAtLocalTime, read_definition
 from regulars.campaigns.model import STEP_WAIT_MAX, RecipientOutcome
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.run import queries, recipient_queries
@@ -32,6 +32,8 @@ from regulars.messaging.template import render_text
 
 FED_AT_ONCE_MAX: Final = 256
 SAME_NUMBER: Final = "same_number"
+# The local time of the recipient's zone had passed when the audience was fixed, and the hours are closed.
+LOCAL_TIME_PASSED: Final = "local_time_passed"
 # How long to wait while texts are on hold, while the queue is full, and at least for the next token of the rate limit.
 _HELD_RETRY: Final = timedelta(seconds=30)
 _FULL_RETRY: Final = timedelta(seconds=1)
@@ -83,7 +85,9 @@ async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
     queued_max = QUEUED_MAX if rate is None else min(QUEUED_MAX, int(rate.capacity))
     limit = min(FED_AT_ONCE_MAX, queued_max - queued, FED_AT_ONCE_MAX if rate is None else int(rate.tokens))
     # The campaign has started, whatever the clock of the database says by now.
-    until = max(tx.now, campaign.starts_at or tx.now)
+    until = tx.now
+    if campaign.starts_at is not None and not isinstance(definition.schedule, SendAtLocalTime):
+        until = max(tx.now, campaign.starts_at)
     taken = (
         await recipient_queries.take_recipients(tx, organization_id, campaign.id, until=until, limit=limit)
         if limit > 0
@@ -142,6 +146,9 @@ class _Batch:
             opens_at = self._opens_at(number, None if number is None else forecasts.get(number.number_hash))
             if number is not None and texted.setdefault(number.number_hash, str(it.profile_id)) != str(it.profile_id):
                 changed.append(it._replace(outcome=RecipientOutcome.SKIPPED.value, reason=SAME_NUMBER, fed_at=now))
+            elif opens_at > now and self._is_too_late(it, number, forecasts):
+                passed = RecipientOutcome.SKIPPED.value
+                changed.append(it._replace(outcome=passed, reason=LOCAL_TIME_PASSED, fed_at=now))
             elif opens_at > now:
                 changed.append(it._replace(open_at=opens_at))
             else:
@@ -152,6 +159,21 @@ class _Batch:
             await self._request_texts(queued)
         failpoint.hit("campaign.fed", self.tx.connection.drop_connection)
         return len(queued)
+
+    def _is_too_late(
+        self, recipient: Recipient, number: TextNumber | None, forecasts: Mapping[bytes, Forecast]
+    ) -> bool:
+        """Whether the recipient is in a time zone whose local time had passed when the first texts left, and is closed
+        by now."""
+        starts_at = self.campaign.starts_at
+        if starts_at is None or recipient.open_at >= starts_at or number is None or not self._is_local:
+            return False
+        opens_at = forecasts[number.number_hash].opens_at
+        return opens_at is None or opens_at > self.tx.now
+
+    @property
+    def _is_local(self) -> bool:
+        return isinstance(self.definition.schedule, SendAtLocalTime)
 
     def _opens_at(self, number: TextNumber | None, forecast: Forecast | None) -> datetime:
         """When the text of the recipient may be queued. Without a number or country that is now: the checks before

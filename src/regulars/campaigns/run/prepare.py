@@ -3,25 +3,21 @@ Texts are queued only after all recipients are stored."""
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime, time
+from datetime import datetime
 from typing import Final
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from regulars.campaigns.definition import Definition, SendAtLocalTime, read_definition
+from regulars.campaigns.local_times import find_local_times
 from regulars.campaigns.model import HELD_OUT_ARM, NO_ARM, PIECE_IDS, RecipientOutcome, assign_arm, share_position
 from regulars.campaigns.retention import split_ids
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.run.recipient_queries import NewRecipient
 from regulars.campaigns.totals import Differences, TotalKey
-from regulars.consent.numbers import find_text_numbers
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.messaging.holdout.groups import find_held_out
-from regulars.messaging.number_location import locate_number, zones_by_country
-from regulars.sales.home_stores import find_home_stores
-from regulars.segments.saved.resolve import load_context
 
 # Recipients of the same outcome and block share an entry of the index by outcome. Lists read a whole block and sort it.
 BLOCK_RECIPIENTS: Final = 1_000
@@ -64,21 +60,8 @@ async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) ->
 async def _find_open_times(
     tx: Tx, organization_id: UUID, campaign: DueCampaign, definition: Definition, profile_ids: Sequence[UUID]
 ) -> dict[UUID, datetime]:
-    """When the text of each recipient may be queued. A local time is in the first time zone of the number; feeding
-    checks the permitted hours of all its zones. If the number belongs to no country, the zone is that of the country of
-    the customer's home store, or else of the organization. A recipient without a number is absent: the text is queued
-    at once, and the checks before sending skip it.
-    """
-    if not isinstance(definition.schedule, SendAtLocalTime):
-        return dict.fromkeys(profile_ids, campaign.starts_at or tx.now)
-    day, clock = definition.schedule.day, time.fromisoformat(definition.schedule.time)
-    numbers = await find_text_numbers(tx, organization_id, profile_ids)
-    zones = {it: locate_number(number.phone_number).zones for it, number in numbers.items()}
-    without_zone = [it for it, zones_of_number in zones.items() if not zones_of_number]
-    if without_zone:
-        default_zone = (await load_context(tx, organization_id, [])).zone.key
-        stores = await find_home_stores(tx, organization_id, without_zone)
-        for it in without_zone:
-            country = stores[it].country if it in stores else None
-            zones[it] = zones_by_country().get(country or "") or (default_zone,)
-    return {it: datetime.combine(day, clock, ZoneInfo(names[0])).astimezone(UTC) for it, names in zones.items()}
+    """When the text of each recipient may be queued. A recipient without a number is absent: the text is queued at
+    once, and the checks before sending skip it."""
+    if isinstance(definition.schedule, SendAtLocalTime):
+        return await find_local_times(tx, organization_id, definition.schedule, profile_ids)
+    return dict.fromkeys(profile_ids, campaign.starts_at or tx.now)

@@ -77,8 +77,28 @@ async def retry_freezing(tx: Tx, organization_id: UUID, campaign_id: UUID, *, fr
     )
 
 
+async def postpone_freezing(
+    tx: Tx, organization_id: UUID, campaign_id: UUID, *, starts_at: datetime, freeze_at: datetime
+) -> None:
+    """Store when the first texts leave, by the time zones of the audience, and when the audience is counted again."""
+    await tx.execute(
+        """
+        UPDATE campaigns
+        SET state = 'scheduled', owner = NULL, reason = NULL, starts_at = %s, freeze_at = %s
+        WHERE organization_id = %s AND id = %s
+        """,
+        (starts_at, freeze_at, organization_id, campaign_id),
+    )
+
+
 async def store_audience(
-    tx: Tx, organization_id: UUID, campaign_id: UUID, pieces: Sequence[bytes], *, frozen_at: datetime
+    tx: Tx,
+    organization_id: UUID,
+    campaign_id: UUID,
+    pieces: Sequence[bytes],
+    *,
+    frozen_at: datetime,
+    starts_at: datetime | None,
 ) -> None:
     await tx.execute(
         """
@@ -91,10 +111,17 @@ async def store_audience(
     await tx.execute(
         """
         UPDATE campaigns
-        SET frozen_at = %(frozen_at)s, owner = NULL, freeze_at = NULL, reason = NULL, due_at = %(now)s
+        SET frozen_at = %(frozen_at)s, starts_at = %(starts_at)s, owner = NULL, freeze_at = NULL, reason = NULL,
+            due_at = %(now)s
         WHERE organization_id = %(organization_id)s AND id = %(campaign_id)s
         """,
-        {"organization_id": organization_id, "campaign_id": campaign_id, "frozen_at": frozen_at, "now": tx.now},
+        {
+            "organization_id": organization_id,
+            "campaign_id": campaign_id,
+            "frozen_at": frozen_at,
+            "starts_at": starts_at,
+            "now": tx.now,
+        },
     )
 
 

@@ -12,9 +12,10 @@ import msgspec
 
 from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.confirmed_numbers import Question, read_cost
-from regulars.campaigns.definition import read_definition
+from regulars.campaigns.definition import SendAtLocalTime, read_definition
 from regulars.campaigns.estimate import estimate_counts
-from regulars.campaigns.model import NO_ARM, PIECE_IDS, WITHOUT_CONSENT, CampaignState, exceeds
+from regulars.campaigns.local_times import FREEZE_BEFORE, find_first_time
+from regulars.campaigns.model import NO_ARM, PIECE_IDS, WITHOUT_CONSENT, CampaignState, exceeds, start_of
 from regulars.campaigns.retention import split_ids
 from regulars.campaigns.run import queries
 from regulars.campaigns.run.finish import end_campaign
@@ -132,19 +133,22 @@ class StartQueue(AnalysisQueue[StartClaim, FrozenAudience | NotFrozen]):
                     tx, organization_id, campaign.id, freeze_at=tx.now + _RETRY, reason=outcome.reason
                 )
             else:
-                await _store(tx, organization_id, campaign, outcome)
+                await _store_or_postpone(tx, organization_id, campaign, outcome)
 
 
 def _why_wait(oldest_change: datetime | None, campaign: DueCampaign, now: datetime, *, is_pending: bool) -> str | None:
     """Why the campaign has to wait; None if it need not. `oldest_change` is the time of the oldest change that is not
     in the columnar copy yet. Without that change, the campaign could text a customer who has just left a segment.
     `is_pending` is true while the customers of the quarter's global holdout are being selected."""
-    starts_at = campaign.starts_at
-    if starts_at is None or starts_at <= now - _BEHIND_MAX:
+    freeze_at = campaign.starts_at
+    if freeze_at is not None and isinstance(read_definition(campaign.definition.encode()).schedule, SendAtLocalTime):
+        freeze_at -= FREEZE_BEFORE
+    if freeze_at is None or not now - _BEHIND_MAX < freeze_at <= now:
+        # Before that time only the time zones are counted.
         return None
     if is_pending:
         return "The global holdout of this quarter is being drawn."
-    is_behind = oldest_change is not None and oldest_change <= starts_at
+    is_behind = oldest_change is not None and oldest_change <= freeze_at
     return "The last changes of customers are still being counted." if is_behind else None
 
 
@@ -155,6 +159,19 @@ async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> Segm
     except AudienceRefused as error:
         await _pause(tx, organization_id, campaign, str(error))
         return None
+
+
+async def _store_or_postpone(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience: FrozenAudience) -> None:
+    """Store the audience, or postpone that if the first time zone that matters is reached later. The zones are counted
+    when the campaign is scheduled, when the day begins anywhere, and at the time that this count gives."""
+    definition = read_definition(campaign.definition.encode())
+    first_at = await find_first_time(tx, organization_id, definition, audience.counts.sample)
+    if first_at is not None and first_at - FREEZE_BEFORE > tx.now:
+        counted_at = [it - FREEZE_BEFORE for it in (start_of(definition, now=tx.now), first_at)]
+        freeze_at = min(it for it in counted_at if it > tx.now)
+        await queries.postpone_freezing(tx, organization_id, campaign.id, starts_at=first_at, freeze_at=freeze_at)
+    else:
+        await _store(tx, organization_id, campaign._replace(starts_at=first_at or campaign.starts_at), audience)
 
 
 async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience: FrozenAudience) -> None:
@@ -169,7 +186,14 @@ async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience:
     if why is not None:
         await _pause(tx, organization_id, campaign, why, question)
         return
-    await queries.store_audience(tx, organization_id, campaign.id, audience.pieces, frozen_at=audience.counts.as_of)
+    await queries.store_audience(
+        tx,
+        organization_id,
+        campaign.id,
+        audience.pieces,
+        frozen_at=audience.counts.as_of,
+        starts_at=campaign.starts_at,
+    )
     differences = Differences()
     split = audience.counts.split
     for reason, customers in (

@@ -33,6 +33,7 @@ NO_TEXT: Final = {
     "expired": "The campaign ended before this text was sent.",
     "cancelled": "The campaign was cancelled before this text was sent.",
     "same_number": "Another customer with the same number got the text.",
+    "local_time_passed": "The local time had passed when the audience was fixed.",
 }
 
 

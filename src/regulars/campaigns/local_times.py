@@ -1,0 +1,71 @@
+"""When a campaign at a local time reaches its recipients, and when its audience is fixed: a quarter of an hour before
+the first time zone that matters. Until then the campaign can be corrected."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from regulars.campaigns.definition import PERCENT, Definition, SendAtLocalTime
+from regulars.consent.numbers import find_text_numbers
+from regulars.kit.db import Tx
+from regulars.messaging.number_location import locate_number, zones_by_country
+from regulars.sales.home_stores import find_home_stores
+from regulars.segments.saved.resolve import load_context
+
+# How long before the first texts the audience is fixed.
+FREEZE_BEFORE: Final = timedelta(minutes=15)
+# A time zone matters if at least this share of the audience is in it.
+MAJOR_PERCENT: Final = 1
+
+
+async def find_local_times(
+    tx: Tx, organization_id: UUID, schedule: SendAtLocalTime, profile_ids: Sequence[UUID]
+) -> dict[UUID, datetime]:
+    """The local time of each customer, in the first time zone of the number; feeding checks the permitted hours of all
+    its zones. If the number belongs to no country, the zone is that of the country of the customer's home store, or
+    else of the organization. A customer without a number is absent.
+    """
+    numbers = await find_text_numbers(tx, organization_id, profile_ids)
+    zones = {it: locate_number(number.phone_number).zones for it, number in numbers.items()}
+    without_zone = [it for it, zones_of_number in zones.items() if not zones_of_number]
+    if without_zone:
+        default_zone = await _find_zone(tx, organization_id)
+        stores = await find_home_stores(tx, organization_id, without_zone)
+        for it in without_zone:
+            country = stores[it].country if it in stores else None
+            zones[it] = zones_by_country().get(country or "") or (default_zone,)
+    clock = time.fromisoformat(schedule.time)
+    return {it: _at(schedule.day, clock, names[0]) for it, names in zones.items()}
+
+
+async def find_first_time(
+    tx: Tx, organization_id: UUID, definition: Definition, sample: Sequence[UUID]
+) -> datetime | None:
+    """When the first time zone that matters reaches the local time of the campaign, judged by a sample of its audience.
+    None if the campaign has no local time."""
+    if not isinstance(definition.schedule, SendAtLocalTime):
+        return None
+    times = await find_local_times(tx, organization_id, definition.schedule, sample)
+    first = first_major_time(times.values())
+    if first is not None:
+        return first
+    clock = time.fromisoformat(definition.schedule.time)
+    return _at(definition.schedule.day, clock, await _find_zone(tx, organization_id))
+
+
+def first_major_time(times: Collection[datetime]) -> datetime | None:
+    """The first of the times that at least 1 % of them are equal to; if there is none, the first of all."""
+    counted = Counter(times)
+    major = [at for at, customers in counted.items() if customers * PERCENT >= MAJOR_PERCENT * len(times)]
+    return min(major or counted, default=None)
+
+
+async def _find_zone(tx: Tx, organization_id: UUID) -> str:
+    return (await load_context(tx, organization_id, [])).zone.key
+
+
+def _at(day: date, clock: time, zone: str) -> datetime:
+    return datetime.combine(day, clock, ZoneInfo(zone)).astimezone(UTC)

@@ -1,0 +1,115 @@
+"""A campaign at a local time is fixed a quarter of an hour before the first time zone that matters."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.support.gateway import ALWAYS
+
+from regulars.campaigns import local_times, manage
+from regulars.campaigns.local_times import FREEZE_BEFORE, first_major_time
+from regulars.messaging.settings.model import SendHoursRule, SmsSettings
+
+PARIS = ZoneInfo("Europe/Paris")
+NEVER = SendHoursRule(days=(None,) * 7)
+IN_TOKYO = "+819012345678"
+
+
+def schedule_at(desk, moment):
+    """A campaign whose local time is this moment in Paris."""
+    local = moment.astimezone(PARIS)
+    start = {"start": "local", "day": local.date().isoformat(), "time": f"{local:%H:%M}"}
+    campaign = desk.draft(schedule=start)
+    desk.act(manage.schedule, campaign, confirmed_recipients=len(desk.people))
+    return campaign
+
+
+def times(desk):
+    return desk.sql("SELECT state, starts_at, freeze_at FROM campaigns WHERE organization_id = %s")
+
+
+def add_tokyo(desk):
+    desk.people["Tokyo"] = desk.customer("Tokyo", phone=IN_TOKYO)
+    desk.opt_in("Tokyo", IN_TOKYO)
+    desk.drain()
+
+
+def at_minute(moment):
+    return moment.astimezone(UTC).replace(second=0, microsecond=0)
+
+
+def test_the_first_zone_that_matters_has_one_percent():
+    tokyo, paris = datetime(2026, 11, 20, 1, tzinfo=UTC), datetime(2026, 11, 20, 9, tzinfo=UTC)
+    assert first_major_time([paris] * 99 + [tokyo]) == tokyo
+    assert first_major_time([paris] * 100 + [tokyo]) == paris
+    assert first_major_time([]) is None
+    many = [paris + timedelta(minutes=minute) for minute in range(200)]
+    assert first_major_time(many) == paris
+
+
+def test_an_audience_is_counted_at_once_when_the_day_begins_and_fixed_before_the_first_texts(desk):
+    desk.crowd(2)
+    start = at_minute(datetime.now(UTC) + timedelta(days=3))
+    campaign = schedule_at(desk, start)
+    desk.start()
+    [(state, starts_at, freeze_at)] = times(desk)
+    assert (state, starts_at) == ("scheduled", start)
+    # Where the day begins first, the zones are counted again.
+    assert freeze_at < start - timedelta(hours=12)
+    desk.alter("UPDATE campaigns SET freeze_at = now() - interval '1 s' WHERE organization_id = %s")
+    desk.start()
+    assert desk.load_row(campaign).frozen_at is None
+    assert desk.sql("SELECT 1 FROM campaign_audiences WHERE organization_id = %s") == []
+
+
+def test_after_the_day_began_anywhere_the_next_count_is_the_one_that_fixes_the_audience(desk):
+    desk.crowd(2)
+    start = at_minute(datetime.now(UTC) + timedelta(hours=2))
+    campaign = schedule_at(desk, start)
+    desk.start()
+    assert times(desk) == [("scheduled", start, start - FREEZE_BEFORE)]
+    desk.act(manage.pause, campaign)
+    desk.act(manage.resume, campaign)
+    desk.start()
+    assert times(desk) == [("scheduled", start, start - FREEZE_BEFORE)]
+
+
+def test_within_the_last_quarter_of_an_hour_it_is_fixed_and_the_texts_wait_for_their_time(desk):
+    desk.crowd(2)
+    start = at_minute(datetime.now(UTC) + timedelta(minutes=10))
+    campaign = schedule_at(desk, start)
+    desk.start()
+    desk.feed()
+    assert desk.load_row(campaign).frozen_at is not None
+    assert desk.outcomes(campaign) == {"waiting": 2}
+    assert desk.sql("SELECT DISTINCT open_at FROM campaign_recipients WHERE organization_id = %s") == [(start,)]
+
+
+@pytest.mark.parametrize(
+    ("hours", "outcome", "reason"), [(ALWAYS, "sent", ""), (NEVER, "skipped", "local_time_passed")]
+)
+def test_a_recipient_of_an_earlier_zone_gets_the_text_when_it_is_fixed_or_is_counted(
+    desk, monkeypatch, hours, outcome, reason
+):
+    monkeypatch.setattr(local_times, "MAJOR_PERCENT", 60)
+    desk.settings(SmsSettings(brand="Shop", rules={"FR": ALWAYS, "JP": hours}))
+    desk.crowd(3)
+    add_tokyo(desk)
+    campaign = schedule_at(desk, at_minute(datetime.now(UTC) + timedelta(minutes=10)))
+    desk.start()
+    desk.work()
+    rows = desk.sql(
+        "SELECT outcome, reason FROM campaign_recipients WHERE organization_id = %s AND profile_id = %s",
+        desk.people["Tokyo"],
+    )
+    assert rows == [(outcome, reason)]
+    assert desk.outcomes(campaign) == {"waiting": 3, outcome: 1}
+
+
+def test_the_estimate_says_when_the_first_texts_leave(desk):
+    desk.crowd(2)
+    start = at_minute(datetime.now(UTC) + timedelta(days=2))
+    local = start.astimezone(PARIS)
+    found = desk.estimate(schedule={"start": "local", "day": local.date().isoformat(), "time": f"{local:%H:%M}"})
+    assert found.first_texts_at == start
+    assert desk.estimate().first_texts_at is None

@@ -21,6 +21,11 @@ NOT_DAILY: dict[str, str] = {
         f"tests/analytics/test_sales_figures.py::test_every_figure_equals_plain_sql_over_the_rows[{seed}]": OTHER_SEEDS
         for seed in (0, 1, 2, 4, 5)
     },
+    "tests/sales/test_quick.py::test_random_traffic*-2]": OTHER_SEEDS,
+    "tests/sales/test_quick.py::test_random_traffic*-3]": OTHER_SEEDS,
+    "tests/sales/test_together.py::test_random_traffic*[2]": OTHER_SEEDS,
+    "tests/sales/test_batch_paths.py::test_r*2]": OTHER_SEEDS,
+    "tests/sales/test_batch_paths.py::test_r*3]": OTHER_SEEDS,
     "tests/analytics/test_pages_in_a_browser.py::test_axe": EVERY_WIDTH,
     "tests/attribution/test_pages_in_a_browser.py::test_axe": EVERY_WIDTH,
 }

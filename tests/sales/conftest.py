@@ -1,18 +1,18 @@
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from uuid import UUID
 
 import pytest
 from tests.sales.counter import Counter, open_counter
 from tests.sales.desk import STORE, Desk
 from tests.support import database as databases
-from tests.support.database_fixtures import anyio_backend, database, organization_id
+from tests.support.database_fixtures import anyio_backend, database, database_url, organization_id
 
 from regulars.catalog.entries import register_product_keys
 from regulars.kit.db import Database
 from regulars.profiles.facts import ProfilesChanged
 from regulars.work.outbox import register_interest
 
-__all__ = ["anyio_backend", "database", "organization_id"]
+__all__ = ["anyio_backend", "database", "database_url", "organization_id"]
 
 
 @pytest.fixture
@@ -30,18 +30,23 @@ async def quick(database: Database, organization_id: UUID) -> AsyncIterator[Coun
     await counter.close()
 
 
-@pytest.fixture
-async def plain(shared_database: tuple[str, str], organization_id: UUID) -> AsyncIterator[Counter]:
-    """The other path, on a database of its own."""
+@pytest.fixture(scope="session")
+def plain_database_url(shared_database: tuple[str, str]) -> Iterator[str]:
     url, template = shared_database
     with databases.new_database(url, template=template) as fresh:
-        opened = Database(fresh)
-        await opened.open()
-        counter = open_counter(opened, organization_id, quick=False)
-        await open_shop(counter)
-        yield counter
-        await counter.close()
-        await opened.close()
+        yield fresh
+
+
+@pytest.fixture
+async def plain(plain_database_url: str, organization_id: UUID) -> AsyncIterator[Counter]:
+    """The other path, for the same organization, so in another database."""
+    opened = Database(plain_database_url)
+    await opened.open()
+    counter = open_counter(opened, organization_id, quick=False)
+    await open_shop(counter)
+    yield counter
+    await counter.close()
+    await opened.close()
 
 
 async def open_shop(counter: Counter) -> None:

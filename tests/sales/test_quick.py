@@ -218,7 +218,8 @@ async def test_a_ticket_committed_meanwhile_is_left_out_with_its_customer_its_ke
         await other.execute(
             "INSERT INTO sales_events SELECT organization_id, gen_random_uuid(), store_id, profile_id, occurred_at,"
             " created_at, 1, 0, NULL, 'A', type, currency, source, payments, loyalty, metadata, line_items"
-            " FROM sales_events"
+            " FROM sales_events WHERE organization_id = %s",
+            (quick.desk.organization_id,),
         )
         sending = asyncio.create_task(
             quick.send([sale_request("A", profile_id="ghost", key="ka"), sale_request("B", profile_id="ada", key="kb")])
@@ -251,7 +252,8 @@ async def test_two_processes_that_wait_for_each_other_both_get_on(quick):
         await other.execute(
             "INSERT INTO sales_events SELECT organization_id, gen_random_uuid(), store_id, profile_id, occurred_at,"
             " created_at, 1, 0, NULL, 'A', type, currency, source, payments, loyalty, metadata, line_items"
-            " FROM sales_events WHERE external_id = 'warm-up'"
+            " FROM sales_events WHERE organization_id = %s AND external_id = 'warm-up'",
+            (quick.desk.organization_id,),
         )
         await other.commit()
     answers = await sending

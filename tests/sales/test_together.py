@@ -1,7 +1,7 @@
 """Sales of several organizations share a transaction, and nothing else: not a fault, not a wait, not an answer."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,6 +13,7 @@ from tests.sales.counter import TARGET, Counter, open_counter
 from tests.sales.desk import AN_HOUR_AGO, STORE, Desk
 from tests.sales.traffic import FIRST, Traffic
 from tests.support import samples
+from tests.support.database import new_database
 from tests.support.database_fixtures import request
 from tests.support.waiting import until_locked
 
@@ -56,6 +57,14 @@ class Mall:
     async def tickets(self) -> list[tuple[int, str]]:
         rows = await self.rows("SELECT organization_id, external_id FROM sales_events")
         return sorted((self.shops.index(shop), name) for shop, name in rows)
+
+
+@pytest.fixture
+def database_url(shared_database: tuple[str, str]) -> Iterator[str]:
+    """A database of its own, because the tests read the rows of all organizations."""
+    url, template = shared_database
+    with new_database(url, template=template) as fresh:
+        yield fresh
 
 
 @pytest.fixture

@@ -129,9 +129,9 @@ def test_rates_of_no_tickets_are_unknown_and_others_follow_their_definitions():
 async def move_to(desk, zone: str) -> None:
     async with desk.database.transaction() as tx:
         await tx.execute(
-            "INSERT INTO organizations (id, name, time_zone, created_at) VALUES (%s, 'Shop', %s, now())"
+            "INSERT INTO organizations (id, name, time_zone, created_at) VALUES (%s, %s, %s, now())"
             " ON CONFLICT (id) DO UPDATE SET time_zone = excluded.time_zone",
-            (desk.organization_id, zone),
+            (desk.organization_id, str(desk.organization_id), zone),
         )
 
 

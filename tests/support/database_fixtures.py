@@ -20,6 +20,12 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
+def database_url(columns_database_url: str) -> str:
+    """For folders that import it: the database without servers, which tests share. Each has an organization of its own."""
+    return columns_database_url
+
+
+@pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
     opened = Database(database_url, lock_timeout_ms=LOCK_TIMEOUT_MS)
     await opened.open()

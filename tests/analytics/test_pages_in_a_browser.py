@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import expect
 from tests.analytics.pages_shop import SOAP, open_shop
 from tests.analytics.test_customer_pages import prepare
-from tests.pages.test_every_page import examine
 from tests.support.browser import PHONE, context_of
+from tests.support.page_checks import examine
 from tests.support.waiting import ask_until
 
 from regulars.web.access import Role

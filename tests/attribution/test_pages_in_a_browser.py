@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 from tests.attribution.results_shop import ResultsShop, arm, open_results
 from tests.attribution.test_pages import LESS, MORE, SAME, first_month
-from tests.pages.test_every_page import examine
 from tests.support.browser import PHONE, context_of
+from tests.support.page_checks import examine
 from tests.support.visitor import visitor_as
 
 from regulars.kit.db import Tx

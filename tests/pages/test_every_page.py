@@ -1,13 +1,12 @@
 """What holds for every page there is: found by links, safe with hostile data, open to the right roles, usable by all."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page
 from tests.pages.full_house import MARKER
-from tests.support.browser import DESKTOP, PHONE, add_axe, block_htmx, context_of
+from tests.support.browser import DESKTOP, block_htmx, context_of
 from tests.support.crawl import crawl, unreached_pages
+from tests.support.page_checks import EVERY_LOOK, Look, examine
 from tests.support.visitor import Visitor
 
 from regulars.kit.settings import Settings
@@ -18,22 +17,15 @@ from regulars.web.route import Audience
 TABLE = page_table(Settings())
 # No link leads to these: they are sent to people, or opened by typing.
 WITHOUT_A_LINK = re.compile(r"/link/.*|/sign-in.*|/search|/first-run.*|.*\{token\}.*")
-# The desktop last, as the next page is opened there.
-WIDTHS = (390, 768, 1920, 1280)
-VIEWPORTS = {it["width"]: it for it in (PHONE, DESKTOP)}
-# The elements that make a page wider than its window, the innermost last, and tables that hide their last column.
-TOO_WIDE = """() => [...document.querySelectorAll("body *")].filter((one) => one.matches(".table-wrap")
-        ? one.scrollWidth > one.clientWidth + 1
-        : document.documentElement.scrollWidth > innerWidth && one.getBoundingClientRect().right > innerWidth + 1
-            && !one.closest(".table-wrap, pre, .copy, .tabs"))
-    .map((one) => one.outerHTML.slice(0, 150)).slice(-3)"""
 # There only while the demo is being made.
 SOMETIMES = {"/demo"}
-RUN_AXE = """(rules) => axe.run({resultTypes: ["violations"], ...rules})
-    .then((result) => result.violations.filter((one) => ["serious", "critical"].includes(one.impact)))"""
-# The themes differ in nothing but colours, so the other rules are asked once. Which those are, axe says by a tag; the
-# third of them asks for more than the rest do and is off by itself.
-LOOKED_AT = {"light": {}, "dark": {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}}
+# What a page gets in the daily set: all rules at one width and in one theme, which the next page has otherwise.
+DAILY_LOOKS = (
+    (Look(390, ("light",)),),
+    (Look(390), Look(1280, ("dark",))),
+    (Look(390, ("dark",)),),
+    (Look(390), Look(1280, ("light",))),
+)
 # Shared by the workers.
 PARTS = 4
 
@@ -128,8 +120,9 @@ def test_a_stranger_gets_no_page_and_sends_no_form(visitor_as):
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_page_keeps_people_out_or_leaves_its_screen(full_house, seen, chromium, part):
-    """axe finds nothing serious, nothing is wider than the window, and nothing planted ran: light and dark, wide and narrow."""
+def test_no_page_keeps_people_out_or_leaves_its_screen(full_house, seen, chromium, pytestconfig, part):
+    """axe finds nothing serious, nothing is wider than the window, and nothing planted ran: with `--all` light and dark,
+    wide and narrow."""
     visitor = full_house[1]
     ran: list[str] = []
     findings = []
@@ -138,8 +131,9 @@ def test_no_page_keeps_people_out_or_leaves_its_screen(full_house, seen, chromiu
         block_htmx(tab)
         tab.on("dialog", lambda dialog: (ran.append(tab.url), dialog.dismiss()))
         pages = list({one.page: one for one in seen if one.status == 200 and one.is_document}.values())
-        for page in pages[part::PARTS]:
-            findings += [(page.path, *found) for found in examine(tab, f"{visitor.base_url}{page.path}")]
+        for number, page in list(enumerate(pages))[part * len(pages) // PARTS : (part + 1) * len(pages) // PARTS]:
+            looks = EVERY_LOOK if pytestconfig.option.all else DAILY_LOOKS[number % len(DAILY_LOOKS)]
+            findings += [(page.path, *found) for found in examine(tab, f"{visitor.base_url}{page.path}", looks)]
     assert findings == []
     assert ran == []
 
@@ -150,7 +144,7 @@ def test_chart_text_keeps_its_size_and_only_controls_have_a_ring(full_house, chr
         tab = context.new_page()
         tab.goto(visitor.url("/"))
         sizes = set()
-        for width in WIDTHS:
+        for width in (look.width for look in EVERY_LOOK):
             tab.set_viewport_size({**DESKTOP, "width": width})
             sizes.add(tab.locator(".bars text").first.evaluate("text => text.getBoundingClientRect().height"))
             assert tab.locator(".bars").evaluate("chart => chart.getBoundingClientRect().width") > width / 4
@@ -163,21 +157,3 @@ def test_chart_text_keeps_its_size_and_only_controls_have_a_ring(full_house, chr
         assert tab.evaluate(
             "document.fonts.check('14px Inter') && [...document.fonts].some((one) => one.status == 'loaded')"
         )
-
-
-def examine(tab: Page, address: str) -> Iterator[tuple[str, ...]]:
-    """What is wrong with a page at each width, and in either theme on a phone and a desktop. It is opened once, as
-    switching needs no more."""
-    tab.goto(address)
-    add_axe(tab)
-    # Colours are looked at when they have changed, and not on their way.
-    tab.add_style_tag(content="* { transition: none !important; animation: none !important }")
-    for width in WIDTHS:
-        tab.set_viewport_size(VIEWPORTS.get(width, {**DESKTOP, "width": width}))
-        for element in tab.evaluate(TOO_WIDE):
-            yield f"{width} wide", "does not fit", element
-        for theme, rules in LOOKED_AT.items() if width in VIEWPORTS else ():
-            tab.evaluate("(theme) => document.documentElement.dataset.theme = theme", theme)
-            for one in tab.evaluate(RUN_AXE, rules):
-                for node in one["nodes"][:3]:
-                    yield theme, one["id"], node["html"][:200], node["failureSummary"][:300]

@@ -16,14 +16,25 @@ from regulars.web.access import Role
 from regulars.web.format import Format
 
 
-@pytest.fixture
-def shop(api, analysis, api_database_url) -> Shop:
+def sell_soap(shop: Shop) -> Shop:
     """Ada bought 40 days ago and yesterday, Ben yesterday for the first time."""
-    shop = open_shop(api, api_database_url)
     for name, days in (("ada", 40), ("ada", 1), ("ben", 1)):
         shop.sell(shop.paris, days=days, cents=10_000, profile_id=name, product=SOAP)
     shop.count()
     return shop
+
+
+@pytest.fixture
+def shop(api, analysis, api_database_url) -> Shop:
+    return sell_soap(open_shop(api, api_database_url))
+
+
+@pytest.fixture(scope="module")
+def reader(read_shop, analysis, reader_as) -> Visitor:
+    """A marketer of the shop that no test changes, whose columns are built."""
+    marketer = reader_as(Role.MARKETER)
+    prepare(sell_soap(read_shop), marketer)
+    return marketer
 
 
 @pytest.fixture
@@ -39,15 +50,14 @@ def prepare(shop: Shop, visitor: Visitor) -> None:
     SegmentShop(shop.api, shop.database_url, shop.api.tenant.organization_id, shop.paris).prepare()
 
 
-def test_customers_are_new_or_returning_and_repeat(shop, marketer):
-    prepare(shop, marketer)
-    page = text_of(ask_until("New and returning", lambda: marketer.get("/analyse/customers?period=30d")))
+def test_customers_are_new_or_returning_and_repeat(reader):
+    page = text_of(ask_until("New and returning", lambda: reader.get("/analyse/customers?period=30d")))
     assert "Customers who bought 2" in page
     assert "New 1 50% of customers" in page
     assert "Returning 1 50% of customers" in page
     assert "Repeat rate 0%" in page
     assert "Time between purchases Median: 39 days" in page
-    year = text_of(marketer.get("/analyse/customers?period=12m").text)
+    year = text_of(reader.get("/analyse/customers?period=12m").text)
     assert "Repeat rate 50%" in year
     assert "Groups by recency, frequency and net (RFM) 2 customers who ever bought" in year
     assert "A file with older purchases that arrives later may change past figures." in page
@@ -56,27 +66,25 @@ def test_customers_are_new_or_returning_and_repeat(shop, marketer):
     assert page.count("As of") == 3
 
 
-def test_the_file_of_customers_has_the_chosen_measure(shop, marketer):
-    prepare(shop, marketer)
-    ask_until("New and returning", lambda: marketer.get("/analyse/customers?period=30d"))
-    *rows, whole = rows_of(marketer.get("/analyse/customers.csv?period=30d").text)
+def test_the_file_of_customers_has_the_chosen_measure(reader):
+    ask_until("New and returning", lambda: reader.get("/analyse/customers?period=30d"))
+    *rows, whole = rows_of(reader.get("/analyse/customers.csv?period=30d").text)
     assert (whole["key"], whole["new"], whole["returning"], whole["share_returning"]) == ("total", "1", "1", "0.5")
     assert [row["key"] for row in rows] == sorted({row["first_day"] for row in rows}, reverse=True)
     assert sum(int(row["new"]) for row in rows) == 1
     net = "/analyse/customers{}?period=30d&measure=net&currency=EUR"
-    [whole] = rows_of(marketer.get(net.format(".csv")).text)[-1:]
+    [whole] = rows_of(reader.get(net.format(".csv")).text)[-1:]
     assert (whole["new_net_cents_EUR"], whole["returning_net_cents_EUR"]) == ("10000", "10000")
-    assert "Whole period €100.00 €100.00 50.0%" in text_of(marketer.get(net.format("")).text)
-    days = rows_of(marketer.get("/analyse/customers.csv?period=30d&table=intervals").text)
+    assert "Whole period €100.00 €100.00 50.0%" in text_of(reader.get(net.format("")).text)
+    days = rows_of(reader.get("/analyse/customers.csv?period=30d&table=intervals").text)
     assert [(row["days_from"], row["days_to"]) for row in days if row["purchases"] == "1"] == [("31", "60")]
     assert {row["median_days"] for row in days} == {"39.0"}
 
 
 @pytest.mark.parametrize("reading", ["month", "until", "net"])
-def test_the_file_of_cohorts_has_the_cells_and_averages_of_the_chosen_reading(shop, marketer, reading):
-    prepare(shop, marketer)
+def test_the_file_of_cohorts_has_the_cells_and_averages_of_the_chosen_reading(reader, reading):
     query = f"period=12m&currency=EUR&read={reading}"
-    page = ask_until('id="cohorts"', lambda: marketer.get(f"/analyse/customers?{query}"))
+    page = ask_until('id="cohorts"', lambda: reader.get(f"/analyse/customers?{query}"))
     table = re.search(r'<table class="table is-dense cohort">(.*?)</table>', page, re.DOTALL)
     shown = [
         [text_of(cell) for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)][2:]
@@ -94,7 +102,7 @@ def test_the_file_of_cohorts_has_the_cells_and_averages_of_the_chosen_reading(sh
             for name, cell in row.items()
             if name.startswith(columns[reading])
         ]
-        for row in rows_of(marketer.get(f"/analyse/customers.csv?table=cohorts&{query}").text)
+        for row in rows_of(reader.get(f"/analyse/customers.csv?table=cohorts&{query}").text)
     ]
     assert [[text.replace("\xa0", " ") for text in row] for row in in_file] == shown
     assert any(any(row) for row in shown)
@@ -149,67 +157,63 @@ def test_a_shop_without_known_customers_has_no_groups_and_no_cohorts(api, analys
     assert 'id="cohorts"' not in page
 
 
-def test_groups_and_cohorts_become_segments_for_those_who_may_build_one(shop, marketer, visitor_as):
-    prepare(shop, marketer)
-    page = ask_until('id="cohorts"', lambda: marketer.get("/analyse/customers"))
+def test_groups_and_cohorts_become_segments_for_those_who_may_build_one(reader, reader_as):
+    page = ask_until('id="cohorts"', lambda: reader.get("/analyse/customers"))
     made = links(page, "/segments/new?match=")
     for kind in ("last_purchase", "first_purchase"):
-        builder = marketer.get(next(one for one in made if kind in one))
+        builder = reader.get(next(one for one in made if kind in one))
         assert (builder.status_code, kind in builder.text) == (200, True)
     # Each cell of the cohorts, whatever it shows.
     for reading in ("month", "until", "net"):
-        page = marketer.get(f"/analyse/customers?read={reading}").text
+        page = reader.get(f"/analyse/customers?read={reading}").text
         cells = re.findall(r'<td class="[^"]*heat-.*?</td>', page, re.DOTALL)
         made = links(" ".join(cells), "/segments/new?match=")
         assert len(made) == len(cells) > 0
-        assert marketer.get(made[0]).status_code == 200
-    seen = ask_until('id="cohorts"', lambda: visitor_as(Role.ANALYST).get("/analyse/customers"))
+        assert reader.get(made[0]).status_code == 200
+    seen = ask_until('id="cohorts"', lambda: reader_as(Role.ANALYST).get("/analyse/customers"))
     assert links(seen, "/segments/new") == []
 
 
-def test_products_are_grouped_by_code_property_or_store_and_opened(shop, marketer):
-    prepare(shop, marketer)
-    page = ask_until("Net sales by product code", lambda: marketer.get("/analyse/products?period=30d"))
+def test_products_are_grouped_by_code_property_or_store_and_opened(read_shop, reader):
+    page = ask_until("Net sales by product code", lambda: reader.get("/analyse/products?period=30d"))
     words = text_of(page)
     assert "Scarf SCARF" in words
     assert "Today so far is compared with a whole day." in words
     assert "All" in words
     assert 'aria-label="Net sales by product code in EUR; the table below has the same figures"' in page
     assert re.search(r"<title>Scarf SCARF: €460.00, €\d+.00 in the compared period</title>", page)
-    rows = rows_of(marketer.get("/analyse/products.csv?period=30d").text)
+    rows = rows_of(reader.get("/analyse/products.csv?period=30d").text)
     nets = {row["key"]: int(row["net_cents"]) for row in rows}
     assert nets == {"SCARF": 46_000, "SOAP": 20_000, "": 66_000}
     assert [row["kind"] for row in rows] == ["value", "value", "total"]
     # The currency is that of the chosen stores; of a period without tickets, that of the newest ones.
-    for query, currency in ((f"period=30d&store={shop.geneva}", "CHF"), ("from=2001-01-01&to=2001-12-31", "EUR")):
-        whole = rows_of(marketer.get(f"/analyse/products.csv?{query}").text)[-1]
+    for query, currency in ((f"period=30d&store={read_shop.geneva}", "CHF"), ("from=2001-01-01&to=2001-12-31", "EUR")):
+        whole = rows_of(reader.get(f"/analyse/products.csv?{query}").text)[-1]
         assert (whole["kind"], whole["currency"]) == ("total", currency)
     by_collection = links(page, "/analyse/products")
     assert by_collection
-    grouped = text_of(
-        marketer.get('/analyse/products?period=30d&group={"kind":"property","property":"collection"}').text
-    )
+    grouped = text_of(reader.get('/analyse/products?period=30d&group={"kind":"property","property":"collection"}').text)
     assert "Wool" in grouped
     assert "No collection The product has no value for it" in grouped
     scarf = next(one for one in by_collection if "SCARF" in one and "in=" in one)
-    inside = marketer.get(scarf).text
+    inside = reader.get(scarf).text
     assert "Bought on the same ticket" in inside
     assert "Product code: SCARF" in text_of(inside)
     assert links(inside, "/segments/new?match=")
     [tickets] = links(inside, "product=SCARF")
-    assert text_of(marketer.get(tickets).text).count("Purchase") - 1 == 2
-    [tickets] = links(marketer.get(f"{scarf}&store={shop.paris}&store={shop.geneva}").text, "product=SCARF")
+    assert text_of(reader.get(tickets).text).count("Purchase") - 1 == 2
+    [tickets] = links(reader.get(f"{scarf}&store={read_shop.paris}&store={read_shop.geneva}").text, "product=SCARF")
     assert "stores=" in tickets
-    assert text_of(marketer.get(tickets).text).count("Purchase") - 1 == 2
+    assert text_of(reader.get(tickets).text).count("Purchase") - 1 == 2
     assert "Of 2 purchases, 0 have a known customer." in text_of(inside)
     for written in ("nonsense", "[]", '{"kind":"shelf"}', '{"kind":"property"}'):
-        answer = marketer.get("/analyse/products", group=written)
+        answer = reader.get("/analyse/products", group=written)
         assert answer.status_code == 400, written
         assert "We cannot read the group of products in this address." in text_of(answer.text), written
-    assert marketer.get('/analyse/products?in={"key":{},"kind":"others"}').status_code == 400
+    assert reader.get('/analyse/products?in={"key":{},"kind":"others"}').status_code == 400
     for query in ('in={"key":{},"value":"GLOVES"}', "in="):
         is_empty = "GLOVES" in query
-        words = text_of(marketer.get(f"/analyse/products?period=30d&{query}").text)
+        words = text_of(reader.get(f"/analyse/products?period=30d&{query}").text)
         # Notes about the rows stand below rows only.
         assert ("Nothing was sold in this period" in words) == is_empty
         assert ("Today so far" in words) == ("do not add up" in words) == (not is_empty)

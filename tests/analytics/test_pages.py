@@ -35,6 +35,12 @@ def analyst(visitor_as) -> Visitor:
     return visitor_as(Role.ANALYST)
 
 
+@pytest.fixture(scope="module")
+def reader(reader_as) -> Visitor:
+    """Of the shop that no test changes."""
+    return reader_as(Role.ANALYST)
+
+
 def text_of(page: str) -> str:
     """What is read on a page, in one line."""
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).replace("\xa0", " ").split())
@@ -50,8 +56,8 @@ def links(page: str, part: str) -> list[str]:
     return [html.unescape(one) for one in found if part in html.unescape(one)]
 
 
-def test_an_analyst_reads_net_sales_beside_the_same_weekdays_last_year(shop, analyst):
-    answer = analyst.get("/analyse/sales", period="7d")
+def test_an_analyst_reads_net_sales_beside_the_same_weekdays_last_year(reader):
+    answer = reader.get("/analyse/sales", period="7d")
     assert answer.status_code == 200
     page = text_of(answer.text)
     # 500 EUR less 40 returned, against 250 EUR 364 days before.
@@ -79,32 +85,32 @@ def test_today_is_compared_up_to_the_last_full_hour(shop, analyst):
     assert (file["net_cents"], file["current_hour_net_cents"], file["compared_net_cents"]) == ("500", "100", "200")
 
 
-def test_the_file_has_what_the_table_shows_and_adds_up(shop, analyst):
+def test_the_file_has_what_the_table_shows_and_adds_up(reader):
     for by in ("day", "week", "month"):
-        rows = rows_of(analyst.get("/analyse/sales.csv", period="30d", by=by).text)
+        rows = rows_of(reader.get("/analyse/sales.csv", period="30d", by=by).text)
         *parts, whole = rows
         assert whole["key"] == "total"
         for column in ("gross_cents", "returned_cents", "net_cents", "tickets", "compared_net_cents"):
             assert sum(int(row[column]) for row in parts) == int(whole[column]), (by, column)
         assert (whole["net_cents"], whole["compared_net_cents"], whole["currency"]) == ("46000", "25000", "EUR")
-    [geneva, whole] = rows_of(analyst.get("/analyse/stores.csv", period="30d", currency="CHF").text)
+    [geneva, whole] = rows_of(reader.get("/analyse/stores.csv", period="30d", currency="CHF").text)
     assert (geneva["name"], geneva["net_cents"], whole["net_cents"]) == ("Geneva", "5000", "5000")
 
 
-def test_a_year_opens_its_months_and_these_their_days_and_hours_down_to_the_tickets(shop, analyst):
-    year = analyst.get("/analyse/sales", period="12m").text
+def test_a_year_opens_its_months_and_these_their_days_and_hours_down_to_the_tickets(read_shop, reader):
+    year = reader.get("/analyse/sales", period="12m").text
     assert "Net sales by month" in year
-    yesterday = shop.today - timedelta(days=1)
+    yesterday = read_shop.today - timedelta(days=1)
     month = next(one for one in links(year, "by=day") if f"to={yesterday.replace(day=1):%Y-%m}" in one)
-    days = analyst.get(month).text
+    days = reader.get(month).text
     assert "Net sales by day" in days
     [day] = {one for one in links(days, f"from={yesterday}&to={yesterday}") if one.startswith("/analyse/sales?")}
-    hours = analyst.get(day).text
+    hours = reader.get(day).text
     assert "Net sales by hour" in hours
     assert "€300.00" in hours
     for part in ("/tickets?from=", "/tickets?hour="):
         [tickets] = set(links(hours, part))
-        assert "€300.00" in analyst.get(tickets).text
+        assert "€300.00" in reader.get(tickets).text
 
 
 def test_an_hour_and_several_stores_lead_to_exactly_their_tickets(shop, analyst):
@@ -163,23 +169,23 @@ def test_the_rows_of_the_same_dates_add_up_to_the_total_around_29_february(shop,
     assert "compared with 28 Feb – 29 Feb 2024" in page
 
 
-def test_stores_are_ranked_and_only_like_ones_compared_on_demand(shop, analyst):
-    page = text_of(analyst.get("/analyse/stores", period="7d", currency="CHF").text)
+def test_stores_are_ranked_and_only_like_ones_compared_on_demand(reader):
+    page = text_of(reader.get("/analyse/stores", period="7d", currency="CHF").text)
     assert "No tickets then" in page
-    like = analyst.get("/analyse/stores", period="7d", like="1").text
+    like = reader.get("/analyse/stores", period="7d", like="1").text
     assert "Paris" in like
     assert ">Geneva</a>" not in like
     [of_paris] = {one for one in links(like, "/analyse/sales?") if "store=store_" in one and "like=1" in one}
-    assert "Net sales, EUR €460.00" in text_of(analyst.get(of_paris).text)
+    assert "Net sales, EUR €460.00" in text_of(reader.get(of_paris).text)
 
 
-def test_like_for_like_needs_a_comparison_and_its_tickets_are_those_of_the_counted_stores(shop, analyst):
+def test_like_for_like_needs_a_comparison_and_its_tickets_are_those_of_the_counted_stores(read_shop, reader):
     caption = "<caption>Only stores with tickets in both periods."
-    assert caption in analyst.get("/analyse/stores", period="7d", like="1").text
-    alone = analyst.get("/analyse/stores", period="7d", like="1", compare="none").text
+    assert caption in reader.get("/analyse/stores", period="7d", like="1").text
+    alone = reader.get("/analyse/stores", period="7d", like="1", compare="none").text
     assert "Geneva" in alone
     assert caption not in alone
-    none = text_of(analyst.get("/analyse/sales", period="7d", like="1", store=shop.geneva).text)
+    none = text_of(reader.get("/analyse/sales", period="7d", like="1", store=read_shop.geneva).text)
     assert "in a store with tickets in both periods." in none
 
 
@@ -256,9 +262,9 @@ def test_opt_ins_per_100_tickets_are_those_of_each_store_and_of_all(shop, analys
     ]
 
 
-def test_a_link_keeps_all_filters(shop, analyst):
-    query = f"/analyse/sales?period=7d&compare=before&store={shop.paris}&currency=EUR&by=week&sort=net_cents"
-    page = analyst.get(query).text
+def test_a_link_keeps_all_filters(read_shop, reader):
+    query = f"/analyse/sales?period=7d&compare=before&store={read_shop.paris}&currency=EUR&by=week&sort=net_cents"
+    page = reader.get(query).text
     presets = links(page, "period=12m")
     assert all("compare=before&store=store_" in one and "currency=EUR" in one for one in presets)
     assert presets
@@ -275,26 +281,26 @@ UNREADABLE = {
 }
 
 
-def test_a_filter_that_cannot_be_read_is_said_at_its_field(analyst):
+def test_a_filter_that_cannot_be_read_is_said_at_its_field(reader):
     for page in ("sales", "stores", "customers", "products"):
         for query, words in UNREADABLE.items():
-            answer = analyst.get(f"/analyse/{page}?{query}")
+            answer = reader.get(f"/analyse/{page}?{query}")
             assert (answer.status_code, words in text_of(answer.text)) == (400, True), (page, query)
             assert f'id="e-{query.partition("=")[0]}"' in answer.text or 'id="e-to"' in answer.text
-            assert analyst.get(f"/analyse/{page}.csv?{query}").status_code == 400
+            assert reader.get(f"/analyse/{page}.csv?{query}").status_code == 400
             # A file or a saved view would have other filters, and no period was chosen.
             assert links(answer.text, ".csv") == []
             assert "Save this view" not in answer.text
             assert 'aria-current="true"' not in answer.text
 
 
-def test_a_filter_that_is_too_long_is_refused_and_never_ignored(analyst):
-    answer = analyst.get(f"/analyse/products?in={'x' * 3_001}")
+def test_a_filter_that_is_too_long_is_refused_and_never_ignored(reader):
+    answer = reader.get(f"/analyse/products?in={'x' * 3_001}")
     assert (answer.status_code, "Remove the filter “in”" in text_of(answer.text)) == (400, True)
-    assert analyst.get("/analyse/products?" + "&".join(["in=x"] * 6)).status_code == 400
-    answer = analyst.get(f"/analyse/sales?sort={'x' * 9_000}")
+    assert reader.get("/analyse/products?" + "&".join(["in=x"] * 6)).status_code == 400
+    answer = reader.get(f"/analyse/sales?sort={'x' * 9_000}")
     assert (answer.status_code, "Choose fewer filters" in text_of(answer.text)) == (400, True)
-    answer = analyst.post("/analyse/views", page="sales", query=f"store={'x' * 7_500}", name="Long")
+    answer = reader.post("/analyse/views", page="sales", query=f"store={'x' * 7_500}", name="Long")
     assert (answer.status_code, "Choose fewer, such as fewer stores" in text_of(answer.text)) == (400, True)
 
 
@@ -317,8 +323,8 @@ def test_opening_sales_starts_the_build_of_columns_for_the_other_pages(analyst, 
     assert api_database.run(find_progress) is not None
 
 
-def test_analyse_opens_the_page_of_sales(analyst):
-    assert analyst.get("/analyse").headers["location"].endswith("/analyse/sales")
+def test_analyse_opens_the_page_of_sales(reader):
+    assert reader.get("/analyse").headers["location"].endswith("/analyse/sales")
 
 
 @pytest.mark.parametrize(("sold", "returned", "is_high"), [(20, 5, True), (19, 5, False), (20, 4, False)])
@@ -358,8 +364,8 @@ def execute(database: OpenDatabase, statement: LiteralString, *values: object) -
     database.run(run)
 
 
-def test_a_period_before_the_first_sale_names_the_first_one(shop, analyst):
-    answer = analyst.get("/analyse/sales", **{"from": "2001-01-01", "to": "2001-12-31"})
+def test_a_period_before_the_first_sale_names_the_first_one(reader):
+    answer = reader.get("/analyse/sales", **{"from": "2001-01-01", "to": "2001-12-31"})
     assert answer.status_code == 200
     assert "No ticket in this period" in answer.text
     assert "The first ticket is from" in text_of(answer.text)

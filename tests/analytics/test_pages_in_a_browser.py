@@ -2,7 +2,7 @@
 
 import pytest
 from playwright.sync_api import expect
-from tests.analytics.pages_shop import SOAP, open_shop
+from tests.analytics.pages_shop import SOAP
 from tests.analytics.test_customer_pages import prepare
 from tests.support.browser import PHONE, context_of
 from tests.support.page_checks import examine
@@ -18,9 +18,9 @@ READY = {
 }
 
 
-@pytest.fixture
-def marketer(api, analysis, api_database_url, visitor_as):
-    shop, marketer = open_shop(api, api_database_url), visitor_as(Role.MARKETER)
+@pytest.fixture(scope="module")
+def marketer(read_shop, analysis, reader_as):
+    shop, marketer = read_shop, reader_as(Role.MARKETER)
     for name, days in (("ada", 100), ("ada", 40), ("ada", 1), ("ben", 1), ("cleo", 70)):
         shop.sell(shop.paris, days=days, cents=10_000, profile_id=name, product=SOAP)
     shop.count()

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.support import samples
 from tests.support.client import Answer, Api
 from tests.support.server import Server
@@ -25,25 +24,22 @@ def batch_of(store: dict[str, Any], count: int) -> bytes:
     return json.dumps({"items": [samples.sale(store["id"]) for _ in range(count)]}).encode()
 
 
-@pytest.mark.parametrize("accepts", [b"gzip", b"deflate, gzip;q=0.5, br", b"x-gzip", b"GZIP ; q=1.0"])
-def test_a_list_comes_compressed_to_who_asks_for_it(api: Api, accepts: bytes) -> None:
+def test_a_list_comes_compressed_to_who_asks_for_it(api: Api) -> None:
     api.post("/v1/profiles/batch", {"items": [samples.profile() for _ in range(30)]})
     plain = api.raw("GET", "/v1/profiles")
-    for _ in range(2):
+    # Twice: the second head is one that the server knows.
+    for accepts in (b"gzip", b"deflate, gzip;q=0.5, br", b"x-gzip", b"GZIP ; q=1.0") * 2:
         packed = api.raw("GET", "/v1/profiles", headers=[(b"Accept-Encoding", accepts)])
-        assert (packed.header("content-encoding"), packed.header("vary")) == ("gzip", "accept-encoding")
+        assert (packed.header("content-encoding"), packed.header("vary")) == ("gzip", "accept-encoding"), accepts
         assert gzip.decompress(packed.body) == plain.body
         assert len(packed.body) < len(plain.body) / 3
+    for accepts in (b"", b"identity", b"gzip;q=0", b"gzip; q=0.000", b"br", b"gzippy", b"*"):
+        answer = api.raw("GET", "/v1/profiles", headers=[(b"Accept-Encoding", accepts)])
+        assert (answer.header("content-encoding"), answer.header("vary")) == (None, "accept-encoding"), accepts
+    assert (plain.header("content-encoding"), plain.header("vary")) == (None, "accept-encoding")
 
 
-@pytest.mark.parametrize("accepts", [None, b"", b"identity", b"gzip;q=0", b"gzip; q=0.000", b"br", b"gzippy", b"*"])
-def test_other_callers_get_lists_uncompressed_and_single_objects_are_never_compressed(
-    api: Api, accepts: bytes | None
-) -> None:
-    api.post("/v1/profiles/batch", {"items": [samples.profile() for _ in range(30)]})
-    headers = [] if accepts is None else [(b"Accept-Encoding", accepts)]
-    answer = api.raw("GET", "/v1/profiles", headers=headers)
-    assert (answer.header("content-encoding"), answer.header("vary")) == (None, "accept-encoding")
+def test_single_objects_are_never_compressed(api: Api) -> None:
     profile = api.post("/v1/profiles", samples.profile(attributes={"note": "x" * 2048})).json()
     single = api.raw("GET", f"/v1/profiles/{profile['id']}", headers=[(b"Accept-Encoding", b"gzip")])
     assert (single.header("content-encoding"), single.header("vary")) == (None, None)

@@ -108,10 +108,6 @@ def _prepare_examples(api: Api) -> None:
                 assert api.post(route.path, body).status in (200, 201)
 
 
-def test_it_refuses_query_parameters_like_every_other_route(anonymous: Api) -> None:
-    assert anonymous.get("/v1/openapi.json", format="yaml").refused == (400, "VALIDATION_ERROR")
-
-
 def test_its_examples_fit_its_schemas(anonymous: Api) -> None:
     document = anonymous.get("/v1/openapi.json").json()
     components = document["components"]

@@ -12,16 +12,6 @@ from regulars.kit.ids import PROFILE
 from regulars.privacy.erasure_log import read_log
 
 
-def test_it_knows_no_profile_that_was_never_sent(api: Api) -> None:
-    assert api.delete("/v1/profiles/nobody").refused == (404, "PROFILE_NOT_FOUND")
-
-
-def test_another_organizations_profile_is_like_an_absent_one(api: Api, other_api: Api) -> None:
-    profile = api.post("/v1/profiles", samples.profile()).json()
-    assert other_api.delete(f"/v1/profiles/{profile['id']}").refused == (404, "PROFILE_NOT_FOUND")
-    assert api.get(f"/v1/profiles/{profile['id']}").status == 200
-
-
 def test_it_erases_the_person_and_keeps_the_sale_as_an_anonymous_one(api: Api, store: dict[str, Any]) -> None:
     profile = api.post("/v1/profiles", samples.profile()).json()
     sale = api.post("/v1/sales-events", samples.sale(store["id"], profile_id=profile["id"])).json()["sales_event"]

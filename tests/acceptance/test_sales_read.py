@@ -11,12 +11,6 @@ def test_it_knows_no_sale_that_was_never_sent(api: Api) -> None:
         assert api.get(f"/v1/sales-events/{reference}").refused == (404, "SALES_EVENT_NOT_FOUND")
 
 
-def test_another_organizations_sale_is_like_an_absent_one(api: Api, other_api: Api, store: dict[str, Any]) -> None:
-    event = api.post("/v1/sales-events", samples.sale(store["id"])).json()["sales_event"]
-    for reference in (event["id"], event["external_id"]):
-        assert other_api.get(f"/v1/sales-events/{reference}").refused == (404, "SALES_EVENT_NOT_FOUND")
-
-
 def test_it_reads_a_sale_by_either_reference(api: Api, store: dict[str, Any]) -> None:
     body = samples.sale(store["id"], external_id=f"{store['external_id']}:{samples.unique()}")
     event = api.post("/v1/sales-events", body).json()["sales_event"]

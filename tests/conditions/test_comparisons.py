@@ -127,19 +127,19 @@ def test_the_29th_of_february_is_the_28th_in_other_years():
     assert ask(DATE, "anniversary_in_next_days", "1996-02-29", days=1, today=date(2028, 2, 29)) is True
 
 
+WANTED = {
+    NUMBER: ("1", "2"),
+    CURRENCY: ("1", "2"),
+    DATE: ("2026-01-01", "2026-01-02"),
+    ENUM: ("Gold",),
+    BOOLEAN: ("true",),
+}
 PAIRS = [(declared, it) for declared, offered in COMPARISONS_BY_TYPE.items() for it in sorted(offered)]
 
 
 @pytest.mark.parametrize(("declared", "comparison"), PAIRS)
 def test_a_customer_without_a_value_matches_only_where_the_condition_says_so(declared, comparison):
-    wanted = {
-        NUMBER: ("1", "2"),
-        CURRENCY: ("1", "2"),
-        DATE: ("2026-01-01", "2026-01-02"),
-        ENUM: ("Gold",),
-        BOOLEAN: ("true",),
-    }
-    given = wanted.get(declared, ("a",))
+    given = WANTED.get(declared, ("a",))
     for without in (True, False):
         expected = comparison == "is_not_set" or (comparison in NEGATIVE and without)
         assert ask(declared, comparison, None, *given, days=1, without_value=without) is expected
@@ -148,14 +148,7 @@ def test_a_customer_without_a_value_matches_only_where_the_condition_says_so(dec
 @given(st.sampled_from(PAIRS), st.text(max_size=12))
 def test_no_value_is_ever_an_error(offered, value):
     declared, comparison = offered
-    wanted = {
-        NUMBER: ("1", "2"),
-        CURRENCY: ("1", "2"),
-        DATE: ("2026-01-01", "2026-01-02"),
-        ENUM: ("Gold",),
-        BOOLEAN: ("true",),
-    }
-    answer = ask(declared, comparison, value, *wanted.get(declared, ("a",)), days=1, without_value=True)
+    answer = ask(declared, comparison, value, *WANTED.get(declared, ("a",)), days=1, without_value=True)
     assert answer in {True, False, None}
 
 

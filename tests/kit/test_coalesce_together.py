@@ -81,8 +81,8 @@ async def test_queues_that_are_not_shared_do_not_wait_for_those_that_are(flushin
     flushing.put("A", 1)
     await flushing.until_turns(1)
     flushing.put("b", 2)
-    await asyncio.sleep(0.01)
-    assert flushing.alone == [("b", [2])]
+    await until(lambda: flushing.alone == [("b", [2])])
+    assert len(flushing.turns) == 1
     await flushing.finish()
 
 
@@ -137,13 +137,16 @@ async def test_while_one_takes_long_the_others_follow_each_other_at_once(flushin
 
 
 async def test_a_turn_that_fails_delays_no_other_queue(flushing, monkeypatch):
+    broken: list[object] = []
+
     async def break_it(turn: Sequence[tuple[str, list[int]]]) -> list[list[int]]:
+        broken.append(turn)
         monkeypatch.setattr(flushing.coalescer, "_flush_together", flushing._flush_together)
         raise RuntimeError(f"{len(turn)} are lost")
 
     monkeypatch.setattr(flushing.coalescer, "_flush_together", break_it)
     flushing.put("A", 1)
-    await asyncio.sleep(0.01)
+    await until(lambda: broken)
     flushing.put("B", 2)
     await flushing.until_turns(1)
     await flushing.finish()

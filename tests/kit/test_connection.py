@@ -31,10 +31,19 @@ async def connection(database):
     opened.close_now()
 
 
+async def until_running(database) -> None:
+    query = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query = %s"
+    await until(lambda: database_rows(database, query, STATEMENTS[b"slow"].text))
+
+
+async def database_rows(database, query: str, *values: object) -> list[object]:
+    async with database.reading() as tx:
+        return await tx.fetch(query, values)
+
+
 async def kill(database, connection) -> None:
     [number] = await connection.fetch_row(STATEMENTS[b"number"], ())
-    async with database.reading() as tx:
-        await tx.fetch("SELECT pg_terminate_backend(%s)", (read_bigint(number),))
+    await database_rows(database, "SELECT pg_terminate_backend(%s)", read_bigint(number))
 
 
 async def test_values_go_in_and_come_out_as_bytes(connection):
@@ -62,9 +71,9 @@ async def test_more_than_the_socket_takes_at_once_arrives_and_comes_back(connect
     assert [result.get_value(row, 0) for row in range(result.ntuples)] == blobs
 
 
-async def test_a_cancelled_call_closes_the_connection_so_that_no_caller_gets_the_wrong_answer(connection):
+async def test_a_cancelled_call_closes_the_connection_so_that_no_caller_gets_the_wrong_answer(database, connection):
     waiting = asyncio.create_task(connection.run(STATEMENTS[b"slow"], ()))
-    await asyncio.sleep(0.05)
+    await until_running(database)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -74,9 +83,8 @@ async def test_a_cancelled_call_closes_the_connection_so_that_no_caller_gets_the
 async def test_a_connection_that_the_server_ends_while_it_works_is_an_operational_error(database, connection):
     [number] = await connection.fetch_row(STATEMENTS[b"number"], ())
     waiting = asyncio.create_task(connection.run(STATEMENTS[b"slow"], ()))
-    await asyncio.sleep(0.05)
-    async with database.reading() as tx:
-        await tx.fetch("SELECT pg_terminate_backend(%s)", (read_bigint(number),))
+    await until_running(database)
+    await database_rows(database, "SELECT pg_terminate_backend(%s)", read_bigint(number))
     with pytest.raises(psycopg.OperationalError):
         await waiting
     assert connection.closed

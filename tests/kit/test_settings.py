@@ -58,25 +58,30 @@ def test_a_named_file_must_exist(nowhere, tmp_path):
         load({**nowhere, "REGULARS_CONFIG": str(tmp_path / "none.toml")})
 
 
-def test_an_unknown_variable_suggests_the_nearest_name(nowhere):
-    with pytest.raises(SettingsError, match=r"^REGULARS_PROT is not a setting; did you mean REGULARS_PORT\?$"):
-        load({**nowhere, "REGULARS_PROT": "1"})
+@pytest.mark.parametrize(
+    ("variable", "sentence"),
+    [
+        ("REGULARS_PROT", r"^REGULARS_PROT is not a setting; did you mean REGULARS_PORT\?$"),
+        ("REGULARS_QQQQQQQQQQ", "`regulars config` lists them all"),
+    ],
+)
+def test_an_unknown_variable_suggests_the_nearest_name_or_the_list(nowhere, variable, sentence):
+    with pytest.raises(SettingsError, match=sentence):
+        load({**nowhere, variable: "1"})
 
 
-def test_an_unknown_key_in_the_file_suggests_the_nearest_name(nowhere, tmp_path):
-    (tmp_path / "regulars.toml").write_text("wrokers = 2\n")
-    with pytest.raises(SettingsError, match=r"'wrokers' .* did you mean workers\?$"):
-        load(nowhere)
-
-
-def test_a_name_nothing_resembles_points_to_the_list(nowhere):
-    with pytest.raises(SettingsError, match="`regulars config` lists them all"):
-        load({**nowhere, "REGULARS_QQQQQQQQQQ": "1"})
-
-
-def test_a_broken_file_is_one_sentence(nowhere, tmp_path):
-    (tmp_path / "regulars.toml").write_text("port = = 1\n")
-    with pytest.raises(SettingsError, match="cannot be read"):
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("wrokers = 2\n", r"'wrokers' .* did you mean workers\?$"),
+        ("port = = 1\n", "cannot be read"),
+        # A boolean is no number.
+        ("workers = true\n", "must be a whole number"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_one_sentence(nowhere, tmp_path, content, sentence):
+    (tmp_path / "regulars.toml").write_text(content)
+    with pytest.raises(SettingsError, match=sentence):
         load(nowhere)
 
 
@@ -111,12 +116,6 @@ def test_a_bad_value_names_its_variable_in_one_sentence(nowhere, name, value):
     assert sentence.startswith(f"REGULARS_{name} must ")
     assert sentence.endswith(".")
     assert "\n" not in sentence
-
-
-def test_a_boolean_in_the_file_is_not_a_number(nowhere, tmp_path):
-    (tmp_path / "regulars.toml").write_text("workers = true\n")
-    with pytest.raises(SettingsError, match="must be a whole number"):
-        load(nowhere)
 
 
 def test_an_empty_variable_counts_as_not_set(nowhere):

@@ -64,16 +64,6 @@ async def test_light_profiles_are_made_once_and_said_to_be_new_once(database, or
     assert first["b"].id == second["b"].id
 
 
-async def test_parallel_sales_of_one_new_customer_make_one_light_profile(database, organization_id):
-    async def make() -> ProfileRef:
-        async with database.transaction() as tx:
-            return (await create_light_profiles(tx, organization_id, ["a"]))["a"]
-
-    made = await asyncio.gather(*(make() for _ in range(64)))
-    assert len({profile.id for profile in made}) == 1
-    assert sum(profile.is_new for profile in made) == 1
-
-
 async def test_an_unused_light_profile_is_removed(database, organization_id):
     async with database.transaction() as tx:
         made = await create_light_profiles(tx, organization_id, ["a", "b"])

@@ -38,12 +38,6 @@ async def test_it_finds_no_profile_and_creates_none(database, organization_id, p
     assert rows == [(1,)]
 
 
-async def test_another_organization_cannot_reach_the_profile(database, organization_id, profile):
-    for reference in (ById(profile.id), ByExternalId("a")):
-        (outcome,) = await change(database, uuid4(), AttributeChanges(reference, {"x": "1"}))
-        assert isinstance(outcome, ProfileNotFound)
-
-
 async def test_changes_under_both_names_of_a_profile_are_folded_in_order(database, organization_id, profile):
     outcomes = await change(
         database,

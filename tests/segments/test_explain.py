@@ -29,15 +29,6 @@ def test_what_cannot_be_read_is_not_known_and_makes_no_group_hold(desk):
     assert (seen.value, seen.is_parsable) == ("n/a", False)
 
 
-def test_a_negative_comparison_says_whether_missing_values_count(desk):
-    customer = desk.customer("C1", points="12")
-    unreadable = desk.customer("C2", points="n/a")
-    missing = desk.customer("C3")
-    for without, expected in ((True, [True, False, True]), (False, [True, False, False])):
-        query = attribute("points", "is_not", value="1", without_value=without)
-        assert [desk.holds(it, query) for it in (customer, unreadable, missing)] == expected
-
-
 def test_spend_and_articles_are_net_and_zero_without_sales(desk):
     customer = desk.customer()
     spend = {"type": "spend", "currency": "EUR"}
@@ -65,15 +56,6 @@ def test_bought_tickets_and_ticket_value_speak_of_purchases(desk):
     assert desk.holds(customer, {"type": "tickets", "at_least": 2, "at_most": 2})
     assert desk.holds(customer, {"type": "ticket_value", "currency": "EUR", "at_least_cents": 800})
     assert not desk.holds(customer, {"type": "ticket_value", "currency": "EUR", "at_least_cents": 1000})
-
-
-def test_none_includes_customers_who_never_bought(desk):
-    customer = desk.customer()
-    assert desk.holds(customer, {"type": "bought", "none": True, "window": {"last_days": 60}})
-    assert desk.holds(customer, {"type": "bought", "window": {"last_days": 60}}, kind="none")
-    lapsed = {"comparison": "not_in_last_days", "days": 60}
-    assert desk.holds(customer, {"type": "last_purchase", "when": {**lapsed, "without_value": True}})
-    assert not desk.holds(customer, {"type": "last_purchase", "when": {**lapsed, "without_value": False}})
 
 
 def test_by_product_line_totals_count_and_the_line_decides(desk):

@@ -15,7 +15,7 @@ from tests.support.waiting import ask_until
 
 from regulars.campaigns import manage
 from regulars.kit.etag import etag_of
-from regulars.kit.ids import new_uuid
+from regulars.kit.ids import CAMPAIGN, new_uuid
 from regulars.web import csrf
 from regulars.web.access import Role
 
@@ -303,6 +303,9 @@ def test_a_test_text_of_a_variant_goes_to_the_verified_number_of_who_writes_it(m
         ({"start": "local", "day": "", "time": "25:00"}, "Choose a day."),
         ({"not_after": "never"}, "A date and a time."),
         ({"variants": "2", "v2_text": "", "v2_share": "50"}, "Write the text."),
+        ({"include_1": "x" * 2_000}, "Expected 'a text' of length <= 64."),
+        ({"exclude_3": "x" * 65}, "Expected 'a text' of length <= 64."),
+        ({"received_0": "x" * 65}, "Expected 'a text' of length <= 64."),
     ],
 )
 def test_what_cannot_be_read_is_said_at_its_field_and_nothing_is_lost(marketer, shop, wrong, sentence):
@@ -337,6 +340,22 @@ def test_a_fault_is_saved_in_the_draft_and_said_at_its_field(marketer, shop, wro
     assert "The draft is saved. You cannot send it yet." in page
     assert sentence in page
     assert "Send 3 texts" not in marketer.get(f"{path}/send").text
+
+
+def test_a_draft_with_a_part_that_no_file_may_have_is_shown_and_repaired(marketer, shop, api_database_url):
+    path = shop.draft()
+    with psycopg.connect(api_database_url, autocommit=True) as connection:
+        damaged = connection.execute(
+            "UPDATE campaigns SET definition = jsonb_set(definition::jsonb, '{include,1}', to_jsonb(repeat('x', 2000)))::json"
+            " WHERE id = %s RETURNING name",
+            (CAMPAIGN.decode(path.rpartition("/")[2]),),
+        ).fetchall()
+    assert damaged[0][0] in marketer.get("/campaigns").text
+    for page in (path, f"{path}/edit", f"{path}/send"):
+        assert "Expected 'a text' of length <= 64." in html.unescape(marketer.get(page).text), page
+    repaired = marketer.post(f"{path}/edit", then="send", **fields_of(marketer.get(f"{path}/edit")))
+    assert repaired.headers["location"].endswith("/send")
+    assert "Expected 'a text'" not in html.unescape(marketer.get(path).text)
 
 
 def test_two_people_who_edit_lose_nothing(visitor_as, marketer, shop):

@@ -78,11 +78,15 @@ def read_definition(content: bytes) -> Definition:
     try:
         return read_document(content, Definition, dict, bytes_max=FILE_BYTES_MAX)
     except UnreadableDocument as error:
-        raise DefinitionRefused(str(error)) from None
+        raise DefinitionRefused(error.message, place=error.place) from None
 
 
 def write_definition(definition: Definition) -> bytes:
-    return msgspec.json.encode(definition)
+    """Raises `DefinitionRefused` if `read_definition` would refuse what is written, because a form builds definitions
+    whose fields are not checked otherwise."""
+    content = msgspec.json.encode(definition)
+    read_definition(content)
+    return content
 
 
 def schema() -> bytes:

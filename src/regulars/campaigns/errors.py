@@ -8,7 +8,12 @@ class CampaignError(Exception):
 
 
 class DefinitionRefused(CampaignError):
-    """The definition cannot be read, or has faults."""
+    """The definition cannot be read, or has faults; `place` is the path of the first one, or empty."""
+
+    def __init__(self, sentence: str, *, place: str = "") -> None:
+        super().__init__(f"{place}: {sentence}" if place else sentence)
+        self.place = place
+        self.sentence = sentence
 
 
 class CampaignNotFound(CampaignError):

@@ -1,7 +1,7 @@
 """Creates, changes, schedules, pauses, resumes, cancels and archives campaigns."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from regulars.campaigns.model import (
     start_of,
 )
 from regulars.campaigns.run.finish import close_waiting_totals, unqueue_texts
+from regulars.campaigns.stored_definition import read_stored_definition
 from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.check import Fault
 from regulars.conditions.tree import InSegment
@@ -54,6 +55,8 @@ class Campaign:
     row: CampaignRow
     definition: Definition
     faults: list[Fault]
+    # Whether parts of the stored definition are not valid, which the definition here lacks.
+    is_damaged: bool = False
 
 
 async def create_campaign(
@@ -98,7 +101,9 @@ async def load_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID, *, ver
     row, document = await queries.find_campaign(tx, organization_id, campaign_id)
     if version is not None and version != row.revision:
         raise CampaignNotFound("Only the last revision of a campaign is stored.")
-    return await _with_faults(tx, organization_id, row, read_definition(document.encode()))
+    definition, unreadable = read_stored_definition(document)
+    campaign = await _with_faults(tx, organization_id, row, definition)
+    return replace(campaign, faults=unreadable + campaign.faults, is_damaged=bool(unreadable))
 
 
 async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[CampaignRow]:

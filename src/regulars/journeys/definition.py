@@ -146,7 +146,10 @@ def _upgrade_step(step: Any) -> Any:
 
 
 def write_definition(definition: Definition) -> bytes:
-    return msgspec.json.encode(definition)
+    """Raises `DefinitionRefused` if `read_definition` would refuse what is written."""
+    content = msgspec.json.encode(definition)
+    read_definition(content)
+    return content
 
 
 def schema() -> bytes:

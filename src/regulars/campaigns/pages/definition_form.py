@@ -15,7 +15,9 @@ from regulars.campaigns.definition import (
     SendAtLocalTime,
     SendNow,
     Variant,
+    write_definition,
 )
+from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.estimate import HOLDOUTS_OFFERED
 from regulars.messaging.text_form import fill_text_form, list_language_rows, read_text_form
 from regulars.web.form import FormState, format_time_field
@@ -65,7 +67,17 @@ def _fill_schedule(definition: Definition, zone: ZoneInfo) -> dict[str, str]:
 
 
 def read_form(form: FormState, zone: ZoneInfo) -> Definition:
-    """Read the definition; invalid fields get an error in the form and a default in the definition."""
+    """Read the definition; invalid fields get an error in the form and a default in the definition. What a file may not
+    contain is refused here too, so that whatever is saved can be opened."""
+    definition = _read_fields(form, zone)
+    try:
+        write_definition(definition)
+    except DefinitionRefused as error:
+        form.refuse(field_of(error.place), error.sentence)
+    return definition
+
+
+def _read_fields(form: FormState, zone: ZoneInfo) -> Definition:
     return Definition(
         name=form.text("name", characters_max=NAME_CHARACTERS_MAX) or "-",
         include=_read_list(form, "include"),

@@ -57,7 +57,7 @@ class Editor:
             return redirect(visit, campaign_url(visit, campaign.row))
         form = forms.fill_form(campaign.definition, visit.format.zone)
         # A new draft without a text does not show errors yet.
-        if campaign.definition.variants:
+        if campaign.definition.variants or campaign.is_damaged:
             for fault in campaign.faults:
                 form.refuse(forms.field_of(fault.place), fault.message)
         return await self._render(visit, campaign, form, campaign.definition, lead=NOT_SENDABLE_YET)

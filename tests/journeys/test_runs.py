@@ -136,18 +136,6 @@ def test_the_receipt_of_an_earlier_text_does_not_hurry_a_run(desk):
     assert [it.state for it in desk.runs(journey)] == ["active"]
 
 
-def test_a_branch_sees_what_a_step_before_it_set(desk):
-    customer = desk.customer("C1", tier="blue")
-    is_gold = {"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}
-    journey = desk.journey(
-        {"do": "set_attribute", "key": "tier", "value": "gold"},
-        {"do": "branch", "if": is_gold, "then": [{"do": "exit", "id": "gold"}], "else": [{"do": "exit", "id": "no"}]},
-    )
-    desk.sale(customer)
-    desk.work()
-    assert [run.step for run in desk.runs(journey)] == ["gold"]
-
-
 @pytest.mark.parametrize(
     ("reentry", "runs"),
     [({"policy": "always"}, 2), ({"policy": "never"}, 1), ({"policy": "after_days", "days": 3}, 1)],
@@ -278,15 +266,6 @@ def test_a_share_is_stable_for_a_customer(desk):
     assert len(desk.runs(journey)) == 40
     assert all(run.step == first[run.profile_id] for run in desk.runs(journey))
     assert set(first.values()) == {"a", "b"}
-
-
-def test_a_run_goes_on_when_its_text_was_skipped(desk):
-    customer = desk.customer()
-    journey = desk.journey(TEXT, {"do": "set_attribute", "key": "told", "value": "true"})
-    desk.sale(customer)
-    desk.work()
-    assert desk.outcomes(journey) == ["completed"]
-    assert desk.texts() == [("skipped", "no_consent")]
 
 
 def test_a_pause_holds_runs_and_a_long_one_asks_what_becomes_of_them(desk):

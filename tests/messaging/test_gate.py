@@ -122,17 +122,6 @@ def test_what_cannot_be_written_is_stored_as_skipped_with_its_reason(desk, words
     assert desk.texts() == [("skipped", reason)]
 
 
-def test_what_surely_did_not_leave_is_tried_again(desk):
-    desk.subscribe()
-    desk.gateway.answer = NotReached("refused")
-    desk.order()
-    for _ in range(5):
-        desk.turn()
-        desk.alter(MAKE_DUE)
-    assert desk.texts() == [("failed", "not_reached")]
-    assert len(desk.gateway.sent) == 5
-
-
 def test_a_sender_that_dies_leaves_unknown_and_never_sends_again(desk):
     desk.subscribe()
     desk.order()

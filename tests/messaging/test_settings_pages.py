@@ -67,9 +67,8 @@ def test_the_page_says_until_when_replies_were_read_and_why_they_are_not(owner, 
         assert "We cannot read the list of replies from Twilio since" in text_of(owner, path), path
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
+def test_a_provider_that_cannot_be_set_is_refused_beside_its_field(owner):
+    for fields, words in (
         ({**TWILIO, "account_sid": "SK1"}, "begins with AC"),
         ({**TWILIO, "auth_token": ""}, "needs the token"),
         ({**TWILIO, "sender": ""}, "Fill this in."),
@@ -78,13 +77,11 @@ def test_the_page_says_until_when_replies_were_read_and_why_they_are_not(owner, 
         ({**SIMULATOR, "fails": "60", "loses": "60"}, "add up to at most 100"),
         ({**SIMULATOR, "delay_ms": "60000"}, "A whole number from 0 to 7000."),
         ({"provider": "pigeon"}, "Choose one of the list."),
-    ],
-)
-def test_a_provider_that_cannot_be_set_is_refused_beside_its_field(owner, fields, words):
-    refused = owner.post("/settings/texts/provider", **fields)
-    assert refused.status_code == 400
-    assert words in html.unescape(refused.text)
-    assert "a token" not in refused.text
+    ):
+        refused = owner.post("/settings/texts/provider", **fields)
+        assert refused.status_code == 400
+        assert words in html.unescape(refused.text), fields
+        assert "a token" not in refused.text
 
 
 def test_a_test_text_goes_through_the_gate_to_the_simulator(owner, api, tenant, api_database_url):

@@ -1,3 +1,17 @@
-from tests.support.database_fixtures import anyio_backend, database, organization_id
+from collections.abc import AsyncIterator
 
-__all__ = ["anyio_backend", "database", "organization_id"]
+import pytest
+from tests.support.database_fixtures import LOCK_TIMEOUT_MS, anyio_backend, organization_id
+
+from regulars.kit.db import Database
+
+__all__ = ["anyio_backend", "organization_id"]
+
+
+@pytest.fixture
+async def database(columns_database_url: str) -> AsyncIterator[Database]:
+    """Tests share it, each with its own organization."""
+    opened = Database(columns_database_url, lock_timeout_ms=LOCK_TIMEOUT_MS)
+    await opened.open()
+    yield opened
+    await opened.close()

@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 from tests.privacy.people import PERSON, plant
-from tests.support.database_fixtures import SECRET
+from tests.support.database_fixtures import SECRET, database
 
 from regulars.consent.chain import hash_number
 from regulars.kit import failpoint
@@ -22,6 +22,8 @@ from regulars.privacy.erase import ErasedProfile, erase_profiles, replay_erasure
 from regulars.privacy.erasure_log import Erasure, ErasureLog, _Entry, merge_erasures, read_log
 from regulars.profiles.find import find_profile
 
+# A restore is of the whole database.
+__all__ = ["database"]
 pytestmark = pytest.mark.anyio
 
 

@@ -7,13 +7,15 @@ import pytest
 from tests.privacy.markers import MARKER, find_traces, plant_everywhere
 from tests.privacy.people import PERSON, erase, look_for_stragglers
 from tests.privacy.test_declared import declarations
-from tests.support.database_fixtures import SECRET
+from tests.support.database_fixtures import SECRET, database
 
 from regulars.kit.ids import ById
 from regulars.privacy.export import export_person
 from regulars.profiles.find import find_profile
 from regulars.segments.analysis.engine.compaction import compact
 
+# Traces are searched in the whole database.
+__all__ = ["database"]
 pytestmark = pytest.mark.anyio
 
 # By ruling a number that is not to be contacted stays as a keyed hash; and a message without content knows its profile.

@@ -29,7 +29,8 @@ class Hook:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.host = f"127.0.0.1:{self._server.server_port}/hook"
         self.url = f"http://{self.host}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        # `close` waits for the next poll.
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def close(self) -> None:
         self._server.shutdown()

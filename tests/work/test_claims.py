@@ -7,14 +7,14 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tests.support.waiting import until
-from tests.work.test_loop import post, rows, served, url
+from tests.work.test_loop import letters_url, post, rows, served, url
 
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due
 
-__all__ = ["url"]
+__all__ = ["letters_url", "url"]
 
 
 class Call(NamedTuple):

@@ -11,14 +11,14 @@ from tests.support.clock import store_two_hours_ahead
 from tests.support.rows import Raw, insert_rows
 from tests.support.waiting import until
 from tests.work.test_locked_rows import SEEDS, SETTINGS, House, with_house
-from tests.work.test_loop import Letters, post, rows, served, url
+from tests.work.test_loop import Letters, letters_url, post, rows, served, url
 
 from regulars.kit.ids import new_uuid
 from regulars.work.clock_steps import TOLERANCE, pull_forward
 from regulars.work.queue import Due, Queue, Sweep, Wait
 from regulars.worker import queues
 
-__all__ = ["url"]
+__all__ = ["letters_url", "url"]
 
 # Every row waits for a time that a calendar chose: the decision about a reply is due in five business days.
 WITHOUT_SHORT_WAITS = {"replies"}

@@ -109,7 +109,11 @@ class House:
             await self._segments(organization_id)
         elif queue.name == "webhooks.probes":
             await self.endpoints(organization_id, ROWS)
-            self.connection.execute("UPDATE webhook_endpoints SET probe_at = now() - interval '1 hour', failures = 30")
+            self.connection.execute(
+                "UPDATE webhook_endpoints SET probe_at = now() - interval '1 hour', failures = 30"
+                " WHERE organization_id = %s",
+                (organization_id,),
+            )
         else:
             if queue.name == "webhooks.deliveries":
                 [given["endpoint_id"]] = await self.endpoints(organization_id, 1)
@@ -141,12 +145,12 @@ class House:
         )
         return [str(row[0]) for row in found.fetchall()]
 
-    def due(self, queue: Queue) -> int:
+    def due(self, queue: Queue, *organizations: UUID) -> int:
         row = self.connection.execute(
-            sql.SQL("SELECT count(*) FROM {} WHERE {} <= now() - %s").format(
+            sql.SQL("SELECT count(*) FROM {} WHERE organization_id = ANY (%s) AND {} <= now() - %s").format(
                 sql.Identifier(queue.due.table), sql.Identifier(queue.due.column)
             ),
-            (queue.due.delay,),
+            (list(organizations), queue.due.delay),
         ).fetchone()
         assert row is not None
         return int(row[0])
@@ -170,7 +174,9 @@ class House:
             async with self.database.transaction() as tx:
                 definition = read_segment(json.dumps({**SEGMENT, "name": f"S{number}"}).encode())
                 await create_segment(tx, organization_id, definition)
-        self.connection.execute("UPDATE segments SET due_at = now() - interval '1 hour'")
+        self.connection.execute(
+            "UPDATE segments SET due_at = now() - interval '1 hour' WHERE organization_id = %s", (organization_id,)
+        )
 
     async def endpoints(self, organization_id: UUID, many: int) -> list[str]:
         async with self.database.transaction() as tx:
@@ -237,24 +243,24 @@ def test_every_queue_has_a_row_to_hold():
 
 
 @pytest.mark.parametrize("name", SEEDS)
-def test_a_locked_row_stops_no_other(database_url, name):
+def test_a_locked_row_stops_no_other(columns_database_url, name):
     async def act(house: House, opened: dict[str, Queue]) -> None:
         queue = opened[name]
         first, second = await house.organization(), await house.organization()
         for organization_id in (first, second):
             await house.fill(queue, organization_id)
-        assert house.due(queue) == 2 * house.rows(queue)
-        with held(database_url, queue.due.table, first):
+        assert house.due(queue, first, second) == 2 * house.rows(queue)
+        with held(columns_database_url, queue.due.table, first):
             async with asyncio.timeout(LONG_S):
                 for organization_id in (first, second):
                     for one in dict.fromkeys([queue, opened[FOLLOWED_BY.get(name, name)]]):
                         await turns(one, house.database, organization_id, house.rows(queue))
-            assert house.due(queue) == 1
+            assert house.due(queue, first, second) == 1
 
-    with_house(database_url, act)
+    with_house(columns_database_url, act)
 
 
-def test_runs_go_on_behind_those_of_a_locked_customer(database_url):
+def test_runs_go_on_behind_those_of_a_locked_customer(columns_database_url):
     """More of one customer than a turn takes."""
 
     async def act(house: House, opened: dict[str, Queue]) -> None:
@@ -275,17 +281,17 @@ def test_runs_go_on_behind_those_of_a_locked_customer(database_url):
                 fact_id=Raw("gen_random_uuid()"),
                 **given,
             )
-        with held(database_url, "profiles", organization_id, f"id = '{busy}'"):
+        with held(columns_database_url, "profiles", organization_id, f"id = '{busy}'"):
             await turns(queue, house.database, organization_id)
-            assert house.due(queue) == 150
+            assert house.due(queue, organization_id) == 150
         await turns(queue, house.database, organization_id)
-        assert house.due(queue) == 0
+        assert house.due(queue, organization_id) == 0
 
-    with_house(database_url, act)
+    with_house(columns_database_url, act)
 
 
 @pytest.mark.parametrize("name", ["texts", "replies"])
-def test_texts_and_replies_go_on_behind_a_locked_number(database_url, name):
+def test_texts_and_replies_go_on_behind_a_locked_number(columns_database_url, name):
     async def act(house: House, opened: dict[str, Queue]) -> None:
         queue, organization_id = opened[name], await house.organization()
         await house.fill(queue, organization_id)
@@ -293,16 +299,16 @@ def test_texts_and_replies_go_on_behind_a_locked_number(database_url, name):
             house.connection, "subscriptions", organization_id, ROWS, number_hash=HASH, status="UNSUBSCRIBED",
             latest_opt_out_at=Raw("now()"),
         )  # fmt: skip
-        with held(database_url, "subscriptions", organization_id, "number_hash = sha256('1')"):
+        with held(columns_database_url, "subscriptions", organization_id, "number_hash = sha256('1')"):
             await turns(queue, house.database, organization_id, ROWS)
-            assert house.due(queue) == 1
+            assert house.due(queue, organization_id) == 1
         await turns(queue, house.database, organization_id)
-        assert house.due(queue) == 0
+        assert house.due(queue, organization_id) == 0
 
-    with_house(database_url, act)
+    with_house(columns_database_url, act)
 
 
-def test_outcomes_are_written_beside_one_whose_endpoint_is_locked(database_url):
+def test_outcomes_are_written_beside_one_whose_endpoint_is_locked(columns_database_url):
     async def act(house: House, opened: dict[str, Queue]) -> None:
         queue, organization_id = opened["webhooks.deliveries"], await house.organization()
         busy, free = await house.endpoints(organization_id, 2)
@@ -316,7 +322,7 @@ def test_outcomes_are_written_beside_one_whose_endpoint_is_locked(database_url):
             deadline = tx.now + queue.claim_for
             claims = await queue.claim(tx, organization_id, limit=10, lowest=0, owner=queue.owner, until=deadline)
         assert len(claims) == 2
-        with held(database_url, "webhook_endpoints", organization_id, f"id = '{busy}'"):
+        with held(columns_database_url, "webhook_endpoints", organization_id, f"id = '{busy}'"):
             settling = asyncio.create_task(
                 queue._complete_in_time(house.database, organization_id, [(claim, None) for claim in claims])
             )
@@ -327,4 +333,4 @@ def test_outcomes_are_written_beside_one_whose_endpoint_is_locked(database_url):
         await settling
         assert set(house.states("webhook_deliveries", organization_id).values()) == {"cancelled"}
 
-    with_house(database_url, act)
+    with_house(columns_database_url, act)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from tests.support.database import new_database
 from tests.support.waiting import until
 
 from regulars.kit.db import Database
@@ -65,11 +66,20 @@ class Letters(RowQueue[Letter]):
         )
 
 
-@pytest.fixture
-def url(database_url):
-    with psycopg.connect(database_url, autocommit=True) as connection:
+@pytest.fixture(scope="module")
+def letters_url(shared_database):
+    server_url, template = shared_database
+    with new_database(server_url, template=template) as fresh, psycopg.connect(fresh, autocommit=True) as connection:
         connection.execute(TABLES)
-    return database_url
+        yield fresh
+
+
+@pytest.fixture
+def url(letters_url):
+    """Tests of a module share the database. A loop works for every organization in it, so each begins without letters."""
+    with psycopg.connect(letters_url, autocommit=True) as connection:
+        connection.execute("DELETE FROM letters")
+    return letters_url
 
 
 def post(url, organization_id, *words, due_in=timedelta(0)):

@@ -5,12 +5,12 @@ import asyncio
 import psycopg
 from tests.support.database import plant_catalog_of_a_cluster
 from tests.support.waiting import until
-from tests.work.test_loop import Letters, post, rows, served, url
+from tests.work.test_loop import Letters, letters_url, post, rows, served, url
 
 from regulars.kit.ids import new_uuid
 from regulars.work.queue import Due
 
-__all__ = ["url"]
+__all__ = ["letters_url", "url"]
 
 # A read that meets a row of an organization on the node that is down fails; the planner tries the cheap condition first.
 NODE_DOWN = """

@@ -2,7 +2,6 @@ import asyncio
 import contextlib
 
 import psycopg
-import pytest
 from tests.support.waiting import until
 
 from regulars.kit.db import Database
@@ -35,11 +34,11 @@ async def receiving(database):
             await listening
 
 
-def test_the_first_wake_goes_at_once_and_those_of_the_interval_after_it_together(database_url):
+def test_the_first_wake_goes_at_once_and_those_of_the_interval_after_it_together(columns_database_url):
     first, second = new_uuid(), new_uuid()
 
     async def scenario():
-        database = Database(database_url)
+        database = Database(columns_database_url)
         sent = []
         async with receiving(database) as received:
             waker = Waker(database)
@@ -66,14 +65,14 @@ def test_the_first_wake_goes_at_once_and_those_of_the_interval_after_it_together
     assert len(sent) == 2
 
 
-def test_every_organization_is_in_a_payload_that_postgresql_takes(database_url):
+def test_every_organization_is_in_a_payload_that_postgresql_takes(columns_database_url):
     many = [new_uuid() for _ in range(ORGANIZATIONS_PER_WAKE_MAX * 3 + 1)]
     texts = list(payloads("outbox.retries", many))
     assert len(texts) == 4
     assert all(len(text.encode()) < 8000 for text in texts)
 
     async def scenario():
-        database = Database(database_url)
+        database = Database(columns_database_url)
         async with receiving(database) as received:
             waker = Waker(database)
             await waker.open()
@@ -86,9 +85,9 @@ def test_every_organization_is_in_a_payload_that_postgresql_takes(database_url):
     assert sorted(one for _, one in asyncio.run(scenario())) == sorted(many)
 
 
-def test_closing_sends_what_is_still_waiting(database_url):
+def test_closing_sends_what_is_still_waiting(columns_database_url):
     async def scenario():
-        database = Database(database_url)
+        database = Database(columns_database_url)
         async with receiving(database) as received:
             waker = Waker(database)
             await waker.open()
@@ -101,9 +100,9 @@ def test_closing_sends_what_is_still_waiting(database_url):
     asyncio.run(scenario())
 
 
-def test_a_wake_up_that_fails_raises_nothing_and_the_next_one_dials_again(database_url):
+def test_a_wake_up_that_fails_raises_nothing_and_the_next_one_dials_again(columns_database_url):
     async def scenario():
-        database = Database(database_url)
+        database = Database(columns_database_url)
         waker = Waker(database)
         await waker.open()
         waker.wake("outbox", new_uuid())
@@ -117,19 +116,18 @@ def test_a_wake_up_that_fails_raises_nothing_and_the_next_one_dials_again(databa
     asyncio.run(scenario())
 
 
-def test_a_wake_on_a_closed_waker_is_ignored(database_url):
-    Waker(Database(database_url)).wake("outbox", new_uuid())
+def test_a_wake_on_a_closed_waker_is_ignored(columns_database_url):
+    Waker(Database(columns_database_url)).wake("outbox", new_uuid())
 
 
-@pytest.mark.parametrize("payload", ["", "outbox", "outbox:", "outbox:not-an-id"])
-def test_a_payload_of_another_program_is_ignored(database_url, payload):
+def test_a_payload_of_another_program_is_ignored(columns_database_url):
     organization_id = new_uuid()
 
     async def scenario():
-        async with receiving(Database(database_url)) as received:
-            with psycopg.connect(database_url, autocommit=True) as connection:
-                connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
-                connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"outbox:{organization_id.hex}"))
+        async with receiving(Database(columns_database_url)) as received:
+            with psycopg.connect(columns_database_url, autocommit=True) as connection:
+                for payload in ("", "outbox", "outbox:", "outbox:not-an-id", f"outbox:{organization_id.hex}"):
+                    connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
             await until(lambda: received)
         return received
 

@@ -7,8 +7,8 @@ import pytest
 from tests.campaigns.desk import definition
 
 from regulars.campaigns import manage
-from regulars.campaigns.approval import ApprovalRule, save_rule
-from regulars.campaigns.errors import ApprovalNeeded, CampaignError, CampaignNotFound, DefinitionRefused, NotPossible
+from regulars.campaigns.approval_rule import ApprovalRule, save_rule
+from regulars.campaigns.errors import CampaignError, CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.messaging.holds import hold
@@ -105,39 +105,6 @@ def test_a_paused_campaign_whose_time_has_passed_cannot_be_resumed(desk):
     desk.act(manage.pause, campaign)
     with pytest.raises(NotPossible, match="has passed"):
         desk.act(manage.resume, campaign, now=datetime.now(UTC) + timedelta(days=9))
-
-
-def test_above_a_limit_another_person_approves_and_an_edit_voids_it(desk):
-    desk.do(lambda tx: save_rule(tx, desk.organization_id, ApprovalRule(10)))
-    draft = desk.draft()
-    with pytest.raises(NotPossible, match="Another person"):
-        desk.act(manage.approve, draft)
-    desk.act(manage.approve, draft, by="bob")
-    with pytest.raises(ApprovalNeeded, match="More than 10 recipients"):
-        desk.act(manage.schedule, draft, confirmed_recipients=11, by="bob")
-    changed = definition(desk.reachable, name="Other")
-    desk.do(lambda tx: manage.update_campaign(tx, desk.organization_id, draft, changed, created_by="ann"))
-    with pytest.raises(ApprovalNeeded):
-        desk.act(manage.schedule, draft, confirmed_recipients=11)
-    desk.act(manage.approve, draft, by="bob")
-    assert desk.act(manage.schedule, draft, confirmed_recipients=11).state == "scheduled"
-    few = desk.draft()
-    assert desk.act(manage.schedule, few, confirmed_recipients=10).state == "scheduled"
-
-
-def test_above_a_cost_another_person_approves(desk):
-    rule = ApprovalRule(cost_max={"EUR": Decimal(100)})
-    desk.do(lambda tx: save_rule(tx, desk.organization_id, rule))
-    draft = desk.draft()
-    with pytest.raises(ApprovalNeeded, match=r"A cost above 100.00 EUR needs"):
-        desk.act(manage.schedule, draft, confirmed_recipients=1, confirmed_cost={"EUR": Decimal("100.01")})
-    with pytest.raises(ApprovalNeeded, match="An unknown cost needs"):
-        desk.act(manage.schedule, draft, confirmed_recipients=1)
-    desk.act(manage.approve, draft, by="bob")
-    assert desk.act(manage.schedule, draft, confirmed_recipients=1).state == "scheduled"
-    cheap = desk.draft()
-    cost = {"EUR": Decimal(100), "CHF": Decimal(900)}
-    assert desk.act(manage.schedule, cheap, confirmed_recipients=1, confirmed_cost=cost).state == "scheduled"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ import json
 import psycopg
 import pytest
 
+from regulars.kit.ids import new_uuid
+
 
 @pytest.fixture
 def database_url(shop_database_url):
@@ -39,7 +41,6 @@ def test_a_campaign_is_created_scheduled_stopped_and_shown(regulars, tmp_path):
     assert "cannot be counted now" in checked
     assert run(regulars, "approval", "--recipients", "0").code == 0
     assert "another person" in run(regulars, "schedule", identifier, "--recipients", "1").complains(code=1)
-    assert "Another person" in run(regulars, "approve", identifier).complains(code=1)
     assert run(regulars, "approval").code == 0
     assert "write it as 12.50EUR" in run(
         regulars, "schedule", identifier, "--recipients", "1", "--cost", "much"
@@ -90,3 +91,48 @@ def test_resume_confirms_no_question_without_its_numbers(regulars, scheduled, da
     assert run(regulars, "show", scheduled).data["state"] == "paused"
     resumed = run(regulars, "resume", scheduled, "--recipients", "19", "--cost", "0.95EUR", "--json").data
     assert (resumed["state"], resumed["confirmed_recipients"]) == ("scheduled", 19)
+
+
+def add_member(database_url, email, role):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        user = new_uuid()
+        connection.execute(
+            "INSERT INTO users (id, email, name, created_at) VALUES (%s, %s, 'Someone', now())", (user, email)
+        )
+        connection.execute(
+            "INSERT INTO memberships SELECT id, %s, %s, now() FROM organizations WHERE name = 'Shop'", (user, role)
+        )
+
+
+def test_a_command_approves_only_as_a_member_who_may(regulars, tmp_path, database_url):
+    for name, role in (("ann", "marketer"), ("bob", "admin"), ("dev", "developer")):
+        add_member(database_url, f"{name}@shop.example", role)
+    file = tmp_path / "file.json"
+    file.write_text('{"name": "All", "match": {"type": "all", "of": [{"type": "consent", "state": "may_be_texted"}]}}')
+    segment = regulars("segment", "create", str(file), "--organization", "Shop").out.strip()
+    schedule = {"start": "at", "at": "2099-11-20T10:00:00Z"}
+    file.write_text(
+        json.dumps({"name": "Sale", "include": [segment], "variants": [{"text": "Hi"}], "schedule": schedule})
+    )
+    assert run(regulars, "approval", "--recipients", "0").code == 0
+    unsigned = run(regulars, "create", str(file)).out.strip()
+    signed = run(regulars, "create", str(file), "--as", "ann@shop.example").out.strip()
+    numbers = ("--recipients", "19", "--cost", "2EUR")
+    assert "--as" in run(regulars, "approve", signed, *numbers).err
+    approve = ("approve", signed, *numbers, "--as")
+    assert "Another person" in run(regulars, *approve, "ann@shop.example").complains(code=1)
+    assert "another role" in run(regulars, *approve, "dev@shop.example").complains(code=1)
+    assert "no such member" in run(regulars, *approve, "eve@shop.example").complains(code=1)
+    command = run(regulars, "approve", unsigned, *numbers, "--as", "bob@shop.example").complains(code=1)
+    assert "A command changed the campaign or its segments without --as" in command
+    approved = run(regulars, *approve, "Bob@shop.example", "--json").data
+    assert (approved["approved_by"], approved["approved_recipients"]) == ("bob@shop.example", 19)
+    assert approved["approved_cost"] == {"EUR": "2.10"}
+    assert run(regulars, "schedule", signed, *numbers).code == 0
+    assert "another person" in run(regulars, "schedule", unsigned, *numbers).complains(code=1)
+    # A change of the segment by a command without --as voids the approval and rules out another one by a command.
+    other = run(regulars, "create", str(file), "--as", "ann@shop.example").out.strip()
+    file.write_text('{"name": "All", "match": {"type": "all", "of": [{"type": "consent", "state": "withdrawn"}]}}')
+    assert regulars("segment", "update", segment, str(file), "--organization", "Shop").code == 0
+    refused = run(regulars, "approve", other, *numbers, "--as", "bob@shop.example").complains(code=1)
+    assert "without --as" in refused

@@ -13,7 +13,6 @@ from tests.support import samples
 from tests.support.visitor import Visitor
 from tests.support.waiting import ask_until
 
-from regulars.campaigns import manage
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import CAMPAIGN, new_uuid
 from regulars.web import csrf
@@ -199,10 +198,55 @@ def test_another_person_approves_what_exceeds_the_rule(visitor_as, marketer, sho
     assert 'value="99.50"' in owner.get("/campaigns/approval").text
     assert 'value="2"' in owner.get("/campaigns/approval").text
     path = shop.draft()
-    assert "Approve" in owner.get(path).text
-    assert owner.post(f"{path}/approve").status_code == 303
+    refused = ask_until("They can approve it", lambda: marketer.get(f"{path}/send"))
+    assert "Send 3 texts" not in refused
+    assert "Review and approve" in owner.get(path).text
+    page = owner.get(f"{path}/approve")
+    assert "Your approval covers up to 3 recipients." in words(page)
+    shown = approved_of(page)
+    assert owner.post(f"{path}/approve", **{**shown, "was": "old"}).status_code == 409
+    assert "Review and approve" in owner.get(path).text
+    assert owner.post(f"{path}/approve", **shown).status_code == 303
+    assert f"{owner.who.email} approved up to 3 recipients." in words(owner.get(path))
     assert "campaign.approve" in owner.get("/settings/audit").text
-    shop.act(path, manage.schedule, confirmed_recipients=3, is_now=True)
+    assert "Send 3 texts now" in words(marketer.get(f"{path}/send"))
+    changed = {**fields_of(marketer.get(f"{path}/edit")), "margin": "100"}
+    assert marketer.post(f"{path}/edit", **changed).status_code == 303
+    page = words(marketer.get(path))
+    assert f"changed after {owner.who.email} approved it" in page
+    assert "Another person than those who changed the campaign" in page
+    assert "Review and approve" not in page
+    own = marketer.get(f"{path}/approve")
+    assert approved_of(own) == {}
+    assert marketer.post(f"{path}/approve", **shown).status_code == 409
+    assert "Your approval covers up to 6 recipients." in words(owner.get(f"{path}/approve"))
+
+
+def approved_of(page) -> dict[str, str]:
+    """What the form of a page approves."""
+    return {
+        name: html.unescape(value)
+        for name, value in re.findall(r'name="(was|recipients|cost)" value="([^"]*)"', page.text)
+    }
+
+
+def test_a_question_above_the_limit_is_answered_by_another_person(visitor_as, marketer, shop):
+    owner = visitor_as(Role.OWNER)
+    path = shop.send(recipients=1)
+    assert owner.post("/campaigns/approval", recipients="2").status_code == 303
+    shop.work()
+    asked = words(owner.get(f"{path}/resume"))
+    assert "If you confirm, you approve up to 3 recipients." in asked
+    opened = confirmed_of(owner.get(f"{path}/resume"))
+    # Who changed it gets no button, and no way around it.
+    with psycopg.connect(shop.shop.database_url, autocommit=True) as connection:
+        writer = "UPDATE campaigns SET changed_by = %s WHERE organization_id = %s"
+        connection.execute(writer, ([marketer.who.email], shop.organization_id))
+    assert "Confirm 3 recipients" not in words(marketer.get(f"{path}/resume"))
+    assert marketer.post(f"{path}/resume", **opened).status_code == 409
+    assert owner.post(f"{path}/resume", **opened).status_code == 303
+    shop.work()
+    assert figures(marketer.get(path))["Audience"] == 3
 
 
 def test_a_draft_says_what_prevents_it_and_can_be_duplicated(marketer, shop):

@@ -37,6 +37,10 @@ class NoSuchMember(AccountRefusal):
     sentence = "There is no such member; the list may have changed."
 
 
+class RoleTooLow(AccountRefusal):
+    sentence = "{} needs another role to change journeys, campaigns and segments."
+
+
 class AlreadyMember(AccountRefusal):
     sentence = "{} is a member already; change their role in the list."
 

@@ -12,6 +12,7 @@ from regulars.accounts.errors import (
     NoSuchMember,
     OwnersOnly,
     ResetByOperatorOnly,
+    RoleTooLow,
 )
 from regulars.accounts.links import Link, Purpose, end_link, end_links_of_member, make_link
 from regulars.accounts.model import Member
@@ -25,6 +26,17 @@ _RANK = {Role.OWNER: 0, Role.ADMIN: 1, Role.MARKETER: 2, Role.ANALYST: 2, Role.D
 async def find_member(tx: Tx, organization_id: UUID, user_id: UUID) -> Member:
     for member in await queries.list_members(tx, organization_id, user_id=user_id):
         return member
+    raise NoSuchMember
+
+
+async def require_editor(tx: Tx, organization_id: UUID, email: str) -> str:
+    """The address of a member who may change journeys, campaigns and segments, for a command that acts for them."""
+    address = email.strip().lower()
+    for member in await queries.list_members(tx, organization_id):
+        if member.email == address and member.disabled_at is None:
+            if may(member.role, Action.EDIT_JOURNEYS) and may(member.role, Action.EDIT_SEGMENTS):
+                return member.email
+            raise RoleTooLow(address)
     raise NoSuchMember
 
 

@@ -1,65 +1,162 @@
-"""Approval: a campaign with many recipients or a high cost needs the approval of a second person. A change of the
-campaign voids the approval."""
+"""Approval: a campaign with many recipients or a high cost needs the approval of a second person.
 
-from decimal import Decimal
-from typing import Annotated
+An approval stores what it covers: the revision of the campaign, the versions of its segments, and the most recipients
+and the highest cost. It is void once the campaign or one of its segments has changed.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta
 
-from regulars.campaigns.confirmed_numbers import Cost, find_cost_fault
+from regulars.accounts.audit.log import is_person
+from regulars.campaigns import queries
+from regulars.campaigns.approval_rule import find_excess, load_rule, require_amounts
+from regulars.campaigns.confirmed_numbers import Cost, Numbers, read_cost, write_cost
+from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.errors import ApprovalNeeded, NotPossible
-from regulars.campaigns.model import CampaignRow
+from regulars.campaigns.model import EDITABLE, CampaignRow, most_of
+from regulars.conditions.tree import InSegment
 from regulars.kit.db import Tx
+from regulars.kit.etag import require_etag
+from regulars.kit.ids import SEGMENT
+from regulars.segments.saved.manage import find_changers as find_segment_changers
+from regulars.segments.saved.resolve import load_context
 
 
-class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The limits above which a campaign needs an approval; without limits no campaign needs one."""
+class Approval(NamedTuple):
+    """A valid approval: who gave it, and the most that it covers."""
 
-    recipients_max: Annotated[int, Meta(ge=0)] | None = None
-    # Amounts by currency; a currency that is not listed has no limit.
-    cost_max: dict[str, Decimal] = {}
-
-
-async def load_rule(tx: Tx, organization_id: UUID) -> ApprovalRule:
-    rows = await tx.fetch("SELECT settings::text FROM campaign_settings WHERE organization_id = %s", (organization_id,))
-    return msgspec.json.decode(rows[0][0], type=ApprovalRule) if rows else ApprovalRule()
+    by: str
+    most: Numbers
 
 
-async def save_rule(tx: Tx, organization_id: UUID, rule: ApprovalRule) -> None:
-    require_amounts(rule.cost_max)
-    await tx.execute(
-        """
-        INSERT INTO campaign_settings (organization_id, settings, updated_at) VALUES (%s, %s::json, %s)
-        ON CONFLICT (organization_id) DO UPDATE SET settings = EXCLUDED.settings, updated_at = EXCLUDED.updated_at
-        """,
-        (organization_id, msgspec.json.encode(rule).decode(), tx.now),
-    )
-
-
-def require_amounts(cost: Cost | None) -> None:
-    """Raises `NotPossible` unless all amounts can be compared with others."""
-    fault = find_cost_fault(cost)
-    if fault is not None:
-        raise NotPossible(fault)
-
-
-def why_approval_needed(rule: ApprovalRule, *, recipients: int, cost: Cost | None) -> str | None:
-    """Why an approval is needed, as a sentence; None if it is not. An unknown cost may be above the limit."""
-    if rule.recipients_max is not None and recipients > rule.recipients_max:
-        return f"More than {rule.recipients_max:,} recipients need the approval of another person."
-    for currency, limit in sorted(rule.cost_max.items()):
-        if cost is None or cost.get(currency, Decimal(0)) > limit:
-            subject = "An unknown cost" if cost is None else f"A cost above {limit:,.2f} {currency}"
-            return f"{subject} needs the approval of another person."
-    return None
+async def approve(
+    tx: Tx,
+    organization_id: UUID,
+    campaign_id: UUID,
+    *,
+    by: str | None,
+    recipients: int,
+    cost: Cost | None = None,
+    etag: str | None = None,
+) -> CampaignRow:
+    """Approve that the campaign is sent to `recipients` at `cost`, with its margin on top. `by` must not be a person
+    who changed it; `etag` identifies what the page showed (`etag_part`)."""
+    row, document = await queries.lock_campaign(tx, organization_id, campaign_id)
+    if row.state not in EDITABLE or row.frozen_at is not None:
+        raise NotPossible(f"Only a campaign that has not started can be approved; this one is {row.state}.")
+    definition = read_definition(document.encode())
+    require_amounts(cost)
+    require_etag(await etag_part(tx, organization_id, row, definition), etag)
+    refusal = await why_not_approver(tx, organization_id, row, definition, by=by)
+    if refusal is not None:
+        raise NotPossible(refusal)
+    most = most_of(Numbers(recipients, cost), definition.margin_percent)
+    return await save_approval(tx, organization_id, row, definition, by=by, most=most)
 
 
 async def require_approval(
-    tx: Tx, organization_id: UUID, row: CampaignRow, *, recipients: int, cost: Cost | None, by: str | None
+    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, most: Numbers, *, by: str | None
 ) -> None:
-    """Raises `ApprovalNeeded` unless a person other than `by` approved this revision."""
-    why = why_approval_needed(await load_rule(tx, organization_id), recipients=recipients, cost=cost)
-    if why is not None and (row.approved_revision != row.revision or row.approved_by == by):
+    """Raises `ApprovalNeeded` unless the campaign may be sent."""
+    why = await why_approval_needed(tx, organization_id, row, definition, most, by=by)
+    if why is not None:
         raise ApprovalNeeded(why)
+
+
+async def why_approval_needed(
+    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, most: Numbers, *, by: str | None
+) -> str | None:
+    """Why `most` may not be sent without another approval, as a sentence; None if it may.
+
+    This is the only check of the limits. `most` is what may be sent: at a confirmation the confirmed numbers with the
+    margin, at the start the counted numbers. `by` confirmed them, so an approval of theirs does not count.
+    """
+    rule = await load_rule(tx, organization_id)
+    why = find_excess(rule, most)
+    if why is None:
+        return None
+    approval = await find_approval(tx, organization_id, row, definition)
+    if approval is None or approval.by == by:
+        return why
+    return find_excess(rule, most, approval.most)
+
+
+class Objection(NamedTuple):
+    """Why a paused campaign needs an approval before it is resumed, and why this person cannot give it with their
+    answer to the campaign's question (None if they can)."""
+
+    why: str
+    refusal: str | None
+
+
+async def find_objection(
+    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, most: Numbers, *, by: str | None
+) -> Objection | None:
+    """What prevents `by` from resuming the campaign; None if nothing does."""
+    confirmer = row.confirmed_by if row.question is None else by
+    why = await why_approval_needed(tx, organization_id, row, definition, most, by=confirmer)
+    if why is None:
+        return None
+    if by == row.confirmed_by:
+        return Objection(why, "Another person than the one who confirmed the campaign must answer.")
+    return Objection(why, await why_not_approver(tx, organization_id, row, definition, by=by))
+
+
+async def find_approval(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> Approval | None:
+    """The approval of the campaign; None without one, or if the campaign or a segment has changed since."""
+    if row.approved_by is None or row.approved_revision != row.revision or row.approved_recipients is None:
+        return None
+    versions = msgspec.json.decode(row.approved_segments or "{}", type=dict[str, int])
+    if versions != await _find_versions(tx, organization_id, definition):
+        return None
+    return Approval(row.approved_by, Numbers(row.approved_recipients, read_cost(row.approved_cost)))
+
+
+async def why_not_approver(
+    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, *, by: str | None
+) -> str | None:
+    """Why this person cannot approve the campaign, as a sentence; None if they can."""
+    if by is None or not is_person(by):
+        return "Only a member of the organization can approve a campaign."
+    if by in await find_changers(tx, organization_id, row, definition):
+        return "Another person than those who changed the campaign or its segments must approve it."
+    return None
+
+
+async def find_changers(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> set[str]:
+    """Who changed the campaign, or its segments since the last approval. Who wrote the campaign chose its segments as
+    they were then."""
+    segments = SEGMENT.decode_all(await _find_versions(tx, organization_id, definition))
+    since = row.approved_at or row.created_at
+    return {*row.changed_by, *await find_segment_changers(tx, organization_id, segments, since=since)}
+
+
+async def save_approval(
+    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, *, by: str | None, most: Numbers
+) -> CampaignRow:
+    versions = await _find_versions(tx, organization_id, definition)
+    row = row._replace(
+        approved_revision=row.revision,
+        approved_by=by,
+        approved_at=tx.now,
+        approved_recipients=most.recipients,
+        approved_cost=write_cost(most.cost),
+        approved_segments=msgspec.json.encode(versions).decode(),
+    )
+    await queries.update_approval(tx, organization_id, row)
+    return row
+
+
+async def etag_part(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> object:
+    """What an approval depends on: the revision of the campaign and the versions of its segments."""
+    return row.revision, sorted((await _find_versions(tx, organization_id, definition)).items())
+
+
+async def _find_versions(tx: Tx, organization_id: UUID, definition: Definition) -> Mapping[str, int]:
+    """The versions of the segments of a campaign, and of the segments to which these refer."""
+    named = [InSegment(id=segment_id) for segment_id in (*definition.include, *definition.exclude)]
+    context = await load_context(tx, organization_id, named)
+    return {segment_id: segment.version for segment_id, segment in context.segments.items()}

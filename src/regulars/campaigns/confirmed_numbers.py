@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,13 @@ def write_cost(cost: Cost | None) -> str | None:
 def read_cost(stored: str | None) -> Cost | None:
     """The stored cost; None if no cost was confirmed."""
     return None if stored is None else msgspec.json.decode(stored, type=dict[str, Decimal])
+
+
+class Numbers(NamedTuple):
+    """Recipients and cost; an unknown cost is None."""
+
+    recipients: int
+    cost: Cost | None
 
 
 def find_cost_fault(cost: Cost | None) -> str | None:

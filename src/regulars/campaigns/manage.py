@@ -8,18 +8,28 @@ from uuid import UUID
 import msgspec
 
 from regulars.campaigns import queries
-from regulars.campaigns.approval import require_amounts, require_approval
+from regulars.campaigns.approval import find_objection, require_approval, save_approval
+from regulars.campaigns.approval_rule import require_amounts
 from regulars.campaigns.check import CheckContext, attribute_keys, describe_faults, find_faults
-from regulars.campaigns.confirmed_numbers import Cost, Question, read_cost, read_question, write_cost
+from regulars.campaigns.confirmed_numbers import Cost, Numbers, Question, read_cost, read_question, write_cost
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
-from regulars.campaigns.errors import CampaignNotFound, DefinitionRefused, NotPossible, QuestionNotAnswered
+from regulars.campaigns.errors import (
+    ApprovalNeeded,
+    CampaignNotFound,
+    DefinitionRefused,
+    NotPossible,
+    QuestionNotAnswered,
+)
 from regulars.campaigns.model import (
     ACTIVE,
+    EDITABLE,
     KIND,
     STOPPABLE,
     CampaignRow,
     CampaignState,
+    add_changer,
     end_of,
+    most_of,
     needed_by,
     start_of,
 )
@@ -43,8 +53,6 @@ RESTORED_REASON: Final = "A backup was restored. If you resume, some recipients 
 _COPY_CHARACTERS_MAX: Final = 110
 # How many campaigns the editor of segment conditions offers.
 CHOICES_MAX: Final = 200
-# In these states a campaign can be approved, and changed unless its audience is fixed (`frozen_at`).
-_EDITABLE: Final = frozenset({CampaignState.DRAFT, CampaignState.PAUSED})
 # How long a request to stop a campaign waits for the locks that the worker has while it handles a batch. On a busy
 # machine the worker has them for longer than the usual lock timeout.
 _STOP_LOCK_TIMEOUT: Final = "5s"
@@ -63,7 +71,8 @@ async def create_campaign(
     tx: Tx, organization_id: UUID, definition: Definition, *, created_by: str | None = None
 ) -> Campaign:
     """Create a draft, which may have faults."""
-    row = CampaignRow(new_uuid(), definition.name, tx.now, created_by, tx.now, created_by)
+    changed_by = add_changer((), created_by)
+    row = CampaignRow(new_uuid(), definition.name, tx.now, created_by, tx.now, created_by, changed_by=changed_by)
     await queries.insert_campaign(tx, organization_id, row, definition=write_definition(definition).decode())
     await _register_uses(tx, organization_id, row, definition)
     return await _with_faults(tx, organization_id, row, definition)
@@ -83,12 +92,13 @@ async def update_campaign(
     `etag` identifies the revision that the user edited. A change voids the approval.
     """
     row, _ = await queries.lock_campaign(tx, organization_id, campaign_id)
-    if row.state not in _EDITABLE or row.frozen_at is not None:
+    if row.state not in EDITABLE or row.frozen_at is not None:
         raise NotPossible(
             f"A campaign that is {row.state} cannot be changed; duplicate it, or pause it before it starts."
         )
     require_etag(row.revision, etag)
-    row = row._replace(name=definition.name, revision=row.revision + 1, updated_by=created_by)
+    changed_by = add_changer(row.changed_by, created_by)
+    row = row._replace(name=definition.name, revision=row.revision + 1, updated_by=created_by, changed_by=changed_by)
     await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
     if row.state == CampaignState.PAUSED:
         await withdraw_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(row.id))
@@ -147,7 +157,8 @@ async def schedule(
         raise DefinitionRefused(f"It cannot be sent: {describe_faults(faults)}")
     if is_now and context.texting.is_on_hold:
         raise NotPossible("All texts of the organization are paused; release them before you send a campaign.")
-    await require_approval(tx, organization_id, row, recipients=confirmed_recipients, cost=confirmed_cost, by=by)
+    most = most_of(Numbers(confirmed_recipients, confirmed_cost), definition.margin_percent)
+    await require_approval(tx, organization_id, row, definition, most, by=by)
     if is_now:
         # The worker reads the schedule from the stored definition.
         await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
@@ -167,20 +178,6 @@ async def schedule(
             updated_by=by,
         ),
     )
-
-
-async def approve(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
-    """Approve the current revision of the definition; `by` must not be the person who changed it last."""
-    row, _ = await queries.lock_campaign(tx, organization_id, campaign_id)
-    if row.state not in _EDITABLE:
-        raise NotPossible(f"Only a draft or a paused campaign can be approved; this one is {row.state}.")
-    if row.updated_by == by:
-        raise NotPossible("Another person than the one who changed it last must approve it.")
-    await tx.execute(
-        "UPDATE campaigns SET approved_revision = %s, approved_by = %s WHERE organization_id = %s AND id = %s",
-        (row.revision, by, organization_id, campaign_id),
-    )
-    return row._replace(approved_revision=row.revision, approved_by=by)
 
 
 async def pause(
@@ -226,7 +223,7 @@ async def resume(
 ) -> CampaignRow:
     """Continue a paused campaign. `confirmed_recipients` and `confirmed_cost` replace the confirmed numbers, if the
     campaign exceeded those. `shown` is the question that the user saw and agrees to."""
-    row, _ = await queries.lock_campaign(tx, organization_id, campaign_id)
+    row, document = await queries.lock_campaign(tx, organization_id, campaign_id)
     if row.state != CampaignState.PAUSED or row.resumes_to is None or row.not_after is None:
         raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")
     if tx.now >= row.not_after:
@@ -237,8 +234,15 @@ async def resume(
     require_amounts(confirmed_cost)
     recipients = row.confirmed_recipients if confirmed_recipients is None else confirmed_recipients
     cost = read_cost(row.confirmed_cost) if confirmed_cost is None else confirmed_cost
-    if (recipients, cost) != (row.confirmed_recipients, read_cost(row.confirmed_cost)):
-        await require_approval(tx, organization_id, row, recipients=recipients or 0, cost=cost, by=by)
+    if row.frozen_at is None:
+        definition = read_definition(document.encode())
+        most = most_of(Numbers(recipients or 0, cost), definition.margin_percent)
+        objection = await find_objection(tx, organization_id, row, definition, most, by=by)
+        if objection is not None and (shown is None or objection.refusal is not None):
+            raise ApprovalNeeded(objection.why)
+        if objection is not None:
+            # The answer of another person to the question approves the numbers that they saw.
+            await save_approval(tx, organization_id, row, definition, by=by, most=most)
     # Lets workers claim the texts of this campaign again.
     await resume_origin(tx, organization_id, campaign_id)
     resumed = row._replace(state=row.resumes_to, resumes_to=None, reason=None, updated_by=by)

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from regulars.campaigns.confirmed_numbers import Numbers
 from regulars.campaigns.definition import PERCENT, Definition, SendAt, SendAtLocalTime, Variant
 
 # The `kind` with which campaigns register the segments that they use.
@@ -48,6 +49,8 @@ class CampaignState(StrEnum):
 # States in which the worker has to continue the campaign.
 ACTIVE: Final = frozenset({CampaignState.SCHEDULED, CampaignState.PREPARING, CampaignState.SENDING})
 STOPPABLE: Final = ACTIVE | {CampaignState.PAUSED}
+# In these states a campaign can be approved and changed, unless its audience is fixed (`frozen_at`).
+EDITABLE: Final = frozenset({CampaignState.DRAFT, CampaignState.PAUSED})
 
 
 class RecipientOutcome(StrEnum):
@@ -87,6 +90,8 @@ class CampaignRow(NamedTuple):
     is_archived: bool = False
     # The revision of the definition; each change increments it.
     revision: int = 1
+    # The users who changed the definition; who changed it last is the last one.
+    changed_by: Sequence[str] = ()
     # The state to which a paused campaign returns when it is resumed.
     resumes_to: str | None = None
     # Why the campaign is paused or ended.
@@ -101,6 +106,12 @@ class CampaignRow(NamedTuple):
     confirmed_by: str | None = None
     approved_revision: int | None = None
     approved_by: str | None = None
+    approved_at: datetime | None = None
+    # The most recipients and the highest cost that the approval covers.
+    approved_recipients: int | None = None
+    approved_cost: str | None = None
+    # The versions of the approved segments by id, as JSON.
+    approved_segments: str | None = None
     # A `Question` as JSON, if the campaign was paused at its start because it exceeds the confirmed numbers.
     question: str | None = None
     # When the audience was fixed; its recipients are stored after that.
@@ -168,14 +179,21 @@ def split_holdout(may_be_texted: int, holdout_percent: int) -> tuple[int, int]:
     return may_be_texted - held_out, held_out
 
 
-def exceeds(counted: int | Decimal, confirmed: int | Decimal, *, margin_percent: int) -> bool:
-    """Whether a number exceeds the confirmed number by more than the margin."""
-    return Decimal(counted) * PERCENT > Decimal(confirmed) * (PERCENT + margin_percent)
+def most_of(numbers: Numbers, margin_percent: int) -> Numbers:
+    """The most that may be sent without another question if a user confirms these numbers."""
+    factor = Decimal(PERCENT + margin_percent) / PERCENT
+    cost = None if numbers.cost is None else {currency: amount * factor for currency, amount in numbers.cost.items()}
+    return Numbers(numbers.recipients * (PERCENT + margin_percent) // PERCENT, cost)
 
 
 def needed_by(campaign_id: UUID) -> str:
     """The name under which a campaign registers that changes of its texts must be recorded for listeners."""
     return f"campaign {campaign_id}"
+
+
+def add_changer(changed_by: Sequence[str], changer: str | None) -> list[str]:
+    """The users who changed a campaign, after one more change."""
+    return [*(it for it in changed_by if it != changer), *([] if changer is None else [changer])]
 
 
 class TotalRow(NamedTuple):

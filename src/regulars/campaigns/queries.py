@@ -10,7 +10,11 @@ from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
 
 _COLUMNS: Final = (
-    names_of(CampaignRow).replace("confirmed_cost", "confirmed_cost::text").replace("question", "question::text")
+    names_of(CampaignRow)
+    .replace("confirmed_cost", "confirmed_cost::text")
+    .replace("approved_cost", "approved_cost::text")
+    .replace("approved_segments", "approved_segments::text")
+    .replace("question", "question::text")
 )
 
 
@@ -18,9 +22,9 @@ async def insert_campaign(tx: Tx, organization_id: UUID, row: CampaignRow, *, de
     await tx.execute(
         """
         INSERT INTO campaigns (organization_id, id, name, state, revision, definition, created_at, created_by,
-                               updated_at, updated_by)
+                               updated_at, updated_by, changed_by)
         VALUES (%(organization_id)s, %(id)s, %(name)s, %(state)s, %(revision)s, %(definition)s::json, %(now)s,
-                %(created_by)s, %(now)s, %(created_by)s)
+                %(created_by)s, %(now)s, %(created_by)s, %(changed_by)s::text[])
         """,
         {"organization_id": organization_id, "definition": definition, "now": tx.now, **row._asdict()},
     )
@@ -69,10 +73,23 @@ async def update_definition(tx: Tx, organization_id: UUID, row: CampaignRow, *, 
         """
         UPDATE campaigns
         SET name = %(name)s, revision = %(revision)s, definition = %(definition)s::json, updated_at = %(now)s,
-            updated_by = %(updated_by)s
+            updated_by = %(updated_by)s, changed_by = %(changed_by)s::text[]
         WHERE organization_id = %(organization_id)s AND id = %(id)s
         """,
         {"organization_id": organization_id, "definition": definition, "now": tx.now, **row._asdict()},
+    )
+
+
+async def update_approval(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
+    await tx.execute(
+        """
+        UPDATE campaigns
+        SET approved_revision = %(approved_revision)s, approved_by = %(approved_by)s, approved_at = %(approved_at)s,
+            approved_recipients = %(approved_recipients)s, approved_cost = %(approved_cost)s::json,
+            approved_segments = %(approved_segments)s::json
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {"organization_id": organization_id, **row._asdict()},
     )
 
 
@@ -86,7 +103,6 @@ async def update_state(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
         SET state = %(state)s, is_archived = %(is_archived)s, resumes_to = %(resumes_to)s, reason = %(reason)s,
             starts_at = %(starts_at)s, not_after = %(not_after)s, confirmed_recipients = %(confirmed_recipients)s,
             confirmed_cost = %(confirmed_cost)s::json, confirmed_by = %(confirmed_by)s, question = NULL,
-            approved_revision = %(approved_revision)s, approved_by = %(approved_by)s,
             ended_at = %(ended_at)s, updated_at = %(now)s, updated_by = %(updated_by)s, attempts = 0, owner = NULL,
             freeze_at = CASE WHEN %(state)s NOT IN ('scheduled', 'preparing') OR frozen_at IS NOT NULL THEN NULL
                              WHEN definition #>> '{schedule,start}' = 'local' THEN %(now)s::timestamptz

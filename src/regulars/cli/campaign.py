@@ -1,6 +1,5 @@
 """`regulars campaign`: save, check, send and stop campaigns, which send one text to the customers of segments."""
 
-import getpass
 import re
 import sys
 from collections.abc import Awaitable, Callable
@@ -12,9 +11,11 @@ from uuid import UUID
 import msgspec
 import typer
 
-from regulars.accounts.audit.log import OPERATOR, record
+from regulars.accounts.audit.log import OPERATOR, is_person, record
+from regulars.accounts.team import require_editor
 from regulars.campaigns import manage
-from regulars.campaigns.approval import ApprovalRule, save_rule
+from regulars.campaigns.approval import approve, find_changers
+from regulars.campaigns.approval_rule import ApprovalRule, save_rule
 from regulars.campaigns.confirmed_numbers import Question, read_cost, read_question
 from regulars.campaigns.definition import Definition, read_definition, schema
 from regulars.campaigns.errors import QuestionNotAnswered
@@ -27,6 +28,7 @@ from regulars.campaigns.recipients import RecipientRow, list_recipients
 from regulars.campaigns.totals import count_outcomes
 from regulars.cli.campaign_estimate import estimate_as_data, exact_as_data, print_estimate
 from regulars.cli.definitions import DefinitionCommands, TheId, faults_as_data, print_faults
+from regulars.cli.member import operator_name
 from regulars.cli.output import CommandError, ExitCode, pick, print_json, print_outcome, print_rows
 from regulars.cli.runner import (
     AsJson,
@@ -54,6 +56,9 @@ RECIPIENT_COLUMNS: Final = (("CUSTOMER", "profile_id"), "variant", "outcome", "r
 ExpectedRecipients = Annotated[
     int, typer.Option("--recipients", min=0, help="How many recipients you expect; more than the margin pauses it.")
 ]
+ApprovingMember = Annotated[
+    str, typer.Option("--as", metavar="EMAIL", help="The member who approves it.", show_default=False)
+]
 ExpectedCost = Annotated[
     list[str] | None,
     typer.Option("--cost", help="The cost you expect, such as 12.50EUR, once for each currency; more pauses it."),
@@ -69,8 +74,12 @@ async def _find_all(context: CommandContext) -> list[dict[str, Any]]:
 
 def _decode(row: CampaignRow) -> dict[str, Any]:
     """Decode the confirmed cost, and the question about higher numbers that a paused campaign asks."""
-    question = msgspec.to_builtins(read_question(row.question))
-    return {"confirmed_cost": read_cost(row.confirmed_cost), "question": question}
+    return {
+        "confirmed_cost": read_cost(row.confirmed_cost),
+        "question": msgspec.to_builtins(read_question(row.question)),
+        "approved_cost": read_cost(row.approved_cost),
+        "approved_segments": None if row.approved_segments is None else msgspec.json.decode(row.approved_segments),
+    }
 
 
 COMMANDS: Final[DefinitionCommands[Definition, manage.Campaign]] = DefinitionCommands(
@@ -172,10 +181,34 @@ def _read_cost(amounts: list[str] | None) -> dict[str, Decimal] | None:
     return cost or None
 
 
-@app.command()
-def approve(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
-    """Approve a campaign that another person wrote."""
-    _change(organization, campaign_id, manage.approve, "campaign.approve", "Approved.", as_json=as_json)
+@app.command("approve")
+def approve_(
+    organization: OfOrganization,
+    campaign_id: TheId,
+    *,
+    member: ApprovingMember,
+    recipients: ExpectedRecipients,
+    cost: ExpectedCost = None,
+    as_json: AsJson = False,
+) -> None:
+    """Approve a campaign that another person wrote, for these recipients and this cost with its margin."""
+    identifier, amounts = read_id(ids.CAMPAIGN, campaign_id), _read_cost(cost)
+
+    async def work(context: CommandContext) -> CampaignRow:
+        by = await require_editor(context.tx, context.organization_id, member)
+        campaign = await manage.load_campaign(context.tx, context.organization_id, identifier)
+        changers = await find_changers(context.tx, context.organization_id, campaign.row, campaign.definition)
+        if not all(map(is_person, changers)):
+            raise CommandError("A command changed the campaign or its segments without --as; approve it on its page.")
+        row = await approve(context.tx, context.organization_id, identifier, by=by, recipients=recipients, cost=amounts)
+        after = {"name": row.name, "revision": row.revision, "recipients": row.approved_recipients, "as": by}
+        await context.record("campaign.approve", campaign_id, after=after)
+        return row
+
+    row = run(organization, work)
+    print_outcome(
+        COMMANDS.row_as_data(row), f"Approved: up to {row.approved_recipients:,} recipients.", as_json=as_json
+    )
 
 
 @app.command()
@@ -265,7 +298,7 @@ def _change(
     *,
     as_json: bool,
 ) -> None:
-    work = partial(use_case, by=getpass.getuser())
+    work = partial(use_case, by=operator_name())
     COMMANDS.change(organization, campaign_id, work, act, sentence, as_json=as_json)
 
 

@@ -1,6 +1,5 @@
 """The commands that segments, journeys and campaigns share: save a definition from a JSON file, list and show them."""
 
-import getpass
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from uuid import UUID
 import msgspec
 import typer
 
+from regulars.cli.member import AsMember, find_changer
 from regulars.cli.output import Column, CommandError, ExitCode, err, out, pick, print_json, print_outcome, print_rows
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, read_id, run
 from regulars.conditions.check import Fault
@@ -98,12 +98,21 @@ class DefinitionCommands(Generic[Definition, Version]):
     def _schema(self) -> None:
         out.print(self.schema().decode(), markup=False, end="")
 
-    def _create(self, organization: OfOrganization, file: TheFile, as_json: AsJson = False) -> None:
-        self._save(organization, file, self.save_new, act=self.acts[0], as_json=as_json)
+    def _create(
+        self, organization: OfOrganization, file: TheFile, member: AsMember = None, as_json: AsJson = False
+    ) -> None:
+        self._save(organization, file, self.save_new, act=self.acts[0], member=member, as_json=as_json)
 
-    def _update(self, organization: OfOrganization, identifier: TheId, file: TheFile, as_json: AsJson = False) -> None:
+    def _update(
+        self,
+        organization: OfOrganization,
+        identifier: TheId,
+        file: TheFile,
+        member: AsMember = None,
+        as_json: AsJson = False,
+    ) -> None:
         row_id = read_id(self.kind, identifier)
-        self._save(organization, file, self.save_version, row_id, act=self.acts[1], as_json=as_json)
+        self._save(organization, file, self.save_version, row_id, act=self.acts[1], member=member, as_json=as_json)
 
     def _list(self, organization: OfOrganization, as_json: AsJson = False) -> None:
         print_rows(run(organization, self.find_all), self.columns, as_json=as_json)
@@ -121,12 +130,14 @@ class DefinitionCommands(Generic[Definition, Version]):
         save: Callable[..., Awaitable[Version]],
         *row_id: UUID,
         act: str,
+        member: str | None,
         as_json: bool,
     ) -> None:
         definition = self.read(_read_bytes(file))
 
         async def work(context: CommandContext) -> Version:
-            saved = await save(context.tx, context.organization_id, *row_id, definition, created_by=getpass.getuser())
+            by = await find_changer(context, member)
+            saved = await save(context.tx, context.organization_id, *row_id, definition, created_by=by)
             await self.record(context, act, saved.row)
             return saved
 

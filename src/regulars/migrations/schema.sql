@@ -230,6 +230,11 @@ CREATE TABLE campaigns (
     updated_by text,
     question json,
     tokens_queued integer DEFAULT 0 NOT NULL,
+    changed_by text[] DEFAULT '{}'::text[] NOT NULL,
+    approved_at timestamp with time zone,
+    approved_recipients integer,
+    approved_cost json,
+    approved_segments json,
     CONSTRAINT campaigns_resumes_to_check CHECK ((resumes_to = ANY (ARRAY['scheduled'::text, 'preparing'::text, 'sending'::text]))),
     CONSTRAINT campaigns_state_check CHECK ((state = ANY (ARRAY['draft'::text, 'scheduled'::text, 'preparing'::text, 'sending'::text, 'paused'::text, 'ended'::text, 'cancelled'::text])))
 );

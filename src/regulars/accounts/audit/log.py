@@ -41,6 +41,11 @@ class Actor:
 OPERATOR: Final = Actor(None, COMMAND_LINE, None)
 
 
+def is_person(name: str) -> bool:
+    """Whether a change was made by a member; a command that names none does not say who ran it."""
+    return not name.startswith(COMMAND_LINE)
+
+
 def key_actor(key_id: UUID) -> Actor:
     """Return the actor for a program that calls the API with this key."""
     return Actor(None, API_KEY.encode(key_id), None)

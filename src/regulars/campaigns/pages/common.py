@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from regulars.campaigns.confirmed_numbers import Cost, Question, read_cost
+from regulars.campaigns.confirmed_numbers import Cost, Numbers, Question, read_cost
 from regulars.campaigns.errors import ApprovalNeeded, CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.campaigns.manage import PATH, Campaign, load_campaign
 from regulars.campaigns.model import CampaignRow
@@ -75,6 +75,12 @@ def describe_question(formats: Format, question: Question) -> str:
     """The numbers of a question, such as `19 recipients for about €0.95`."""
     cost = formats.amounts(question.cost)
     return formats.count(question.recipients, "recipient") + (f" for about {cost}" if cost else "")
+
+
+def describe_most(formats: Format, most: Numbers) -> str:
+    """The most that is sent or approved, such as `up to 249 recipients, €24.40`."""
+    cost = formats.amounts(most.cost or {})
+    return f"up to {formats.count(most.recipients, 'recipient')}" + (f", {cost}" if cost else "")
 
 
 def campaign_url(visit: Visit, row: CampaignRow, *segments: str) -> str:

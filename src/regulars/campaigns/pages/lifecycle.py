@@ -1,4 +1,4 @@
-"""Handles the forms that pause, resume, cancel, approve, duplicate, archive and follow up a campaign."""
+"""Handles the forms that pause, resume, cancel, duplicate, archive and follow up a campaign."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -8,12 +8,14 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
-from regulars.campaigns.confirmed_numbers import Question, read_question, write_cost
+from regulars.campaigns.approval import Objection, find_objection
+from regulars.campaigns.confirmed_numbers import Numbers, Question, read_cost, read_question, write_cost
 from regulars.campaigns.errors import QuestionNotAnswered
 from regulars.campaigns.follow_up import follow_up
-from regulars.campaigns.model import RECEIVED, CampaignRow, RecipientOutcome, add_up
+from regulars.campaigns.model import RECEIVED, CampaignRow, CampaignState, RecipientOutcome, add_up, most_of
 from regulars.campaigns.pages.common import (
     campaign_url,
+    describe_most,
     describe_question,
     find_campaign,
     page_errors,
@@ -21,6 +23,7 @@ from regulars.campaigns.pages.common import (
     render_campaign,
 )
 from regulars.campaigns.totals import list_totals
+from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
 from regulars.web.form import FormState
 from regulars.web.render import redirect
@@ -56,10 +59,6 @@ def _describe_difference(visit: Visit, shown: Question | None, now: Question | N
 
 async def cancel(visit: Visit) -> Response:
     return await _change(visit, manage.cancel, "campaign.cancel", "Campaign cancelled. No more texts leave.")
-
-
-async def approve(visit: Visit) -> Response:
-    return await _change(visit, manage.approve, "campaign.approve", "Campaign approved. It can be sent as it is now.")
 
 
 async def archive(visit: Visit) -> Response:
@@ -103,6 +102,7 @@ async def confirm(
     async with visit.database.reading() as tx:
         campaign = await find_campaign(tx, visit)
         outcomes = add_up(await list_totals(tx, visit.organization_id, campaign.row.id))
+        objection, most = await _find_objection(tx, visit, campaign)
     question = read_question(campaign.row.question)
     return render_campaign(
         visit,
@@ -114,8 +114,24 @@ async def confirm(
         question_cost="" if question is None else visit.format.amounts(question.cost),
         question_json="" if question is None else write_cost(question.cost),
         form=form or FormState(),
+        objection=objection,
+        most="" if most is None else describe_most(visit.format, most),
         status=status,
     )
+
+
+async def _find_objection(tx: Tx, visit: Visit, campaign: manage.Campaign) -> tuple[Objection | None, Numbers | None]:
+    """Why this user cannot resume the campaign without an approval, and the most that is sent if they resume it. Both
+    are None once the audience is fixed."""
+    row, definition = campaign.row, campaign.definition
+    if row.state != CampaignState.PAUSED or row.frozen_at is not None:
+        return None, None
+    question = read_question(row.question)
+    asked = Numbers(row.confirmed_recipients or 0, read_cost(row.confirmed_cost))
+    if question is not None:
+        asked = Numbers(question.recipients, question.cost)
+    most = most_of(asked, definition.margin_percent)
+    return await find_objection(tx, visit.organization_id, row, definition, most, by=visit.user.email), most
 
 
 async def _change(visit: Visit, use_case: Callable[..., Awaitable[CampaignRow]], audit: str, message: str) -> Response:

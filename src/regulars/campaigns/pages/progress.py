@@ -8,7 +8,8 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from regulars.campaigns.approval import ApprovalRule, load_rule
+from regulars.campaigns.approval import find_approval, why_not_approver
+from regulars.campaigns.approval_rule import ApprovalRule, load_rule
 from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
 from regulars.campaigns.local_times import FREEZE_BEFORE
 from regulars.campaigns.manage import list_choices
@@ -26,7 +27,7 @@ from regulars.campaigns.model import (
     TotalRow,
     add_up,
 )
-from regulars.campaigns.pages.common import VARIANT_LETTERS, find_campaign, render_campaign
+from regulars.campaigns.pages.common import VARIANT_LETTERS, describe_most, find_campaign, render_campaign
 from regulars.campaigns.recipients import find_arms
 from regulars.campaigns.run.recipient_queries import find_next_send_at
 from regulars.campaigns.totals import list_totals
@@ -132,6 +133,8 @@ async def show_campaign(visit: Visit) -> Response:
         if row.state == CampaignState.SENDING:
             next_send_at = await find_next_send_at(tx, visit.organization_id, row.id)
         rule = await load_rule(tx, visit.organization_id)
+        approval = await find_approval(tx, visit.organization_id, row, campaign.definition)
+        why_not = await why_not_approver(tx, visit.organization_id, row, campaign.definition, by=visit.user.email)
         audience = await describe_audience(tx, visit, campaign.definition)
     outcomes = add_up(totals)
     prices = {} if texting is None else texting.settings.prices
@@ -159,7 +162,9 @@ async def show_campaign(visit: Visit) -> Response:
         is_on_hold=texting is not None and texting.is_on_hold,
         has_rule=rule != ApprovalRule(),
         rule_sentence=_describe_rule(visit.format, rule),
-        is_approved=row.approved_revision == row.revision,
+        approval=approval,
+        approved_most="" if approval is None else describe_most(visit.format, approval.most),
+        why_not_approver=why_not,
         schedule=describe_schedule(visit.format, campaign.definition),
         audience=audience,
         texts=[

@@ -4,7 +4,8 @@ from functools import partial
 from typing import Final
 
 from regulars.campaigns.manage import PATH
-from regulars.campaigns.pages import approval, lifecycle, listing, progress, recipients
+from regulars.campaigns.pages import approval_rule, lifecycle, listing, progress, recipients
+from regulars.campaigns.pages.approve import ApprovePage
 from regulars.campaigns.pages.confirmation import Confirmation
 from regulars.campaigns.pages.editor import Editor
 from regulars.segments.analysis.client import Analysis
@@ -20,15 +21,14 @@ _PAGES: Final[tuple[Page, ...]] = (
     _page(path=PATH, handle=listing.show_campaigns),
     _edit_page(path=f"{PATH}/new", handle=listing.new),
     _form(path=PATH, handle=listing.create),
-    Page(path=f"{PATH}/approval", needs=Action.MANAGE_TEXTS, handle=approval.show_approval),
-    Form(path=f"{PATH}/approval", needs=Action.MANAGE_TEXTS, handle=approval.save_approval),
+    Page(path=f"{PATH}/approval", needs=Action.MANAGE_TEXTS, handle=approval_rule.show_approval),
+    Form(path=f"{PATH}/approval", needs=Action.MANAGE_TEXTS, handle=approval_rule.save_approval),
     _page(path=_CAMPAIGN, handle=progress.show_campaign),
     _form(path=f"{_CAMPAIGN}/pause", handle=lifecycle.pause),
     _edit_page(path=f"{_CAMPAIGN}/resume", handle=partial(lifecycle.confirm, "campaigns/resume.html")),
     _form(path=f"{_CAMPAIGN}/resume", handle=lifecycle.resume),
     _edit_page(path=f"{_CAMPAIGN}/cancel", handle=partial(lifecycle.confirm, "campaigns/cancel.html")),
     _form(path=f"{_CAMPAIGN}/cancel", handle=lifecycle.cancel),
-    _form(path=f"{_CAMPAIGN}/approve", handle=lifecycle.approve),
     _form(path=f"{_CAMPAIGN}/duplicate", handle=lifecycle.duplicate),
     _form(path=f"{_CAMPAIGN}/follow-up", handle=lifecycle.begin_follow_up),
     _edit_page(path=f"{_CAMPAIGN}/archive", handle=partial(lifecycle.confirm, "campaigns/archive.html")),
@@ -40,7 +40,7 @@ _PAGES: Final[tuple[Page, ...]] = (
 
 
 def pages(analysis: Analysis) -> tuple[Page, ...]:
-    editor, confirmation = Editor(analysis), Confirmation(analysis)
+    editor, confirmation, approve_page = Editor(analysis), Confirmation(analysis), ApprovePage(analysis)
     # The editor's form may have four texts in many languages, so it may be large.
     text_form = partial(_form, bytes_max=LARGE_FORM_BYTES_MAX)
     return (
@@ -50,6 +50,8 @@ def pages(analysis: Analysis) -> tuple[Page, ...]:
         text_form(path=f"{_CAMPAIGN}/edit/measure", handle=editor.measure),
         text_form(path=f"{_CAMPAIGN}/edit/test", handle=editor.test),
         _edit_page(path=f"{_CAMPAIGN}/send", handle=confirmation.show),
+        _edit_page(path=f"{_CAMPAIGN}/approve", handle=approve_page.show),
+        _form(path=f"{_CAMPAIGN}/approve", handle=approve_page.approve),
         _form(path=f"{_CAMPAIGN}/send", handle=confirmation.send),
         _form(path=f"{_CAMPAIGN}/send/count", handle=confirmation.count_exactly),
     )

@@ -10,12 +10,14 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.campaigns.approval import why_approval_needed
 from regulars.campaigns.audience import resolve_definition
-from regulars.campaigns.confirmed_numbers import Question, read_cost
+from regulars.campaigns.confirmed_numbers import Numbers, Question, read_cost
 from regulars.campaigns.definition import SendAtLocalTime, read_definition
 from regulars.campaigns.estimate import estimate_counts
 from regulars.campaigns.local_times import FREEZE_BEFORE, find_first_time
-from regulars.campaigns.model import NO_ARM, PIECE_IDS, WITHOUT_CONSENT, CampaignState, exceeds, start_of
+from regulars.campaigns.model import NO_ARM, PIECE_IDS, WITHOUT_CONSENT, CampaignState, most_of, start_of
+from regulars.campaigns.queries import find_campaign
 from regulars.campaigns.retention import split_ids
 from regulars.campaigns.run import queries
 from regulars.campaigns.run.finish import end_campaign
@@ -183,6 +185,10 @@ async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience:
     estimate = await estimate_counts(tx, organization_id, definition, audience.counts)
     question = Question(estimate.recipients, dict(estimate.size.cost.amounts))
     why = why_confirm_again(question, campaign, margin_percent=definition.margin_percent)
+    if why is None:
+        row, _ = await find_campaign(tx, organization_id, campaign.id)
+        counted = Numbers(question.recipients, question.cost)
+        why = await why_approval_needed(tx, organization_id, row, definition, counted, by=row.confirmed_by)
     if why is not None:
         await _pause(tx, organization_id, campaign, why, question)
         return
@@ -229,15 +235,16 @@ def why_confirm_again(question: Question, campaign: DueCampaign, *, margin_perce
     """Why a user has to confirm again, if recipients or cost exceed the confirmed numbers. None if the campaign may
     start. The cost is compared only if a cost was confirmed."""
     confirmed = campaign.confirmed_recipients or 0
-    if exceeds(question.recipients, confirmed, margin_percent=margin_percent):
+    confirmed_cost = read_cost(campaign.confirmed_cost)
+    most = most_of(Numbers(confirmed, confirmed_cost), margin_percent)
+    if question.recipients > most.recipients:
         counted = f"{question.recipients:,}"
         return f"The audience has {counted} recipients and {confirmed:,} were confirmed. Confirm {counted}?"
-    confirmed_cost = read_cost(campaign.confirmed_cost)
     for currency, amount in question.cost.items():
-        if confirmed_cost is None:
+        if confirmed_cost is None or most.cost is None:
             break
         expected = confirmed_cost.get(currency, Decimal(0))
-        if exceeds(amount, expected, margin_percent=margin_percent):
+        if amount > most.cost.get(currency, Decimal(0)):
             cost = f"{amount:,.2f} {currency}"
             return f"The texts cost about {cost} and {expected:,.2f} {currency} were confirmed. Confirm {cost}?"
     return None

@@ -148,7 +148,7 @@ class Builder:
         return await self._render_page(visit, edit, status=400 if faults else 409)
 
     async def _save(self, visit: Visit, edit: SegmentEdit, definition: Definition) -> Response:
-        user_name = visit.user.name
+        user_name = visit.user.email
         async with visit.database.transaction() as tx:
             if edit.segment is None:
                 saved = await manage.create_segment(tx, visit.organization_id, definition, created_by=user_name)

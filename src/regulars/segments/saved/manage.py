@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -105,6 +105,11 @@ async def list_segments(tx: Tx, organization_id: UUID) -> list[SegmentRow]:
 async def list_choices(tx: Tx, organization_id: UUID) -> list[tuple[str, str]]:
     """The ids and names of the segments that a campaign or a condition may use."""
     return [(SEGMENT.encode(row.id), row.name) for row in await list_segments(tx, organization_id)]
+
+
+async def find_changers(tx: Tx, organization_id: UUID, ids: Collection[UUID], *, since: datetime) -> list[str]:
+    """Who saved a version of these segments after this time."""
+    return await queries.find_changers(tx, organization_id, ids, since=since)
 
 
 async def find_names(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:

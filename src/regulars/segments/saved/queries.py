@@ -97,6 +97,16 @@ async def find_version(tx: Tx, organization_id: UUID, segment_id: UUID, version:
     )
 
 
+async def find_changers(tx: Tx, organization_id: UUID, ids: Collection[UUID], *, since: datetime) -> list[str]:
+    return await tx.fetch_column(
+        """
+        SELECT DISTINCT created_by FROM segment_versions
+        WHERE organization_id = %s AND segment_id = ANY (%s::uuid[]) AND created_at > %s AND created_by IS NOT NULL
+        """,
+        (organization_id, list(ids), since),
+    )
+
+
 async def find_current(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str, int, str]]:
     """Id, name, version and definition of the current version of segments."""
     return await tx.fetch(

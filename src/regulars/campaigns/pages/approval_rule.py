@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.campaigns.approval import ApprovalRule, load_rule, save_rule
+from regulars.campaigns.approval_rule import ApprovalRule, load_rule, save_rule
 from regulars.campaigns.manage import PATH
 from regulars.campaigns.pages.common import RECIPIENTS_MAX
 from regulars.messaging.settings.model import is_currency
@@ -56,7 +56,7 @@ async def save_approval(visit: Visit) -> Response:
 def _render_page(visit: Visit, form: FormState) -> Response:
     filled = [row for row in range(ROWS_MAX) if form.value(f"cost_{row}").strip()]
     empty = [row for row in range(ROWS_MAX) if row not in filled][:1]
-    return render_form(visit, "campaigns/approval.html", form, rows=[*filled, *empty])
+    return render_form(visit, "campaigns/approval_rule.html", form, rows=[*filled, *empty])
 
 
 def _read_costs(form: FormState) -> dict[str, Decimal]:

@@ -1,0 +1,80 @@
+"""What the pages show before a campaign is sent or approved: its audience, its size and its cost."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from regulars.campaigns.confirmed_numbers import Numbers, write_cost
+from regulars.campaigns.definition import SendNow
+from regulars.campaigns.exact_cost import ExactCost, find_exact_cost
+from regulars.campaigns.manage import Campaign
+from regulars.campaigns.model import most_of
+from regulars.campaigns.pages.common import describe_most, find_campaign
+from regulars.campaigns.pages.figures import Figures, describe_estimate, load_figures
+from regulars.campaigns.pages.progress import (
+    REASON_LABELS,
+    describe_audience,
+    describe_freeze,
+    describe_path,
+    describe_schedule,
+)
+from regulars.campaigns.text_sizes import AudienceSize
+from regulars.segments.analysis.client import Analysis
+from regulars.web.visit import Visit
+
+# The page waits this long for the estimate, because without it there is nothing to confirm.
+ESTIMATE_WAIT_S: Final = 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    campaign: Campaign
+    figures: Figures
+    exact: ExactCost | None
+    audience: list[tuple[str, list[str]]]
+
+    @property
+    def size(self) -> AudienceSize | None:
+        """The exact size if it was counted; else the estimated size."""
+        if self.figures.estimate is None:
+            return None
+        return self.figures.estimate.size if self.exact is None or self.exact.size is None else self.exact.size
+
+    @property
+    def most(self) -> Numbers | None:
+        """The most that is sent if a user confirms what the page shows."""
+        if self.size is None:
+            return None
+        shown = Numbers(self.size.recipients, self.size.cost.amounts)
+        return most_of(shown, self.campaign.definition.margin_percent)
+
+    def values(self, visit: Visit) -> dict[str, Any]:
+        """The values of the template."""
+        definition, size, most = self.campaign.definition, self.size, self.most
+        estimate = self.figures.estimate
+        return {
+            "definition": definition,
+            "audience": self.audience,
+            "schedule": describe_schedule(visit.format, definition),
+            "freeze": None if estimate is None else describe_freeze(visit.format, definition, estimate.first_texts_at),
+            "is_now": isinstance(definition.schedule, SendNow),
+            "faults": [(describe_path(fault.place), fault.message) for fault in self.campaign.faults],
+            "figures": self.figures,
+            "shown": None if estimate is None else describe_estimate(visit.format, estimate),
+            "reasons": REASON_LABELS,
+            "exact": self.exact,
+            "size": size,
+            "exact_cost": "" if size is None else visit.format.amounts(size.cost.amounts),
+            "cost": None if size is None else write_cost(size.cost.amounts),
+            "most": "" if most is None else describe_most(visit.format, most),
+        }
+
+
+async def load_review(visit: Visit, analysis: Analysis) -> Review:
+    async with visit.database.reading() as tx:
+        campaign = await find_campaign(tx, visit)
+        audience = await describe_audience(tx, visit, campaign.definition)
+        exact = await find_exact_cost(tx, visit.organization_id, campaign.row.id)
+    figures = Figures(unavailable_reason="It has faults.")
+    if not campaign.faults:
+        figures = await load_figures(visit, analysis, campaign.definition, seconds=ESTIMATE_WAIT_S)
+    return Review(campaign=campaign, figures=figures, exact=exact, audience=audience)

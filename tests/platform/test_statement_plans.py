@@ -39,7 +39,7 @@ WHOLE = re.compile(
     r"|sales\.totals\.fill\._find_newest_sale|sales\.totals\.reports\.find_last_currency|work\.queries\.find_oldest_row"
     # All of a partial index that has only what is counted.
     r"|journeys\.stats\.count_at_fault|journeys\.stats\.count_parked|campaigns\.attention\.count_questions"
-    r"|messaging\.find\.count_undecided|sales\.collision_review\.count_open_collisions"
+    r"|campaigns\.manage\.pause_restored|messaging\.find\.count_undecided|sales\.collision_review\.count_open_collisions"
     # All organizations, once: what a restored database has still to erase, and secrets to encrypt anew.
     r"|cli\.restore_replay\._load_erasures|webhooks\.queries\.endpoints\.list_secrets)$"
 )

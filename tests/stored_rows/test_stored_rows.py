@@ -59,14 +59,19 @@ DOCUMENTS = {
 
 @pytest.fixture(scope="module")
 def stored_url(shared_database: tuple[str, str]) -> Iterator[str]:
+    """A database that the tests of this module only read."""
     server_url, template = shared_database
     with databases.new_database(server_url, template=template) as url:
-        insert_rows(url, STORED["tables"])
-        with psycopg.connect(url) as connection:
-            # Old enough to be deleted otherwise, when the test runs later than the day the rows were written.
-            connection.execute("UPDATE idempotency_keys SET created_at = now()")
-            connection.execute("UPDATE request_log SET answered_at = now()")
+        insert_stored_rows(url)
         yield url
+
+
+def insert_stored_rows(url: str) -> None:
+    insert_rows(url, STORED["tables"])
+    with psycopg.connect(url) as connection:
+        # Old enough to be deleted otherwise, when the test runs later than the day the rows were written.
+        connection.execute("UPDATE idempotency_keys SET created_at = now()")
+        connection.execute("UPDATE request_log SET answered_at = now()")
 
 
 @pytest.fixture(scope="module")
@@ -205,9 +210,11 @@ def test_pages_show_what_is_stored(stored_server, stored_url):
     assert (wrong, at_the_start) == ([], [])
 
 
-def test_stored_facts_take_effect(stored_url):
+def test_stored_facts_take_effect(database_url):
+    insert_stored_rows(database_url)
+
     async def work() -> tuple[int, int]:
-        opened = Database(stored_url, pool_max=2)
+        opened = Database(database_url, pool_max=2)
         await opened.open()
         try:
             done = await drain(opened, ORGANIZATION, LISTENERS)
@@ -220,7 +227,7 @@ def test_stored_facts_take_effect(stored_url):
         finally:
             await opened.close()
 
-    before = fetch(stored_url, "SELECT count(*) FROM webhook_messages")[0][0]
-    facts = fetch(stored_url, "SELECT count(*) FROM outbox")[0][0]
+    before = fetch(database_url, "SELECT count(*) FROM webhook_messages")[0][0]
+    facts = fetch(database_url, "SELECT count(*) FROM outbox")[0][0]
     assert run_async(work()) == (facts, 0)
-    assert fetch(stored_url, "SELECT count(*) FROM webhook_messages")[0][0] > before
+    assert fetch(database_url, "SELECT count(*) FROM webhook_messages")[0][0] > before

@@ -16,9 +16,9 @@ SECONDS_MAX = 400
 HERE = Path(__file__).parent
 # One run for all operations: to start one takes longer than the calls of most operations.
 RUNS = {
-    "briefly": ["--phases=examples,fuzzing,stateful", "--max-examples=1"],
-    "in full": ["--phases=examples,coverage,fuzzing", "--max-examples=12"],
-    "in full, calls that follow one another": ["--phases=stateful", "--max-examples=12"],
+    "valid data": ["--phases=examples,coverage,fuzzing,stateful", "--mode=positive", "--max-examples=2"],
+    "invalid data": ["--phases=coverage,fuzzing", "--mode=negative", "--max-examples=6"],
+    "calls that follow one another": ["--phases=stateful", "--max-examples=12"],
 }
 
 

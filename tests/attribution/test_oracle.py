@@ -127,7 +127,7 @@ def expect(desk, sales):
 @pytest.mark.parametrize("seed", [1])
 def test_credits_equal_a_plain_join_whatever_the_order_of_arrival(desk, seed):
     chance = random.Random(seed)
-    now = desk.do(_now)
+    now = desk.now()
     invented = dict(zip(("texts", "clicks", "sales"), invent(chance, now), strict=True))
     arrivals = [(kind, it) for kind, some in invented.items() for it in some]
     chance.shuffle(arrivals)
@@ -161,10 +161,6 @@ def arrive(desk, arrivals):
     desk.announce(it["id"] for it in texts)
 
 
-async def _now(tx):
-    return tx.now
-
-
 @pytest.mark.parametrize(("number", "unmatched"), [("T1", 0), ("T3", 3)])
 def test_a_return_at_the_time_of_a_purchase_is_shown_with_it_if_its_number_is_higher(number, unmatched):
     at = datetime(2026, 11, 2, 12, tzinfo=UTC)
@@ -177,7 +173,7 @@ def test_a_return_at_the_time_of_a_purchase_is_shown_with_it_if_its_number_is_hi
 
 def test_ten_thousand_tickets_of_one_customer_are_computed_in_a_moment(desk):
     """A house account: the time is in proportion to the tickets."""
-    now = desk.do(_now)
+    now = desk.now()
     profile_id = UUID(int=1)
     lines = '[{"quantity": 1, "product": {"external_id": "A"}, "total_price_cents": 5}]'
     sales = [

@@ -3,11 +3,14 @@
 import asyncio
 
 import pytest
+from tests.support.waiting import until_locked
 
 from regulars.campaigns import manage
 from regulars.campaigns.errors import NotPossible
 from regulars.campaigns.queries import lock_campaign
-from regulars.kit.db import LOCK_TIMEOUT_MS
+from regulars.kit.db import Database
+
+IMPATIENT_MS = 50
 
 
 def press_at_once(desk, *acts):
@@ -45,22 +48,22 @@ def test_a_stop_waits_for_a_worker_that_handles_a_batch_for_long(desk, stop):
     desk.crowd(2)
     campaign = desk.send()
 
+    impatient = Database(desk.database.url, pool_max=1, lock_timeout_ms=IMPATIENT_MS)
+
+    async def press():
+        async with impatient.transaction() as tx:
+            await stop(tx, desk.organization_id, campaign, by="ann")
+
     async def run():
-        locked = asyncio.Event()
-
-        async def handle_batch():
-            async with desk.database.transaction() as tx:
-                await lock_campaign(tx, desk.organization_id, campaign)
-                locked.set()
-                # Longer than others wait for a row.
-                await asyncio.sleep(2 * LOCK_TIMEOUT_MS / 1000)
-
-        async def press():
-            await locked.wait()
-            async with desk.database.transaction() as tx:
-                await stop(tx, desk.organization_id, campaign, by="ann")
-
-        await asyncio.gather(handle_batch(), press())
+        await impatient.open()
+        async with desk.database.transaction() as tx:
+            await lock_campaign(tx, desk.organization_id, campaign)
+            pressing = asyncio.create_task(press())
+            await until_locked(desk.database)
+            # Longer than others wait for a row.
+            await asyncio.sleep(4 * IMPATIENT_MS / 1000)
+        await pressing
+        await impatient.close()
 
     desk.runner.run(run())
     assert desk.load(campaign).row.state == ("paused" if stop is manage.pause else "cancelled")

@@ -11,24 +11,6 @@ MILLISECOND = timedelta(milliseconds=1)
 OTHER_NUMBER = "+447400123456"
 
 
-def test_opt_in_with_an_unknown_profile_is_refused_and_leaves_nothing(desk: Desk) -> None:
-    assert desk.refusal(consent(profile="nobody")) == (404, "PROFILE_NOT_FOUND")
-    assert desk.sql("SELECT id FROM subscriptions WHERE organization_id = %s") == []
-
-
-def test_opt_in_without_a_profile_links_to_the_only_profile_with_the_number(desk: Desk) -> None:
-    profile_id = desk.profile("CUST-1", phone_number=NUMBER)
-    subscription = desk.opt_in().subscription
-    assert subscription.profile is not None
-    assert (subscription.profile.id, subscription.profile.external_id) == (profile_id, "CUST-1")
-
-
-def test_opt_in_without_a_profile_links_to_none_of_two_profiles_with_the_number(desk: Desk) -> None:
-    desk.profile("CUST-1", phone_number=NUMBER)
-    desk.profile("CUST-2", phone_number=NUMBER)
-    assert desk.opt_in().subscription.profile is None
-
-
 def test_a_profile_that_was_named_wins_over_the_one_with_the_number(desk: Desk) -> None:
     desk.profile("CUST-1", phone_number=NUMBER)
     named = desk.profile("CUST-2")
@@ -75,11 +57,6 @@ def test_opt_out_by_profile_without_a_linked_number_suppresses_its_own(desk: Des
     state = withdrawn.subscription.state
     assert (withdrawn.outcome, state.phone_number, state.profile_id) == (Outcome.UNSUBSCRIBED, NUMBER, profile_id)
     assert desk.opt_in(at=NOW - DAY, now=NOW + MINUTE).outcome is Outcome.SUPERSEDED
-
-
-def test_opt_out_by_a_profile_without_any_number_is_not_found(desk: Desk) -> None:
-    desk.profile("CUST-1")
-    assert desk.refusal(withdrawal(None, profile="CUST-1")) == (404, "SUBSCRIPTION_NOT_FOUND")
 
 
 def test_opt_out_by_both_withdraws_only_the_number(desk: Desk) -> None:

@@ -11,15 +11,6 @@ from regulars.consent.model import Outcome, Proof, Status
 MILLISECOND = timedelta(milliseconds=1)
 
 
-def test_opt_in_with_no_prior_subscription_for_the_number_is_created(desk: Desk) -> None:
-    recorded = desk.opt_in(proof=PROOF)
-    state = recorded.subscription.state
-    assert (recorded.outcome, recorded.automation) == (Outcome.CREATED, "eligible")
-    assert (state.status, state.phone_number, state.proof) == (Status.SUBSCRIBED, NUMBER, PROOF)
-    assert (state.consented_at, state.unsubscribed_at) == (NOW - MINUTE, None)
-    assert desk.find(recorded.subscription.id) == recorded.subscription
-
-
 def test_opt_in_of_a_number_that_had_withdrawn_consent_is_resubscribed(desk: Desk) -> None:
     first = desk.opt_in(at=NOW - DAY, proof=PROOF)
     desk.opt_out(now=NOW)
@@ -49,21 +40,6 @@ def test_opt_in_with_a_newer_time_or_another_source_or_profile_is_updated(desk: 
     assert recorded.subscription.state.proof == PROOF
 
 
-def test_opt_in_when_already_subscribed_and_nothing_changed_is_already_subscribed(desk: Desk) -> None:
-    first = desk.opt_in(proof=PROOF)
-    again = desk.opt_in(proof=PROOF, now=NOW + DAY)
-    assert (again.outcome, again.automation) == (Outcome.ALREADY_SUBSCRIBED, "not_applicable")
-    assert again.subscription == first.subscription
-
-
-def test_a_resync_that_leaves_out_proof_and_profile_keeps_both_and_is_no_change(desk: Desk) -> None:
-    desk.profile("CUST-1")
-    first = desk.opt_in(proof=PROOF, profile="CUST-1")
-    again = desk.opt_in(now=NOW + DAY)
-    assert again.outcome is Outcome.ALREADY_SUBSCRIBED
-    assert again.subscription == first.subscription
-
-
 def test_opt_in_earlier_than_a_more_recent_consent_event_is_superseded_and_joins_the_history_only(desk: Desk) -> None:
     first = desk.opt_in(proof=PROOF)
     recorded = desk.opt_in(at=NOW - DAY, source="WEBSITE", now=NOW + MINUTE)
@@ -85,17 +61,6 @@ def test_opt_in_at_the_same_instant_as_a_stop_leaves_the_number_unsubscribed(des
     desk.stop(now=NOW)
     recorded = desk.opt_in(at=NOW, now=NOW + MINUTE)
     assert (recorded.outcome, recorded.subscription.state.unsubscribed_at) == (Outcome.SUPERSEDED, NOW)
-
-
-def test_opt_out_withdraws_consent(desk: Desk) -> None:
-    first = desk.opt_in(proof=PROOF)
-    withdrawn = desk.opt_out(now=NOW + MINUTE)
-    state = withdrawn.subscription.state
-    assert withdrawn.outcome is Outcome.UNSUBSCRIBED
-    assert (state.status, state.unsubscribed_at) == (Status.UNSUBSCRIBED, NOW + MINUTE)
-    assert (state.consented_at, state.proof) == (NOW - MINUTE, PROOF)
-    assert withdrawn.subscription.id == first.subscription.id
-    assert withdrawn.subscriptions == (withdrawn.subscription,)
 
 
 def test_an_inbound_stop_reply_withdraws_consent(desk: Desk) -> None:

@@ -147,12 +147,6 @@ class Desk(texts_desk.Desk):
     def sent(self) -> list[str]:
         return [text.body for text in self.gateway.sent]
 
-    def now(self) -> datetime:
-        async def act(tx: Tx) -> datetime:
-            return tx.now
-
-        return self.do(act)
-
 
 def wait_for_next_millisecond() -> None:
     begun = time.time_ns() // 1_000_000

@@ -8,20 +8,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from psycopg.errors import ReadOnlySqlTransaction
-from tests.support.desk import ORIGIN
-from tests.support.gateway import ALWAYS
+from tests.support.desk import NUMBER
+from tests.support.gateway import ALWAYS, only_on
 
-from regulars.consent.opt_in import Consent, opt_in
-from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.journeys import manage
 from regulars.journeys.backtest.run import backtest
 from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused, NotPossible
-from regulars.kit.ids import ByExternalId, new_uuid
-from regulars.messaging.settings.model import Cap, OpenHours, SendHoursRule, SmsSettings
+from regulars.kit.ids import new_uuid
+from regulars.messaging.settings.model import Cap, SmsSettings
 
 DAY = timedelta(days=1)
-NUMBER = "+33612345678"
 TEXT = {"do": "send_text", "text": "Merci {{ profile.first_name }}"}
 
 
@@ -51,20 +48,10 @@ class Past:
         return sale_id
 
     def opt_in(self, ago, external_id="C1", number=NUMBER, *, late=timedelta(0)) -> None:
-        moment, secret = self.now - ago, self.desk.texting.secret
-        given = Consent(
-            phone_number=number,
-            source="OTHER",
-            consented_at=moment - late,
-            origin=ORIGIN,
-            profile=ByExternalId(external_id),
-        )
-        self.desk.do(lambda tx: opt_in(tx, self.desk.organization_id, [given], secret=secret), now=moment)
+        self.desk.opt_in(external_id, number, ago=late, now=self.now - ago)
 
     def opt_out(self, ago, number=NUMBER) -> None:
-        moment, secret = self.now - ago, self.desk.texting.secret
-        given = Withdrawal(phone_number=number, origin=ORIGIN)
-        self.desk.do(lambda tx: opt_out(tx, self.desk.organization_id, [given], secret=secret), now=moment)
+        self.desk.opt_out(number, now=self.now - ago)
 
     def play(self, *steps, days=30, **more) -> dict[str, Any]:
         limits = {name: more.pop(name) for name in ("facts_max",) if name in more}
@@ -186,7 +173,7 @@ def test_missing_values_too_long_texts_and_caps_are_reasons_as_in_truth(desk, pa
 def test_a_text_waits_for_its_hours_and_is_judged_again_then(desk, past):
     customer = desk.customer()
     opens = (past.now - 5 * DAY).astimezone(ZoneInfo("Europe/Paris")).replace(hour=0, minute=0)
-    desk.settings(SmsSettings(brand="Shop", rules={"FR": _opens_only_on(opens.weekday())}))
+    desk.settings(SmsSettings(brand="Shop", rules={"FR": only_on(opens.weekday())}))
     past.opt_in(20 * DAY)
     past.sale(customer, 7 * DAY)
     assert by_day(past.play(TEXT), "texts") == {opens.astimezone(past.zone).date().isoformat(): 1}
@@ -194,12 +181,6 @@ def test_a_text_waits_for_its_hours_and_is_judged_again_then(desk, past):
     played = past.play(TEXT)
     assert (played["texts"], played["skipped"]) == (0, {"left": 1})
     assert played["outcomes"] == {"left by a withdrawal": 1}
-
-
-def _opens_only_on(weekday: int) -> SendHoursRule:
-    return SendHoursRule(
-        days=tuple(OpenHours(0, 24 * 60) if day == weekday else None for day in range(7)), on_holidays=True
-    )
 
 
 def test_a_wait_for_a_purchase_goes_on_by_the_sales_that_followed(desk, past):

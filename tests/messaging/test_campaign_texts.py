@@ -6,7 +6,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 from tests.support.desk import NUMBER
-from tests.support.gateway import ALWAYS, OPEN
+from tests.support.gateway import ALWAYS, OPEN, only_on
 
 from regulars.consent.chain import hash_number
 from regulars.consent.numbers import TextNumber
@@ -20,7 +20,7 @@ from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReache
 from regulars.messaging.receipts import apply_receipt
 from regulars.messaging.request import resend
 from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import Cap, SendHoursRule, SmsSettings
+from regulars.messaging.settings.model import Cap, SmsSettings
 from regulars.messaging.template import MissingValue
 from regulars.work.outbox import register_interest
 
@@ -58,7 +58,7 @@ def order_from_campaign(desk, campaign_id=None, **more):
 
 def test_nothing_leaves_after_the_last_moment_of_a_text(desk):
     desk.subscribe()
-    now = desk.do(_now)
+    now = desk.now()
     order_from_campaign(desk, expires_at=now - timedelta(seconds=1))
     desk.turn()
     assert desk.texts() == [("skipped", "expired")]
@@ -67,15 +67,11 @@ def test_nothing_leaves_after_the_last_moment_of_a_text(desk):
     assert desk.gateway.sent[0].until <= now + timedelta(hours=1)
 
 
-async def _now(tx):
-    return tx.now
-
-
 def test_a_text_is_not_sent_again_after_its_campaigns_last_moment(desk):
     desk.settings(SmsSettings(rules=OPEN, caps=()))
     desk.subscribe()
     desk.gateway.answer = lose
-    last_moment = desk.do(_now) + timedelta(hours=1)
+    last_moment = desk.now() + timedelta(hours=1)
     text_id = order_from_campaign(desk, expires_at=last_moment)
     desk.turn()
     desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
@@ -253,10 +249,9 @@ def test_two_workers_claim_nothing_after_a_stop_has_committed(desk):
 
 def test_a_forecast_says_when_the_caps_and_the_hours_allow_one_more_text(desk):
     other, german, unknown = "+33612345679", "+4915112345678", "+88312345678"
-    now = desk.do(_now)
+    now = desk.now()
     weekday = (now + timedelta(days=2)).weekday()
-    later = SendHoursRule(days=tuple(ALWAYS.days[0] if day == weekday else None for day in range(7)), on_holidays=True)
-    desk.settings(SmsSettings(rules={"FR": ALWAYS, "DE": later}, caps=(Cap(1, 24), Cap(2, 72))))
+    desk.settings(SmsSettings(rules={"FR": ALWAYS, "DE": only_on(weekday)}, caps=(Cap(1, 24), Cap(2, 72))))
     desk.subscribe(NUMBER, other, german)
     for hours in (60, 30):
         text_id = desk.order(number=NUMBER)

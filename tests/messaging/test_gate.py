@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.messaging.desk import MAKE_DUE
 from tests.support.desk import NUMBER
-from tests.support.gateway import ALWAYS, OPEN
+from tests.support.gateway import OPEN, only_on
 
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotResendable
@@ -87,20 +87,15 @@ def test_outside_the_hours_a_text_waits_and_is_skipped_after_96_hours(desk):
 
 
 def test_a_text_that_waits_for_the_morning_is_not_looked_at_before(desk):
-    now = desk.do(_now)
+    now = desk.now()
     weekday = (now + timedelta(days=2)).weekday()
-    rule = SendHoursRule(days=tuple(ALWAYS.days[0] if day == weekday else None for day in range(7)), on_holidays=True)
-    desk.settings(SmsSettings(rules={"FR": rule}))
+    desk.settings(SmsSettings(rules={"FR": only_on(weekday)}))
     desk.subscribe()
     desk.order()
     desk.turn()
     [(state, due_at)] = desk.sql("SELECT state, due_at FROM texts WHERE organization_id = %s")
     assert state == "queued"
     assert timedelta(hours=20) < due_at - now < timedelta(hours=52)
-
-
-async def _now(tx):
-    return tx.now
 
 
 def test_no_text_goes_to_a_country_whose_notice_is_not_set(desk):

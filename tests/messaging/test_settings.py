@@ -89,17 +89,14 @@ def test_a_hold_of_an_organization_that_never_set_anything_is_seen_too(desk):
 
 
 def test_a_change_of_settings_that_runs_beside_a_hold_does_not_undo_it(desk):
-    async def change():
+    async def play():
         async with desk.database.transaction() as tx:
             texting = await lock_texting(tx, desk.organization_id)
+            holding = asyncio.create_task(_hold(desk))
+            await until_locked(desk.database)
             settings = msgspec.structs.replace(texting.settings, brand="Other")
-            await asyncio.sleep(0.2)
             await change_settings(tx, desk.organization_id, texting, settings)
-
-    async def play():
-        changing = asyncio.create_task(change())
-        await asyncio.sleep(0.05)
-        await asyncio.gather(changing, _hold(desk))
+        await holding
 
     desk.runner.run(play())
     texting = desk.texting

@@ -32,7 +32,7 @@ class Member:
             texting = await lock_texting(tx, self.desk.organization_id)
             return await act(tx, self.user_id, *given, texting=texting)
 
-        now = self.desk.do(_now) + later
+        now = self.desk.now() + later
         return self.desk.do(run, now=now)
 
     def request(self, number=NUMBER):
@@ -58,10 +58,6 @@ class Member:
     def join(self, number=NUMBER):
         self.request(number)
         assert self.verify(self.read_code())
-
-
-async def _now(tx):
-    return tx.now
 
 
 @pytest.fixture

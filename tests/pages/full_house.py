@@ -8,8 +8,8 @@ from psycopg import AsyncConnection
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.drain_queues import drain, drain_queues
-from tests.support.journeys import change_draft, in_transaction, make_journey
-from tests.support.run_async import run_async
+from tests.support.journeys import change_draft, make_journey
+from tests.support.run_async import in_transaction, run_async
 from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
 from tests.support.waiting import wait_until

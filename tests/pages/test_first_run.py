@@ -12,9 +12,9 @@ from tests.support.analysis import running_analysis
 from tests.support.browser import DESKTOP, WAIT_MS
 from tests.support.client import get_url, post_url
 from tests.support.drain_queues import drain_queues
-from tests.support.journeys import text_at_all_hours
 from tests.support.run_async import run_async
 from tests.support.server import Server, running_server
+from tests.support.texts import open_at_any_hour
 from tests.support.waiting import wait_until_locked
 
 from regulars.accounts.link_use import make_first_owner_link
@@ -196,7 +196,7 @@ def text_and_stop(walk: Walk) -> None:
         [organization_id] = connection.execute(
             "SELECT organization_id FROM organization_slugs WHERE slug = 'maison-corvelle'"
         ).fetchone()
-    text_at_all_hours(walk.database_url, organization_id)
+    open_at_any_hour(walk.database_url, organization_id)
     headers = {"x-api-key": walk.key}
     profile = {"external_id": "C-100", "first_name": "Odile", "last_name": "Fictive"}
     post_url(f"{walk.server.url}/v1/profiles", json=profile, headers=headers)

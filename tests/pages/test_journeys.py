@@ -6,7 +6,8 @@ import psycopg
 import pytest
 from tests.support import samples
 from tests.support.drain_queues import drain_queues
-from tests.support.journeys import make_journey, text_at_all_hours
+from tests.support.journeys import make_journey
+from tests.support.texts import open_at_any_hour
 from tests.support.visitor import Visitor
 
 from regulars.web.access import Role
@@ -163,7 +164,7 @@ def test_the_home_page_and_search_know_journeys(api, buyer, marketer, tenant, ap
     journey = make_journey(
         api_database_url, tenant.organization_id, TEXT, WAIT, trigger="opt_in", name="Greeting of Lyon"
     )
-    text_at_all_hours(api_database_url, tenant.organization_id)
+    open_at_any_hour(api_database_url, tenant.organization_id)
     opt_in(api, buyer[1])
     for _ in range(3):
         drain_queues(api_database_url, tenant.organization_id)

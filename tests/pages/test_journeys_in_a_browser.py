@@ -8,7 +8,8 @@ from playwright.sync_api import Page, expect
 from tests.support import samples
 from tests.support.browser import PHONE, context_of
 from tests.support.drain_queues import drain_queues
-from tests.support.journeys import add_endpoint, make_journey, text_at_all_hours
+from tests.support.journeys import add_endpoint, make_journey
+from tests.support.texts import open_at_any_hour
 from tests.support.visitor import Visitor
 
 from regulars.kit.settings import Settings
@@ -53,7 +54,7 @@ def write_journey(tab: Page, journeys_url: str, *, name: str, trigger: str) -> s
 
 def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visitor, api, api_database_url):
     organization_id = api.tenant.organization_id
-    text_at_all_hours(api_database_url, organization_id)
+    open_at_any_hour(api_database_url, organization_id)
     add_endpoint(api_database_url, organization_id, SETTINGS)
     customer = api.post("/v1/profiles", samples.profile(first_name="Odile", last_name="Fictive")).json()
     with context_of(chromium, owner, java_script_enabled=False, locale="en-GB") as context:

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 from tests.pages.segment_shop import Crowd, open_counted, open_shop
 from tests.support import samples
-from tests.support.journeys import make_campaign, text_at_all_hours
+from tests.support.journeys import make_campaign
+from tests.support.texts import open_at_any_hour
 from tests.support.visitor import Visitor
 from tests.support.waiting import ask_until
 
@@ -197,7 +198,7 @@ def test_a_customer_who_must_not_be_texted_is_not_called_subscribed(marketer, cr
     # A number that is held only because it must not be texted, and that a customer has.
     opt("opt-out", phone_number=held)
     assert api.post("/v1/profiles", {"external_id": crowd.busy, "phone_number": held}).status == 200
-    text_at_all_hours(api_database_url, crowd.shop.organization_id)
+    open_at_any_hour(api_database_url, crowd.shop.organization_id)
     assert marketer.post(f"/simulator/{suppressed}/reply", text="Leave me alone").status_code == 303
     crowd.shop.work()
     url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})

@@ -57,6 +57,14 @@ class Desk:
 
         return self.runner.run(transact())
 
+    def now(self) -> datetime:
+        """By the database's clock."""
+
+        async def act(tx: Tx) -> datetime:
+            return tx.now
+
+        return self.do(act)
+
     def sql(self, query: Any, *parameters: Any) -> list[Any]:
         """The rows of a query that names the organization as its first parameter."""
         return self.do(lambda tx: tx.fetch(query, (self.organization_id, *parameters)))
@@ -117,6 +125,7 @@ class Desk:
         source: str = "OTHER",
         store: str | None = None,
         ago: timedelta = timedelta(0),
+        now: datetime | None = None,
     ) -> None:
         async def act(tx: Tx) -> None:
             given = Consent(
@@ -129,8 +138,8 @@ class Desk:
             )
             await opt_in(tx, self.organization_id, [given], secret=self.secret)
 
-        self.do(act)
+        self.do(act, now=now)
 
-    def opt_out(self, number: str = NUMBER) -> None:
+    def opt_out(self, number: str = NUMBER, *, now: datetime | None = None) -> None:
         given = Withdrawal(phone_number=number, origin=ORIGIN)
-        self.do(lambda tx: opt_out(tx, self.organization_id, [given], secret=self.secret))
+        self.do(lambda tx: opt_out(tx, self.organization_id, [given], secret=self.secret), now=now)

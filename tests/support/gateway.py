@@ -10,6 +10,10 @@ ALWAYS = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 OPEN = dict.fromkeys(("FR", "CH", "DE", "US"), ALWAYS)
 
 
+def only_on(weekday: int) -> SendHoursRule:
+    return SendHoursRule(days=tuple(ALWAYS.days[0] if day == weekday else None for day in range(7)), on_holidays=True)
+
+
 class Gateway:
     """Records each text, and accepts it or responds with `answer`, or with what it returns for the text."""
 

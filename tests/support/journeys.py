@@ -1,13 +1,10 @@
 """Creates journeys and campaigns for tests of pages, with the use cases of the application."""
 
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID
 
-import msgspec
-from tests.support.run_async import run_async
+from tests.support.run_async import in_transaction
 
 from regulars.campaigns.definition import read_definition as read_campaign
 from regulars.campaigns.manage import create_campaign
@@ -16,12 +13,10 @@ from regulars.journeys.drafts import lock_draft, write_draft
 from regulars.journeys.manage import activate, create_journey
 from regulars.journeys.step_tree import insert_step
 from regulars.kit import vault
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, SEGMENT, new_uuid
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
-from regulars.messaging.settings.model import OpenHours, SendHoursRule
-from regulars.messaging.settings.store import lock_texting, save_texting
 from regulars.webhooks.manage import create_endpoint
 
 T = TypeVar("T")
@@ -38,32 +33,6 @@ def change_draft(database_url: str, organization_id: UUID, journey: str, *, by: 
         await write_draft(tx, organization_id, draft, insert_step(draft.definition, place, Wait(days=1)), by=by)
 
     in_transaction(database_url, act)
-
-
-def text_at_all_hours(database_url: str, organization_id: UUID) -> None:
-    """Allows texts at all hours, so that a test does not depend on the time."""
-    always = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
-
-    async def act(tx: Tx) -> None:
-        texting = await lock_texting(tx, organization_id)
-        assert texting is not None
-        settings = msgspec.structs.replace(texting.settings, brand="Corvelle", rules={"FR": always})
-        await save_texting(tx, organization_id, replace(texting, settings=settings))
-
-    in_transaction(database_url, act)
-
-
-def in_transaction(database_url: str, act: Callable[[Tx], Awaitable[T]]) -> T:
-    async def run() -> T:
-        database = Database(database_url, pool_max=2)
-        await database.open()
-        try:
-            async with database.transaction() as tx:
-                return await act(tx)
-        finally:
-            await database.close()
-
-    return run_async(run())
 
 
 def add_endpoint(database_url: str, organization_id: UUID, settings: Settings) -> None:

@@ -5,16 +5,15 @@ from typing import Any
 from uuid import UUID
 
 from tests.support.drain_queues import drain_queues
-from tests.support.run_async import run_async
+from tests.support.gateway import ALWAYS
+from tests.support.run_async import in_transaction
 
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
+from regulars.messaging.settings.model import SmsSettings
 from regulars.messaging.settings.store import lock_texting, save_texting
-
-ALWAYS = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
 def open_at_any_hour(database_url: str, organization_id: UUID, **changes: Any) -> None:
@@ -26,7 +25,7 @@ def open_at_any_hour(database_url: str, organization_id: UUID, **changes: Any) -
         settings = SmsSettings(**{"brand": "Corvelle", "rules": {"FR": ALWAYS}, **changes})
         await save_texting(tx, organization_id, replace(texting, settings=settings))
 
-    _do(database_url, act)
+    in_transaction(database_url, act)
 
 
 def send_text(database_url: str, organization_id: UUID, number: str, words: str) -> UUID:
@@ -45,19 +44,6 @@ def send_order(database_url: str, organization_id: UUID, order: TextOrder) -> UU
         [ordered] = await request_texts(tx, organization_id, [order], texting=texting)
         return ordered.id
 
-    text_id: UUID = _do(database_url, act)
+    text_id: UUID = in_transaction(database_url, act)
     drain_queues(database_url, organization_id)
     return text_id
-
-
-def _do(database_url, act):
-    async def work():
-        database = Database(database_url, pool_max=2)
-        await database.open()
-        try:
-            async with database.transaction() as tx:
-                return await act(tx)
-        finally:
-            await database.close()
-
-    return run_async(work())

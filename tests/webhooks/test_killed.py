@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from tests.support.project import ROOT
-from tests.support.waiting import until
+from tests.support.waiting import until, until_locked
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +62,7 @@ async def test_killed_after_the_claim_and_after_the_answer_nothing_is_lost_and_t
             await tx.fetch("SELECT 1 FROM webhook_endpoints FOR UPDATE")
             writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
             await writer.drain()
-            await asyncio.sleep(0.3)
+            await until_locked(shop.database)
             await kill(second)
 
     receiver.misbehave = answer_and_hold

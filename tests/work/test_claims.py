@@ -189,11 +189,11 @@ def test_a_claim_whose_owner_died_returns_at_its_deadline_and_says_so(url):
             task.cancel()
         calls = Calls()
         async with served(url, calls):
-            await asyncio.sleep(0.5)
-            assert calls.made == []
-            rows(url, "UPDATE letters SET due_at = now() RETURNING 1")
-            await until(lambda: calls.made == ["lost"])
-            await until(lambda: rows(url, "SELECT lapses, due_at FROM letters") == [(1, None)])
+            post(url, organization_id, "later")
+            await until(lambda: calls.made == ["later"])
+            rows(url, "UPDATE letters SET due_at = now() WHERE word = 'lost' RETURNING 1")
+            await until(lambda: calls.made == ["later", "lost"])
+            await until(lambda: rows(url, "SELECT lapses, due_at FROM letters WHERE word = 'lost'") == [(1, None)])
         await database.close()
 
     asyncio.run(scenario())

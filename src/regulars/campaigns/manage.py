@@ -33,6 +33,7 @@ from regulars.campaigns.model import (
     needed_by,
     start_of,
 )
+from regulars.campaigns.run.discard import discard_audience
 from regulars.campaigns.run.finish import close_waiting_totals, unqueue_texts
 from regulars.campaigns.stored_definition import read_stored_definition
 from regulars.conditions.campaign_names import find_campaign_names
@@ -42,7 +43,8 @@ from regulars.kit.db import Tx
 from regulars.kit.etag import require_etag
 from regulars.kit.ids import CAMPAIGN, SEGMENT, new_uuid
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.origins import resume_origin
+from regulars.messaging.model import OriginKind
+from regulars.messaging.origins import has_dialled_texts, resume_origin
 from regulars.messaging.settings.store import load_texting, lock_texting
 from regulars.segments.saved.resolve import load_context
 from regulars.segments.saved.uses import Use, register_uses
@@ -63,6 +65,8 @@ class Campaign:
     row: CampaignRow
     definition: Definition
     faults: list[Fault]
+    # Whether it can be changed now.
+    is_editable: bool
     # Whether parts of the stored definition are not valid, which the definition here lacks.
     is_damaged: bool = False
 
@@ -87,14 +91,15 @@ async def update_campaign(
     created_by: str | None = None,
     etag: str | None = None,
 ) -> Campaign:
-    """Change a draft, or a campaign that was paused before its audience was fixed, which becomes a draft again.
+    """Change a draft, or a campaign that was paused before its first text was dialled, which becomes a draft again and
+    loses its audience.
 
-    `etag` identifies the revision that the user edited. A change voids the approval.
+    `etag` identifies the revision that the user edited. A change voids the confirmation and the approval.
     """
     row, _ = await queries.lock_campaign(tx, organization_id, campaign_id)
-    if row.state not in EDITABLE or row.frozen_at is not None:
+    if not await _may_be_changed(tx, organization_id, row):
         raise NotPossible(
-            f"A campaign that is {row.state} cannot be changed; duplicate it, or pause it before it starts."
+            f"A campaign that is {row.state} cannot be changed; duplicate it, or pause it before its first text."
         )
     require_etag(row.revision, etag)
     changed_by = add_changer(row.changed_by, created_by)
@@ -102,9 +107,20 @@ async def update_campaign(
     await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
     if row.state == CampaignState.PAUSED:
         await withdraw_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(row.id))
+        # Lets workers claim the texts that it requests when it is scheduled again.
+        await resume_origin(tx, organization_id, campaign_id)
         row = await _save(tx, organization_id, _as_draft(row))
     await _register_uses(tx, organization_id, row, definition)
+    if row.frozen_at is not None and await discard_audience(tx, organization_id, campaign_id):
+        row = row._replace(frozen_at=None, recipients=None)
     return await _with_faults(tx, organization_id, row._replace(updated_at=tx.now), definition)
+
+
+async def _may_be_changed(tx: Tx, organization_id: UUID, row: CampaignRow) -> bool:
+    """Whether the campaign is a draft, or is paused and the provider was called for none of its texts."""
+    if row.state == CampaignState.PAUSED and row.frozen_at is not None:
+        return not await has_dialled_texts(tx, organization_id, OriginKind.CAMPAIGN, row.id)
+    return row.state in EDITABLE
 
 
 async def load_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID, *, version: int | None = None) -> Campaign:
@@ -147,6 +163,8 @@ async def schedule(
     row, document = await queries.lock_campaign(tx, organization_id, campaign_id)
     if row.state != CampaignState.DRAFT:
         raise NotPossible(f"This campaign is {row.state} already.")
+    if row.frozen_at is not None:
+        raise NotPossible("The recipients of its earlier version are still being removed. Try again in a minute.")
     require_etag(row.revision, etag)
     require_amounts(confirmed_cost)
     definition = read_definition(document.encode())
@@ -325,7 +343,8 @@ def _as_draft(row: CampaignRow) -> CampaignRow:
 
 
 async def _with_faults(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> Campaign:
-    return Campaign(row, definition, await check_definition(tx, organization_id, definition))
+    faults = await check_definition(tx, organization_id, definition)
+    return Campaign(row, definition, faults, await _may_be_changed(tx, organization_id, row))
 
 
 async def _load_check_context(tx: Tx, organization_id: UUID, definition: Definition) -> CheckContext:

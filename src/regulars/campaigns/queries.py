@@ -95,8 +95,8 @@ async def update_approval(tx: Tx, organization_id: UUID, row: CampaignRow) -> No
 
 async def update_state(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
     """Save the state, and set when the worker has to fix the audience (`freeze_at`) and to continue the campaign
-    (`due_at`): now, or for a paused campaign at its end time. For a local time the worker counts the time zones of the
-    audience first, and then sets `freeze_at` again."""
+    (`due_at`): now, or for a paused campaign at its end time. It removes the audience of a draft. For a local time it
+    counts the time zones of the audience first, and then sets `freeze_at` again."""
     await tx.execute(
         """
         UPDATE campaigns
@@ -108,7 +108,7 @@ async def update_state(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
                              WHEN definition #>> '{schedule,start}' = 'local' THEN %(now)s::timestamptz
                              ELSE %(starts_at)s::timestamptz END,
             due_at = CASE WHEN %(state)s IN ('cancelled', 'ended')
-                            OR (%(state)s IN ('preparing', 'sending') AND frozen_at IS NOT NULL)
+                            OR (%(state)s IN ('preparing', 'sending', 'draft') AND frozen_at IS NOT NULL)
                           THEN %(now)s::timestamptz
                           WHEN %(state)s = 'paused' THEN %(not_after)s::timestamptz END
         WHERE organization_id = %(organization_id)s AND id = %(id)s

@@ -8,12 +8,13 @@ A journey is paused in another way (`holds.py`): its origins are the runs of its
 until the run continues.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.facts import publish_queue_changes
+from regulars.messaging.links.codes import discard_links
 from regulars.messaging.model import PRIORITIES, OriginKind, SkipReason, TextRow, TextState
 from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.queries import claims, settings, texts
@@ -55,6 +56,38 @@ async def resume_origin(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
         "DELETE FROM stopped_origins WHERE organization_id = %s AND origin_id = %s AND reason IS NULL",
         (organization_id, origin_id),
     )
+
+
+async def delete_texts_of_steps(
+    tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID, steps: Collection[str]
+) -> None:
+    """Delete texts of an origin that were not dialled, so that the origin can request these steps again."""
+    ids = await tx.fetch_column(
+        """
+        SELECT id FROM texts
+        WHERE organization_id = %s AND origin_kind = %s AND origin_id = %s AND step = ANY (%s::text[])
+        ORDER BY id
+        FOR UPDATE
+        """,
+        (organization_id, kind.value, origin_id, list(steps)),
+    )
+    if ids:
+        await discard_links(tx, organization_id, ids)
+        await texts.delete_texts(tx, organization_id, ids)
+
+
+async def has_dialled_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID) -> bool:
+    """Whether the provider was called for a text of the origin, or may have been."""
+    is_dialled = await tx.fetch_value(
+        """
+        SELECT EXISTS (
+            SELECT FROM texts
+            WHERE organization_id = %s AND origin_kind = %s AND origin_id = %s AND state NOT IN ('queued', 'skipped')
+        )
+        """,
+        (organization_id, kind.value, origin_id),
+    )
+    return bool(is_dialled)
 
 
 async def find_stopped_origins(tx: Tx, organization_id: UUID, rows: Iterable[TextRow]) -> dict[UUID, str | None]:

@@ -10,7 +10,6 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
 from regulars.campaigns.definition import VARIANTS_MAX, Definition
 from regulars.campaigns.manage import Campaign
-from regulars.campaigns.model import CampaignState
 from regulars.campaigns.pages import definition_form as forms
 from regulars.campaigns.pages.common import VARIANT_LETTERS, campaign_url, find_campaign, page_errors, render_campaign
 from regulars.campaigns.pages.figures import (
@@ -53,7 +52,7 @@ class Editor:
     async def show(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             campaign = await find_campaign(tx, visit)
-        if not is_editable(campaign):
+        if not campaign.is_editable:
             return redirect(visit, campaign_url(visit, campaign.row))
         form = forms.fill_form(campaign.definition, visit.format.zone)
         # A new draft without a text does not show errors yet.
@@ -205,8 +204,3 @@ class Editor:
             "message": message,
         }
         return render_campaign(visit, "campaigns/edit.html", row, status=status, **values)
-
-
-def is_editable(campaign: Campaign) -> bool:
-    """Whether the campaign is a draft, or was paused before its audience was fixed (`frozen_at`)."""
-    return campaign.row.state in {CampaignState.DRAFT, CampaignState.PAUSED} and campaign.row.frozen_at is None

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from regulars.campaigns.model import STEP_WAIT_MAX, CampaignState
 from regulars.campaigns.run import queries
+from regulars.campaigns.run.discard import discard_audience
 from regulars.campaigns.run.feed import feed
 from regulars.campaigns.run.finish import close_waiting_rows, end_campaign
 from regulars.campaigns.run.prepare import prepare_piece
@@ -19,7 +20,7 @@ class CampaignQueue(RowQueue[DueCampaign]):
     name = "campaigns"
     due = Due(
         table="campaigns",
-        waits=(Wait(at_most=(STEP_WAIT_MAX,), condition="state IN ('preparing', 'sending', 'ended', 'cancelled')"),),
+        waits=(Wait(at_most=(STEP_WAIT_MAX,), condition="state NOT IN ('scheduled', 'paused')"),),
     )
     schedule = Schedule(waits_s=(1, 5, 30, 120, 600))
     # One campaign in each transaction, because it changes many rows.
@@ -36,6 +37,9 @@ class CampaignQueue(RowQueue[DueCampaign]):
                     await prepare_piece(tx, organization_id, campaign)
                 case CampaignState.SENDING:
                     await feed(tx, organization_id, campaign)
+                case CampaignState.DRAFT if campaign.frozen_at is not None:
+                    if not await discard_audience(tx, organization_id, campaign.id):
+                        await queries.set_due(tx, organization_id, campaign.id, tx.now)
                 case CampaignState.PAUSED if tx.now >= campaign.not_after:
                     await end_campaign(tx, organization_id, campaign)
                 case CampaignState.ENDED | CampaignState.CANCELLED:

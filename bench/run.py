@@ -28,6 +28,7 @@ import build_cost
 import campaigns
 import journeys
 import latency
+import lists
 import pages
 import queues
 import report  # the path above must be set first
@@ -73,13 +74,18 @@ ALONE: dict[str, ModuleType] = {
     "backlog": backlog,
     "sale": sale_cost,
     "build": build_cost,
+    "lists": lists,
 }
 # Those whose size can be chosen.
-SCALED = frozenset({"segments", "campaigns", "analytics", "attribution"})
+SCALED = frozenset({"segments", "campaigns", "analytics", "attribution", "lists"})
 # Those that can measure another commit in turns, with `--beside`.
 COMPARED = frozenset({"texts", "sale", "build"})
 # Those that end with an error when a target is missed.
-BARS: dict[str, Callable[[Any], bool]] = {"pages": pages.is_reached, "attribution": attribution.is_reached}
+BARS: dict[str, Callable[[Any], bool]] = {
+    "pages": pages.is_reached,
+    "attribution": attribution.is_reached,
+    "lists": lists.is_reached,
+}
 GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "turns", "latency", "growth", *ALONE, *WORK)
 
 

@@ -63,6 +63,7 @@ from regulars.profiles.attribute_values import AttributeValues
 from regulars.profiles.facts import ProfilesChanged
 from regulars.request_log.entries import sweep as sweep_request_log
 from regulars.request_log.model import RETENTION as REQUEST_LOG_RETENTION
+from regulars.sales.blocks.build import BlockBuilds
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, recount_in_time_zone, register_new_product_keys
 from regulars.sales.property_values import PropertyValues
@@ -182,6 +183,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         Sweep("replies.sweep_hashes", ERASED_REPLIES, sweep_hashes, poll_every_s=3600),
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         TotalsFill(),
+        BlockBuilds(),
         ColumnsBuild(),
         Sweep("segments.unneeded", SEGMENT_COLUMNS, delete_unneeded_columns, poll_every_s=3600),
         SizeQueue(Analysis(settings)),

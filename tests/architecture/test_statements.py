@@ -107,6 +107,8 @@ OWNERS = {
         "hourly_totals_fills",
         "sales_totals",
         "sales_totals_fills",
+        "sale_blocks",
+        "sale_block_builds",
     },
 }
 # The runner of migrations keeps its own register, and the vault the fingerprint of its key.

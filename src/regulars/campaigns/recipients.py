@@ -12,7 +12,7 @@ from psycopg.sql import SQL
 
 from regulars.campaigns.model import RecipientOutcome
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position, Scan, read_in_index_order
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position, Scan, reading_in_index_order
 
 # With a filter that matches few rows, a list scans at most this many rows; then the page says where the scan stopped.
 ROWS_SCANNED_MAX: Final = 10_000
@@ -77,32 +77,32 @@ async def list_recipient_page(
     """A page of recipients, ordered by outcome and then by profile id."""
     # From a position, the planner judges by the outcome alone how many rows are left. Where it expects few, it would
     # sort the whole campaign instead of one block.
-    await read_in_index_order(tx)
-    return await _BY_OUTCOME.fetch(
-        tx,
-        SQL(
-            """
-            SELECT profile_id, arm, outcome, reason, open_at, fed_at, block FROM (
-                SELECT profile_id, arm, outcome, reason, country, open_at, fed_at, block FROM campaign_recipients
-                WHERE organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
+    async with reading_in_index_order(tx):
+        return await _BY_OUTCOME.fetch(
+            tx,
+            SQL(
+                """
+                SELECT profile_id, arm, outcome, reason, open_at, fed_at, block FROM (
+                    SELECT profile_id, arm, outcome, reason, country, open_at, fed_at, block FROM campaign_recipients
+                    WHERE organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
+                    ORDER BY {ordered}
+                    LIMIT %(scan_limit)s
+                ) AS campaign_recipients
+                WHERE true {and_filters}
                 ORDER BY {ordered}
-                LIMIT %(scan_limit)s
-            ) AS campaign_recipients
-            WHERE true {and_filters}
-            ORDER BY {ordered}
-            LIMIT %(limit)s
-            """
-        ),
-        page,
-        {"organization_id": organization_id, "campaign_id": campaign_id, **filters._asdict()},
-        make=RecipientRow,
-        filters={"reason": "reason = %(reason)s", "country": "country = %(country)s", "arm": "arm = %(arm)s"},
-        scan=Scan(
-            "campaign_recipients",
-            ROWS_SCANNED_MAX,
-            {"campaign_id": "campaign_id = %(campaign_id)s", "outcome": "outcome = %(outcome)s"},
-        ),
-    )
+                LIMIT %(limit)s
+                """
+            ),
+            page,
+            {"organization_id": organization_id, "campaign_id": campaign_id, **filters._asdict()},
+            make=RecipientRow,
+            filters={"reason": "reason = %(reason)s", "country": "country = %(country)s", "arm": "arm = %(arm)s"},
+            scan=Scan(
+                "campaign_recipients",
+                ROWS_SCANNED_MAX,
+                {"campaign_id": "campaign_id = %(campaign_id)s", "outcome": "outcome = %(outcome)s"},
+            ),
+        )
 
 
 async def find_arms(tx: Tx, organization_id: UUID, campaign_id: UUID, profile_ids: Collection[UUID]) -> dict[UUID, int]:

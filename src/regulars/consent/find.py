@@ -1,7 +1,8 @@
 """Find and list subscriptions: the consent state of phone numbers, by id, number, customer or filter."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from psycopg.sql import SQL
@@ -14,7 +15,7 @@ from regulars.consent.subscription import Subscription, make_subscription
 from regulars.kit.changes import ChangePosition
 from regulars.kit.db import Tx
 from regulars.kit.ids import SUBSCRIPTION
-from regulars.kit.keyset import Keyset, PageRequest, PageRows, Scan, join_filters
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Scan, join_filters, reading_in_index_order
 
 # If a filter matches few rows, one page scans at most this many rows; then the user may load the next page.
 ROWS_SCANNED_MAX: Final = 20_000
@@ -31,6 +32,20 @@ _ROW_FILTERS: Final = {
     "horizon": "(subscriptions.updated_at, subscriptions.id) > (%(time)s, %(id)s)"
     " AND subscriptions.updated_at < %(horizon)s",
 }
+_BY_CHANGE: Final[LiteralString] = "subscriptions.updated_at, subscriptions.id"
+_BY_CHANGE_OF_STATUS: Final[LiteralString] = "subscriptions.status, " + _BY_CHANGE
+_BY_STATUS: Final[LiteralString] = "subscriptions.status, subscriptions.id"
+_FIRST, _LAST = UUID(int=0), UUID(int=(1 << 128) - 1)
+_ANY: Final = SQL("")
+# Within a row, because PostgreSQL would treat a status in `=` as constant, and might read all ids and filter them.
+_OF_STATUS: Final = SQL(
+    "AND (subscriptions.status, subscriptions.id) > (%(of_status)s, %(first)s)"
+    " AND (subscriptions.status, subscriptions.id) < (%(of_status)s, %(last)s)"
+)
+_CHANGES_OF_STATUS: Final = SQL(
+    "AND (subscriptions.status, subscriptions.updated_at, subscriptions.id) > (%(of_status)s, %(time)s, %(id)s)"
+    " AND (subscriptions.status, subscriptions.updated_at) < (%(of_status)s, %(until)s)"
+)
 
 
 async def find_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID) -> Subscription | None:
@@ -61,11 +76,31 @@ async def list_subscriptions(
         "after": after,
         "limit": limit,
     }
+    order: LiteralString = "subscriptions.id" if since is None else _BY_CHANGE
+    if phone_number is not None or profile_id is not None:
+        # Few subscriptions, which are sorted.
+        return await _select(tx, values, order=order)
+    async with reading_in_index_order(tx, is_whole=True):
+        if status is None:
+            return await _select(tx, values, order=order)
+        values |= {"status": None, "of_status": status.value}
+        if since is not None:
+            return await _select(
+                tx,
+                {**values, "horizon": None, "until": since.horizon},
+                order=_BY_CHANGE_OF_STATUS,
+                of=_CHANGES_OF_STATUS,
+            )
+        values |= {"after": None, "first": after or _FIRST, "last": _LAST}
+        return await _select(tx, values, order=_BY_STATUS, of=_OF_STATUS)
+
+
+async def _select(tx: Tx, values: Mapping[str, Any], *, order: LiteralString, of: SQL = _ANY) -> list[Subscription]:
     rows = await queries.select_subscriptions(
         tx,
-        SQL("subscriptions.organization_id = %(organization_id)s {}").format(join_filters(values, _ROW_FILTERS)),
+        SQL("subscriptions.organization_id = %(organization_id)s {} {}").format(of, join_filters(values, _ROW_FILTERS)),
         values,
-        order="subscriptions.id" if since is None else "subscriptions.updated_at, subscriptions.id",
+        order=order,
     )
     return [subscription_from_row(row) for row in rows]
 

@@ -44,13 +44,19 @@ class PageStart:
     since: ChangePosition | None = None
 
     def cut_page(
-        self, rows: Sequence[T], limit: int, position_of: Callable[[T], tuple[datetime, UUID]]
+        self,
+        rows: Sequence[T],
+        limit: int,
+        position_of: Callable[[T], tuple[datetime, UUID]],
+        *,
+        may_have_more: bool = False,
     ) -> tuple[Sequence[T], bool, str | None]:
-        """Return the page, whether more rows follow, and the next cursor. The caller has fetched one row over `limit`.
+        """Return the page, whether more rows follow, and the next cursor. The caller has fetched one row over `limit`,
+        or fewer, if it read as many rows as it may (`may_have_more`).
 
         A list of changes always has a next cursor: the caller continues from there when it polls again.
         """
-        page, has_more = rows[:limit], len(rows) > limit
+        page, has_more = rows[:limit], len(rows) > limit or may_have_more
         if self.since is None:
             return page, has_more, self._write_cursor(position_of(page[-1])[1:]) if has_more else None
         return page, has_more, self._write_cursor(position_of(page[-1]) if page else self.since[:2])

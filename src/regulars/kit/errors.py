@@ -183,7 +183,8 @@ class Unavailable(ApiError):
     status, code, title = 503, "UNAVAILABLE", "The service cannot take the request now"
     cause = (
         "The database cannot be reached, or too much is waiting to be written. Whether the write took place may be"
-        " unknown. Or, with `updated_from`, the database hides open transactions; `regulars doctor` says why."
+        " unknown. Or, with `updated_from`, the database hides open transactions; `regulars doctor` says why. Or a list"
+        " would have to read too many rows for one page; the detail names the filters to narrow."
     )
     fix = "Wait as long as `Retry-After` says. The key and the `external_id` make sure that nothing is written twice."
     retry = f"Yes, {SAME_KEY}, with growing pauses."

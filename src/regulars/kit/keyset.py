@@ -8,7 +8,8 @@ same inside and outside. A filter without an index searches a bounded number of 
 never makes a request read all rows of an organization.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple, TypeVar
 
@@ -153,11 +154,17 @@ def join_filters(values: Values, filters: Filters) -> Composable:
     return SQL(" ").join(SQL("AND {}").format(SQL(text)) for name, text in filters.items() if values[name] is not None)
 
 
-async def read_in_index_order(tx: Tx) -> None:
-    """Make PostgreSQL's planner read in index order until the transaction ends. Before the first ANALYZE it expects few
-    rows of an organization, and would sort all of them."""
-    await tx.execute("SET LOCAL enable_bitmapscan = off")
-    await tx.execute("SET LOCAL enable_sort = off")
+@asynccontextmanager
+async def reading_in_index_order(tx: Tx, *, is_whole: bool = False) -> AsyncIterator[None]:
+    """Make PostgreSQL's planner read in index order inside the block. Before the first ANALYZE it expects few rows of
+    an organization, and would sort all of them. If the index has the whole order (`is_whole`), not even rows that are
+    equal in its first columns are sorted."""
+    settings = ["enable_bitmapscan", "enable_sort", *(["enable_incremental_sort"] if is_whole else [])]
+    # Outside a transaction the settings would have no effect.
+    async with tx.connection.transaction():
+        await tx.fetch("SELECT set_config(setting, 'off', true) FROM unnest(%s::text[]) AS it (setting)", (settings,))
+        yield
+        await tx.fetch("SELECT set_config(setting, 'on', true) FROM unnest(%s::text[]) AS it (setting)", (settings,))
 
 
 def _format(value: Any) -> str:

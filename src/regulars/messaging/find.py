@@ -14,7 +14,7 @@ from regulars.kit.arrays import Blobs
 from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
-from regulars.kit.keyset import PageRequest, PageRows, read_in_index_order
+from regulars.kit.keyset import PageRequest, PageRows, reading_in_index_order
 from regulars.messaging.model import (
     ConversationItem,
     LatestMessage,
@@ -264,12 +264,12 @@ async def list_messages(
     tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest
 ) -> PageRows[MessageListItem]:
     """Texts and replies in one list, newest first. Sorting by id is sorting by time, because ids begin with a time."""
-    await read_in_index_order(tx)
-    messages: PageRows[MessageListItem] = PageRows()
-    if filters.is_sent:
-        messages = await lists.list_items(tx, organization_id, filters, page, is_received=False)
-    if filters.is_received:
-        messages += await lists.list_items(tx, organization_id, filters, page, is_received=True)
+    async with reading_in_index_order(tx):
+        messages: PageRows[MessageListItem] = PageRows()
+        if filters.is_sent:
+            messages = await lists.list_items(tx, organization_id, filters, page, is_received=False)
+        if filters.is_received:
+            messages += await lists.list_items(tx, organization_id, filters, page, is_received=True)
     messages.sort(key=lambda message: message.id, reverse=not page.is_backward)
     del messages[page.limit :]
     return messages
@@ -290,9 +290,9 @@ async def read_conversation(tx: Tx, organization_id: UUID, number_hash: bytes, *
 async def list_simulated_phones(tx: Tx, organization_id: UUID, *, limit: int) -> list[LatestMessage]:
     """The numbers with the most recent replies and texts of the simulator, which is the provider that sends nothing;
     each with its latest message."""
-    await read_in_index_order(tx)
-    messages = await lists.list_last_simulated(tx, organization_id, limit=SIMULATED_ROWS_MAX)
-    messages += await lists.list_last_replies(tx, organization_id, limit=SIMULATED_ROWS_MAX)
+    async with reading_in_index_order(tx):
+        messages = await lists.list_last_simulated(tx, organization_id, limit=SIMULATED_ROWS_MAX)
+        messages += await lists.list_last_replies(tx, organization_id, limit=SIMULATED_ROWS_MAX)
     messages.sort(key=lambda message: message.at, reverse=True)
     phones: dict[bytes, LatestMessage] = {}
     for message in messages:

@@ -733,6 +733,24 @@ CREATE TABLE restore_marker (
     CONSTRAINT restore_marker_only_one_check CHECK (only_one)
 );
 
+CREATE TABLE sale_block_builds (
+    organization_id uuid NOT NULL,
+    store_id uuid NOT NULL,
+    due_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE sale_blocks (
+    organization_id uuid NOT NULL,
+    store_id uuid NOT NULL,
+    first_id uuid NOT NULL,
+    last_id uuid NOT NULL,
+    contents text[] NOT NULL,
+    created_from timestamp with time zone NOT NULL,
+    created_to timestamp with time zone NOT NULL,
+    occurred_from timestamp with time zone NOT NULL,
+    occurred_to timestamp with time zone NOT NULL
+);
+
 CREATE TABLE sales_events (
     organization_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -1402,6 +1420,12 @@ ALTER TABLE ONLY request_log
 ALTER TABLE ONLY restore_marker
     ADD CONSTRAINT restore_marker_pkey PRIMARY KEY (only_one);
 
+ALTER TABLE ONLY sale_block_builds
+    ADD CONSTRAINT sale_block_builds_pkey PRIMARY KEY (organization_id, store_id);
+
+ALTER TABLE ONLY sale_blocks
+    ADD CONSTRAINT sale_blocks_pkey PRIMARY KEY (organization_id, store_id, last_id);
+
 ALTER TABLE ONLY sales_events
     ADD CONSTRAINT sales_events_organization_id_external_id_key UNIQUE (organization_id, external_id);
 
@@ -1697,6 +1721,8 @@ CREATE INDEX request_log_refused ON request_log USING btree (organization_id, id
 
 CREATE INDEX request_log_refused_of_key ON request_log USING btree (organization_id, api_key_id, id) WHERE (status >= 400);
 
+CREATE INDEX sale_block_builds_due ON sale_block_builds USING btree (due_at, organization_id);
+
 CREATE INDEX sales_events_by_profile ON sales_events USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);
 
 CREATE INDEX sales_events_by_store ON sales_events USING btree (organization_id, store_id, id);
@@ -1744,6 +1770,8 @@ CREATE INDEX subscriptions_by_change ON subscriptions USING btree (organization_
 CREATE INDEX subscriptions_by_profile ON subscriptions USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);
 
 CREATE INDEX subscriptions_by_status ON subscriptions USING btree (organization_id, status, id);
+
+CREATE INDEX subscriptions_by_status_and_change ON subscriptions USING btree (organization_id, status, updated_at, id);
 
 CREATE INDEX subscriptions_forbidden ON subscriptions USING btree (organization_id, number_hash) WHERE ((status = 'UNSUBSCRIBED'::text) AND ((phone_number IS NULL) OR (latest_opt_in_at IS NULL)));
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from regulars.kit.changes import ChangePosition
 from regulars.kit.db import Tx
 from regulars.kit.ids import Reference
+from regulars.kit.keyset import reading_in_index_order
 from regulars.profiles import queries
 from regulars.profiles.model import Profile, ProfileRef
 
@@ -115,19 +116,20 @@ async def list_profiles(
         conditions.append("(updated_at, id) > (%(moment)s, %(after)s) AND updated_at < %(horizon)s")
         order = " ORDER BY updated_at, id LIMIT %(limit)s"
     where: LiteralString = " AND ".join(conditions)
-    return await tx.fetch_all(
-        Profile,
-        _LIST + where + order,
-        {
-            "organization_id": organization_id,
-            "after": (after or _BEFORE_ALL) if since is None else since.id,
-            "moment": None if since is None else since.time,
-            "horizon": None if since is None else since.horizon,
-            "external_id": external_id,
-            "phone_number": phone_number,
-            "limit": limit,
-        },
-    )
+    values = {
+        "organization_id": organization_id,
+        "after": (after or _BEFORE_ALL) if since is None else since.id,
+        "moment": None if since is None else since.time,
+        "horizon": None if since is None else since.horizon,
+        "external_id": external_id,
+        "phone_number": phone_number,
+        "limit": limit,
+    }
+    if external_id is not None or phone_number is not None:
+        # Few profiles, which are sorted.
+        return await tx.fetch_all(Profile, _LIST + where + order, values)
+    async with reading_in_index_order(tx, is_whole=True):
+        return await tx.fetch_all(Profile, _LIST + where + order, values)
 
 
 async def find_values_in_use(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:

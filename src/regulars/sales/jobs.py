@@ -6,6 +6,7 @@ from uuid import UUID
 from regulars.catalog.entries import register_product_keys
 from regulars.kit.db import Tx
 from regulars.organizations.facts import TimeZoneChanged
+from regulars.sales.blocks.build import request_builds
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.totals.count import add_sales
 from regulars.sales.totals.fill import recount_if_time_zone_changed
@@ -22,6 +23,8 @@ async def recount_in_time_zone(tx: Tx, organization_id: UUID, _facts: Sequence[T
 
 
 async def count_new_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Add every new sale to the totals of its hour and day. A sale is counted once: it is in one fact, and the worker
-    handles a fact once."""
-    await add_sales(tx, organization_id, [sale for fact in facts for sale in fact.sales])
+    """Add every new sale to the totals of its hour and day, and have blocks of sales built. A sale is counted once: it
+    is in one fact, and the worker handles a fact once."""
+    ids = [sale for fact in facts for sale in fact.sales]
+    await add_sales(tx, organization_id, ids)
+    await request_builds(tx, organization_id, ids)

@@ -6,23 +6,24 @@ from typing import Any, get_args
 from uuid import UUID
 
 from regulars.kit import changes
-from regulars.kit.clock import format_timestamp
+from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.errors import invalid
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, Reference, first_id_at, read_reference
-from regulars.kit.keyset import PageRequest
-from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
+from regulars.kit.keyset import PageRequest, Position, reading_in_index_order
+from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
 from regulars.kit.text import check_reference, read_timestamp
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles
 from regulars.sales import queries
+from regulars.sales.blocks.search import CLOCK_DIFFERENCE_MAX, LAST_ID, Found, Search, needs_search
 from regulars.sales.model import Currency, SaleType, StoredSale
 from regulars.stores.find import find_stores
 from regulars.stores.model import StoreNotFound
 
-# How far a server's clock may have been behind the database's when it made an id.
-CLOCK_DIFFERENCE_MAX = timedelta(hours=1)
 _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_FIRST_ID = UUID(int=0)
 
 TYPES: tuple[str, ...] = get_args(SaleType)
 CURRENCIES: tuple[str, ...] = get_args(Currency)
@@ -45,16 +46,65 @@ async def list_sales(
         identifier, occurred_at = read_cursor(secret, scope, query["cursor"])
         position = (occurred_at, identifier) if by_time else (identifier,)
     filters |= await _find_references(tx, organization_id, query)
-    page = PageRequest(limit + 1, position)
-    sales = await queries.list_sales(tx, organization_id, filters, page, by_time=by_time)
-    shown, cursor = cut_page(
-        sales,
-        limit,
-        secret=secret,
-        scope=scope,
-        position_of=lambda sale: (SALES_EVENT.encode(sale.id), format_timestamp(sale.ticket.occurred_at)),
+    sales, has_more = await _find_page(tx, organization_id, filters, position, by_time=by_time, limit=limit)
+    cursor = write_cursor(secret, scope, _position_of(sales[-1])) if has_more else None
+    return sales, has_more, cursor
+
+
+def _position_of(sale: StoredSale) -> tuple[str, ...]:
+    return SALES_EVENT.encode(sale.id), format_timestamp(sale.ticket.occurred_at)
+
+
+async def _find_page(
+    tx: Tx,
+    organization_id: UUID,
+    filters: Mapping[str, Any],
+    position: Position | None,
+    *,
+    by_time: bool,
+    limit: int,
+) -> tuple[Sequence[StoredSale], bool]:
+    """Return a page of sales, and whether more follow. Filters without an index are searched for in blocks."""
+    if "external_id" in filters:
+        found = await queries.SALES.find_by_external_ids(tx, organization_id, [filters["external_id"]])
+        return [sale for sale in found if position is None and _matches(sale, filters)], False
+    async with reading_in_index_order(tx, is_whole=True):
+        if not needs_search(filters, by_time=by_time):
+            page = PageRequest(limit + 1, position)
+            sales = await queries.list_sales(tx, organization_id, filters, page, by_time=by_time)
+            return sales[:limit], len(sales) > limit
+        start = _read_position(filters, position)
+        ids, has_more = await Search(organization_id, filters, after=start, by_time=by_time, limit=limit).find(tx)
+        by_id = {sale.id: sale for sale in await queries.SALES.find_by_ids(tx, organization_id, ids)}
+        return [by_id[identifier] for identifier in ids if identifier in by_id], has_more
+
+
+def _matches(sale: StoredSale, filters: Mapping[str, Any]) -> bool:
+    """Whether a sale has the values that all filters but `external_id` ask for."""
+    times = {"occurred": sale.ticket.occurred_at, "created": sale.created_at, "updated": sale.created_at}
+    values = {
+        "type": sale.ticket.type,
+        "currency": sale.ticket.currency,
+        "store_id": sale.store.id,
+        "profile_id": None if sale.profile is None else sale.profile.id,
+    }
+    return (
+        all(value == filters.get(name, value) for name, value in values.items())
+        and all(time >= filters.get(f"{name}_from", time) for name, time in times.items())
+        and all(time < filters.get(f"{name}_to", time + _MILLISECOND) for name, time in times.items())
+        and filters.get("after_id", _FIRST_ID) < sale.id < filters.get("before_id", LAST_ID)
     )
-    return shown, cursor is not None, cursor
+
+
+def _read_position(filters: Mapping[str, Any], position: Position | None) -> Found | None:
+    """The sale after which a search begins: the position of the cursor, or the start of a list of changes."""
+    if position is not None:
+        return Found(parse_timestamp(position[0]) if len(position) > 1 else _EARLIEST, _decode(position[-1]))
+    return Found(_EARLIEST, filters["after_id"]) if "after_id" in filters else None
+
+
+def _decode(identifier: str) -> UUID:
+    return SALES_EVENT.decode(identifier) or _FIRST_ID
 
 
 async def _list_changes(
@@ -75,8 +125,8 @@ async def _list_changes(
     first = first_id_at(max(since.time, _EARLIEST) - CLOCK_DIFFERENCE_MAX)
     filters |= {"after_id": max(since.id, first), "before_id": first_id_at(since.horizon)}
     filters |= await _find_references(tx, organization_id, query)
-    sales = await queries.list_sales(tx, organization_id, filters, PageRequest(limit + 1), by_time=False)
-    return start.cut_page(sales, limit, lambda sale: (sale.created_at, sale.id))
+    sales, has_more = await _find_page(tx, organization_id, filters, None, by_time=False, limit=limit)
+    return start.cut_page(sales, limit, lambda sale: (sale.created_at, sale.id), may_have_more=has_more)
 
 
 def _read_filters(query: Mapping[str, str]) -> dict[str, Any]:

@@ -139,6 +139,8 @@ PERSONAL_DATA: Final = PersonalData(
         "hourly_totals_fills": "how far sums were made",
         "sales_totals": "sums of all customers",
         "sales_totals_fills": "how far sums were made",
+        "sale_blocks": "what 500 sales contain together: types, currencies and times",
+        "sale_block_builds": "which blocks are to be built",
     },
     erase=_erase,
     exports={"sales_events": export_sales},

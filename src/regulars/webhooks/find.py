@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.kit.keyset import PageRequest, read_in_index_order
+from regulars.kit.keyset import PageRequest, reading_in_index_order
 from regulars.webhooks.errors import DeliveryNotFound
 from regulars.webhooks.manage import list_endpoints
 from regulars.webhooks.model import (
@@ -123,10 +123,10 @@ async def list_endpoints_needing_attention(tx: Tx, organization_id: UUID) -> lis
     endpoints = await _list_needing_attention(tx, organization_id)
     if not endpoints:
         return []
-    await read_in_index_order(tx)
-    waiting = await lists.count_waiting(
-        tx, organization_id, [endpoint.id for endpoint in endpoints], limit=WAITING_COUNTED_MAX + 1
-    )
+    async with reading_in_index_order(tx):
+        waiting = await lists.count_waiting(
+            tx, organization_id, [endpoint.id for endpoint in endpoints], limit=WAITING_COUNTED_MAX + 1
+        )
     return [EndpointStatus(endpoint, [], waiting.get(endpoint.id, WaitingDeliveries())) for endpoint in endpoints]
 
 
@@ -139,7 +139,7 @@ async def _load_statuses(tx: Tx, organization_id: UUID, endpoints: list[Endpoint
     if not endpoints:
         return []
     ids = [endpoint.id for endpoint in endpoints]
-    await read_in_index_order(tx)
-    last = await lists.list_last_outcomes(tx, organization_id, ids, limit=LAST_DELIVERIES_SHOWN)
-    waiting = await lists.count_waiting(tx, organization_id, ids, limit=WAITING_COUNTED_MAX + 1)
+    async with reading_in_index_order(tx):
+        last = await lists.list_last_outcomes(tx, organization_id, ids, limit=LAST_DELIVERIES_SHOWN)
+        waiting = await lists.count_waiting(tx, organization_id, ids, limit=WAITING_COUNTED_MAX + 1)
     return [EndpointStatus(row, last.get(row.id, []), waiting.get(row.id, WaitingDeliveries())) for row in endpoints]

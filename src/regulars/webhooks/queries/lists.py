@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows, Scan, read_in_index_order
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Scan, reading_in_index_order
 from regulars.webhooks.model import (
     ROWS_SCANNED_MAX,
     Delivery,
@@ -24,42 +24,42 @@ async def list_deliveries(
     tx: Tx, organization_id: UUID, filters: DeliveryFilter, page: PageRequest
 ) -> PageRows[Delivery]:
     """Return a page of deliveries, newest first; it scans a limited number of rows, so it may be short."""
-    await read_in_index_order(tx)
-    is_indexed = filters.state == "failed" and filters.endpoint_id is not None
-    return await _NEWEST.fetch(
-        tx,
-        """
-        SELECT d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at,
-               d.attempted_at, d.duration_ms, d.answer_status, d.is_replay
-        FROM (
-            SELECT id, endpoint_id, message_id, state, attempts, lapses, due_at, created_at, attempted_at,
-                   duration_ms, answer_status, is_replay
-            FROM webhook_deliveries AS d
-            WHERE organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
+    async with reading_in_index_order(tx):
+        is_indexed = filters.state == "failed" and filters.endpoint_id is not None
+        return await _NEWEST.fetch(
+            tx,
+            """
+            SELECT d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at,
+                   d.attempted_at, d.duration_ms, d.answer_status, d.is_replay
+            FROM (
+                SELECT id, endpoint_id, message_id, state, attempts, lapses, due_at, created_at, attempted_at,
+                       duration_ms, answer_status, is_replay
+                FROM webhook_deliveries AS d
+                WHERE organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
+                ORDER BY {ordered}
+                LIMIT %(scan_limit)s
+            ) AS d
+            CROSS JOIN LATERAL (
+                SELECT type FROM webhook_messages
+                WHERE organization_id = %(organization_id)s AND id = d.message_id
+                LIMIT 1
+            ) AS m
+            WHERE true {and_filters}
             ORDER BY {ordered}
-            LIMIT %(scan_limit)s
-        ) AS d
-        CROSS JOIN LATERAL (
-            SELECT type FROM webhook_messages
-            WHERE organization_id = %(organization_id)s AND id = d.message_id
-            LIMIT 1
-        ) AS m
-        WHERE true {and_filters}
-        ORDER BY {ordered}
-        LIMIT %(limit)s
-        """,
-        page,
-        {
-            "organization_id": organization_id,
-            "endpoint_id": filters.endpoint_id,
-            "is_failed": is_indexed or None,
-            "state": None if is_indexed else filters.state,
-            "type": filters.type,
-        },
-        make=Delivery,
-        filters=_FILTERS,
-        scan=Scan("webhook_deliveries AS d", ROWS_SCANNED_MAX, _INDEXED),
-    )
+            LIMIT %(limit)s
+            """,
+            page,
+            {
+                "organization_id": organization_id,
+                "endpoint_id": filters.endpoint_id,
+                "is_failed": is_indexed or None,
+                "state": None if is_indexed else filters.state,
+                "type": filters.type,
+            },
+            make=Delivery,
+            filters=_FILTERS,
+            scan=Scan("webhook_deliveries AS d", ROWS_SCANNED_MAX, _INDEXED),
+        )
 
 
 async def list_last_outcomes(

@@ -49,7 +49,7 @@ class CampaignState(StrEnum):
 # States in which the worker has to continue the campaign.
 ACTIVE: Final = frozenset({CampaignState.SCHEDULED, CampaignState.PREPARING, CampaignState.SENDING})
 STOPPABLE: Final = ACTIVE | {CampaignState.PAUSED}
-# In these states a campaign can be approved, unless its audience is fixed, and changed, unless a text of it was dialled.
+# In these states a campaign can be approved, unless its audience is fixed, and changed, unless a text was dialled.
 EDITABLE: Final = frozenset({CampaignState.DRAFT, CampaignState.PAUSED})
 
 

@@ -48,19 +48,6 @@ def test_a_build_reads_what_was_there(fed):
     assert fed.members(spend(600, stores=["PAR"])) == {"bob"}
 
 
-def test_what_happens_after_it_is_fed(fed):
-    fed.sale("cat", amount=900)
-    fed.sale("dan", amount=100)
-    fed.sale("ann", amount=4500, kind="RETURN")
-    fed.customer("bob", tier="Gold", points="3")
-    assert fed.members(BOUGHT) == {"ann", "bob"}
-    fed.drain()
-    assert fed.members(BOUGHT) == {"ann", "bob", "cat", "dan"}
-    assert fed.members(spend(600)) == {"bob", "cat"}
-    assert fed.count({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}) == 2
-    assert fed.members({"type": "named"}) == {"ann"}
-
-
 def test_only_a_text_that_was_sent_or_may_have_been_writes_a_run(fed):
     """A campaign of a million texts has as many facts of each state."""
 
@@ -96,17 +83,6 @@ def test_a_sale_that_is_published_during_the_build_counts_once(shop):
     assert shop.sql("SELECT count(*) FROM segment_fed WHERE organization_id = %s") == [(0,)]
 
 
-def test_values_that_the_type_cannot_read_are_counted_and_match_nothing(fed):
-    figures = fed.figures(
-        {
-            "type": "all",
-            "of": [{"type": "attribute", "key": "points", "comparison": "is_not", "value": "5", "without_value": True}],
-        }
-    )
-    assert figures.total == 2
-    assert [(one.path, one.count, one.unreadable) for one in figures.conditions] == [((), 2, 0), ((0,), 2, 1)]
-
-
 def test_the_split_by_consent_is_of_the_same_moment(fed):
     fed.opt_in("ann", "+33612345601")
     fed.opt_in("bob", "+33612345602")
@@ -128,23 +104,6 @@ def test_a_customer_with_the_number_of_an_erased_customer_is_not_to_be_contacted
     fed.drain()
     assert fed.members({"type": "consent", "state": "do_not_contact"}) == {"eve"}
     assert fed.members() == {"ann", "cat", "eve"}
-
-
-def test_merges_and_folds_change_no_count(fed):
-    for number in range(40):
-        fed.sale(f"n{number % 7}", amount=100, lines=[{"product": {"external_id": f"p{number % 3}"}}])
-        fed.customer(f"n{number % 7}", tier=f"t{number}")
-        fed.drain()
-    before = fed.members(spend(500)), fed.members({"type": "articles", "at_least": 2, "products": ["p1"]})
-    assert fed.compact()
-    runs = fed.sql("SELECT count(*) FROM segment_runs WHERE organization_id = %s AND is_live")
-    assert runs[0][0] < 40
-    after = fed.members(spend(500)), fed.members({"type": "articles", "at_least": 2, "products": ["p1"]})
-    assert before == after
-    assert fed.members({"type": "attribute", "key": "tier", "comparison": "is", "value": "t39"}) == {"n4"}
-    fed.engine.cache.forget(fed.organization_id)
-    assert fed.members({"type": "attribute", "key": "tier", "comparison": "is", "value": "t39"}) == {"n4"}
-    assert fed.members(spend(500)) == after[0]
 
 
 def test_an_erased_customer_leaves_nothing_in_the_stored_bytes(fed):

@@ -6,8 +6,6 @@ import shutil
 import signal
 import socket
 import stat
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -18,15 +16,6 @@ from regulars.kit.settings import Settings
 from regulars.segments.analysis.client import Analysis, running
 from regulars.segments.analysis.engine.server import listening
 from regulars.segments.analysis.protocol import STARTING, AnalysisUnavailable, NotReady, socket_path
-
-
-def test_no_other_process_carries_the_libraries_of_columns():
-    code = (
-        "import sys; from regulars.cli.main import COMMANDS; [lazy.load(name) for name, lazy in COMMANDS.items()];"
-        " print(sorted({'numpy', 'polars', 'pyarrow'} & sys.modules.keys()))"
-    )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert printed.stdout.strip() == "[]"
 
 
 def test_a_process_that_has_not_started_is_waited_for_until_the_deadline(shop, tmp_path):

@@ -29,16 +29,15 @@ _log = log.get(__name__)
 async def pull_forward(database: Database, queue: Queue) -> list[UUID]:
     """Make rows of the queue due that wait too long; return their organizations. Each organization has a transaction of
     its own."""
-    pulled: list[UUID] = []
-    for wait in queue.due.waits:
-        async with database.reading() as tx:
-            organization_ids = await _find_organizations(tx, queue.due, wait)
-        for organization_id in organization_ids:
-            async with database.transaction() as tx:
-                rows = await _pull(tx, organization_id, queue.due, wait)
-            _log.warning("work.clock_stepped", queue=queue.name, organization_id=str(organization_id), rows=rows)
-        pulled += organization_ids
-    return pulled
+    if not queue.due.waits:
+        return []
+    async with database.reading() as tx:
+        found = [(wait, it) for wait in queue.due.waits for it in await _find_organizations(tx, queue.due, wait)]
+    for wait, organization_id in found:
+        async with database.transaction() as tx:
+            rows = await _pull(tx, organization_id, queue.due, wait)
+        _log.warning("work.clock_stepped", queue=queue.name, organization_id=str(organization_id), rows=rows)
+    return [organization_id for _, organization_id in found]
 
 
 async def _find_organizations(tx: Tx, due: Due, wait: Wait) -> Sequence[UUID]:

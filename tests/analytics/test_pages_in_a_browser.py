@@ -6,6 +6,7 @@ from tests.analytics.pages_shop import SOAP
 from tests.analytics.test_customer_pages import prepare
 from tests.support.browser import PHONE, context_of
 from tests.support.page_checks import examine
+from tests.support.shared_tabs import tab_of
 from tests.support.waiting import ask_until
 
 from regulars.web.access import Role
@@ -41,8 +42,7 @@ def test_axe_finds_nothing_and_the_pages_fit_every_screen(chromium, marketer):
 def test_a_printed_page_names_its_products_and_has_all_columns(chromium, marketer):
     path = '/analyse/products?in={"key":{},"value":"SOAP"}'
     ask_until('id="basket"', lambda: marketer.get(path))
-    with context_of(chromium, marketer, theme="dark", viewport=PHONE) as context:
-        tab = context.new_page()
+    with tab_of(chromium, marketer, theme="dark", viewport=PHONE) as tab:
         tab.goto(marketer.url(path))
         expect(tab.get_by_role("columnheader", name="Return rate")).to_be_hidden()
         tab.emulate_media(media="print")
@@ -54,8 +54,7 @@ def test_a_printed_page_names_its_products_and_has_all_columns(chromium, markete
 
 
 def test_filters_work_without_scripts_and_figures_follow_with_them(chromium, marketer):
-    with context_of(chromium, marketer, viewport=PHONE, java_script_enabled=False) as context:
-        tab = context.new_page()
+    with tab_of(chromium, marketer, viewport=PHONE, java_script_enabled=False) as tab:
         tab.goto(marketer.url("/analyse/sales?period=30d&currency=EUR"))
         tab.get_by_label("Compare with").select_option("before")
         tab.locator("summary", has_text="All stores").click()
@@ -69,8 +68,7 @@ def test_filters_work_without_scripts_and_figures_follow_with_them(chromium, mar
         tab.goto(marketer.url("/analyse/stores"))
         tab.get_by_role("link", name="Paris", exact=True).click()
         expect(tab.get_by_role("heading", name="Sales", exact=True)).to_be_visible()
-    with context_of(chromium, marketer) as context:
-        tab = context.new_page()
+    with tab_of(chromium, marketer) as tab:
         tab.goto(marketer.url("/analyse/sales"))
         tab.get_by_role("button", name="Definitions").click()
         expect(tab.get_by_role("dialog", name="Definitions")).to_contain_text("Gross minus returns, with tax.")

@@ -10,6 +10,7 @@ from tests.attribution.results_shop import ResultsShop, arm, open_results
 from tests.attribution.test_pages import LESS, MORE, SAME, first_month
 from tests.support.browser import PHONE, context_of
 from tests.support.page_checks import examine
+from tests.support.shared_tabs import tab_of
 from tests.support.visitor import visitor_as
 
 from regulars.kit.db import Tx
@@ -98,8 +99,7 @@ def test_the_name_of_a_month_stays_on_one_line_beside_costs_in_three_currencies(
 
 def test_a_phone_without_scripts_filters_opens_a_result_and_changes_the_windows(chromium, shop, visitor_as):
     owner = visitor_as(Role.OWNER)
-    with context_of(chromium, owner, viewport=PHONE, java_script_enabled=False) as context:
-        tab = context.new_page()
+    with tab_of(chromium, owner, viewport=PHONE, java_script_enabled=False) as tab:
         tab.goto(owner.url(f"{PATH}?period=12m&currency=EUR"))
         expect(tab.locator(".lead")).to_contain_text("were extra")
         tab.locator("select[name=state]").select_option("final")

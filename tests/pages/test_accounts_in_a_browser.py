@@ -4,7 +4,8 @@ import re
 
 import pyotp
 import pytest
-from tests.support.browser import DESKTOP, PHONE, WAIT_MS, context_of
+from tests.support.browser import DESKTOP, PHONE, WAIT_MS
+from tests.support.shared_tabs import tab_of
 
 from regulars.web.access import Role
 
@@ -21,18 +22,16 @@ def stranger(chromium):
 
 def invite(chromium, visitor, email):
     """What an owner does; the link they pass on."""
-    context = context_of(chromium, visitor)
-    page = context.new_page()
-    page.goto(visitor.url("/settings/team"))
-    page.get_by_role("link", name="Invite a person").click()
-    page.get_by_label("Email").fill(email)
-    page.get_by_label("Developer").check()
-    page.get_by_role("button", name="Create invitation link").click()
-    link = page.locator(".copy code").inner_text()
-    page.reload()
-    assert link not in page.content()
-    assert page.get_by_text(email).is_visible()
-    context.close()
+    with tab_of(chromium, visitor) as page:
+        page.goto(visitor.url("/settings/team"))
+        page.get_by_role("link", name="Invite a person").click()
+        page.get_by_label("Email").fill(email)
+        page.get_by_label("Developer").check()
+        page.get_by_role("button", name="Create invitation link").click()
+        link = page.locator(".copy code").inner_text()
+        page.reload()
+        assert link not in page.content()
+        assert page.get_by_text(email).is_visible()
     return link
 
 
@@ -86,63 +85,57 @@ def test_invite_join_second_factor_and_sign_out_everywhere(chromium, visitor_as,
 
 def test_the_main_tasks_with_the_keyboard_alone(chromium, visitor_as):
     owner = visitor_as(Role.OWNER)
-    context = context_of(chromium, owner)
-    page = context.new_page()
-    page.goto(owner.url("/settings/team"))
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
-    page.keyboard.press("Enter")
-    page.get_by_role("link", name="Invite a person").focus()
-    page.keyboard.press("Enter")
-    page.wait_for_url(re.compile("/invite"))
-    page.keyboard.type("keys@corvelle.example")
-    page.keyboard.press("Tab")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
-    page.get_by_role("heading", name="One-time link").wait_for()
-    page.keyboard.press("j")
-    assert page.evaluate("document.activeElement.className") == "name"
-    page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Role").wait_for()
-    page.get_by_role("link", name="Remove").focus()
-    page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog")
-    dialog.wait_for()
-    assert page.evaluate("document.activeElement.textContent") == "Cancel"
-    page.keyboard.press("Escape")
-    dialog.wait_for(state="detached")
-    assert page.evaluate("document.activeElement.textContent") == "Remove member…"
-    context.close()
+    with tab_of(chromium, owner) as page:
+        page.goto(owner.url("/settings/team"))
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Invite a person").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile("/invite"))
+        page.keyboard.type("keys@corvelle.example")
+        page.keyboard.press("Tab")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name="One-time link").wait_for()
+        page.keyboard.press("j")
+        assert page.evaluate("document.activeElement.className") == "name"
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name="Role").wait_for()
+        page.get_by_role("link", name="Remove").focus()
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog")
+        dialog.wait_for()
+        assert page.evaluate("document.activeElement.textContent") == "Cancel"
+        page.keyboard.press("Escape")
+        dialog.wait_for(state="detached")
+        assert page.evaluate("document.activeElement.textContent") == "Remove member…"
 
 
 def test_a_question_is_a_page_without_javascript(chromium, visitor_as):
     owner, analyst = visitor_as(Role.OWNER), visitor_as(Role.ANALYST)
-    context = context_of(chromium, owner, java_script_enabled=False)
-    page = context.new_page()
-    page.goto(owner.url("/settings/team"))
-    page.get_by_role("link", name="Some analyst").click()
-    page.get_by_role("link", name="Remove").click()
-    page.get_by_role("button", name="Remove Some analyst").click()
-    assert page.get_by_text("Some analyst is no longer a member.").is_visible()
-    assert analyst.get("/").status_code == 404
-    context.close()
+    with tab_of(chromium, owner, java_script_enabled=False) as page:
+        page.goto(owner.url("/settings/team"))
+        page.get_by_role("link", name="Some analyst").click()
+        page.get_by_role("link", name="Remove").click()
+        page.get_by_role("button", name="Remove Some analyst").click()
+        assert page.get_by_text("Some analyst is no longer a member.").is_visible()
+        assert analyst.get("/").status_code == 404
 
 
 def test_the_organization_s_settings_change_its_address_and_its_times(chromium, visitor_as):
     owner = visitor_as(Role.OWNER)
-    context = context_of(chromium, owner)
-    page = context.new_page()
-    page.goto(owner.url("/settings/organization"))
-    page.get_by_label("Web address", exact=True).fill("No Slug!")
-    page.get_by_role("button", name="Save").click()
-    assert page.get_by_role("alert").get_by_role("link").is_visible()
-    new = f"{owner.who.slug[:30].rstrip('-')}-new"
-    page.get_by_label("Web address", exact=True).fill(new)
-    page.get_by_label("Time zone").select_option("Asia/Tokyo")
-    page.get_by_role("button", name="Save").click()
-    page.wait_for_url(re.compile(f"/o/{new}/settings/organization"))
-    page.goto(owner.url("/settings/audit"))
-    assert page.url.endswith(f"/o/{new}/settings/audit")
-    assert page.locator(".mono", has_text="organization.change").first.is_visible()
-    assert page.get_by_text("Asia/Tokyo").first.is_visible()
-    context.close()
+    with tab_of(chromium, owner) as page:
+        page.goto(owner.url("/settings/organization"))
+        page.get_by_label("Web address", exact=True).fill("No Slug!")
+        page.get_by_role("button", name="Save").click()
+        assert page.get_by_role("alert").get_by_role("link").is_visible()
+        new = f"{owner.who.slug[:30].rstrip('-')}-new"
+        page.get_by_label("Web address", exact=True).fill(new)
+        page.get_by_label("Time zone").select_option("Asia/Tokyo")
+        page.get_by_role("button", name="Save").click()
+        page.wait_for_url(re.compile(f"/o/{new}/settings/organization"))
+        page.goto(owner.url("/settings/audit"))
+        assert page.url.endswith(f"/o/{new}/settings/audit")
+        assert page.locator(".mono", has_text="organization.change").first.is_visible()
+        assert page.get_by_text("Asia/Tokyo").first.is_visible()

@@ -5,7 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 from tests.pages.campaign_shop import CampaignShop, open_campaign_shop
-from tests.support.browser import WAIT_MS, context_of
+from tests.support.browser import WAIT_MS
+from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
 from regulars.web.access import Role
@@ -25,8 +26,7 @@ def shop(api, marketer, analysis, server, api_database_url) -> CampaignShop:
 
 @pytest.mark.parametrize("has_script", [True, False], ids=["with a script", "without a script"])
 def test_a_segment_becomes_a_campaign_that_is_sent_and_answered_with_stop(chromium, marketer, shop, has_script):
-    with context_of(chromium, marketer, java_script_enabled=has_script, locale="en-GB") as context:
-        tab = context.new_page()
+    with tab_of(chromium, marketer, java_script_enabled=has_script, locale="en-GB") as tab:
         tab.goto(marketer.url(f"/segments/{shop.segment}"))
         tab.get_by_role("link", name="Text this segment").first.click()
         tab.get_by_label("Name").fill("Spring preview")

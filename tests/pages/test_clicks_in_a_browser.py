@@ -4,7 +4,8 @@ import re
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from tests.support.browser import WAIT_MS, context_of
+from tests.support.browser import WAIT_MS
+from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
 from regulars.web.access import Role
@@ -39,8 +40,8 @@ def marketer(visitor_as) -> Visitor:
 
 @pytest.fixture
 def hand(chromium, marketer):
-    with context_of(chromium, marketer, locale="en-GB") as context:
-        yield Hand(context.new_page())
+    with tab_of(chromium, marketer, locale="en-GB") as tab:
+        yield Hand(tab)
 
 
 def test_a_journey_goes_live_in_ten_clicks(hand: Hand, marketer: Visitor):

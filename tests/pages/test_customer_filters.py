@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.pages.segment_shop import WOOL, Crowd, open_shop
 from tests.support import samples
-from tests.support.browser import context_of
+from tests.support.shared_tabs import tab_of
 from tests.support.waiting import ask_until
 
 from regulars.explore.customers.filters import read_amount
@@ -67,8 +67,7 @@ def test_the_keyboard_alone_filters_sorts_and_saves_a_segment(chromium, marketer
     crowd.shop.sale(crowd.shop.customer("Zoe"), days=2, cents=900_000, product=WOOL)
     crowd.shop.prepare()
     ask_until("found, as of", lambda: marketer.get("/customers?spend=8000"))
-    with context_of(chromium, marketer, java_script_enabled=has_script, locale="en-GB") as context:
-        tab = context.new_page()
+    with tab_of(chromium, marketer, java_script_enabled=has_script, locale="en-GB") as tab:
         tab.goto(marketer.url("/customers"))
         tab.locator("#narrowing summary").focus()
         tab.keyboard.press("Enter")

@@ -4,7 +4,8 @@ the mouse, with the keyboard alone, and without a script."""
 import pytest
 from playwright.sync_api import Page, expect
 from tests.explore.shop import Shop, open_shop
-from tests.support.browser import PHONE, context_of
+from tests.support.browser import PHONE
+from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
 from regulars.web.access import Role
@@ -22,8 +23,8 @@ def owner(visitor_as) -> Visitor:
 
 @pytest.fixture(params=[True, False], ids=["with a script", "without a script"])
 def tab(request, chromium, owner):
-    with context_of(chromium, owner, java_script_enabled=request.param, locale="en-GB") as context:
-        yield context.new_page()
+    with tab_of(chromium, owner, java_script_enabled=request.param, locale="en-GB") as tab:
+        yield tab
 
 
 def find(tab: Page, owner: Visitor, text: str) -> None:
@@ -81,8 +82,7 @@ def test_a_ticket_a_collision_and_a_store_are_reached_by_links(tab: Page, owner:
 
 
 def test_the_keyboard_alone_finds_opens_and_asks(chromium, owner: Visitor, shop: Shop):
-    with context_of(chromium, owner, locale="en-GB") as context:
-        tab = context.new_page()
+    with tab_of(chromium, owner, locale="en-GB") as tab:
         tab.goto(owner.url("/stores"))
         tab.keyboard.press("/")
         tab.keyboard.type("fictive")
@@ -101,8 +101,7 @@ def test_the_keyboard_alone_finds_opens_and_asks(chromium, owner: Visitor, shop:
 
 
 def test_a_list_narrows_while_the_user_types_and_the_field_keeps_its_focus(chromium, owner: Visitor, shop: Shop):
-    with context_of(chromium, owner, viewport=PHONE) as context:
-        tab = context.new_page()
+    with tab_of(chromium, owner, viewport=PHONE) as tab:
         tab.goto(owner.url("/customers"))
         field = tab.get_by_role("searchbox", name="Search customers")
         field.press_sequentially("zzz", delay=30)

@@ -7,6 +7,7 @@ from tests.pages.full_house import MARKER
 from tests.support.browser import DESKTOP, block_htmx, context_of
 from tests.support.crawl import crawl, unreached_pages
 from tests.support.page_checks import EVERY_LOOK, Look, examine
+from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
 from regulars.kit.settings import Settings
@@ -140,8 +141,7 @@ def test_no_page_keeps_people_out_or_leaves_its_screen(full_house, seen, chromiu
 
 def test_chart_text_keeps_its_size_and_only_controls_have_a_ring(full_house, chromium):
     visitor = full_house[1]
-    with context_of(chromium, visitor) as context:
-        tab = context.new_page()
+    with tab_of(chromium, visitor) as tab:
         tab.goto(visitor.url("/"))
         sizes = set()
         for width in (look.width for look in EVERY_LOOK):

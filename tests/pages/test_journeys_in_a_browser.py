@@ -6,9 +6,10 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 from tests.support import samples
-from tests.support.browser import PHONE, context_of
+from tests.support.browser import PHONE
 from tests.support.drain_queues import drain_queues
 from tests.support.journeys import add_endpoint, make_journey
+from tests.support.shared_tabs import tab_of
 from tests.support.texts import open_at_any_hour
 from tests.support.visitor import Visitor
 
@@ -57,8 +58,7 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
     open_at_any_hour(api_database_url, organization_id)
     add_endpoint(api_database_url, organization_id, SETTINGS)
     customer = api.post("/v1/profiles", samples.profile(first_name="Odile", last_name="Fictive")).json()
-    with context_of(chromium, owner, java_script_enabled=False, locale="en-GB") as context:
-        tab = context.new_page()
+    with tab_of(chromium, owner, java_script_enabled=False, locale="en-GB") as tab:
         journey = write_journey(tab, owner.url("/journeys"), name="Welcome after opt-in", trigger="opt_in")
         tab.get_by_role("navigation", name="Journey").get_by_role("link", name="Backtest").click()
         tab.get_by_role("button", name="Run backtest").click()
@@ -100,8 +100,8 @@ def test_the_second_of_two_editors_sees_both_and_loses_nothing(chromium, visitor
     steps = ({"do": "send_text", "text": "Hello"}, {"do": "wait", "days": 1})
     journey = make_journey(api_database_url, tenant.organization_id, *steps, is_live=False)
     anne, zoe = visitor_as(Role.MARKETER), visitor_as(Role.MARKETER)
-    with context_of(chromium, anne) as first, context_of(chromium, zoe) as second:
-        tabs = [first.new_page(), second.new_page()]
+    with tab_of(chromium, anne) as first, tab_of(chromium, zoe) as second:
+        tabs = [first, second]
         for tab in tabs:
             tab.goto(anne.url(f"/journeys/{journey}/edit?step=1"))
         for tab, words in zip(tabs, ("From Anne", "From Zoé"), strict=True):
@@ -120,8 +120,7 @@ def test_a_place_is_put_where_the_cursor_stands_and_counted_at_once(chromium, ow
     journey = make_journey(
         api_database_url, tenant.organization_id, {"do": "send_text", "text": "Hello , welcome"}, is_live=False
     )
-    with context_of(chromium, owner) as context:
-        tab = context.new_page()
+    with tab_of(chromium, owner) as tab:
         tab.goto(owner.url(f"/journeys/{journey}/edit?step=1"))
         text, stored = tab.get_by_role("textbox", name="Text", exact=True), tab.locator("#f-text")
         text.press("Home")
@@ -182,8 +181,7 @@ class Keys:
 
 
 def test_four_steps_with_the_keyboard_alone(chromium, owner: Visitor):
-    with context_of(chromium, owner) as context:
-        tab = context.new_page()
+    with tab_of(chromium, owner) as tab:
         tab.goto(owner.url("/journeys/new"))
         keys = Keys(tab)
         keys.press("Create blank journey")
@@ -218,8 +216,7 @@ def test_twenty_steps_three_deep_can_be_read_on_a_phone(chromium, owner: Visitor
     journey = make_journey(
         api_database_url, tenant.organization_id, wait, first, text, is_live=False, name="Twenty steps"
     )
-    with context_of(chromium, owner, viewport=PHONE) as context:
-        tab = context.new_page()
+    with tab_of(chromium, owner, viewport=PHONE) as tab:
         for path in ("", "/edit"):
             tab.goto(owner.url(f"/journeys/{journey}{path}"))
             assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

@@ -5,9 +5,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 from tests.support import samples
-from tests.support.browser import context_of
 from tests.support.client import Api, get_url
 from tests.support.drain_queues import drain_queues
+from tests.support.shared_tabs import tab_of
 from tests.support.tenant import Tenant
 from tests.support.visitor import Visitor
 
@@ -23,8 +23,8 @@ def owner(visitor_as) -> Visitor:
 
 @pytest.fixture(params=[True, False], ids=["with a script", "without a script"])
 def tab(request, chromium, owner):
-    with context_of(chromium, owner, java_script_enabled=request.param) as context:
-        yield context.new_page()
+    with tab_of(chromium, owner, java_script_enabled=request.param) as tab:
+        yield tab
 
 
 def get(visitor: Visitor, path: str, key: str) -> int:
@@ -65,16 +65,14 @@ def test_a_key_is_made_shown_once_used_and_revoked(tab: Page, owner: Visitor):
 
 
 def test_the_page_of_a_new_key_notices_its_first_request(chromium, owner: Visitor):
-    with context_of(chromium, owner) as context:
-        tab = context.new_page()
+    with tab_of(chromium, owner) as tab:
         secret = make_key(tab, owner)
         assert get(owner, "/v1/stores", secret) == 200
         expect(tab.get_by_text("Waiting for its first request")).to_have_count(0)
 
 
 def test_a_refused_form_comes_back_with_focus_on_what_is_wrong(chromium, owner: Visitor):
-    with context_of(chromium, owner) as context:
-        tab = context.new_page()
+    with tab_of(chromium, owner) as tab:
         tab.goto(owner.url("/keys/new"))
         tab.get_by_label("Name").fill("   ")
         tab.get_by_role("button", name="Create the key").click()
@@ -106,8 +104,7 @@ def test_the_values_of_an_enum_are_asked_for_when_it_is_chosen(tab: Page, owner:
 
 
 def test_a_key_can_be_made_with_the_keyboard_alone(chromium, owner: Visitor):
-    with context_of(chromium, owner) as context:
-        tab = context.new_page()
+    with tab_of(chromium, owner) as tab:
         tab.goto(owner.url("/keys/new"))
         tab.keyboard.type("Kiosk")
         tab.keyboard.press("Tab")

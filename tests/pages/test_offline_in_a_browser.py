@@ -7,8 +7,9 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 from tests.explore.shop import open_shop as open_explored_shop
 from tests.pages.segment_shop import open_shop
-from tests.support.browser import WAIT_MS, context_of
+from tests.support.browser import WAIT_MS
 from tests.support.journeys import make_journey
+from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
 from regulars.web.access import Role
@@ -29,8 +30,8 @@ def marketer(visitor_as) -> Visitor:
 
 @pytest.fixture
 def tab(chromium, marketer):
-    with context_of(chromium, marketer, locale="en-GB") as context:
-        yield context.new_page()
+    with tab_of(chromium, marketer, locale="en-GB") as tab:
+        yield tab
 
 
 def test_a_segment_marks_its_count_as_old_and_counts_when_the_server_is_back(
@@ -86,8 +87,8 @@ def test_the_text_of_a_journey_is_counted_when_the_server_is_back(
 
 @pytest.fixture
 def owner_tab(chromium, owner):
-    with context_of(chromium, owner, locale="en-GB") as context:
-        yield context.new_page()
+    with tab_of(chromium, owner, locale="en-GB") as tab:
+        yield tab
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from tests.pages.segment_shop import Crowd, open_shop
-from tests.support.browser import WAIT_MS, context_of
+from tests.support.browser import WAIT_MS
 from tests.support.run_async import run_async
+from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
 from regulars.journeys.definition import read_definition
@@ -32,8 +33,8 @@ def crowd(api, marketer, analysis, api_database_url) -> Crowd:
 
 @pytest.fixture
 def tab(chromium, marketer):
-    with context_of(chromium, marketer, locale="en-GB") as context:
-        yield context.new_page()
+    with tab_of(chromium, marketer, locale="en-GB") as tab:
+        yield tab
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ import psycopg
 import pytest
 from playwright.sync_api import Page, expect
 from tests.pages.segment_shop import open_shop
-from tests.support.browser import WAIT_MS, context_of
+from tests.support.browser import WAIT_MS
 from tests.support.journeys import make_journey
 from tests.support.paused_requests import PausedRequests
+from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
 from regulars.web.access import Role
@@ -21,8 +22,8 @@ def marketer(visitor_as) -> Visitor:
 
 @pytest.fixture
 def tab(chromium, marketer):
-    with context_of(chromium, marketer, locale="en-GB") as context:
-        yield context.new_page()
+    with tab_of(chromium, marketer, locale="en-GB") as tab:
+        yield tab
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 from tests.support import samples
-from tests.support.browser import context_of
 from tests.support.client import new_http
 from tests.support.drain_queues import drain_queues
 from tests.support.server import Server, running_server
+from tests.support.shared_tabs import tab_of
 from tests.support.tenant import new_tenant
 from tests.support.visitor import Visitor, sign_in_now
 from tests.webhooks.hooks import LOOPBACK, Hook
@@ -51,8 +51,7 @@ def test_a_delivery_that_failed_is_seen_and_sent_again_when_the_receiver_is_fixe
 
     with new_http() as http:
         owner = Visitor(http, hook_server.url, sign_in_now(api_database_url, tenant.organization_id, Role.OWNER))
-        with context_of(chromium, owner, java_script_enabled=has_script) as context:
-            tab = context.new_page()
+        with tab_of(chromium, owner, java_script_enabled=has_script) as tab:
             tab.goto(owner.url("/webhooks"))
             tab.get_by_role("link", name="Add endpoint").click()
             tab.get_by_label("Address").fill(hook.url)

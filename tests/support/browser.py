@@ -44,7 +44,9 @@ def launched() -> Iterator[Browser]:
     program = find_program()
     with sync_playwright() as playwright:
         # The sandbox needs privileges that a container rarely has; the pages are our own.
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        # Without the limit, a spare process starts with each page.
+        arguments = ["--no-sandbox", "--renderer-process-limit=1"]
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
         yield browser
         browser.close()
 
@@ -116,9 +118,18 @@ def context_of(
     **options,
 ) -> BrowserContext:
     """A browser context in which this user is signed in. Without a theme `emulate_media` decides."""
-    context = browser.new_context(viewport=viewport or DESKTOP, **options)
+    context = new_context(browser, viewport=viewport or DESKTOP, **options)
+    add_session(context, visitor, theme=theme)
+    return context
+
+
+def new_context(browser: Browser, **options) -> BrowserContext:
+    context = browser.new_context(**options)
     context.set_default_timeout(WAIT_MS)
+    return context
+
+
+def add_session(context: BrowserContext, visitor: Visitor, *, theme: str | None) -> None:
     context.add_cookies([{"name": cookies.SESSION_HTTP, "value": visitor.who.token, "url": visitor.base_url}])
     if theme is not None:
         context.add_cookies([{"name": cookies.THEME, "value": theme, "url": visitor.base_url}])
-    return context

@@ -1,6 +1,8 @@
 """The password again before what does lasting harm, and the second factor where an organization asks for it."""
 
 import hashlib
+import re
+from html import unescape
 
 import psycopg
 import pytest
@@ -11,8 +13,22 @@ from tests.accounts.test_sign_in import code_page, turn_on
 from regulars.kit.settings import Settings
 from regulars.server import page_table
 from regulars.web.access import Role
+from regulars.web.route import Form, Harm
 
 ASKED_BEFORE = {
+    "POST /webhooks",
+    "POST /webhooks/{endpoint}/edit",
+    "POST /webhooks/{endpoint}/enable",
+    "POST /webhooks/{endpoint}/replay",
+    "POST /settings/texts/provider",
+    "POST /settings/texts/countries/{country}/sender",
+    "GET /settings/audit.csv",
+    "GET /tickets.csv",
+    "GET /collisions.csv",
+    "GET /webhooks/deliveries.csv",
+    "GET /analyse/attribution/tickets.csv",
+    "GET /consent/numbers/{number}/certificate",
+    "GET /consent/numbers/{number}/certificate.json",
     "POST /keys",
     "POST /first-steps/key",
     "POST /webhooks/{endpoint}/reveal",
@@ -64,7 +80,62 @@ def count_keys(url, organization_id):
 
 def test_the_password_is_asked_for_before_these():
     table = page_table(Settings(database_url="postgresql://nowhere"))
-    assert {f"{page.method} {page.path}" for page in table if page.needs_password} == ASKED_BEFORE
+    assert {f"{page.method} {page.path}" for page in table if page.needs_proof} == ASKED_BEFORE
+
+
+def test_every_form_and_download_declares_its_harm():
+    table = page_table(Settings(database_url="postgresql://nowhere"))
+    harmful = [page for page in table if isinstance(page, Form) or "." in page.path.rpartition("/")[2]]
+    assert len(harmful) > 120
+    assert [f"{page.method} {page.path}" for page in harmful if page.harm is None] == []
+
+
+def test_what_stops_something_needs_no_proof():
+    table = page_table(Settings(database_url="postgresql://nowhere"))
+    stopping = {page.path for page in table if isinstance(page, Form) and page.harm is Harm.STOPS}
+    assert {"/webhooks/{endpoint}/disable", "/webhooks/{endpoint}/delete", "/settings/texts/hold"} <= stopping
+    assert "/keys/{key}/revoke" in stopping
+
+
+def test_a_webhook_endpoint_waits_for_the_password_and_loses_nothing(browser, staff, api_database_url):
+    email = staff.hire(Role.OWNER)
+    here = browser.follow(browser.sign_in(email, PASSWORD)).url.path.rstrip("/")
+    page = browser.get(f"{here}/webhooks/new")
+    let_time_pass(api_database_url, email)
+    typed = {
+        "url": "https://crm.example/in?a=1&b=2",
+        "description": "Räume <b>",
+        "events": ["profile.*", "sales_event.recorded"],
+    }
+    asked = browser.fill(page, f"{here}/webhooks", **typed)
+    assert "Confirm your password" in asked.text
+    assert asked.text.count('name="events"') == 2
+    assert "crm.example" not in browser.get(f"{here}/webhooks").text
+    hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', asked.text)
+    sent_on = {name: [unescape(value) for other, value in hidden if other == name] for name, _ in hidden}
+    assert {name: sent_on[name] for name in typed} == {
+        name: values if isinstance(values, list) else [values] for name, values in typed.items()
+    }
+    done = browser.http.post(f"{here}/webhooks", data={**sent_on, "password_again": PASSWORD})
+    assert done.status_code == 303, done.text
+    let_time_pass(api_database_url, email)
+    endpoint = done.headers["location"]
+    assert browser.fill(endpoint, f"{endpoint}/disable").status_code == 303, "it stops something"
+    assert "Confirm your password" in browser.fill(endpoint, f"{endpoint}/enable").text
+    assert "Disabled" in browser.get(endpoint).text
+
+
+def test_the_account_of_a_provider_waits_for_the_password(browser, staff, api_database_url):
+    email = staff.hire(Role.OWNER)
+    here = browser.follow(browser.sign_in(email, PASSWORD)).url.path.rstrip("/")
+    page = browser.get(f"{here}/settings/texts/provider")
+    let_time_pass(api_database_url, email)
+    account = {"provider": "twilio", "account_sid": "AC1", "sender": "+33644000000", "auth_token": "secret"}
+    asked = browser.fill(page, f"{here}/settings/texts/provider", brand="Shop", **account)
+    assert "Confirm your password" in asked.text
+    with psycopg.connect(api_database_url) as connection:
+        stored = "SELECT count(*) FROM sms_settings WHERE organization_id = %s AND provider = 'twilio'"
+        assert connection.execute(stored, (staff.organization_id,)).fetchone() == (0,)
 
 
 def test_a_form_waits_for_the_password_and_loses_nothing(browser, staff, api_database_url):

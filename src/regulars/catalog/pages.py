@@ -20,7 +20,7 @@ from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.listing import COUNT_MAX, Count, Filter, make_page, read_view
 from regulars.web.render import redirect, render, render_form
-from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
+from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Harm, Page
 from regulars.web.visit import Visit
 
 ALLOWED_VALUE_CHARACTERS_MAX: Final = 2_048
@@ -106,7 +106,7 @@ def pages(*, uses: Sequence[FindUses] = ()) -> tuple[Page, ...]:
 
 def _pages_of(catalog: "_CatalogPages") -> tuple[Page, ...]:
     path = catalog.labels.path
-    edit = partial(Form, needs=Action.EDIT_CATALOGS, bytes_max=LARGE_FORM_BYTES_MAX)
+    edit = partial(Form, needs=Action.EDIT_CATALOGS, bytes_max=LARGE_FORM_BYTES_MAX, harm=Harm.CHANGES)
     return (
         Page(path=path, needs=Action.READ, handle=catalog.list),
         Page(path=f"{path}/{{key}}", needs=Action.READ, handle=catalog.show),

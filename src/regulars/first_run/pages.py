@@ -22,7 +22,7 @@ from regulars.web.access import Action, Role
 from regulars.web.errors import PageNotFound
 from regulars.web.navigation import DEMO, FIRST_STEPS
 from regulars.web.render import redirect, render
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 from regulars.work.outbox import behind_since
 
@@ -128,8 +128,8 @@ async def _create_demo(tx: Tx) -> Organization:
 
 PAGES: Final = (
     Page(path=FIRST_STEPS, needs=Action.READ, handle=_show_first_steps),
-    Form(path=f"{FIRST_STEPS}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key, needs_password=True),
-    Form(path=f"{FIRST_STEPS}/demo", needs=Action.MANAGE_ORGANIZATION, handle=_request_demo),
-    Form(path=f"{FIRST_STEPS}/dismiss", needs=Action.MANAGE_ORGANIZATION, handle=_dismiss),
+    Form(path=f"{FIRST_STEPS}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key, harm=Harm.CONNECTS),
+    Form(path=f"{FIRST_STEPS}/demo", needs=Action.MANAGE_ORGANIZATION, handle=_request_demo, harm=Harm.CHANGES),
+    Form(path=f"{FIRST_STEPS}/dismiss", needs=Action.MANAGE_ORGANIZATION, handle=_dismiss, harm=Harm.CHANGES),
     Page(path=DEMO, needs=Action.READ, handle=_show_demo),
 )

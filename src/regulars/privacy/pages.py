@@ -22,7 +22,7 @@ from regulars.web.download import Download
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/customers"
@@ -93,8 +93,8 @@ def pages(log: ErasureLog) -> tuple[Page, ...]:
             path=f"{PATH}/{{customer}}/export.json",
             needs=Action.SEE_PERSONAL,
             handle=export_customer,
-            needs_password=True,
+            harm=Harm.EXPORTS,
         ),
         Page(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=ask_to_erase),
-        Form(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=erase, needs_password=True),
+        Form(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=erase, harm=Harm.ERASES),
     )

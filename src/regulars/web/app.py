@@ -142,7 +142,7 @@ class WebApp:
         elif visit.current_organization is not None and self._count_waiting is not None and not visit.is_htmx:
             async with self._database.reading() as tx:
                 setattr(request.state, WAITING_STATE, await self._count_waiting(tx, visit.organization_id))
-        if page.needs_password:
+        if page.needs_proof:
             visit, password_page = await confirm.confirm(visit, page, self._sessions)
             if password_page is not None:
                 return password_page

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from regulars.web.errors import NotConfirmed
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
-from regulars.web.route import Audience, Form, Page
+from regulars.web.route import Audience, Form, Harm, Page
 from regulars.web.visit import SessionStore, Visit, safe_next
 
 CONFIRMED_FOR: Final = timedelta(minutes=15)
@@ -51,7 +51,7 @@ def pages(sessions: SessionStore) -> tuple[Page, ...]:
             return _password_page(visit, refusal, action=PATH, hidden_fields=[("next", target)], back=target)
         return redirect(visit, target)
 
-    return (Form(path=PATH, needs=Audience.SIGNED_IN, handle=handle),)
+    return (Form(path=PATH, needs=Audience.SIGNED_IN, handle=handle, harm=Harm.CHANGES),)
 
 
 def _ask_for_password(visit: Visit, page: Page, refusal: NotConfirmed | None = None) -> Response:

@@ -25,6 +25,22 @@ class Audience(Enum):
     SIGNED_IN = "signed-in users"
 
 
+class Harm(Enum):
+    """What a route can do if someone else sits at an open session. Pages that only show something need none."""
+
+    CHANGES = "changes what a member can change back"
+    STOPS = "stops, withdraws or deletes something, so that less leaves the organization"
+    FIGURES = "downloads sums, which name no customer"
+    EXPORTS = "lets customers or what they bought leave"
+    CONNECTS = "makes a standing connection: a key, a webhook endpoint, an account of a provider"
+    GRANTS = "gives rights to people"
+    ERASES = "erases people for good"
+
+
+# Before these the person must have proved recently who they are (`web/confirm.py`).
+NEEDS_PROOF = frozenset({Harm.EXPORTS, Harm.CONNECTS, Harm.GRANTS, Harm.ERASES})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Page:
     """A page. If `needs` is an `Action`, the path is below `/o/<slug>` and the user's role is checked; if it is an
@@ -35,12 +51,16 @@ class Page:
     path: str
     needs: Action | Audience
     handle: Handler
-    # For sensitive pages: asks for the password again, because a session may have been left open.
-    needs_password: bool = False
+    # Forms and downloads declare it.
+    harm: Harm | None = None
 
     @property
     def is_of_organization(self) -> bool:
         return isinstance(self.needs, Action)
+
+    @property
+    def needs_proof(self) -> bool:
+        return self.harm in NEEDS_PROOF
 
     @property
     def address(self) -> str:

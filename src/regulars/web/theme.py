@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from regulars.web import cookies
 from regulars.web.render import redirect
-from regulars.web.route import Audience, Form
+from regulars.web.route import Audience, Form, Harm
 from regulars.web.visit import Visit, safe_next
 
 THEME_PATH = "/theme"
@@ -20,4 +20,4 @@ async def _set_theme(visit: Visit) -> Response:
     return response
 
 
-PAGES = (Form(path=THEME_PATH, needs=Audience.OPEN, handle=_set_theme),)
+PAGES = (Form(path=THEME_PATH, needs=Audience.OPEN, handle=_set_theme, harm=Harm.CHANGES),)

@@ -25,7 +25,7 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.form import FormState
 from regulars.web.format import LOCALES
 from regulars.web.render import redirect, render
-from regulars.web.route import Audience, Form, Page
+from regulars.web.route import Audience, Form, Harm, Page
 from regulars.web.visit import Visit
 
 FACTOR_PATH: Final = "/account/second-factor"
@@ -45,15 +45,15 @@ class AccountPages:
         renew_codes = partial(self._disable_or_renew, turns_off=False)
         return (
             Page(path=ACCOUNT_PATH, needs=signed_in, handle=self.show),
-            Form(path=ACCOUNT_PATH, needs=signed_in, handle=self.change),
-            Form(path="/account/password", needs=signed_in, handle=self.change_password),
+            Form(path=ACCOUNT_PATH, needs=signed_in, handle=self.change, harm=Harm.CHANGES),
+            Form(path="/account/password", needs=signed_in, handle=self.change_password, harm=Harm.CHANGES),
             Page(path=FACTOR_PATH, needs=signed_in, handle=self.show_factor),
-            Form(path=FACTOR_PATH, needs=signed_in, handle=self.enable_factor),
-            Form(path="/account/second-factor/off", needs=signed_in, handle=disable_factor),
-            Form(path="/account/second-factor/codes", needs=signed_in, handle=renew_codes),
+            Form(path=FACTOR_PATH, needs=signed_in, handle=self.enable_factor, harm=Harm.CHANGES),
+            Form(path="/account/second-factor/off", needs=signed_in, handle=disable_factor, harm=Harm.CHANGES),
+            Form(path="/account/second-factor/codes", needs=signed_in, handle=renew_codes, harm=Harm.CHANGES),
             Page(path=SESSIONS_PATH, needs=signed_in, handle=show_sessions),
-            Form(path="/account/sessions/all", needs=signed_in, handle=sign_out_everywhere),
-            Form(path="/account/sessions/{session}", needs=signed_in, handle=end_session),
+            Form(path="/account/sessions/all", needs=signed_in, handle=sign_out_everywhere, harm=Harm.STOPS),
+            Form(path="/account/sessions/{session}", needs=signed_in, handle=end_session, harm=Harm.STOPS),
         )
 
     async def show(self, visit: Visit) -> Response:

@@ -16,7 +16,7 @@ from regulars.kit.keyset import PageRequest, PageRows
 from regulars.web.access import Action
 from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
-from regulars.web.route import Page
+from regulars.web.route import Harm, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/settings/audit"
@@ -91,5 +91,5 @@ def _encode_json(value: object) -> str:
 
 PAGES: Final = (
     Page(path=PATH, needs=Action.READ_AUDIT_LOG, handle=show),
-    Page(path=f"{PATH}.csv", needs=Action.READ_AUDIT_LOG, handle=export),
+    Page(path=f"{PATH}.csv", needs=Action.READ_AUDIT_LOG, handle=export, harm=Harm.EXPORTS),
 )

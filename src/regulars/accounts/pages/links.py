@@ -25,7 +25,7 @@ from regulars.organizations.settings import NameTaken, time_zones
 from regulars.web.form import FormState
 from regulars.web.navigation import FIRST_STEPS
 from regulars.web.render import redirect, refused, render
-from regulars.web.route import Audience, Form, Page
+from regulars.web.route import Audience, Form, Harm, Page
 from regulars.web.visit import Visit
 
 ORGANIZATION_NAME_CHARACTERS_MAX: Final = 255
@@ -45,7 +45,7 @@ class OneTimeLinkPages:
         path = LINK_PATH + "/{token}"  # the handlers read the token from `visit.references`
         return (
             Page(path=path, needs=Audience.OPEN, handle=self.show),
-            Form(path=path, needs=Audience.OPEN, handle=self.submit),
+            Form(path=path, needs=Audience.OPEN, handle=self.submit, harm=Harm.CHANGES),
         )
 
     async def show(self, visit: Visit) -> Response:

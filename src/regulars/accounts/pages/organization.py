@@ -13,7 +13,7 @@ from regulars.web.access import Action
 from regulars.web.form import FormState
 from regulars.web.format import LOCALES
 from regulars.web.render import redirect, refused, render
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/settings/organization"
@@ -75,5 +75,5 @@ def _choices() -> dict[str, Any]:
 
 PAGES: Final = (
     Page(path=PATH, needs=Action.MANAGE_ORGANIZATION, handle=show),
-    Form(path=PATH, needs=Action.MANAGE_ORGANIZATION, handle=change),
+    Form(path=PATH, needs=Action.MANAGE_ORGANIZATION, handle=change, harm=Harm.CHANGES),
 )

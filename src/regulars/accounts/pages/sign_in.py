@@ -34,7 +34,7 @@ from regulars.accounts.sign_in import (
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
-from regulars.web.route import Audience, Form, Page
+from regulars.web.route import Audience, Form, Harm, Page
 from regulars.web.visit import Visit, safe_next
 
 # How long the user may take to enter the code.
@@ -63,9 +63,9 @@ class SignInPages:
     def pages(self) -> tuple[Page, ...]:
         return (
             Page(path=SIGN_IN_PATH, needs=Audience.OPEN, handle=self.show),
-            Form(path=SIGN_IN_PATH, needs=Audience.OPEN, handle=self.sign_in),
-            Form(path="/sign-in/code", needs=Audience.OPEN, handle=self.submit_code),
-            Form(path="/sign-out", needs=Audience.SIGNED_IN, handle=sign_out),
+            Form(path=SIGN_IN_PATH, needs=Audience.OPEN, handle=self.sign_in, harm=Harm.CHANGES),
+            Form(path="/sign-in/code", needs=Audience.OPEN, handle=self.submit_code, harm=Harm.CHANGES),
+            Form(path="/sign-out", needs=Audience.SIGNED_IN, handle=sign_out, harm=Harm.STOPS),
             Page(path=ORGANIZATIONS_PATH, needs=Audience.SIGNED_IN, handle=show_organizations),
         )
 

@@ -18,7 +18,7 @@ from regulars.web.access import Action, Role
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 TEAM_PATH: Final = "/settings/team"
@@ -143,12 +143,12 @@ _remove: Final = partial(_change, change=team.remove_member, done="is no longer 
 PAGES: Final = (
     Page(path=TEAM_PATH, needs=_NEEDS, handle=show_team),
     Page(path=f"{TEAM_PATH}/invite", needs=_NEEDS, handle=show_invite),
-    Form(path=f"{TEAM_PATH}/invite", needs=_NEEDS, handle=invite, needs_password=True),
-    Form(path=TEAM_PATH + "/links/{link}/withdraw", needs=_NEEDS, handle=withdraw),
+    Form(path=f"{TEAM_PATH}/invite", needs=_NEEDS, handle=invite, harm=Harm.GRANTS),
+    Form(path=TEAM_PATH + "/links/{link}/withdraw", needs=_NEEDS, handle=withdraw, harm=Harm.STOPS),
     Page(path=_MEMBER_PATH, needs=_NEEDS, handle=_render_member),
-    Form(path=f"{_MEMBER_PATH}/role", needs=_NEEDS, handle=change_role, needs_password=True),
-    Form(path=f"{_MEMBER_PATH}/password-link", needs=_NEEDS, handle=password_link, needs_password=True),
-    Form(path=f"{_MEMBER_PATH}/sign-out", needs=_NEEDS, handle=_sign_out),
+    Form(path=f"{_MEMBER_PATH}/role", needs=_NEEDS, handle=change_role, harm=Harm.GRANTS),
+    Form(path=f"{_MEMBER_PATH}/password-link", needs=_NEEDS, handle=password_link, harm=Harm.GRANTS),
+    Form(path=f"{_MEMBER_PATH}/sign-out", needs=_NEEDS, handle=_sign_out, harm=Harm.STOPS),
     Page(path=f"{_MEMBER_PATH}/remove", needs=_NEEDS, handle=confirm_remove),
-    Form(path=f"{_MEMBER_PATH}/remove", needs=_NEEDS, handle=_remove),
+    Form(path=f"{_MEMBER_PATH}/remove", needs=_NEEDS, handle=_remove, harm=Harm.STOPS),
 )

@@ -14,7 +14,7 @@ from regulars.analytics.pages.stores import StorePages
 from regulars.segments.analysis.client import Analysis
 from regulars.web.access import Action
 from regulars.web.render import redirect
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 
@@ -27,13 +27,13 @@ def pages(analysis: Analysis) -> tuple[Page, ...]:
         products.PATH: ProductPages(analysis),
         stores.PATH: StorePages(source),
     }
-    page, form = partial(Page, needs=Action.READ), partial(Form, needs=Action.READ)
+    page, form = partial(Page, needs=Action.READ), partial(Form, needs=Action.READ, harm=Harm.CHANGES)
     return (
         page(path="/analyse", handle=_redirect_to_sales),
         *(page(path=path, handle=handlers.show) for path, handlers in tables.items()),
-        *(page(path=f"{path}.csv", handle=handlers.export) for path, handlers in tables.items()),
+        *(page(path=f"{path}.csv", handle=handlers.export, harm=Harm.FIGURES) for path, handlers in tables.items()),
         form(path="/analyse/views", handle=views.save),
-        form(path="/analyse/views/delete", handle=views.delete),
+        form(path="/analyse/views/delete", handle=views.delete, harm=Harm.STOPS),
     )
 
 

@@ -6,17 +6,17 @@ from typing import Final
 from regulars.attribution.pages import credited_tickets, overview, results, settings
 from regulars.attribution.pages.links import PATH, TICKETS_PATH
 from regulars.web.access import Action
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 
 _page = partial(Page, needs=Action.READ)
-_form = partial(Form, needs=Action.MANAGE_ORGANIZATION)
+_form = partial(Form, needs=Action.MANAGE_ORGANIZATION, harm=Harm.CHANGES)
 
 # Every role may open the pages, because they mask the names of customers.
 PAGES: Final[tuple[Page, ...]] = (
     _page(path=PATH, handle=overview.show_overview),
-    _page(path=f"{PATH}.csv", handle=overview.export_overview),
+    _page(path=f"{PATH}.csv", handle=overview.export_overview, harm=Harm.FIGURES),
     _page(path=TICKETS_PATH, handle=credited_tickets.show_tickets),
-    _page(path=f"{TICKETS_PATH}.csv", handle=credited_tickets.export_tickets),
+    _page(path=f"{TICKETS_PATH}.csv", handle=credited_tickets.export_tickets, harm=Harm.EXPORTS),
     _page(path="/campaigns/{campaign}/results", handle=results.show_campaign_results),
     _page(path="/journeys/{journey}/results", handle=results.show_journey_results),
     _page(path=settings.PATH, handle=settings.show_settings),

@@ -10,32 +10,32 @@ from regulars.campaigns.pages.confirmation import Confirmation
 from regulars.campaigns.pages.editor import Editor
 from regulars.segments.analysis.client import Analysis
 from regulars.web.access import Action
-from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
+from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Harm, Page
 
 _CAMPAIGN: Final = f"{PATH}/{{campaign}}"
 _page = partial(Page, needs=Action.READ)
 _edit_page = partial(Page, needs=Action.EDIT_JOURNEYS)
-_form = partial(Form, needs=Action.EDIT_JOURNEYS)
+_form = partial(Form, needs=Action.EDIT_JOURNEYS, harm=Harm.CHANGES)
 
 _PAGES: Final[tuple[Page, ...]] = (
     _page(path=PATH, handle=listing.show_campaigns),
     _edit_page(path=f"{PATH}/new", handle=listing.new),
     _form(path=PATH, handle=listing.create),
     Page(path=f"{PATH}/approval", needs=Action.MANAGE_TEXTS, handle=approval_rule.show_approval),
-    Form(path=f"{PATH}/approval", needs=Action.MANAGE_TEXTS, handle=approval_rule.save_approval),
+    Form(path=f"{PATH}/approval", needs=Action.MANAGE_TEXTS, handle=approval_rule.save_approval, harm=Harm.CHANGES),
     _page(path=_CAMPAIGN, handle=progress.show_campaign),
-    _form(path=f"{_CAMPAIGN}/pause", handle=lifecycle.pause),
+    _form(path=f"{_CAMPAIGN}/pause", handle=lifecycle.pause, harm=Harm.STOPS),
     _edit_page(path=f"{_CAMPAIGN}/resume", handle=partial(lifecycle.confirm, "campaigns/resume.html")),
     _form(path=f"{_CAMPAIGN}/resume", handle=lifecycle.resume),
     _edit_page(path=f"{_CAMPAIGN}/cancel", handle=partial(lifecycle.confirm, "campaigns/cancel.html")),
-    _form(path=f"{_CAMPAIGN}/cancel", handle=lifecycle.cancel),
+    _form(path=f"{_CAMPAIGN}/cancel", handle=lifecycle.cancel, harm=Harm.STOPS),
     _form(path=f"{_CAMPAIGN}/duplicate", handle=lifecycle.duplicate),
     _form(path=f"{_CAMPAIGN}/follow-up", handle=lifecycle.begin_follow_up),
     _edit_page(path=f"{_CAMPAIGN}/archive", handle=partial(lifecycle.confirm, "campaigns/archive.html")),
     _form(path=f"{_CAMPAIGN}/archive", handle=lifecycle.archive),
     _page(path=f"{_CAMPAIGN}/recipients", handle=recipients.show_recipients),
-    _edit_page(path=f"{_CAMPAIGN}/recipients.csv", handle=recipients.export_recipients, needs_password=True),
-    _edit_page(path=f"{_CAMPAIGN}/proof.jsonl", handle=recipients.export_proof, needs_password=True),
+    _edit_page(path=f"{_CAMPAIGN}/recipients.csv", handle=recipients.export_recipients, harm=Harm.EXPORTS),
+    _edit_page(path=f"{_CAMPAIGN}/proof.jsonl", handle=recipients.export_proof, harm=Harm.EXPORTS),
 )
 
 

@@ -33,7 +33,7 @@ from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
 from regulars.web.listing import Filter, ListPage, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, render
-from regulars.web.route import Page
+from regulars.web.route import Harm, Page
 from regulars.web.static import NO_STORE, SECURITY_HEADERS
 from regulars.web.visit import Visit
 
@@ -298,8 +298,15 @@ def _summarize(visit: Visit, state: SubscriptionState, customer: str | None) -> 
 PAGES: Final = (
     Page(path=PATH, needs=Action.READ, handle=show_consent),
     Page(path=NUMBERS, needs=Action.READ, handle=show_numbers),
-    Page(path=f"{NUMBERS}.csv", needs=Action.READ, handle=export_numbers, needs_password=True),
+    Page(path=f"{NUMBERS}.csv", needs=Action.READ, handle=export_numbers, harm=Harm.EXPORTS),
     Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=show_number),
-    Page(path=f"{NUMBERS}/{{number}}/certificate", needs=Action.SEE_PERSONAL, handle=print_certificate),
-    Page(path=f"{NUMBERS}/{{number}}/certificate.json", needs=Action.SEE_PERSONAL, handle=download_certificate),
+    Page(
+        path=f"{NUMBERS}/{{number}}/certificate", needs=Action.SEE_PERSONAL, handle=print_certificate, harm=Harm.EXPORTS
+    ),
+    Page(
+        path=f"{NUMBERS}/{{number}}/certificate.json",
+        needs=Action.SEE_PERSONAL,
+        handle=download_certificate,
+        harm=Harm.EXPORTS,
+    ),
 )

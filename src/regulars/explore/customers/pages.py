@@ -37,7 +37,7 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.render import render
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 TEXTS_SHOWN_MAX: Final = 200
@@ -233,7 +233,7 @@ def pages(analysis: Analysis) -> tuple[Page, ...]:
     customers = CustomerList(analysis)
     return (
         Page(path=PATH, needs=Action.READ, handle=customers.show),
-        Page(path=f"{PATH}.csv", needs=Action.READ, handle=customers.export, needs_password=True),
-        Form(path=f"{PATH}/prepare", needs=Action.EDIT_SEGMENTS, handle=customers.prepare),
+        Page(path=f"{PATH}.csv", needs=Action.READ, handle=customers.export, harm=Harm.EXPORTS),
+        Form(path=f"{PATH}/prepare", needs=Action.EDIT_SEGMENTS, handle=customers.prepare, harm=Harm.CHANGES),
         Page(path=f"{PATH}/{{customer}}", needs=Action.READ, handle=show_customer),
     )

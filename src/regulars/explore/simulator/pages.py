@@ -25,7 +25,7 @@ from regulars.web.access import Action
 from regulars.web.errors import Conflict, PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render_form
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/simulator"
@@ -196,5 +196,5 @@ async def _load_texting(tx: Tx, visit: Visit) -> Texting:
 PAGES: Final = (
     Page(path=PATH, needs=Action.READ, handle=show_simulator),
     Page(path=f"{PATH}/{{number}}", needs=Action.READ, handle=show_phone),
-    Form(path=f"{PATH}/{{number}}/reply", needs=Action.WRITE_TEXTS, handle=reply),
+    Form(path=f"{PATH}/{{number}}/reply", needs=Action.WRITE_TEXTS, handle=reply, harm=Harm.CHANGES),
 )

@@ -23,7 +23,7 @@ from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
 from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
-from regulars.web.route import Page
+from regulars.web.route import Harm, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/stores"
@@ -135,6 +135,6 @@ def _chart(formats: Format, days: Mapping[date, PerCurrency], currency: str) -> 
 
 PAGES: Final = (
     Page(path=PATH, needs=Action.READ, handle=show_stores),
-    Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_stores),
+    Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_stores, harm=Harm.FIGURES),
     Page(path=f"{PATH}/{{store}}", needs=Action.READ, handle=show_store),
 )

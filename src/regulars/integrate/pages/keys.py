@@ -19,7 +19,7 @@ from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/keys"
@@ -153,9 +153,9 @@ def _list_permissions(visit: Visit) -> list[tuple[str, str, str]]:
 _NEEDS: Final = Action.MANAGE_INGEST_KEYS
 PAGES: Final = (
     Page(path=PATH, needs=_NEEDS, handle=_list_keys),
-    Form(path=PATH, needs=_NEEDS, handle=_create, needs_password=True),
+    Form(path=PATH, needs=_NEEDS, handle=_create, harm=Harm.CONNECTS),
     Page(path=f"{PATH}/new", needs=_NEEDS, handle=_show_new),
     Page(path=f"{PATH}/{{key}}", needs=_NEEDS, handle=_show),
     Page(path=f"{PATH}/{{key}}/revoke", needs=_NEEDS, handle=_ask_to_revoke),
-    Form(path=f"{PATH}/{{key}}/revoke", needs=_NEEDS, handle=_revoke),
+    Form(path=f"{PATH}/{{key}}/revoke", needs=_NEEDS, handle=_revoke, harm=Harm.STOPS),
 )

@@ -12,7 +12,7 @@ from regulars.messaging.pages.settings import PATH
 from regulars.web.access import Action
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render_form
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 HOLDOUT: Final = f"{PATH}/holdout"
@@ -58,5 +58,5 @@ def _render_page(visit: Visit, form: FormState, holdout: GlobalHoldout) -> Respo
 
 PAGES: Final = (
     Page(path=HOLDOUT, needs=Action.READ, handle=show_holdout),
-    Form(path=HOLDOUT, needs=Action.MANAGE_TEXTS, handle=save_holdout),
+    Form(path=HOLDOUT, needs=Action.MANAGE_TEXTS, handle=save_holdout, harm=Harm.CHANGES),
 )

@@ -30,7 +30,7 @@ from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.listing import make_page, read_view
 from regulars.web.render import redirect, render, render_form
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 MESSAGES_SHOWN_MAX: Final = 20
@@ -207,7 +207,7 @@ def read_plain_text(form: FormState, name: str) -> str:
 
 def pages(*, origins: OriginFinders) -> tuple[Page, ...]:
     """`origins` has the functions that find the journeys and campaigns that requested texts, by kind."""
-    reply_path, write = f"{INBOX}/{{reply}}", partial(Form, needs=Action.WRITE_TEXTS)
+    reply_path, write = f"{INBOX}/{{reply}}", partial(Form, needs=Action.WRITE_TEXTS, harm=Harm.CHANGES)
     return (
         Page(path=INBOX, needs=Action.READ, handle=show_inbox),
         Page(path=reply_path, needs=Action.READ, handle=partial(show_reply, origins)),

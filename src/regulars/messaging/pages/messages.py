@@ -39,7 +39,7 @@ from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, render, render_form
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 CSV_HEADER: Final = ("id", "direction", "at", "number", "customer", "state", "reason", "parts", "origin", "text")
@@ -249,9 +249,9 @@ def pages(*, origins: OriginFinders, attribution_card: TextCard) -> tuple[Page, 
     `messaging`."""
     return (
         Page(path=MESSAGES, needs=Action.READ, handle=partial(show_messages, origins)),
-        Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, needs_password=True),
+        Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, harm=Harm.EXPORTS),
         Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=partial(show_text, origins, attribution_card)),
         Page(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=ask_to_resend),
-        Form(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=send_again),
+        Form(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=send_again, harm=Harm.CHANGES),
         Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=partial(show_number, origins)),
     )

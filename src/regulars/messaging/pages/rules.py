@@ -51,7 +51,7 @@ from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render_form
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 RULES: Final = f"{PATH}/rules"
@@ -327,11 +327,13 @@ async def change_sender(visit: Visit) -> Response:
 
 PAGES: Final = (
     Page(path=RULES, needs=Action.READ, handle=show_rules),
-    Form(path=f"{RULES}/caps", needs=Action.MANAGE_TEXTS, handle=change_caps),
+    Form(path=f"{RULES}/caps", needs=Action.MANAGE_TEXTS, handle=change_caps, harm=Harm.CHANGES),
     Page(path=COUNTRIES, needs=Action.READ, handle=open_country),
     Page(path=f"{COUNTRIES}/{{country}}", needs=Action.READ, handle=show_country),
-    Form(path=f"{COUNTRIES}/{{country}}/hours", needs=Action.MANAGE_TEXTS, handle=change_hours),
-    Form(path=f"{COUNTRIES}/{{country}}/default-hours", needs=Action.MANAGE_TEXTS, handle=reset_hours),
-    Form(path=f"{COUNTRIES}/{{country}}/notice", needs=Action.MANAGE_TEXTS, handle=change_notice),
-    Form(path=f"{COUNTRIES}/{{country}}/sender", needs=Action.MANAGE_TEXTS, handle=change_sender),
+    Form(path=f"{COUNTRIES}/{{country}}/hours", needs=Action.MANAGE_TEXTS, handle=change_hours, harm=Harm.CHANGES),
+    Form(
+        path=f"{COUNTRIES}/{{country}}/default-hours", needs=Action.MANAGE_TEXTS, handle=reset_hours, harm=Harm.CHANGES
+    ),
+    Form(path=f"{COUNTRIES}/{{country}}/notice", needs=Action.MANAGE_TEXTS, handle=change_notice, harm=Harm.CHANGES),
+    Form(path=f"{COUNTRIES}/{{country}}/sender", needs=Action.MANAGE_TEXTS, handle=change_sender, harm=Harm.CONNECTS),
 )

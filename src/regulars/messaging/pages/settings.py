@@ -27,7 +27,7 @@ from regulars.messaging.settings.store import Texting, change_provider, seal_tok
 from regulars.web.access import Action
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render, render_form
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/settings/texts"
@@ -63,12 +63,12 @@ class SettingsPages:
         return (
             Page(path=PATH, needs=Action.READ, handle=self.show),
             Page(path=f"{PATH}/provider", needs=Action.MANAGE_TEXTS, handle=self.edit),
-            Form(path=f"{PATH}/provider", needs=Action.MANAGE_TEXTS, handle=self.change),
-            Form(path=f"{PATH}/test", needs=Action.MANAGE_TEXTS, handle=self.test),
+            Form(path=f"{PATH}/provider", needs=Action.MANAGE_TEXTS, handle=self.change, harm=Harm.CONNECTS),
+            Form(path=f"{PATH}/test", needs=Action.MANAGE_TEXTS, handle=self.test, harm=Harm.CHANGES),
             Page(path=f"{PATH}/hold", needs=Action.HOLD_TEXTS, handle=self.ask_to_hold),
-            Form(path=f"{PATH}/hold", needs=Action.HOLD_TEXTS, handle=self.hold),
+            Form(path=f"{PATH}/hold", needs=Action.HOLD_TEXTS, handle=self.hold, harm=Harm.STOPS),
             Page(path=f"{PATH}/release", needs=Action.MANAGE_TEXTS, handle=self.ask_to_release),
-            Form(path=f"{PATH}/release", needs=Action.MANAGE_TEXTS, handle=self.release),
+            Form(path=f"{PATH}/release", needs=Action.MANAGE_TEXTS, handle=self.release, harm=Harm.CHANGES),
         )
 
     async def show(self, visit: Visit, form: FormState | None = None) -> Response:

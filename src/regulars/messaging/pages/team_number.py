@@ -15,7 +15,7 @@ from regulars.messaging.team_numbers import TESTS_MAX, find_team_number, request
 from regulars.web.access import Action
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render_form
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 NUMBER: Final = f"{PATH}/number"
@@ -66,6 +66,6 @@ async def verify(visit: Visit) -> Response:
 
 PAGES: Final = (
     Page(path=NUMBER, needs=Action.WRITE_TEXTS, handle=show),
-    Form(path=NUMBER, needs=Action.WRITE_TEXTS, handle=send_code),
-    Form(path=f"{NUMBER}/code", needs=Action.WRITE_TEXTS, handle=verify),
+    Form(path=NUMBER, needs=Action.WRITE_TEXTS, handle=send_code, harm=Harm.CHANGES),
+    Form(path=f"{NUMBER}/code", needs=Action.WRITE_TEXTS, handle=verify, harm=Harm.CHANGES),
 )

@@ -21,7 +21,7 @@ from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 CUSTOMERS: Final = "/customers"
@@ -88,5 +88,5 @@ async def _page_values(tx: Tx, visit: Visit, text: str) -> dict[str, Any]:
 
 PAGES: Final = (
     Page(path=f"{CUSTOMERS}/{{customer}}/text", needs=Action.WRITE_TEXTS, handle=write_text),
-    Form(path=f"{CUSTOMERS}/{{customer}}/text", needs=Action.WRITE_TEXTS, handle=send_text),
+    Form(path=f"{CUSTOMERS}/{{customer}}/text", needs=Action.WRITE_TEXTS, handle=send_text, harm=Harm.CHANGES),
 )

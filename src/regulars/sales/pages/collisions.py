@@ -19,7 +19,7 @@ from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.listing import Filter, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, render, render_form
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/collisions"
@@ -127,8 +127,8 @@ _keep_first = partial(_decide, review.Decision.FIRST_IS_RIGHT)
 _dismiss = partial(_decide, review.Decision.DISMISSED)
 PAGES: Final = (
     Page(path=PATH, needs=Action.READ, handle=show_collisions),
-    Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_collisions),
+    Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_collisions, harm=Harm.EXPORTS),
     Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=show_collision),
-    Form(path=f"{PATH}/{{ticket}}/keep", needs=Action.DECIDE_COLLISIONS, handle=_keep_first),
-    Form(path=f"{PATH}/{{ticket}}/dismiss", needs=Action.DECIDE_COLLISIONS, handle=_dismiss),
+    Form(path=f"{PATH}/{{ticket}}/keep", needs=Action.DECIDE_COLLISIONS, handle=_keep_first, harm=Harm.CHANGES),
+    Form(path=f"{PATH}/{{ticket}}/dismiss", needs=Action.DECIDE_COLLISIONS, handle=_dismiss, harm=Harm.CHANGES),
 )

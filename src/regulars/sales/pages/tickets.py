@@ -35,7 +35,7 @@ from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.listing import DAY_MAX, DAY_MIN, Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import render
-from regulars.web.route import Page
+from regulars.web.route import Harm, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/tickets"
@@ -266,6 +266,6 @@ def pages(*, list_started: ListStarted, attribution_card: TicketCard) -> tuple[P
     text message the ticket is credited to; both belong to modules that import this one."""
     return (
         Page(path=PATH, needs=Action.READ, handle=show_tickets),
-        Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_tickets),
+        Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_tickets, harm=Harm.EXPORTS),
         Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=partial(show_ticket, list_started, attribution_card)),
     )

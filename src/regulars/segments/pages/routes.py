@@ -12,7 +12,7 @@ from regulars.segments.pages.listing import Listing
 from regulars.segments.pages.members import MemberPages
 from regulars.segments.saved.uses import PATH, DescribeUses, describe_segments
 from regulars.web.access import Action
-from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
+from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Harm, Page
 from regulars.web.visit import Visit
 
 
@@ -33,11 +33,11 @@ def pages(
         return await (builder.show if visit.may(Action.EDIT_SEGMENTS) else members.summary)(visit)
 
     read, edit, segment_path = Action.READ_SEGMENTS, Action.EDIT_SEGMENTS, f"{PATH}/{{segment}}"
-    tree_form = partial(Form, needs=edit, fields_max=FIELDS_MAX, bytes_max=LARGE_FORM_BYTES_MAX)
+    tree_form = partial(Form, needs=edit, fields_max=FIELDS_MAX, bytes_max=LARGE_FORM_BYTES_MAX, harm=Harm.CHANGES)
     return (
         Page(path=PATH, needs=read, handle=listing.show),
-        Form(path=f"{PATH}/count", needs=read, handle=listing.count_all),
-        Form(path=f"{PATH}/prepare", needs=edit, handle=builder.prepare),
+        Form(path=f"{PATH}/count", needs=read, handle=listing.count_all, harm=Harm.CHANGES),
+        Form(path=f"{PATH}/prepare", needs=edit, handle=builder.prepare, harm=Harm.CHANGES),
         Page(path=f"{PATH}/new", needs=edit, handle=builder.begin),
         tree_form(path=f"{PATH}/draft", handle=builder.draft),
         tree_form(path=f"{PATH}/save", handle=builder.save),
@@ -45,7 +45,7 @@ def pages(
         tree_form(path=f"{segment_path}/draft", handle=builder.draft),
         tree_form(path=f"{segment_path}/save", handle=builder.save),
         Page(path=f"{segment_path}/members", needs=read, handle=members.show),
-        Page(path=f"{segment_path}/members.csv", needs=edit, handle=members.export, needs_password=True),
+        Page(path=f"{segment_path}/members.csv", needs=edit, handle=members.export, harm=Harm.EXPORTS),
         Page(path=f"{segment_path}/delete", needs=edit, handle=builder.ask_to_delete),
-        Form(path=f"{segment_path}/delete", needs=edit, handle=builder.delete),
+        Form(path=f"{segment_path}/delete", needs=edit, handle=builder.delete, harm=Harm.STOPS),
     )

@@ -10,7 +10,7 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.access import Action
 from regulars.web.form import FormState
 from regulars.web.render import refused, render
-from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
+from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Harm, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import manage
 from regulars.webhooks.pages.webhook_view import PATH, WebhookView
@@ -29,7 +29,13 @@ class CheckerPages:
     def pages(self) -> tuple[Page, ...]:
         return (
             Page(path=CHECK, needs=Action.READ_WEBHOOKS, handle=self.show),
-            Form(path=CHECK, needs=Action.READ_WEBHOOKS, handle=self.check, bytes_max=LARGE_FORM_BYTES_MAX),
+            Form(
+                path=CHECK,
+                needs=Action.READ_WEBHOOKS,
+                handle=self.check,
+                bytes_max=LARGE_FORM_BYTES_MAX,
+                harm=Harm.CHANGES,
+            ),
         )
 
     async def show(self, visit: Visit) -> Response:

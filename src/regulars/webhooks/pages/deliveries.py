@@ -18,7 +18,7 @@ from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState, format_time_field
 from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, refused, render, render_form
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import manage, model, replay
 from regulars.webhooks.delivery.schedule import RETRIES
@@ -63,11 +63,11 @@ class DeliveryPages:
         may_read, may_replay = Action.READ_WEBHOOKS, Action.REPLAY_WEBHOOKS
         return (
             Page(path=DELIVERIES, needs=may_read, handle=self.show_all),
-            Page(path=f"{DELIVERIES}.csv", needs=may_read, handle=self.export),
+            Page(path=f"{DELIVERIES}.csv", needs=may_read, handle=self.export, harm=Harm.EXPORTS),
             Page(path=f"{DELIVERIES}/{{delivery}}", needs=may_read, handle=self.show),
-            Form(path=f"{DELIVERIES}/{{delivery}}/replay", needs=may_replay, handle=self.replay),
+            Form(path=f"{DELIVERIES}/{{delivery}}/replay", needs=may_replay, handle=self.replay, harm=Harm.CHANGES),
             Page(path=f"{PATH}/{{endpoint}}/replay", needs=may_replay, handle=self.ask_for_range),
-            Form(path=f"{PATH}/{{endpoint}}/replay", needs=may_replay, handle=self.replay_range),
+            Form(path=f"{PATH}/{{endpoint}}/replay", needs=may_replay, handle=self.replay_range, harm=Harm.EXPORTS),
         )
 
     async def show_all(self, visit: Visit) -> Response:

@@ -18,7 +18,7 @@ from regulars.web.access import Action
 from regulars.web.errors import Conflict
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render, render_form
-from regulars.web.route import Form, Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import events, manage
 from regulars.webhooks.errors import EndpointRefused, NotPossibleNow, WebhookError
@@ -56,22 +56,22 @@ class EndpointPages:
         may_draft = Action.DRAFT_WEBHOOKS
         return (
             Page(path=PATH, needs=may_read, handle=self.show_all),
-            Form(path=PATH, needs=may_draft, handle=self.create),
+            Form(path=PATH, needs=may_draft, handle=self.create, harm=Harm.CONNECTS),
             Page(path=f"{PATH}/new", needs=may_draft, handle=self.new),
             Page(path=f"{PATH}/events", needs=may_read, handle=self.events),
             Page(path=path, needs=may_read, handle=self.show),
             Page(path=f"{path}/edit", needs=may_manage, handle=self.edit),
-            Form(path=f"{path}/edit", needs=may_manage, handle=self.change),
-            Form(path=f"{path}/ping", needs=may_replay, handle=self.ping),
+            Form(path=f"{path}/edit", needs=may_manage, handle=self.change, harm=Harm.CONNECTS),
+            Form(path=f"{path}/ping", needs=may_replay, handle=self.ping, harm=Harm.CHANGES),
             Page(path=f"{path}/disable", needs=may_manage, handle=partial(self._confirm, "webhooks/disable.html")),
-            Form(path=f"{path}/disable", needs=may_manage, handle=self.disable),
-            Form(path=f"{path}/enable", needs=may_manage, handle=self.enable),
-            Form(path=f"{path}/withdraw", needs=may_draft, handle=self.withdraw),
+            Form(path=f"{path}/disable", needs=may_manage, handle=self.disable, harm=Harm.STOPS),
+            Form(path=f"{path}/enable", needs=may_manage, handle=self.enable, harm=Harm.CONNECTS),
+            Form(path=f"{path}/withdraw", needs=may_draft, handle=self.withdraw, harm=Harm.STOPS),
             Page(path=f"{path}/delete", needs=may_manage, handle=partial(self._confirm, "webhooks/delete.html")),
-            Form(path=f"{path}/delete", needs=may_manage, handle=self.delete),
+            Form(path=f"{path}/delete", needs=may_manage, handle=self.delete, harm=Harm.STOPS),
             Page(path=f"{path}/rotate", needs=may_manage, handle=partial(self._confirm, "webhooks/rotate.html")),
-            Form(path=f"{path}/rotate", needs=may_manage, handle=self.rotate, needs_password=True),
-            Form(path=f"{path}/reveal", needs=may_manage, handle=self.reveal, needs_password=True),
+            Form(path=f"{path}/rotate", needs=may_manage, handle=self.rotate, harm=Harm.CONNECTS),
+            Form(path=f"{path}/reveal", needs=may_manage, handle=self.reveal, harm=Harm.CONNECTS),
         )
 
     async def show_all(self, visit: Visit) -> Response:

@@ -1,0 +1,138 @@
+"""Confirming and approving campaigns on their pages: a button stands for the numbers that its page showed."""
+
+import html
+import re
+
+import psycopg
+import pytest
+from tests.pages.campaign_shop import CampaignShop, open_campaign_shop
+from tests.pages.test_campaigns import fields_of, figures, words
+from tests.support.visitor import Visitor
+from tests.support.waiting import ask_until
+
+from regulars.kit.etag import etag_of
+from regulars.web.access import Role
+
+
+@pytest.fixture
+def marketer(visitor_as) -> Visitor:
+    return visitor_as(Role.MARKETER)
+
+
+@pytest.fixture
+def shop(api, marketer, analysis, server, api_database_url) -> CampaignShop:
+    return open_campaign_shop(api, marketer, server, api_database_url)
+
+
+def test_an_audience_that_grew_is_a_question_with_the_number_to_confirm(marketer, shop):
+    path = shop.send(recipients=1)
+    shop.work()
+    page = marketer.get(path)
+    assert "The audience has 3 recipients and 1 were confirmed." in page.text
+    assert "Confirm 3 recipients" in words(marketer.get(f"{path}/resume"))
+    assert marketer.post(f"{path}/resume", **confirmed_of(marketer.get(f"{path}/resume"))).status_code == 303
+    shop.work()
+    assert figures(marketer.get(path))["Audience"] == 3
+
+
+def confirmed_of(page) -> dict[str, str]:
+    """The numbers that the form of a page confirms."""
+    return {
+        name: html.unescape(value) for name, value in re.findall(r'name="(recipients|cost)" value="([^"]*)"', page.text)
+    }
+
+
+def test_a_button_confirms_the_numbers_that_its_page_showed(marketer, shop):
+    path = shop.send(recipients=1)
+    shop.work()
+    opened = confirmed_of(marketer.get(f"{path}/resume"))
+    counted_again = (
+        """UPDATE campaigns SET question = '{"recipients": 19, "cost": {"EUR": "0.95"}}' WHERE organization_id = %s"""
+    )
+    with psycopg.connect(shop.shop.database_url, autocommit=True) as connection:
+        connection.execute(counted_again, (shop.organization_id,))
+    for sent, confirmed in ((opened, "3 recipients"), ({"is_confirmed": "on"}, "no numbers")):
+        refused = marketer.post(f"{path}/resume", **sent)
+        assert refused.status_code == 409
+        sentence = f"You confirmed {confirmed}. The campaign has 19 recipients for about €0.95 now."
+        assert sentence in words(refused)
+        assert "Nothing was confirmed." in words(refused)
+        assert "Paused" in words(marketer.get(path))
+    assert confirmed_of(refused) == {"recipients": "19", "cost": '{"EUR":"0.95"}'}
+    assert marketer.post(f"{path}/resume", **confirmed_of(refused)).status_code == 303
+    late = marketer.post(f"{path}/pause") and marketer.post(f"{path}/resume", **opened)
+    assert (late.status_code, "The campaign asks nothing now." in words(late)) == (409, True)
+    unreadable = marketer.post(f"{path}/resume", recipients="3", cost="much")
+    assert unreadable.status_code == 409
+
+
+@pytest.mark.parametrize("cost", ['{"EUR":"NaN"}', '{"EUR":"-1"}', '{"EUR":"1e999999"}', '{"XYZ":"1"}', "[]"])
+@pytest.mark.parametrize("limit", ["", "99.50"])
+def test_a_cost_that_is_no_amount_is_refused(visitor_as, marketer, shop, cost, limit):
+    assert visitor_as(Role.OWNER).post("/campaigns/approval", cost_0=limit, currency_0="EUR").status_code == 303
+    path = shop.draft()
+    refused = marketer.post(f"{path}/send", was=etag_of(1), recipients="3", cost=cost)
+    assert (refused.status_code, "changed this campaign" in refused.text) == (409, False)
+    assert "Draft" in words(marketer.get(path))
+
+
+def test_another_person_approves_what_exceeds_the_rule(visitor_as, marketer, shop):
+    owner = visitor_as(Role.OWNER)
+    assert marketer.get("/campaigns/approval").status_code == 403
+    assert owner.post("/campaigns/approval", recipients="two").status_code == 400
+    assert owner.post("/campaigns/approval", cost_0="1", currency_0="Euro").status_code == 400
+    assert owner.post("/campaigns/approval", cost_0="1", currency_0="QQQ").status_code == 400
+    limits = {"recipients": "2", "cost_0": "99.50", "currency_0": "eur"}
+    assert owner.post("/campaigns/approval", **limits).status_code == 303
+    assert 'value="99.50"' in owner.get("/campaigns/approval").text
+    assert 'value="2"' in owner.get("/campaigns/approval").text
+    path = shop.draft()
+    refused = ask_until("They can approve it", lambda: marketer.get(f"{path}/send"))
+    assert "Send 3 texts" not in refused
+    assert "Review and approve" in owner.get(path).text
+    page = owner.get(f"{path}/approve")
+    assert "Your approval covers up to 3 recipients." in words(page)
+    shown = approved_of(page)
+    assert owner.post(f"{path}/approve", **{**shown, "was": "old"}).status_code == 409
+    assert "Review and approve" in owner.get(path).text
+    assert owner.post(f"{path}/approve", **shown).status_code == 303
+    assert f"{owner.who.email} approved up to 3 recipients." in words(owner.get(path))
+    assert "campaign.approve" in owner.get("/settings/audit").text
+    assert "Send 3 texts now" in words(marketer.get(f"{path}/send"))
+    changed = {**fields_of(marketer.get(f"{path}/edit")), "margin": "100"}
+    assert marketer.post(f"{path}/edit", **changed).status_code == 303
+    page = words(marketer.get(path))
+    assert f"changed after {owner.who.email} approved it" in page
+    assert "Another person than those who changed the campaign" in page
+    assert "Review and approve" not in page
+    own = marketer.get(f"{path}/approve")
+    assert approved_of(own) == {}
+    assert marketer.post(f"{path}/approve", **shown).status_code == 409
+    assert "Your approval covers up to 6 recipients." in words(owner.get(f"{path}/approve"))
+
+
+def approved_of(page) -> dict[str, str]:
+    """What the form of a page approves."""
+    return {
+        name: html.unescape(value)
+        for name, value in re.findall(r'name="(was|recipients|cost)" value="([^"]*)"', page.text)
+    }
+
+
+def test_a_question_above_the_limit_is_answered_by_another_person(visitor_as, marketer, shop):
+    owner = visitor_as(Role.OWNER)
+    path = shop.send(recipients=1)
+    assert owner.post("/campaigns/approval", recipients="2").status_code == 303
+    shop.work()
+    asked = words(owner.get(f"{path}/resume"))
+    assert "If you confirm, you approve up to 3 recipients." in asked
+    opened = confirmed_of(owner.get(f"{path}/resume"))
+    # Who changed it gets no button, and no way around it.
+    with psycopg.connect(shop.shop.database_url, autocommit=True) as connection:
+        writer = "UPDATE campaigns SET changed_by = %s WHERE organization_id = %s"
+        connection.execute(writer, ([marketer.who.email], shop.organization_id))
+    assert "Confirm 3 recipients" not in words(marketer.get(f"{path}/resume"))
+    assert marketer.post(f"{path}/resume", **opened).status_code == 409
+    assert owner.post(f"{path}/resume", **opened).status_code == 303
+    shop.work()
+    assert figures(marketer.get(path))["Audience"] == 3

@@ -4,7 +4,7 @@ import httpx
 import psycopg
 import pytest
 from tests.cli.conftest import environment
-from tests.support.client import NO_AUTHORITIES
+from tests.support.client import get_url
 from tests.support.fork_server import fork_server
 from tests.support.server import Server, running_server
 from tests.support.waiting import wait_until_logged
@@ -57,7 +57,7 @@ def test_where_only_workers_are_excluded_the_advice_is_to_serve_without_a_worker
 
 
 def ready(server: Server) -> httpx.Response:
-    return httpx.get(f"{server.url}/readyz", timeout=SECONDS_MAX, trust_env=False, verify=NO_AUTHORITIES)
+    return get_url(f"{server.url}/readyz", timeout=SECONDS_MAX)
 
 
 def test_an_excluded_server_is_no_longer_ready(database_url, newer_release):

@@ -13,7 +13,7 @@ import httpx
 import psycopg
 import pytest
 from tests.cli.conftest import Ran, environment, new_data_dir
-from tests.support.client import NO_AUTHORITIES
+from tests.support.client import get_url, post_url
 from tests.support.embedded_command import postmaster_pid
 from tests.support.fork_server import Child, fork_server
 from tests.support.pid_namespace import NEW_PID_NAMESPACE, needs_pid_namespace
@@ -76,7 +76,7 @@ class Serving:
         return wait_until(find_address, show=self.log)[1]
 
     def get(self, path: str, **options) -> httpx.Response:
-        return httpx.get(self.url + path, timeout=READY_SECONDS_MAX, trust_env=False, verify=NO_AUTHORITIES, **options)
+        return get_url(self.url + path, timeout=READY_SECONDS_MAX, **options)
 
     def children(self) -> dict[int, str]:
         """The live child processes by id, with their arguments."""
@@ -121,7 +121,7 @@ def make_key(command, data_dir: Path) -> str:
 
 def put_store(server: Serving, key: str, name: str) -> httpx.Response:
     headers, body = {"x-api-key": key}, {"external_id": name}
-    return httpx.post(f"{server.url}/v1/stores", json=body, headers=headers, timeout=20, verify=NO_AUTHORITIES)
+    return post_url(f"{server.url}/v1/stores", json=body, headers=headers, timeout=20)
 
 
 def find_link(server: Serving) -> str:

@@ -16,6 +16,7 @@ import pytest
 from tests.cli.test_serve import Serving, serving
 from tests.crash.conftest import Durable
 from tests.support import samples
+from tests.support.client import post_url
 from tests.support.embedded_command import postmaster_pid
 from tests.support.tenant import new_tenant
 from tests.support.waiting import wait_until, wait_until_gone
@@ -61,7 +62,7 @@ class Tills:
 
 def _post(url: str, headers: dict[str, str], path: str, body: dict[str, object]) -> int | None:
     try:
-        return httpx.post(url + path, json=body, headers=headers, timeout=ANSWER_SECONDS_MAX).status_code
+        return post_url(url + path, json=body, headers=headers, timeout=ANSWER_SECONDS_MAX).status_code
     except httpx.TransportError:
         return None
 

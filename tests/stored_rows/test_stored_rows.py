@@ -178,7 +178,8 @@ def test_sealed_secrets_open(stored_url):
 
 def call(server: Server, method: str, path: str, **more: Any) -> httpx.Response:
     headers = {"X-Api-Key": STORED["key"], **more.pop("headers", {})}
-    return httpx.request(method, f"{server.url}{path}", headers=headers, trust_env=False, timeout=30, **more)
+    with new_http() as client:
+        return client.request(method, f"{server.url}{path}", headers=headers, **more)
 
 
 @pytest.mark.parametrize("stored", STORED["lists"], ids=lambda stored: stored["path"])

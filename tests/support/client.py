@@ -153,10 +153,10 @@ def new_http() -> httpx.Client:
     )
 
 
-def get_url(url: str | httpx.URL, **more: Any) -> httpx.Response:
+def get_url(url: str | httpx.URL, *, timeout: float = CALL_SECONDS_MAX, **more: Any) -> httpx.Response:
     """Sends one request, with a timeout for a busy machine."""
-    return httpx.get(url, timeout=CALL_SECONDS_MAX, trust_env=False, **more)
+    return httpx.get(url, timeout=timeout, trust_env=False, verify=NO_AUTHORITIES, **more)
 
 
-def post_url(url: str | httpx.URL, **more: Any) -> httpx.Response:
-    return httpx.post(url, timeout=CALL_SECONDS_MAX, trust_env=False, **more)
+def post_url(url: str | httpx.URL, *, timeout: float = CALL_SECONDS_MAX, **more: Any) -> httpx.Response:
+    return httpx.post(url, timeout=timeout, trust_env=False, verify=NO_AUTHORITIES, **more)

@@ -12,6 +12,7 @@ NOT_DAILY: dict[str, str] = {
     "tests/crash/test_sample.py::test_nothing_is_lost_doubled_or_stuck[fact": OTHER_TRIALS,
     "tests/crash/test_sample.py::test_nothing_is_lost_doubled_or_stuck[c": OTHER_TRIALS,
     "tests/crash/test_sample.py::test_planted_mistakes_are_found": OTHER_TRIALS,
+    "tests/pages/test_random_forms.py::*[in full": "random forms beyond one per route",
     "tests/schemathesis/test_schemathesis.py::*[invalid data]": "generated bad inputs; tests/bad_inputs has each kind",
     "tests/schemathesis/test_schemathesis.py::*[calls that follow one another]": "further generated sequences of calls",
     "tests/segments/test_oracle.py::test_columns_and_rows_agree[1]": OTHER_SEEDS,

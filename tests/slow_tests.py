@@ -7,5 +7,6 @@ long test that starts late leaves the other process without work. Patterns are t
 SLOW_TESTS: dict[str, str] = {
     "tests/crash/test_sample.py": "plays whole trials: start, load, kill, recovery, check",
     "tests/pages/test_every_page.py::test_no_page_keeps_people_out": "opens a quarter of all pages in a browser",
+    "tests/pages/test_random_forms.py": "sends a form to every route and looks at all tables after each",
     "tests/schemathesis/test_schemathesis.py": "sends thousands of generated requests",
 }

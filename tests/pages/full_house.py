@@ -14,6 +14,7 @@ from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
 from tests.support.waiting import wait_until
 
+from regulars.campaigns.approval_rule import ApprovalRule, save_rule
 from regulars.campaigns.definition import Definition, Variant
 from regulars.campaigns.manage import create_campaign
 from regulars.kit.db import Database, Tx
@@ -157,10 +158,11 @@ def _write_journeys(database_url: str, organization_id: UUID) -> None:
 
 
 def _write_campaigns(database_url: str, organization_id: UUID, segment: str) -> None:
-    """A draft, and one that is planted as paused: a crawl of the pages opens both."""
+    """A draft that another person has to approve, and one that is planted as paused: a crawl of the pages opens both."""
     text = PLANTED.replace("{{7*7}}", "")
 
     async def act(tx: Tx) -> None:
+        await save_rule(tx, organization_id, ApprovalRule(recipients_max=0))
         for name in (f"Paused {PLANTED}"[:120], f"Draft {PLANTED}"[:120]):
             definition = Definition(name=name, include=(segment,), variants=(Variant(text=text),))
             await create_campaign(tx, organization_id, definition, created_by=PLANTED)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.support import samples
 from tests.support.client import Api
+from tests.support.contract import Contract
 
 PATH = "/v1/subscriptions/check"
 
@@ -32,6 +33,25 @@ def opted_out(api: Api, number: str) -> dict[str, Any]:
 def verdict(reason: str, **known: Any) -> dict[str, Any]:
     unknown = dict.fromkeys(("phone_number", "profile", "status", "since"))
     return {**unknown, "may_text": reason == "SUBSCRIBED", "reason": reason, **known}
+
+
+@pytest.mark.parametrize(
+    ("item", "is_right"),
+    [
+        ({"phone_number": "+33612345678"}, True),
+        ({"profile_id": "ada"}, True),
+        ({"phone_number": "+33612345678", "profile_id": None}, True),
+        ({"phone_number": None, "profile_id": "ada"}, True),
+        ({"phone_number": "+33612345678", "profile_id": "ada"}, False),
+        ({"phone_number": None, "profile_id": None}, False),
+        ({}, False),
+    ],
+)
+def test_the_description_takes_the_items_that_the_server_takes(
+    api: Api, contract: Contract, item: dict[str, Any], is_right: bool
+) -> None:
+    assert contract.takes({"$ref": "#/components/schemas/CheckIn"}, {"items": [item]}) == is_right
+    assert (api.post(PATH, {"items": [item]}, is_described=is_right).status == 200) == is_right
 
 
 @pytest.mark.parametrize(

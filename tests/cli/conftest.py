@@ -38,6 +38,9 @@ class Ran:
         assert self.code == code, self.err
         assert "Traceback" not in self.err
         (sentence,) = self.err.strip().splitlines()
+        if sentence.startswith("{"):
+            # A server or worker that logs as JSON.
+            sentence = f"regulars: {json.loads(sentence)['reason'].removeprefix('regulars: ')}"
         assert sentence.startswith("regulars: ")
         assert sentence.endswith((".", "?"))
         return sentence

@@ -1,4 +1,5 @@
 import contextlib
+import json
 import os
 import re
 import signal
@@ -71,7 +72,7 @@ class Serving:
     def _address(self) -> str:
         def find_address() -> re.Match[str] | None:
             assert self.process.is_alive(), f"The server did not start:\n{self.log()}"
-            return re.search(r"Regulars serves on (\S+)", self.log())
+            return re.search(r'"url": "([^"]+)".*"event": "server.started"', self.log())
 
         return wait_until(find_address, show=self.log)[1]
 
@@ -125,7 +126,12 @@ def put_store(server: Serving, key: str, name: str) -> httpx.Response:
 
 
 def find_link(server: Serving) -> str:
-    return wait_until(lambda: re.search(r"http://\S+/link/(\S+)", server.log()), show=server.log)[1]
+    """The link of the file that the log names; only its owner may read the file."""
+    wait_until_logged(server.log_file, "server.has_no_user")
+    path = server.data_dir / "owner-link.txt"
+    assert str(path) in server.log()
+    assert path.stat().st_mode & 0o777 == 0o600
+    return path.read_text().strip().rpartition("/link/")[2]
 
 
 def until_answered(server: Serving, ask: Callable[[], httpx.Response]) -> httpx.Response:
@@ -167,13 +173,16 @@ def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
     with serving(data_dir, typed=True, REGULARS_SHUTDOWN_GRACE_S=str(END_SECONDS_MAX * 2)) as server:
         assert server.get("/readyz").status_code == 200
         worker = server.child("worker")
-        assert "Set up Regulars" in server.get(f"/link/{find_link(server)}").text
+        link = find_link(server)
+        assert "Set up Regulars" in server.get(f"/link/{link}").text
         assert (data_dir / "secret.key").stat().st_mode & 0o777 == 0o600
         key = make_key(command, data_dir)
         assert put_store(server, key, "S1").status_code == 201, "the server still runs after another command"
         assert "regulars_requests_total" in server.get("/metrics").text
         assert server.stop() == 0
         wait_until_gone(worker)
+        assert link not in server.log()
+        assert all(isinstance(json.loads(line), dict) for line in server.log().splitlines())
 
 
 def test_a_second_server_on_the_folder_says_what_is_wrong(command, one_process):

@@ -38,7 +38,7 @@ class Contract:
         assert request_id, f"{method} {target}: no X-Request-Id"
         problem = _read_problem(answer) if answer.status >= 400 else None
         if problem is not None:
-            assert self._fits({"$ref": "#/components/schemas/Problem"}, problem), problem
+            assert self.takes({"$ref": "#/components/schemas/Problem"}, problem), problem
             assert problem["status"] == answer.status, problem
             assert problem["request_id"] == request_id or answer.header("idempotent-replayed"), problem
         operation = self.operation(method, target)
@@ -108,7 +108,8 @@ class Contract:
         errors = [str(error) for error in self._validator(json.dumps(schema)).iter_errors(value)]
         assert not errors, f"{call}: {errors[:3]}"
 
-    def _fits(self, schema: Mapping[str, Any], value: object) -> bool:
+    def takes(self, schema: Mapping[str, Any], value: object) -> bool:
+        """Whether the schema allows the value."""
         return self._validator(json.dumps(schema)).is_valid(value)
 
     def _compile(self, schema: str) -> Any:

@@ -94,7 +94,7 @@ class Case:
         if self._serves:
             server, log = self._nodes[0]
             wait_until(
-                lambda: "Regulars serves on" in log.read_text() or not server.is_alive(),
+                lambda: "server.started" in log.read_text() or not server.is_alive(),
                 seconds=SECONDS_MAX,
                 show=self._logs,
             )

@@ -87,6 +87,9 @@ async def test_operators_see_how_deliveries_end(shop, receiver):
     await shop.upsert("b")
     await shop.deliver()
     page = shop.metrics.render().decode()
-    assert 'regulars_webhook_deliveries{outcome="delivered",worker="0"} 1.0' in page
-    assert 'regulars_webhook_deliveries{outcome="refused",worker="0"} 1.0' in page
+    assert "# TYPE regulars_webhook_deliveries_total counter" in page
+    # The second name is that of earlier releases.
+    for name in ("regulars_webhook_deliveries_total", "regulars_webhook_deliveries"):
+        assert f'{name}{{outcome="delivered",worker="0"}} 1.0' in page
+        assert f'{name}{{outcome="refused",worker="0"}} 1.0' in page
     assert 'regulars_webhook_endpoints_failing{worker="0"} 1.0' in page

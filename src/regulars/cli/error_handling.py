@@ -11,6 +11,7 @@ from typing import Final
 import typer
 
 from regulars.cli.output import CommandError, ExitCode, err
+from regulars.kit import log
 from regulars.kit.log import scrub
 
 # Errors that an operator can fix, by class name: importing the classes would load modules that most commands do not
@@ -38,6 +39,10 @@ EXIT_CODE_BY_ERROR: Final = {
     "regulars.webhooks.errors.WebhookError": ExitCode.FAILED,
     "regulars.demo.load.RealProviderError": ExitCode.FAILED,
 }
+# An option of the processes that a server starts.
+CHILD_OPTION: Final = "--lifeline"
+
+_log = log.get(__name__)
 
 
 class Terminated(KeyboardInterrupt):
@@ -56,21 +61,34 @@ def run(app: typer.Typer) -> None:
     except CommandError as error:
         _end(error, error.code)
     except Terminated:
+        if CHILD_OPTION in sys.argv:
+            # The parent ended this process, perhaps before it knew how to log.
+            sys.exit(ExitCode.TERMINATED)
         _end("Terminated.", ExitCode.TERMINATED)
     except KeyboardInterrupt:
         _end("Interrupted.", ExitCode.INTERRUPTED)
     except Exception as error:
-        names = [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__]
-        error_name = next((name for name in names if name in EXIT_CODE_BY_ERROR), None)
-        if error_name is None:
+        if not _explain(error):
             raise
-        if error_name == "psycopg.Error":
-            _end(f"The database refused: {' '.join(str(error).split())}.", ExitCode.DATABASE)
-        if error_name == "regulars.kit.settings.SettingsError":
-            # The message is not scrubbed: it never contains the value of a secret, and its examples look like secrets.
-            _print_sentence(str(error))
-            sys.exit(ExitCode.USAGE)
-        _end(error, EXIT_CODE_BY_ERROR[error_name])
+
+
+def _explain(error: Exception) -> bool:
+    """End the command with a sentence; return False if only a traceback, which Python prints, explains the error."""
+    names = [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__]
+    error_name = next((name for name in names if name in EXIT_CODE_BY_ERROR), None)
+    if error_name is None:
+        if not log.writes_json():
+            return False
+        _log.critical("command.crashed", exc_info=error)
+        sys.exit(ExitCode.FAILED)
+    if error_name == "psycopg.Error":
+        _end(f"The database refused: {' '.join(str(error).split())}.", ExitCode.DATABASE)
+    if error_name == "regulars.kit.settings.SettingsError":
+        # The message is not scrubbed: it never contains the value of a secret, and its examples look like secrets.
+        _print_sentence(str(error))
+        sys.exit(ExitCode.USAGE)
+    _end(error, EXIT_CODE_BY_ERROR[error_name])
+    return True
 
 
 @contextmanager
@@ -109,4 +127,7 @@ def _end(sentence: object, code: ExitCode) -> None:
 
 
 def _print_sentence(sentence: str) -> None:
+    if log.writes_json():
+        _log.error("command.failed", reason=sentence)
+        return
     err.print(f"regulars: {sentence}", markup=False)

@@ -16,12 +16,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from regulars.kit import log
 from regulars.kit.clock import format_timestamp
 
 # Without a terminal, tables do not wrap, so that `grep` finds whole rows.
 PIPE_CHARACTERS: Final = 250
 COLUMN_GAP: Final = 2
 
+_log = log.get(__name__)
 out: Final = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_CHARACTERS)
 err: Final = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -43,6 +45,14 @@ class CommandError(Exception):
     def __init__(self, sentence: str, *, code: ExitCode = ExitCode.FAILED) -> None:
         super().__init__(sentence)
         self.code = code
+
+
+def print_notice(sentence: str) -> None:
+    """Write a sentence for the operator to stderr, or as an event if a server or worker logs there as JSON."""
+    if log.writes_json():
+        _log.warning("command.notice", text=sentence)
+    else:
+        err.print(sentence, markup=False)
 
 
 def print_json(value: Any) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID
 import psycopg
 
 from regulars.cli import database
-from regulars.cli.output import CommandError, ExitCode, err, format_count, format_time
+from regulars.cli.output import CommandError, ExitCode, format_count, format_time, print_notice
 from regulars.kit import log
 from regulars.kit.db import Database
 from regulars.kit.ids import API_KEY, PROFILE
@@ -125,15 +125,15 @@ def finish(url: str) -> None:
 def _print_report(report: ReplayReport) -> None:
     _log.info("restore.finished", erased_again=report.replayed, uncertain=len(report.uncertain))
     if report.replayed:
-        err.print(f"Erased {format_count(report.replayed, 'customer')} again: the backup is older than the erasure.")
+        print_notice(f"Erased {format_count(report.replayed, 'customer')} again: the backup is older than the erasure.")
     if report.uncertain:
-        err.print("These erasures were requested, but the log does not show that they completed; they are done now:")
+        print_notice("These erasures were requested, but the log does not show that they completed; they are done now:")
         for name, erasure in report.uncertain[:UNCERTAIN_SHOWN_MAX]:
             at = format_time(erasure.erased_at)
-            err.print(f"  {PROFILE.encode(erasure.profile_id)} of {name}, requested {at} UTC", markup=False)
+            print_notice(f"  {PROFILE.encode(erasure.profile_id)} of {name}, requested {at} UTC")
         not_shown = len(report.uncertain) - UNCERTAIN_SHOWN_MAX
         if not_shown > 0:
-            err.print(f"  and {not_shown} more")
+            print_notice(f"  and {not_shown} more")
 
 
 def _run(url: str, work: Callable[[Database], Awaitable[Result]]) -> Result:
@@ -166,7 +166,7 @@ def _read_log(path: Path) -> Sequence[Erasure]:
         raise CommandError(f"The erasure log {path} cannot be read: {error.strerror}.", code=ExitCode.USAGE) from None
     if content.damaged_lines:
         numbers = ", ".join(str(number) for number in content.damaged_lines)
-        err.print(f"In {path} these lines cannot be read and were skipped: {numbers}.", markup=False)
+        print_notice(f"In {path} these lines cannot be read and were skipped: {numbers}.")
     return content.erasures
 
 

@@ -14,8 +14,7 @@ import typer
 import uvloop
 
 from regulars.accounts.link_use import make_first_owner_link
-from regulars.accounts.links import LINK_PATH
-from regulars.cli import database
+from regulars.cli import database, owner_link
 from regulars.cli.output import CommandError, out
 from regulars.kit import horizon, log, metrics, migrate, vault
 from regulars.kit.clock import monotonic
@@ -206,15 +205,11 @@ def _server_child(settings: Settings, slot: int, listening: socket.socket, lifel
 
 async def _announce(settings: Settings, started: asyncio.Event) -> None:
     await started.wait()
-    out.print(f"Regulars serves on {dataclasses.replace(settings, public_url=None).base_url}", markup=False)
-    _log.info("server.started", port=settings.port, workers=settings.workers)
-    token = await _first_owner_token(settings)
-    if token is not None:
-        # The link is printed to the terminal and not to the log, because everyone who has it can become the owner.
-        out.print(
-            "There is no user yet. Set up your organization with this link; it works once, for 24 hours:", markup=False
-        )
-        out.print(f"  {settings.base_url}{LINK_PATH}/{token}", markup=False, soft_wrap=True)
+    address = dataclasses.replace(settings, public_url=None).base_url
+    if not log.writes_json():
+        out.print(f"Regulars serves on {address}", markup=False)
+    _log.info("server.started", url=address, port=settings.port, workers=settings.workers)
+    owner_link.publish(settings, await _first_owner_token(settings))
 
 
 async def _first_owner_token(settings: Settings) -> str | None:

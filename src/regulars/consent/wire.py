@@ -157,6 +157,14 @@ def check_one_named(sent: Mapping[str, Any], *, field: str) -> None:
         raise invalid(field, "EITHER_OR", "It must have either phone_number or profile_id.")
 
 
+# As `check_one_named` checks it; a field that is null counts as left out.
+_ONE_NAMED = {
+    "oneOf": [
+        {"required": [field], "properties": {field: {"type": "string"}}} for field in ("phone_number", "profile_id")
+    ]
+}
+
+
 class QuestionIn(msgspec.Struct):
     """The subject of a consent check: either a number or a profile."""
 
@@ -168,7 +176,7 @@ class QuestionIn(msgspec.Struct):
 
 class CheckIn(msgspec.Struct):
     items: Annotated[
-        list[Annotated[QuestionIn, Meta(extra={"check": check_one_named})]],
+        list[Annotated[QuestionIn, Meta(extra={"check": check_one_named}, extra_json_schema=_ONE_NAMED)]],
         Meta(min_length=1, max_length=CHECK_ITEMS_MAX, description="Each with either phone_number or profile_id."),
     ]
 

@@ -1,12 +1,14 @@
 """Configure logging: events with named values on stderr, readable on a terminal and as JSON everywhere else.
 
 Log lines have ids, counts and times, and no personal data: `redact` replaces values with sensitive names, and `scrub`
-removes keys, passwords and phone numbers from any text, so that a library's traceback cannot leak them either.
+removes keys, passwords and phone numbers from any text, so that a library's traceback cannot leak them either. With
+JSON every line of a server or worker is a JSON object.
 """
 
 import logging
 import re
 import sys
+import threading
 from collections.abc import Mapping, MutableMapping
 from typing import Any, Final, TextIO
 
@@ -56,6 +58,10 @@ _ROUTED: Final = ("uvicorn", "uvicorn.error", "uvicorn.asgi", "psycopg")
 Event = MutableMapping[str, Any]
 
 
+class _JsonHandler(logging.StreamHandler[TextIO]):
+    """Writes log lines as JSON; its presence says that no other line may be written to the stream."""
+
+
 def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
     """Route structlog and the standard library's loggers into one stream; call once at the start of a process."""
     stream = sys.stderr if stream is None else stream
@@ -74,7 +80,7 @@ def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
             *_rendering_processors(as_json=as_json, colors=stream.isatty()),
         ],
     )
-    handler = logging.StreamHandler(stream)
+    handler = _JsonHandler(stream) if as_json else logging.StreamHandler(stream)
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -93,6 +99,23 @@ def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
+    if as_json and stream is sys.__stderr__:
+        _log_what_python_prints()
+
+
+def writes_json() -> bool:
+    """Whether this process writes its log as JSON; then it writes no plain lines."""
+    return any(isinstance(handler, _JsonHandler) for handler in logging.getLogger().handlers)
+
+
+def _log_what_python_prints() -> None:
+    """Log warnings, and the exceptions that end a thread, in place of Python's plain lines."""
+    logging.captureWarnings(capture=True)
+
+    def log_exception(arguments: threading.ExceptHookArgs) -> None:
+        get(__name__).error("thread.failed", exc_info=arguments.exc_value)
+
+    threading.excepthook = log_exception
 
 
 def get(name: str) -> structlog.typing.FilteringBoundLogger:

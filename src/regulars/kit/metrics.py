@@ -76,6 +76,7 @@ class GaugeSnapshot(msgspec.Struct, frozen=True):
     meaning: str
     label: str
     values: dict[str, float]
+    is_counter: bool = False
 
 
 class MetricsSnapshot(msgspec.Struct, frozen=True):
@@ -94,6 +95,8 @@ class Gauge(msgspec.Struct, frozen=True):
     meaning: str
     label: str
     read: Callable[[], dict[str, float]]
+    # Whether its values only grow, from 0 at the start of the process; its name then ends in `_total`.
+    is_counter: bool = False
 
 
 class Metrics:
@@ -136,7 +139,7 @@ class Metrics:
             worker=self.process_name,
             routes={name: route for name, route in self._routes.items() if route.statuses},
             batches=self._batches,
-            gauges=[GaugeSnapshot(g.name, g.meaning, g.label, g.read()) for g in self._gauges.values()],
+            gauges=[GaugeSnapshot(g.name, g.meaning, g.label, g.read(), g.is_counter) for g in self._gauges.values()],
         )
 
     def render(self) -> bytes:
@@ -163,7 +166,7 @@ class _Collector(Collector):
             "regulars_request_seconds", "Time from the request to its answer.", labels=["route", "worker"]
         )
         items = HistogramMetricFamily("regulars_batch_items", "Items in a committed batch.", labels=["queue", "worker"])
-        gauges: dict[str, GaugeMetricFamily] = {}
+        gauges: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
         for snapshot in self._snapshots:
             for name, route in snapshot.routes.items():
                 for status, count in route.statuses.items():
@@ -173,7 +176,8 @@ class _Collector(Collector):
                 _add_histogram(items, [queue, snapshot.worker], histogram)
             for gauge in snapshot.gauges:
                 names = [gauge.label, "worker"] if gauge.label else ["worker"]
-                family = gauges.setdefault(gauge.name, GaugeMetricFamily(gauge.name, gauge.meaning, labels=names))
+                kind = CounterMetricFamily if gauge.is_counter else GaugeMetricFamily
+                family = gauges.setdefault(gauge.name, kind(gauge.name, gauge.meaning, labels=names))
                 for label, value in gauge.values.items():
                     family.add_metric([label, snapshot.worker] if gauge.label else [snapshot.worker], value)
         return [requests, seconds, items, *gauges.values()]

@@ -22,8 +22,11 @@ class DeliveryMetrics:
         self._failing: set[UUID] = set()
         # By organization: when its deliveries were last observed, and how long the oldest had waited then.
         self._waiting: dict[UUID, tuple[float, float]] = {}
+        meaning = "Attempts to deliver, by how they ended."
         for gauge in (
-            Gauge("regulars_webhook_deliveries", "Attempts to deliver, by how they ended.", "outcome", self._outcomes),
+            Gauge("regulars_webhook_deliveries_total", meaning, "outcome", self._outcomes, is_counter=True),
+            # The name before 0.2, for dashboards that still read it; the release after removes it.
+            Gauge("regulars_webhook_deliveries", meaning, "outcome", self._outcomes),
             Gauge("regulars_webhook_oldest_seconds", "How long the oldest due delivery waits.", "", self._longest_wait),
             Gauge("regulars_webhook_endpoints_failing", "Endpoints whose last attempt failed.", "", self._fail_count),
         ):

@@ -258,7 +258,11 @@ async def count_waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
 
 
 def create_app(
-    settings: Settings, *, shared: memoryview | None = None, body_timeouts: BodyTimeouts = BODY_TIMEOUTS
+    settings: Settings,
+    *,
+    shared: memoryview | None = None,
+    body_timeouts: BodyTimeouts = BODY_TIMEOUTS,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> Application:
     """Return the ASGI application; its lifespan opens the database. In `shared` memory all processes count requests."""
     database = _make_database(settings)
@@ -304,7 +308,9 @@ def create_app(
         await database.close()
 
     _register_gauges(writes, database)
-    readiness = Readiness(database, writability=writability, oldest_write_s=writes.in_flight.oldest_s)
+    readiness = Readiness(
+        database, writability=writability, oldest_write_s=writes.in_flight.oldest_s, is_stopping=is_stopping
+    )
     has_users = partial(_has_users, database)
     public = pages.page_routes(routes, readiness.explain, has_users=has_users, public_url=settings.public_url)
     external_routes = [*_callback_routes(settings, database), *links.routes()]

@@ -4,6 +4,7 @@ import sys
 from structlog.testing import capture_logs
 from tests.support.waiting import until
 
+from regulars.kit.process import Stop
 from regulars.processes import supervise
 
 SECONDS_MAX = 15
@@ -16,14 +17,35 @@ def test_a_child_that_cannot_be_started_is_tried_again(tmp_path, monkeypatch):
     child = supervise.Child(name="worker", arguments=[], descriptors=[])
 
     async def run() -> None:
-        stop = asyncio.Event()
+        stop = Stop()
         supervising = asyncio.create_task(supervise.supervise(child, stop=stop, grace_s=5))
         await until(lambda: [line["event"] for line in lines].count("child.not_started") > 1)
         python.write_text(f"#!/bin/sh\n: > {began}\nexec sleep 60\n")
         python.chmod(0o755)
         await until(began.exists)
-        stop.set()
+        stop.request()
         await asyncio.wait_for(supervising, SECONDS_MAX)
 
     with capture_logs() as lines:
         asyncio.run(run())
+
+
+def test_a_child_gets_a_second_signal_when_the_stop_is_hurried(tmp_path, monkeypatch):
+    python, began, asked = tmp_path / "python", tmp_path / "began", tmp_path / "asked"
+    monkeypatch.setattr(sys, "executable", str(python))
+    on_signal = f"if [ -e {asked} ]; then exit 0; fi; : > {asked}"
+    python.write_text(f"#!/bin/bash\ntrap '{on_signal}' TERM\n: > {began}\nwhile :; do sleep 0.05; done\n")
+    python.chmod(0o755)
+    child = supervise.Child(name="server 0", arguments=[], descriptors=[])
+
+    async def run() -> None:
+        stop = Stop()
+        supervising = asyncio.create_task(supervise.supervise(child, stop=stop, grace_s=60))
+        await until(began.exists)
+        stop.request()
+        await until(asked.exists)
+        assert not supervising.done()
+        stop.request()
+        await asyncio.wait_for(supervising, SECONDS_MAX)
+
+    asyncio.run(run())

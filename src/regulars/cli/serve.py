@@ -19,7 +19,7 @@ from regulars.cli.output import CommandError, out
 from regulars.kit import horizon, log, metrics, migrate, vault
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS
-from regulars.kit.process import Lifeline, on_parent_exit, on_stop_signals
+from regulars.kit.process import Lifeline, Stop, on_parent_exit, on_stop_signals
 from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import PORT_MAX, Settings, load, variable_of
 from regulars.kit.shared_memory import map_block, new_block
@@ -105,9 +105,10 @@ def serve_process(
         settings = dataclasses.replace(database.with_secret_key(settings, url), database_url=url)
 
         async def run() -> bool:
-            stop = asyncio.Event()
-            on_stop_signals(stop.set)
-            on_parent_exit(lifeline, stop.set)
+            stop = Stop()
+            on_stop_signals(stop.request)
+            # A server that is started again needs the port soon.
+            on_parent_exit(lifeline, stop.hurry)
             memory = map_block(shared)
             return await server_process.serve(settings, bound, stop=stop, started=asyncio.Event(), shared=memory)
 
@@ -129,31 +130,31 @@ async def _serve_all(
     `settings.workers` is the number of server processes; the worker runs background jobs. `embedded_folder` is the
     folder of the embedded database, which is restarted after a crash.
     """
-    stop, started = asyncio.Event(), asyncio.Event()
-    on_stop_signals(stop.set)
+    stop, started = Stop(), asyncio.Event()
+    on_stop_signals(stop.request)
     lifeline = Lifeline()
-    children = [_child("worker", lifeline)] if with_worker else []
+    children = [(_child("worker", lifeline), settings.shutdown_grace_s)] if with_worker else []
     if settings.workers > 1:
         # All server processes count the requests of an API key in this memory.
-        shared = new_block()
-        children += [_server_child(settings, slot, listening, lifeline, shared) for slot in range(settings.workers)]
+        shared, grace_s = new_block(), settings.drain_s + settings.shutdown_grace_s
+        children += [
+            (_server_child(settings, slot, listening, lifeline, shared), grace_s) for slot in range(settings.workers)
+        ]
         started.set()
-    supervised = [
-        asyncio.create_task(supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)) for child in children
-    ]
+    supervised = [asyncio.create_task(supervise(child, stop=stop, grace_s=grace_s)) for child, grace_s in children]
     supervised.append(asyncio.create_task(_analyse_when_needed(settings, _child("analysis", lifeline), stop=stop)))
     if not with_worker:
-        supervised.append(asyncio.create_task(_gather_statistics(settings, stop=stop)))
+        supervised.append(asyncio.create_task(_gather_statistics(settings, stop=stop.requested)))
     if embedded_folder is not None:
-        supervised.append(asyncio.create_task(revive.keep_alive(embedded_folder, stop=stop)))
+        supervised.append(asyncio.create_task(revive.keep_alive(embedded_folder, stop=stop.requested)))
     announcing = asyncio.create_task(_announce(settings, started))
     try:
         if settings.workers > 1:
-            await stop.wait()
+            await stop.requested.wait()
             return True
         return await server_process.serve(settings, listening, stop=stop, started=started)
     finally:
-        stop.set()
+        stop.requested.set()
         announcing.cancel()
         await asyncio.gather(*supervised)
         lifeline.close()
@@ -170,17 +171,17 @@ async def _gather_statistics(settings: Settings, *, stop: asyncio.Event) -> None
             await asyncio.wait([gathering])
 
 
-async def _analyse_when_needed(settings: Settings, child: Child, *, stop: asyncio.Event) -> None:
+async def _analyse_when_needed(settings: Settings, child: Child, *, stop: Stop) -> None:
     """Start the analysis process when the first segment exists: until then other processes can use its memory."""
     async with database.pool(settings.database_url or "") as pool:
-        while not stop.is_set():
+        while not stop.requested.is_set():
             with contextlib.suppress(*CONNECTION_ERRORS):
                 async with pool.transaction(until=monotonic() + ANALYSIS_QUERY_S_MAX) as tx:
                     if await find_due_organizations(tx, NEEDS_ANALYSIS, after=None):
                         break
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), ANALYSIS_POLL_S)
-    if not stop.is_set():
+                await asyncio.wait_for(stop.requested.wait(), ANALYSIS_POLL_S)
+    if not stop.requested.is_set():
         await supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)
 
 

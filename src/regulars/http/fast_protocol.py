@@ -108,6 +108,9 @@ class _FastCycle:
 
     __slots__ = ("_protocol", "disconnected", "keep_alive", "message_event", "response_complete")
 
+    # The response is written in one piece.
+    response_started = False
+
     def __init__(self, protocol: "_FastProtocol", *, keep_alive: bool) -> None:
         self._protocol = protocol
         self.disconnected = False
@@ -172,8 +175,10 @@ class _FastProtocol(LimitedProtocol):
         return self._take_read(head, request_line[1])
 
     def _is_free(self) -> bool:
-        """Whether the last response is written and the caller reads its responses; uvicorn handles a slow reader."""
-        return (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused
+        """Whether the last response is written, the caller reads its responses, and the server does not stop; uvicorn
+        handles a slow reader, and closes connections."""
+        is_complete = self.cycle is None or self.cycle.response_complete
+        return is_complete and not (self.flow.write_paused or self._is_stopping)
 
     def _take(self, head: Head, key: bytes | None, body: bytes) -> bool:
         cycle = _FastCycle(self, keep_alive=head.keep_alive)

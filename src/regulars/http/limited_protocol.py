@@ -11,6 +11,7 @@ from typing import cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from regulars.http import framing
 from regulars.http.lingering import LingeringTransport
@@ -28,6 +29,19 @@ UNSENT_WAIT_S = 30.0
 SKIPPED_BYTES_MAX = 64 << 10
 
 _log = log.get(__name__)
+
+
+class ConnectionsState(ServerState):
+    """What the connections of a server have in common."""
+
+    # Whether the server stops, and closes each connection after its response.
+    is_draining = False
+
+    def start_draining(self) -> None:
+        self.is_draining = True
+        for connection in self.connections:
+            if isinstance(connection, LimitedProtocol):
+                connection.drain()
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -57,12 +71,20 @@ class LimitedProtocol(HttpToolsProtocol):
         )
         super().connection_made(cast("asyncio.Transport", self._lingering_transport))
         self._start_head_timer()
+        if isinstance(self.server_state, ConnectionsState):
+            self._is_stopping = self.server_state.is_draining
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_head_timer()
         self._stop_watching_unsent()
         self._lingering_transport.end()
         super().connection_lost(exc)
+
+    def drain(self) -> None:
+        """Close the connection after the next response, which says so. An idle connection stays open for a request."""
+        self._is_stopping = True
+        if not (self._has_responded() or self.cycle.response_started):
+            self.cycle.keep_alive = False
 
     def shutdown(self) -> None:
         self._is_stopping = True
@@ -230,7 +252,13 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_head_checked(self) -> None:
         """Hook for subclasses: the head may be handled."""
+        previous = self.cycle
         super().on_headers_complete()
+        if self._is_stopping:
+            if self.pipeline and not previous.response_started:
+                # Only the last response closes the connection.
+                previous.keep_alive = True
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         self._unread_bytes = -1

@@ -38,13 +38,21 @@ async def _metrics(_request: Request) -> Response:
 
 
 class Readiness:
-    """The server is ready when the database accepts writes, no write is stuck, no migration is missing, and no newer
-    release has excluded this one."""
+    """The server is ready when the database accepts writes, no write is stuck, no migration is missing, no newer
+    release has excluded this one, and it is not stopping."""
 
-    def __init__(self, database: Database, *, writability: Writability, oldest_write_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        writability: Writability,
+        oldest_write_s: Callable[[], float],
+        is_stopping: Callable[[], bool],
+    ) -> None:
         self._database = database
         self._writability = writability
         self._oldest_write_s = oldest_write_s
+        self._is_stopping = is_stopping
         # Migrations only go forward: once this release misses none, it will never miss one.
         self._is_migrated = False
 
@@ -56,6 +64,8 @@ class Readiness:
 
     async def explain(self) -> str | None:
         """Say in one sentence why the server is not ready; None if it is ready."""
+        if self._is_stopping():
+            return "The server is stopping."
         if self._oldest_write_s() > STUCK_AFTER_S:
             return f"Writes have been waiting for the database for more than {STUCK_AFTER_S:.0f} seconds."
         try:

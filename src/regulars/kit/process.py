@@ -35,6 +35,21 @@ def on_parent_exit(lifeline: int, callback: Callable[[], None]) -> None:
     loop.add_reader(lifeline, on_readable)
 
 
+class Stop:
+    """The wish of the operator that this process stops. A second signal says: without waiting for callers."""
+
+    def __init__(self) -> None:
+        self.requested = asyncio.Event()
+        self.hurried = asyncio.Event()
+
+    def request(self) -> None:
+        (self.hurried if self.requested.is_set() else self.requested).set()
+
+    def hurry(self) -> None:
+        self.requested.set()
+        self.hurried.set()
+
+
 def on_stop_signals(callback: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -185,6 +185,11 @@ class Settings:
     lock_timeout_ms: Annotated[
         int, kinds.whole_number(1, 60_000, unit="ms"), "A statement that waits longer for a row is cancelled."
     ] = 500
+    drain_s: Annotated[
+        int,
+        kinds.whole_number(0, 300, unit="s"),
+        "How long a stopping server still answers new requests, and closes each connection after its response.",
+    ] = 2
     shutdown_grace_s: Annotated[
         int, kinds.whole_number(0, 300, unit="s"), "How long a stopping server finishes the requests in flight."
     ] = 10

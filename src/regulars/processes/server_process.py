@@ -12,8 +12,10 @@ from typing import Final
 import uvicorn
 
 from regulars.http.application import Application
+from regulars.http.limited_protocol import ConnectionsState
 from regulars.kit import log, metrics
-from regulars.kit.process import reduce_garbage_collection
+from regulars.kit.clock import monotonic
+from regulars.kit.process import Stop, reduce_garbage_collection
 from regulars.kit.settings import Settings
 from regulars.processes.accepting import AcceptingServer
 from regulars.server import create_app
@@ -22,6 +24,9 @@ BACKLOG: Final = 2048
 # Longer than the idle time of usual proxies and client pools, so that they close an idle connection first. Otherwise
 # they might send a request on a connection that we are closing.
 KEEP_ALIVE_S: Final = 75
+# A caller that opens a connection for each request may have none open at the moment.
+NO_CONNECTION_S: Final = 0.2
+CHECK_CONNECTIONS_S: Final = 0.02
 # The part of the grace period that is reserved for closing the pool after the last response.
 CLOSING_S: Final = 1
 # A process that still runs this long after the grace period is ended by force.
@@ -32,13 +37,37 @@ _log = log.get(__name__)
 
 
 class _UvicornServer(AcceptingServer):
-    def __init__(self, config: uvicorn.Config, *, when_started: asyncio.Event) -> None:
+    """Before it stops, it drains for `drain_s`: it still accepts connections and answers requests, and closes each
+    connection after its response. So callers come to know that it stops, and none is cut off in a request."""
+
+    def __init__(
+        self, config: uvicorn.Config, *, drain_s: float, hurried: asyncio.Event, when_started: asyncio.Event
+    ) -> None:
         super().__init__(config)
+        self._drain_s = drain_s
+        self._hurried = hurried
+        self._state = self.server_state = ConnectionsState()
         self._when_started = when_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._when_started.set()
+
+    def start_draining(self) -> None:
+        self._state.start_draining()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._wait_for_connections()
+        await super().shutdown(sockets)
+
+    async def _wait_for_connections(self) -> None:
+        """Wait until no connection has been open for a moment, the time is over, or the stop is hurried."""
+        now = last_open = started = monotonic()
+        while now - started < self._drain_s and now - last_open < NO_CONNECTION_S and not self._hurried.is_set():
+            await asyncio.sleep(CHECK_CONNECTIONS_S)
+            now = monotonic()
+            if self._state.connections:
+                last_open = now
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -50,21 +79,25 @@ async def serve(
     settings: Settings,
     listening: socket.socket,
     *,
-    stop: asyncio.Event,
+    stop: Stop,
     started: asyncio.Event,
     shared: memoryview | None = None,
 ) -> bool:
-    """Serve until `stop` is set; return whether the server started. In the memory `shared`, all
+    """Serve until a stop is requested; return whether the server started. In the memory `shared`, all
     server processes count the requests of an API key together."""
-    server = _UvicornServer(uvicorn_config(settings, create_app(settings, shared=shared)), when_started=started)
+    app = create_app(settings, shared=shared, is_stopping=stop.requested.is_set)
+    server = _UvicornServer(
+        uvicorn_config(settings, app), drain_s=settings.drain_s, hurried=stop.hurried, when_started=started
+    )
     reduce_garbage_collection()
     serving = asyncio.create_task(_serve(server, listening))
-    publishing = asyncio.create_task(_publish_metrics(stop))
-    stopping = asyncio.create_task(stop.wait())
+    publishing = asyncio.create_task(_publish_metrics(stop.requested))
+    stopping = asyncio.create_task(stop.requested.wait())
     try:
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        server.start_draining()
         server.should_exit = True
-        with _exits_by_force(after_s=settings.shutdown_grace_s + STUCK_S):
+        with _exits_by_force(after_s=settings.drain_s + settings.shutdown_grace_s + STUCK_S):
             await serving
     finally:
         for task in (publishing, stopping):

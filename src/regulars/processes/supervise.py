@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from regulars.kit import log
+from regulars.kit.process import Stop
 
 RESTART_WAITS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 # A child that ran this long was healthy, so the waits before a restart begin with the shortest again.
@@ -26,16 +27,17 @@ class Child:
     descriptors: Sequence[int]
 
 
-async def supervise(child: Child, *, stop: asyncio.Event, grace_s: float) -> None:
-    """Keep one child running until `stop` is set; then send it a stop signal, and kill it after the grace period."""
+async def supervise(child: Child, *, stop: Stop, grace_s: float) -> None:
+    """Keep one child running until a stop is requested; then send it a stop signal, and another one when the stop is
+    hurried, and kill it after the grace period."""
     failures = 0
-    stopped = asyncio.create_task(stop.wait())
+    stopped = asyncio.create_task(stop.requested.wait())
     loop = asyncio.get_running_loop()
     try:
-        while not stop.is_set():
+        while not stop.requested.is_set():
             started = loop.time()
-            exit_code = await _run(child, stopped, grace_s=grace_s)
-            if stop.is_set():
+            exit_code = await _run(child, stopped, stop=stop, grace_s=grace_s)
+            if stop.requested.is_set():
                 return
             failures = 0 if loop.time() - started > HEALTHY_AFTER_S else failures
             wait = RESTART_WAITS_S[min(failures, len(RESTART_WAITS_S) - 1)]
@@ -46,7 +48,7 @@ async def supervise(child: Child, *, stop: asyncio.Event, grace_s: float) -> Non
         stopped.cancel()
 
 
-async def _run(child: Child, stopped: "asyncio.Task[bool]", *, grace_s: float) -> int | None:
+async def _run(child: Child, stopped: "asyncio.Task[bool]", *, stop: Stop, grace_s: float) -> int | None:
     """Run the child until it ends or `stopped` is done; returns None if it could not even be started, for lack of
     memory or processes."""
     try:
@@ -57,7 +59,7 @@ async def _run(child: Child, stopped: "asyncio.Task[bool]", *, grace_s: float) -
     ended = asyncio.create_task(process.wait())
     await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
     if not ended.done():
-        await _terminate(process, ended, grace_s)
+        await _terminate(process, ended, stop=stop, grace_s=grace_s)
     return process.returncode
 
 
@@ -74,9 +76,19 @@ async def _start(child: Child) -> asyncio.subprocess.Process:
     )
 
 
-async def _terminate(process: asyncio.subprocess.Process, ended: "asyncio.Task[int]", grace_s: float) -> None:
+async def _terminate(
+    process: asyncio.subprocess.Process, ended: "asyncio.Task[int]", *, stop: Stop, grace_s: float
+) -> None:
     process.terminate()
-    done, _waiting = await asyncio.wait({ended}, timeout=grace_s + KILL_MARGIN_S)
-    if not done:
+    hurried = asyncio.create_task(stop.hurried.wait())
+    try:
+        async with asyncio.timeout(grace_s + KILL_MARGIN_S):
+            await asyncio.wait({ended, hurried}, return_when=asyncio.FIRST_COMPLETED)
+            if not ended.done():
+                process.terminate()
+            await asyncio.wait({ended})
+    except TimeoutError:
         process.kill()
         await ended
+    finally:
+        hurried.cancel()

@@ -315,13 +315,6 @@ def create_app(
     public = pages.page_routes(routes, readiness.explain, has_users=has_users, public_url=settings.public_url)
     external_routes = [*_callback_routes(settings, database), *links.routes()]
     service = _service([*service_routes(readiness), *external_routes, *public], lifespan)
-    web = WebApp(
-        page_table(settings),
-        database=database,
-        sessions=SessionStore(database),
-        public_url=settings.public_url,
-        count_waiting=count_waiting_work,
-    )
     fast_requests = FastRequests(
         routes,
         cached_caller=authenticator.cached,
@@ -332,7 +325,18 @@ def create_app(
         public_url=settings.public_url,
         trusts_proxies=bool(settings.trusted_proxies),
     )
+    web = _make_web(settings, database)
     return Application(api, web, service, fast_requests if settings.fast_lane == "on" else None)
+
+
+def _make_web(settings: Settings, database: Database) -> WebApp:
+    return WebApp(
+        page_table(settings),
+        database=database,
+        sessions=SessionStore(database),
+        public_url=settings.public_url,
+        count_waiting=count_waiting_work,
+    )
 
 
 async def _has_users(database: Database) -> bool:

@@ -116,7 +116,7 @@ def test_the_walk_from_a_fresh_server_to_a_stop(chromium, new_server, monkeypatc
 def sign_up(walk: Walk, token: str) -> None:
     tab = walk.tab
     tab.goto(f"{walk.server.url}/")
-    walk.reads("Set up this server", "The server printed a link for the first owner when it started")
+    walk.reads("Set up this server", "printed a link for the first owner on its terminal")
     tab.goto(f"{walk.server.url}/link/{token}")
     # The browser's time zone says more than its language.
     expect(tab.get_by_label("Time zone")).to_have_value("Europe/Zurich")

@@ -1,4 +1,4 @@
-"""Hand the one-time link for the first owner to the operator, and to nobody who can read the log."""
+"""Hand the one-time link for the first owner to the operator; the log is not secret enough for it."""
 
 import os
 import sys

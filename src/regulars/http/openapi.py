@@ -113,6 +113,7 @@ class _Types:
         self._schema_of = {id(type_): schema for type_, schema in zip(types, schemas, strict=True)}
         self._types = types
         self.schemas: dict[str, Any] = {_short_name(name): _trim(schema) for name, schema in sorted(components.items())}
+        _move_choices(self.schemas, self.schemas)
 
     def schema(self, type_: Any) -> dict[str, Any]:
         schema: dict[str, Any] = _trim(self._schema_of[id(type_)])
@@ -123,6 +124,18 @@ def _short_name(name: str) -> str:
     """Shorten the name of a type. If two modules have the same name, the module is a prefix: `ConsentAutomationOut`."""
     parts = name.split(".")
     return parts[0] if len(parts) == 1 else parts[1].capitalize() + parts[-1]
+
+
+def _move_choices(node: Any, components: dict[str, Any]) -> None:
+    """Move each `oneOf` beside a `$ref` into the component: generators do not read what stands beside a `$ref`."""
+    if isinstance(node, dict):
+        if "$ref" in node and "oneOf" in node:
+            components[node["$ref"].rpartition("/")[2]]["oneOf"] = node.pop("oneOf")
+        for member in tuple(node.values()):
+            _move_choices(member, components)
+    elif isinstance(node, list):
+        for member in node:
+            _move_choices(member, components)
 
 
 def _trim(schema: Any) -> Any:

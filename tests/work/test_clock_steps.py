@@ -11,7 +11,7 @@ from tests.support.clock import store_two_hours_ahead
 from tests.support.rows import Raw, insert_rows
 from tests.support.waiting import until
 from tests.work.test_locked_rows import SEEDS, SETTINGS, House, with_house
-from tests.work.test_loop import Letters, letters_url, post, rows, served, url
+from tests.work.test_loop import Letters, letters_url, post, served, url
 
 from regulars.kit.ids import new_uuid
 from regulars.work.clock_steps import TOLERANCE, pull_forward
@@ -56,7 +56,8 @@ def test_no_queue_waits_for_two_hours_after_a_step_back(database_url, name):
             )
         store_two_hours_ahead(house.connection, organization_id, queue.due.table)
         assert await pull_forward(house.database, queue) == [organization_id]
-        assert ahead(house, queue, SOON) == 0
+        is_claimed = any(wait.waits_again for wait in queue.due.waits)
+        assert ahead(house, queue, SOON if is_claimed else timedelta(seconds=1)) == 0
         assert await pull_forward(house.database, queue) == []
 
     with_house(database_url, act)
@@ -87,7 +88,7 @@ def ahead(house: House, queue: Queue, by: timedelta) -> int:
     return int(row[0])
 
 
-def test_the_loop_makes_such_rows_due_and_counts_retries_by_their_number(url):
+def test_the_loop_makes_such_rows_and_retries_due(url):
     class ShortWaits(Letters):
         due = Due(
             table="letters",
@@ -103,13 +104,10 @@ def test_the_loop_makes_such_rows_due_and_counts_retries_by_their_number(url):
     async def scenario() -> ShortWaits:
         letters = ShortWaits()
         async with served(url, letters):
-            await until(lambda: bool(letters.read))
-            await until(
-                lambda: rows(url, "SELECT count(*) FROM letters WHERE due_at < now() + interval '61 s'") == [(1,)]
-            )
+            await until(lambda: len(letters.read) == 2)
         return letters
 
-    assert asyncio.run(scenario()).read == [(organization_id, "first")]
+    assert sorted(word for _, word in asyncio.run(scenario()).read) == ["first", "retry"]
 
 
 def test_a_row_that_is_stored_a_moment_later_is_no_step(url):

@@ -90,7 +90,7 @@ class LiftQueue(AnalysisQueue[LiftClaim, LiftRow]):
     name = QUEUE
     claim_for = timedelta(minutes=2)
     # A lift without an owner waits for the end of its window.
-    due = Due(table="lifts", waits=(Wait(at_most=(claim_for,), condition="owner IS NOT NULL"),))
+    due = Due(table="lifts", waits=(Wait(at_most=(claim_for,), condition="owner IS NOT NULL", waits_again=True),))
 
     def __init__(self, analysis: Analysis, database: Database) -> None:
         super().__init__(analysis)

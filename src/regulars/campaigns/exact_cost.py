@@ -137,7 +137,7 @@ class _Page(NamedTuple):
 
 class CostQueue(AnalysisQueue[CostClaim, CostRow | None]):
     name = QUEUE
-    due = Due(table="campaign_costs", waits=(Wait(at_most=(CLAIM_FOR,)),))
+    due = Due(table="campaign_costs", waits=(Wait(at_most=(CLAIM_FOR,), waits_again=True),))
 
     def __init__(self, analysis: Analysis, database: Database) -> None:
         super().__init__(analysis)

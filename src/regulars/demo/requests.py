@@ -68,7 +68,7 @@ class DemoQueue(Queue):
     """Loads one demo per pass; a failed run is retried after 10 and 60 seconds."""
 
     name = QUEUE
-    due = Due(table="demo_runs", waits=(Wait(at_most=(SILENT_MAX,)),))
+    due = Due(table="demo_runs", waits=(Wait(at_most=(SILENT_MAX,), waits_again=True),))
     schedule = Schedule(waits_s=(10, 60))
     passes_at_once = 1
 

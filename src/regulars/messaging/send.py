@@ -62,7 +62,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     due = Due(
         table="texts",
         waits=(
-            Wait(at_most=(claim_for,), condition="state = 'sending'"),
+            Wait(at_most=(claim_for,), condition="state = 'sending'", waits_again=True),
             Wait(
                 at_most=(timedelta(0),),
                 condition="state = 'queued' AND attempts = 0 AND due_at <= created_at AND created_at > %(now)s",

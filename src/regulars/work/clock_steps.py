@@ -50,8 +50,8 @@ async def _pull(tx: Tx, organization_id: UUID, due: Due, wait: Wait) -> int:
 
 
 def _values(wait: Wait, now: datetime) -> dict[str, object]:
-    due_at = [now + longest for longest in wait.at_most]
-    limits = [latest + TOLERANCE for latest in due_at]
+    limits = [now + longest + TOLERANCE for longest in wait.at_most]
+    due_at = [now + longest if wait.waits_again else now for longest in wait.at_most]
     return {"now": now, "due_at": due_at, "limits": limits, "first_limit": min(limits)}
 
 

@@ -36,7 +36,7 @@ _log = log.get(__name__)
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Wait:
     """How long rows wait at most in the state that `condition` selects. A row that is due later was stored before the
-    clock of the database was set back (`clock_steps.py`).
+    clock of the database was set back, and becomes due now (`clock_steps.py`).
 
     `at_most` has one time, or one for each number of failed attempts, from 1. `condition` may use `%(now)s`.
     """
@@ -45,6 +45,8 @@ class Wait:
     condition: LiteralString = "true"
     # Which of the times applies: an expression that counts from 1.
     number: LiteralString = "1"
+    # Whether such a row waits the whole time once more, because what it waits for may still be running: a claim.
+    waits_again: bool = False
     # Another column that delays the row, and is set to the same time.
     also: LiteralString | None = None
 

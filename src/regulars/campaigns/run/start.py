@@ -78,7 +78,7 @@ class StartQueue(AnalysisQueue[StartClaim, FrozenAudience | NotFrozen]):
         table="campaigns",
         column="freeze_at",
         waits=(
-            Wait(at_most=(claim_for,), condition="state = 'preparing'"),
+            Wait(at_most=(claim_for,), condition="state = 'preparing'", waits_again=True),
             # A campaign that a user starts at once.
             Wait(at_most=(timedelta(0),), condition="state = 'scheduled' AND freeze_at <= updated_at"),
         ),

@@ -73,7 +73,7 @@ class CountQueue(RowQueue[CountJob]):
         waits=(
             schedule.retries(),
             Wait(at_most=(timedelta(0),), condition="attempts = 0 AND finished_at IS NULL"),
-            Wait(at_most=(PREVIEW_RETENTION,), condition="attempts = 0 AND finished_at IS NOT NULL"),
+            Wait(at_most=(PREVIEW_RETENTION,), condition="attempts = 0 AND finished_at IS NOT NULL", waits_again=True),
         ),
     )
     batch_rows = 1

@@ -145,7 +145,7 @@ async def _finish(
 
 class BacktestQueue(Queue):
     name = QUEUE
-    due = Due(table="journey_backtests", waits=(Wait(at_most=(SILENT_MAX,)),))
+    due = Due(table="journey_backtests", waits=(Wait(at_most=(SILENT_MAX,), waits_again=True),))
     schedule = Schedule(waits_s=(5,))
     passes_at_once = 1
 

@@ -65,7 +65,7 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundProgress]):
     """Polls for each organization that has a Twilio account, every five minutes."""
 
     name = "inbound"
-    due = Due(table="sms_settings", waits=(Wait(at_most=(POLL_EVERY,)),))
+    due = Due(table="sms_settings", waits=(Wait(at_most=(POLL_EVERY,), waits_again=True),))
     poll_every_s = 15.0
     at_once_max = 8
     claim_for = timedelta(minutes=2)

@@ -88,7 +88,7 @@ class SizeQueue(AnalysisQueue[CountClaim, SegmentCounts | None]):
     due = Due(
         table="segments",
         waits=(
-            Wait(at_most=(CLAIM_FOR,), condition="owner IS NOT NULL"),
+            Wait(at_most=(CLAIM_FOR,), condition="owner IS NOT NULL", waits_again=True),
             Wait(at_most=(timedelta(0),), condition="owner IS NULL AND due_at <= updated_at"),
             # The next night: a day has at most 25 hours.
             Wait(at_most=(timedelta(hours=25),)),

@@ -58,7 +58,7 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
     due = Due(
         table="webhook_deliveries",
         waits=(
-            Wait(at_most=(CLAIM_FOR,), condition="owner IS NOT NULL"),
+            Wait(at_most=(CLAIM_FOR,), condition="owner IS NOT NULL", waits_again=True),
             Wait(at_most=(timedelta(0),), condition="owner IS NULL AND attempts = 0"),
             # Tried before the clock was set back: the time of the next attempt counts from a time to come.
             Wait(at_most=(timedelta(0),), condition="owner IS NULL AND attempts > 0 AND attempted_at > %(now)s"),

@@ -4,6 +4,7 @@ A pattern is a beginning of test ids, in which `*` stands for any text. Only rep
 """
 
 OTHER_TRIALS = "crash trials beyond the first"
+POWER_CUTS = "what a power cut leaves behind; tests/platform/test_embedded_sharing.py kills PostgreSQL daily"
 # Of the seeds of an oracle, the daily one has all kinds of shops: large amounts, two paths, a change of the clock.
 OTHER_SEEDS = "further seeds of an oracle"
 EVERY_WIDTH = "pages with figures at four widths and in both themes; tests/pages examines every page daily"
@@ -13,6 +14,8 @@ NOT_DAILY: dict[str, str] = {
     "tests/crash/test_sample.py::test_nothing_is_lost_doubled_or_stuck[c": OTHER_TRIALS,
     "tests/crash/test_sample.py::test_planted_mistakes_are_found": OTHER_TRIALS,
     "tests/pages/test_random_forms.py::*[in full": "random forms beyond one per route",
+    "tests/platform/test_embedded_power_cut.py::test_a_copy_of_the_programs": POWER_CUTS,
+    "tests/platform/test_embedded_power_cut.py::test_an_unreadable_pid_file": POWER_CUTS,
     "tests/schemathesis/test_schemathesis.py::*[invalid data]": "generated bad inputs; tests/bad_inputs has each kind",
     "tests/schemathesis/test_schemathesis.py::*[calls that follow one another]": "further generated sequences of calls",
     "tests/segments/test_oracle.py::test_columns_and_rows_agree[1]": OTHER_SEEDS,

@@ -52,25 +52,16 @@ def run(*command: object, **environment: str) -> subprocess.CompletedProcess[str
     )
 
 
-def test_serve_makes_its_environment_and_passes_its_arguments_on(clone):
+def test_serve_makes_its_environment_once_and_installs_a_changed_list(clone):
     first = run(clone / "bin" / "serve", "--port", "8090", "a b")
     assert first.stdout == "ran with ['serve', '--port', '8090', 'a b']\n", first.stderr
     assert "Making .venv" in first.stderr
     second = run(clone / "bin" / "serve")
     assert second.stdout == "ran with ['serve']\n"
     assert second.stderr == ""
-
-
-def test_a_changed_list_is_installed_and_an_unchanged_one_is_not(clone):
-    assert run(clone / "bin" / "setup", "runtime", ".venv").returncode == 0
     (clone / "requirements" / "runtime.txt").write_text("# changed\n")
     assert "Installing" in run(clone / "bin" / "setup", "runtime", ".venv").stderr
     assert run(clone / "bin" / "setup", "runtime", ".venv").stderr == ""
-
-
-def test_an_environment_for_tests_also_serves(clone):
-    assert run(clone / "bin" / "setup", "dev", ".venv").returncode == 0
-    assert run(clone / "bin" / "serve").stderr == ""
 
 
 def test_a_clone_that_was_moved_makes_its_environment_again(clone):
@@ -89,12 +80,13 @@ def test_two_set_ups_at_once_both_succeed(clone):
     assert not (clone / ".venv.lock").exists()
 
 
-def test_a_lock_left_by_a_crash_is_removed(clone):
+def test_a_lock_left_by_a_crash_is_removed_and_an_environment_for_tests_also_serves(clone):
     dead = subprocess.Popen(["true"])
     dead.wait()
     (clone / ".venv.lock").mkdir()
     (clone / ".venv.lock" / "pid").write_text(f"{dead.pid}\n")
-    assert run(clone / "bin" / "setup", "runtime", ".venv").returncode == 0
+    assert run(clone / "bin" / "setup", "dev", ".venv").returncode == 0
+    assert run(clone / "bin" / "serve").stderr == ""
 
 
 @pytest.mark.parametrize(

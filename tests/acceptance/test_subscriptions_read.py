@@ -69,3 +69,6 @@ def test_the_history_has_every_event_in_the_order_of_arrival(api: Api) -> None:
     assert len(events) == 3
     assert [event["outcome"] for event in events] == ["created", "unsubscribed", "superseded"]
     assert api.pages(path, limit=1) == events
+    other = api.post("/v1/subscriptions/opt-in", samples.opt_in()).json()["subscription"]
+    cursor = api.get(path, limit=1).json()["next_cursor"]
+    assert api.get(f"/v1/subscriptions/{other['id']}/history", cursor=cursor).refused == (400, "INVALID_CURSOR")

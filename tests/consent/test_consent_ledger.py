@@ -3,13 +3,11 @@
 import asyncio
 import random
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent, history, withdrawal
 from tests.consent.fold import fold
 
-from regulars.consent.model import Status
 from regulars.consent.opt_in import opt_in
 from regulars.consent.opt_out import opt_out
 
@@ -131,13 +129,6 @@ def test_heads_equal_the_full_fold_after_random_concurrent_batches(desk: Desk) -
         assert desk.head(subscription_id).state == fold(history(entries)), f"seed {seed}"
         assert desk.verify(subscription_id).fault is None, f"seed {seed}"
     assert total == len(results), f"seed {seed}"
-
-
-def test_a_stop_after_everything_wins_over_all_that_is_still_on_its_way(desk: Desk) -> None:
-    desk.stop(now=NOW + DAY)
-    late = [consent(at=NOW - timedelta(minutes=minute)) for minute in range(CALLERS)]
-    results = _in_parallel(desk, [[event] for event in late])
-    assert {it.subscription.state.status for it in results} == {Status.UNSUBSCRIBED}
 
 
 def test_a_batch_costs_the_same_number_of_statements_whatever_its_size(desk: Desk) -> None:

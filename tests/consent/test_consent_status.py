@@ -40,14 +40,6 @@ def test_opt_in_with_a_newer_time_or_another_source_or_profile_is_updated(desk: 
     assert recorded.subscription.state.proof == PROOF
 
 
-def test_opt_in_earlier_than_a_more_recent_consent_event_is_superseded_and_joins_the_history_only(desk: Desk) -> None:
-    first = desk.opt_in(proof=PROOF)
-    recorded = desk.opt_in(at=NOW - DAY, source="WEBSITE", now=NOW + MINUTE)
-    assert (recorded.outcome, recorded.automation) == (Outcome.SUPERSEDED, "not_applicable")
-    assert recorded.subscription == first.subscription
-    assert [entry.outcome for entry in desk.entries(first.subscription.id)] == ["created", "superseded"]
-
-
 def test_opt_in_dated_before_a_stop_is_superseded_and_stays_unsubscribed(desk: Desk) -> None:
     desk.opt_in(at=NOW - DAY)
     desk.stop(now=NOW)
@@ -97,27 +89,6 @@ def test_opt_out_twice_is_already_unsubscribed_and_shows_the_latest_withdrawal(d
         NOW - 2 * MINUTE,
     )
     assert (later.outcome, later.subscription.state.unsubscribed_at) == (Outcome.ALREADY_UNSUBSCRIBED, NOW - MINUTE)
-
-
-def test_opt_out_older_than_the_latest_opt_in_is_superseded(desk: Desk) -> None:
-    first = desk.opt_in()
-    withdrawn = desk.opt_out(at=NOW - DAY, now=NOW + MINUTE)
-    assert withdrawn.outcome is Outcome.SUPERSEDED
-    assert withdrawn.subscription.state.equals_in_api(first.subscription.state)
-    assert withdrawn.subscription.updated_at == first.subscription.updated_at
-
-
-def test_opt_out_of_an_unknown_number_is_a_do_not_contact_entry_that_no_older_consent_revives(desk: Desk) -> None:
-    withdrawn = desk.opt_out()
-    state = withdrawn.subscription.state
-    assert (withdrawn.outcome, state.status, state.unsubscribed_at) == (
-        Outcome.UNSUBSCRIBED,
-        Status.UNSUBSCRIBED,
-        NOW,
-    )
-    assert (state.phone_number, state.source, state.consented_at, state.proof) == (NUMBER, None, None, None)
-    assert desk.opt_in(at=NOW - DAY, now=NOW + MINUTE).outcome is Outcome.SUPERSEDED
-    assert desk.opt_in(at=NOW + MINUTE, now=NOW + MINUTE).outcome is Outcome.RESUBSCRIBED
 
 
 @pytest.mark.parametrize(

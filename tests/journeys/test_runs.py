@@ -19,18 +19,6 @@ TEXT = {"do": "send_text", "text": "Merci {{ profile.first_name }}"}
 WAIT = {"do": "wait", "days": 2}
 
 
-def test_a_purchase_brings_its_customer_in_and_texts_them(desk):
-    customer = desk.customer()
-    desk.opt_in()
-    journey = desk.journey(TEXT)
-    desk.sale(customer)
-    desk.work()
-    assert desk.sent == ["Shop: Merci Zoé Reply STOP to opt out"]
-    [run] = desk.runs(journey)
-    assert (run.state, run.outcome) == ("ended", "completed")
-    assert desk.events(run) == [(None, "entered"), ("1", "texts"), (None, "ended")]
-
-
 @pytest.mark.parametrize(("language", "sent"), [("fr", "Merci Zoé"), ("nl", "Thank you")])
 def test_a_text_in_several_languages_is_chosen_by_the_customer(desk, language, sent):
     customer = desk.customer(language=language)
@@ -250,22 +238,6 @@ def test_a_branch_sees_the_customer_of_that_moment(desk):
         (None, "entered"), ("1", "waits"), ("1", "went on"), ("2", "then"), ("2.then.1", "texts"), (None, "ended"),
     ]  # fmt: skip
     assert len(desk.sent) == 1
-
-
-def test_a_share_is_stable_for_a_customer(desk):
-    split = {"do": "split", "percent": 50, "then": [{"do": "exit", "id": "a"}], "else": [{"do": "exit", "id": "b"}]}
-    journey = desk.journey(split)
-    customers = [desk.customer(f"C{number}") for number in range(20)]
-    for customer in customers:
-        desk.sale(customer)
-    desk.work()
-    first = {run.profile_id: run.step for run in desk.runs(journey)}
-    for customer in customers:
-        desk.sale(customer)
-    desk.work()
-    assert len(desk.runs(journey)) == 40
-    assert all(run.step == first[run.profile_id] for run in desk.runs(journey))
-    assert set(first.values()) == {"a", "b"}
 
 
 def test_a_pause_holds_runs_and_a_long_one_asks_what_becomes_of_them(desk):

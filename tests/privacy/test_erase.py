@@ -2,19 +2,14 @@
 
 import asyncio
 import json
-from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 from tests.privacy.people import OTHER, PERSON, erase, look_for_stragglers, plant, record, sale, whole_database
-from tests.support.database_fixtures import SECRET, request
+from tests.support.database_fixtures import SECRET
 from tests.support.waiting import until_locked
 
-from regulars.consent.ledger import EventOrigin
-from regulars.consent.opt_in import Consent, opt_in
-from regulars.http.request import ApiResponse, Write
 from regulars.kit.ids import PROFILE, ByExternalId, ById
-from regulars.privacy import api
 from regulars.privacy.erase import ErasedProfile, erase_profiles
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles
@@ -75,20 +70,6 @@ async def test_a_collision_with_an_erased_persons_ticket_keeps_nothing_of_them(d
     assert attempt["loyalty"] is attempt["payments"] is attempt["metadata"] is None
 
 
-async def test_a_consent_from_before_cannot_bring_the_number_back(database, organization_id):
-    await plant(database, organization_id, PERSON)
-    await erase(database, organization_id, ByExternalId(PERSON["external_id"]))
-    async with database.transaction() as tx:
-        old = Consent(
-            phone_number=PERSON["number"],
-            source="IMPORT",
-            consented_at=tx.now - timedelta(minutes=30),
-            origin=EventOrigin(),
-        )
-        (recorded,) = await opt_in(tx, organization_id, [old], secret=SECRET)
-    assert (recorded.outcome, recorded.subscription.state.status) == ("superseded", "UNSUBSCRIBED")
-
-
 async def test_a_profile_named_twice_is_erased_once(database, organization_id):
     profile_id = await plant(database, organization_id, PERSON)
     other_id = await plant(database, organization_id, OTHER)
@@ -103,18 +84,6 @@ async def test_a_profile_named_twice_is_erased_once(database, organization_id):
     )
     assert [it.profile_id for it in outcomes if isinstance(it, ErasedProfile)] == [profile_id, other_id]
     assert all(isinstance(outcomes[index], ProfileNotFound) for index in (1, 3, 4))
-
-
-async def test_the_route_answers_without_a_body(database, organization_id):
-    profile_id = await plant(database, organization_id, PERSON)
-    asked = [request(organization_id, references=(reference,)) for reference in (PROFILE.encode(profile_id), "nobody")]
-    async with database.transaction() as tx:
-        answers = await api.run_erasures(
-            tx, organization_id, [Write(each, api.prepare_erasure(each)) for each in asked]
-        )
-    assert isinstance(answers[0], ApiResponse)
-    assert (answers[0].status, answers[0].body) == (204, b"")
-    assert isinstance(answers[1], ProfileNotFound)
 
 
 async def test_a_sale_that_arrives_during_the_erasure_belongs_to_a_new_profile(database, organization_id):

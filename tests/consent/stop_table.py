@@ -120,6 +120,9 @@ ORDINARY = (
     "Avete altri colori?", "Non ho trovato il negozio", "Mi interessa molto", "Me interesa", "No tengo el ticket",
     "¿Hay más colores?", "No encuentro la tienda", "Quiero comprar dos", "La camisa es pequeña", "non merci",
     "nein danke", "no grazie", "no gracias", "no thanks",
+    "Merci", "Thank you so much", "Reservez m'en une paire", "hello", "bonjour", "obrigado", "top", "code?",
+    "promo ?", "Is the sale still on", "Can you call me tomorrow", "weekend", "trend", "quittung bitte",
+    "information",
 )  # fmt: skip
 
 # They wait for a person although they ask for nothing: a word of theirs is one that asks to stop.

@@ -269,6 +269,7 @@ CONTENTS = [
     Content("blank", _fixed(b"  \n"), (N,)),
     Content("truncated", lambda valid: valid[:-1], (N,)),
     Content("trailing garbage", lambda valid: valid + b"x", (N,)),
+    Content("one brace too many", lambda valid: valid + b"}", (N,)),
     Content("two documents", lambda valid: valid + valid, (N,)),
     Content("comment", lambda valid: b"/* hi */" + valid, (N,)),
     Content("single quotes", _fixed(b"{'external_id':'x'}"), (N,)),
@@ -304,6 +305,8 @@ CONTENTS = [
     Content("UTF-16 without a mark", lambda valid: valid.decode().encode("utf-16-le"), (N,)),
     Content("byte order mark", lambda valid: b"\xef\xbb\xbf" + valid, (N,)),
     Content("bad escape", _with_member(b'"x":"\\x41"'), (N,)),
+    Content("half a constant", _with_member(b'"x":tru'), (N,)),
+    Content("byte order mark and escaped NUL", lambda valid: b"\xef\xbb\xbf" + valid[:-1] + b',"x":"\\u0000"}', (N, V)),
     Content("leading zero", _with_member(b'"x":01'), (N,)),
 ]
 

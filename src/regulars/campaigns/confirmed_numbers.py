@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from regulars.messaging.settings.model import is_currency
+from regulars.messaging.settings.currencies import is_currency
 
 AMOUNT_MAX: Final = 1_000_000_000
 # Amounts by currency.

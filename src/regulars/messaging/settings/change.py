@@ -11,6 +11,7 @@ import msgspec
 from regulars.kit.db import Tx
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.number_location import zones_by_country
+from regulars.messaging.settings.currencies import is_currency
 from regulars.messaging.settings.model import (
     DAYS,
     DEFAULT_CAPS,
@@ -22,7 +23,6 @@ from regulars.messaging.settings.model import (
     SmsSettings,
     default_rule,
     format_minute,
-    is_currency,
 )
 from regulars.messaging.settings.senders import NAME_CHARACTERS_MAX, read_sender
 from regulars.messaging.settings.store import Texting, save_texting

@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import Final, Literal
 
 import msgspec
-from babel import Locale
 
 from regulars.messaging.settings import senders
 
@@ -93,11 +92,6 @@ class TwilioAccount(msgspec.Struct, frozen=True):
 
     account_sid: str
     sender: str
-
-
-def is_currency(code: str) -> bool:
-    """Whether this is the code of a currency, such as EUR."""
-    return code in Locale("en").currencies
 
 
 class Price(msgspec.Struct, frozen=True):

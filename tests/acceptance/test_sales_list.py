@@ -80,6 +80,19 @@ def test_a_time_filter_takes_its_start_and_leaves_its_end(api: Api, store: dict[
     assert api.pages("/v1/sales-events", created_to=third["created_at"]) == []
 
 
+@pytest.mark.parametrize("name", ["occurred", "created"])
+def test_a_time_filter_reaches_from_the_first_to_the_last_time(api: Api, store: dict[str, Any], name: str) -> None:
+    recorded = [_record(api, store["id"], occurred_at="0001-01-01T00:00:00Z")]
+    first, last = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"
+    for others in ({}, {"type": "PURCHASE"}, {"store_id": store["id"]}):
+        for times in ({"from": first}, {"to": last}, {"from": first, "to": last}):
+            filters = {**others, **{f"{name}_{end}": time for end, time in times.items()}}
+            assert api.pages("/v1/sales-events", **filters) == recorded, filters
+        for times in ({"from": last}, {"to": first}, {"from": last, "to": first}):
+            filters = {**others, **{f"{name}_{end}": time for end, time in times.items()}}
+            assert api.pages("/v1/sales-events", **filters) == [], filters
+
+
 def test_sales_of_one_instant_are_paged_without_loss(api: Api, store: dict[str, Any]) -> None:
     instant = "2024-01-01T00:00:00.000Z"
     recorded = [_record(api, store["id"], occurred_at=instant) for _ in range(4)]

@@ -31,8 +31,10 @@ _BLOCKS_MAX: Final = 2
 _OF_CUSTOMER_MAX: Final = 3_000
 # How far a server's clock may have been from the database's when an older release made the id of a sale.
 CLOCK_DIFFERENCE_MAX: Final = timedelta(hours=1)
-_EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
-_LATEST: Final = datetime.max.replace(tzinfo=UTC)
+# A till may date a sale at any time.
+_EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+# No sale was created before or after these.
+_FIRST_CREATED, _LAST_CREATED = datetime(1970, 1, 2, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 _FIRST_ID, LAST_ID = UUID(int=0), UUID(int=(1 << 128) - 1)
 
 _MATCHES: Final[LiteralString] = """(
@@ -230,10 +232,15 @@ def _bound_ids(filters: Mapping[str, Any]) -> tuple[UUID, UUID]:
     """The ids after and before which sales were created in the time of the filters, with a margin."""
     lowest, until_id = _FIRST_ID, filters.get("before_id") or LAST_ID
     if filters.get("created_from"):
-        lowest = first_id_at(max(filters["created_from"], _EARLIEST) - CLOCK_DIFFERENCE_MAX)
+        lowest = first_id_at(_clamp(filters["created_from"]) - CLOCK_DIFFERENCE_MAX)
     if filters.get("created_to"):
-        until_id = min(until_id, first_id_at(max(filters["created_to"], _EARLIEST) + CLOCK_DIFFERENCE_MAX))
+        until_id = min(until_id, first_id_at(_clamp(filters["created_to"]) + CLOCK_DIFFERENCE_MAX))
     return lowest, until_id
+
+
+def _clamp(created: datetime) -> datetime:
+    """The time, or the nearest one to which the margin can be added."""
+    return min(max(created, _FIRST_CREATED), _LAST_CREATED)
 
 
 def _list_contents(filters: Mapping[str, Any]) -> list[str] | None:

@@ -124,7 +124,7 @@ PERSONAL_DATA: Final = PersonalData(
     ),
     not_personal={
         "erased_replies": "keyed hashes of a provider's ids, so that a reply is not received again after an erasure",
-        "texts.step": "the id of a step, or of the profile or reply that the text is for",
+        "texts.step": "the id of a step, of the request for an answer, or of the profile or reply that the text is for",
         "texts.provider": "the name of a provider",
         "replies.provider": "the name of a provider",
         "replies.decided": "one of the decisions about a reply",

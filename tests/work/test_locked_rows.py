@@ -69,6 +69,7 @@ SEEDS: dict[str, dict[str, Any]] = {
     "replies.sweep_hashes": {},
     "catalog.counts": {"catalog": "attributes", "walked_to": str(UUID(int=0))},
     "sales.hourly_totals_fill": {"fence": str(UUID(int=1)), "walked_to": str(UUID(int=0)), "time_zone": "UTC"},
+    "sales.blocks": {},
     "segments.build": {"state": "ended", "phase": "done", "is_littered": True},
     "segments.unneeded": {"state": "ready", "phase": "done", "format": FORMAT},
     "segment_sizes": {"version": 1},

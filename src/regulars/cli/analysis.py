@@ -20,7 +20,7 @@ def analysis(
     socket: Annotated[Path | None, typer.Option(help="Path of the socket to listen on.")] = None,
 ) -> None:
     settings = load()
-    log.configure(settings)
+    log.configure(settings, is_service=True)
     # Imported here, so that no other command, and above all not the server, loads NumPy and Polars.
     engine = importlib.import_module("regulars.segments.analysis.engine.server")
     with database.opened(settings) as url, in_use.shared_lock(url) as registration:

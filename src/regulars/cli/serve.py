@@ -66,7 +66,7 @@ def serve(
         host=host or loaded.host,
         port=loaded.port if port is None else port,
     )
-    log.configure(settings)
+    log.configure(settings, is_service=True)
     with (
         serve_lock.hold(settings),
         database.opened(settings, may_create=True) as url,
@@ -98,7 +98,7 @@ def serve_process(
 ) -> None:
     bound = socket.socket(fileno=listening)
     settings = dataclasses.replace(load(), host=host, port=bound.getsockname()[1], workers=workers)
-    log.configure(settings)
+    log.configure(settings, is_service=True)
     with database.opened(settings) as url:
         database.check_schema(url, ProcessRole.SERVER)
         metrics.PROCESS_METRICS.publish_to(server_process.metrics_folder(settings), process_name=str(slot))

@@ -18,7 +18,7 @@ def worker(
     ] = None,
 ) -> None:
     settings = load()
-    log.configure(settings)
+    log.configure(settings, is_service=True)
     with database.opened(settings) as url, in_use.shared_lock(url) as registration:
         database.check_schema(url, ProcessRole.WORKER)
         # The server's `/metrics` includes the metrics of the worker with the same data folder.

@@ -58,12 +58,16 @@ _ROUTED: Final = ("uvicorn", "uvicorn.error", "uvicorn.asgi", "psycopg")
 Event = MutableMapping[str, Any]
 
 
-class _JsonHandler(logging.StreamHandler[TextIO]):
-    """Writes log lines as JSON; its presence says that no other line may be written to the stream."""
+class _ServiceHandler(logging.StreamHandler[TextIO]):
+    """Writes the log of a service as JSON; its presence says that no other line may be written to the stream."""
 
 
-def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
-    """Route structlog and the standard library's loggers into one stream; call once at the start of a process."""
+def configure(settings: Settings, *, stream: TextIO | None = None, is_service: bool = False) -> None:
+    """Route structlog and the standard library's loggers into one stream; call at the start of a process.
+
+    `is_service` is true for servers and workers: their stream is a log, so with JSON it has no other lines. Commands
+    speak to a person or a script.
+    """
     stream = sys.stderr if stream is None else stream
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     as_json = settings.log_format == "json" or (settings.log_format == "auto" and not stream.isatty())
@@ -80,7 +84,7 @@ def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
             *_rendering_processors(as_json=as_json, colors=stream.isatty()),
         ],
     )
-    handler = _JsonHandler(stream) if as_json else logging.StreamHandler(stream)
+    handler = _ServiceHandler(stream) if as_json and is_service else logging.StreamHandler(stream)
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -99,13 +103,13 @@ def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
-    if as_json and stream is sys.__stderr__:
+    if as_json and is_service and stream is sys.__stderr__:
         _log_what_python_prints()
 
 
 def writes_json() -> bool:
-    """Whether this process writes its log as JSON; then it writes no plain lines."""
-    return any(isinstance(handler, _JsonHandler) for handler in logging.getLogger().handlers)
+    """Whether this process is a service that writes its log as JSON; then it writes no plain lines."""
+    return any(isinstance(handler, _ServiceHandler) for handler in logging.getLogger().handlers)
 
 
 def _log_what_python_prints() -> None:

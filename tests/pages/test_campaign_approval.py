@@ -92,6 +92,7 @@ def test_another_person_approves_what_exceeds_the_rule(visitor_as, marketer, sho
     assert "Review and approve" in owner.get(path).text
     page = owner.get(f"{path}/approve")
     assert "Your approval covers up to 3 recipients." in words(page)
+    assert re.search(r"<h1[^>]*>\s*Approve “Spring preview”", page.text)
     shown = approved_of(page)
     assert owner.post(f"{path}/approve", **{**shown, "was": "old"}).status_code == 409
     assert "Review and approve" in owner.get(path).text

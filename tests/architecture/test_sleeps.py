@@ -9,33 +9,33 @@ from tests.support.project import ROOT, python_files
 
 # So long that only its interruption ends it.
 ENDLESS_S = 60
-# Files, by the reason why they sleep for a fixed time.
+# Files of this folder, by the reason why they sleep for a fixed time.
 ALLOWED = {
     "the moment and the length of a fault or of traffic are part of the trial": (
-        "tests/crash/faults.py",
-        "tests/crash/lifecycle_faults.py",
-        "tests/crash/load_sender.py",
-        "tests/crash/planted_bugs.py",
-        "tests/crash/trial.py",
-        "tests/support/migration_nodes.py",
+        "crash/faults.py",
+        "crash/lifecycle_faults.py",
+        "crash/load_sender.py",
+        "crash/planted_bugs.py",
+        "crash/trial.py",
+        "support/migration_nodes.py",
     ),
     "time that passes is what is tested": (
-        "tests/acceptance/test_slow_bodies.py",
-        "tests/campaigns/test_races.py",
-        "tests/kit/test_db.py",
-        "tests/kit/test_ids.py",
-        "tests/sales/test_quick.py",
-        "tests/sales/test_totals_fill.py",
-        "tests/work/test_gathering.py",
+        "acceptance/test_slow_bodies.py",
+        "campaigns/test_races.py",
+        "kit/test_db.py",
+        "kit/test_ids.py",
+        "sales/test_quick.py",
+        "sales/test_totals_fill.py",
+        "work/test_gathering.py",
     ),
-    "what must not happen gets the time to happen": ("tests/kit/test_coalesce_together.py",),
-    "a backend that was stopped shows nothing of what it gets": ("tests/crash/test_never_stuck.py",),
+    "what must not happen gets the time to happen": ("kit/test_coalesce_together.py",),
+    "a backend that was stopped shows nothing of what it gets": ("crash/test_never_stuck.py",),
     "a stand-in takes as long as what it stands for": (
-        "tests/messaging/fake_twilio.py",
-        "tests/work/test_claims.py",
+        "messaging/fake_twilio.py",
+        "work/test_claims.py",
     ),
-    "one step of a loop that waits": ("tests/segments/fed_shop.py", "tests/support/drain_queues.py"),
-    "a tool that makes pictures, not a test": ("tests/support/screenshots.py",),
+    "one step of a loop that waits": ("segments/fed_shop.py", "support/drain_queues.py"),
+    "a tool that makes pictures, not a test": ("support/screenshots.py",),
 }
 
 
@@ -63,7 +63,7 @@ def _is_fixed_sleep(call: ast.Call) -> bool:
 
 
 def test_no_test_sleeps_for_a_fixed_time_without_a_reason() -> None:
-    found = {str(path.relative_to(ROOT)): fixed_sleeps(path.read_text()) for path in python_files("tests")}
+    found = {str(path.relative_to(ROOT / "tests")): fixed_sleeps(path.read_text()) for path in python_files("tests")}
     sleeping = {path: lines for path, lines in found.items() if lines}
     allowed = {path for paths in ALLOWED.values() for path in paths}
     assert {path: lines for path, lines in sleeping.items() if path not in allowed} == {}

@@ -1,6 +1,7 @@
 """Whatever is stored as a definition of a campaign can be read, and written again without its faults."""
 
 import json
+from copy import deepcopy
 
 import pytest
 from hypothesis import given, settings
@@ -50,7 +51,7 @@ def test_any_damage_can_be_read_and_written_again(damages):
         try:
             for key in path[:-1]:
                 inner = inner[key]
-            inner[path[-1]] = value
+            inner[path[-1]] = deepcopy(value)
         except (KeyError, IndexError, TypeError):
             continue
     definition, faults = read_stored_definition(json.dumps(document))

@@ -210,6 +210,7 @@ def test_an_answer_waits_in_the_inbox_and_one_that_the_cap_stops_may_be_sent_any
     action = re.search(r'action="[^"]*?(/messages/inbox/[^"]+/send-anyway)"', page)[1]
     assert "Send anyway" in page
     assert desk.owner.post(action).status_code == 303
+    assert "past the frequency cap" in desk.owner.get("/settings/audit").text
     desk.work()
     assert desk.inbox() == []
     assert "Answered" in desk.owner.get(path).text

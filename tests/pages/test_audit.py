@@ -10,7 +10,7 @@ from tests.support.project import ROOT
 from tests.support.texts import open_at_any_hour, send_text
 
 from regulars.accounts.audit.sentences import SENTENCES
-from regulars.kit.ids import TEXT
+from regulars.kit.ids import TEXT, new_uuid
 from regulars.kit.settings import Settings
 from regulars.messaging.settings.model import DAYS, Simulation
 from regulars.server import page_table
@@ -159,7 +159,10 @@ ACTS = {
     "/messages/{text}/resend": lambda it: (f"/messages/{it.unknown_text()}/resend", {}),
     "/messages/inbox/{reply}/withdraw": lambda it: (f"/messages/inbox/{it.reply()}/withdraw", {}),
     "/messages/inbox/{reply}/not-a-withdrawal": lambda it: (f"/messages/inbox/{it.reply()}/not-a-withdrawal", {}),
-    "/messages/inbox/{reply}/answer": lambda it: (f"/messages/inbox/{it.reply()}/answer", {"words": "Yes."}),
+    "/messages/inbox/{reply}/answer": lambda it: (
+        f"/messages/inbox/{it.reply()}/answer",
+        {"words": "Yes.", "once": str(new_uuid())},
+    ),
     "/simulator/{number}/reply": lambda it: (f"/simulator/{it.number}/reply", {"text": "Hello"}),
     "/settings/texts/provider": lambda it: (
         "/settings/texts/provider",
@@ -216,7 +219,7 @@ ACTS = {
 # demo, a journey, a campaign, a segment, a provider or a code, and a preview, which changes nothing.
 ELSEWHERE = re.compile(
     r"/(settings/team/|customers/|collisions/|attributes|products|demo|first-steps|journeys|campaigns|segments).*"
-    r"|/webhooks/.*/withdraw|/settings/texts/(number|countries/.*/sender).*|/settings/attribution/preview"
+    r"|/messages/inbox/.*/send-anyway|/webhooks/.*/withdraw|/settings/texts/(number|countries/.*/sender).*|/settings/attribution/preview"
 )
 
 

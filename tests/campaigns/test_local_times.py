@@ -1,13 +1,15 @@
 """A campaign at a local time is fixed a quarter of an hour before the first time zone that matters."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.campaigns.desk import definition
 from tests.support.gateway import ALWAYS
 
 from regulars.campaigns import local_times, manage
-from regulars.campaigns.local_times import FREEZE_BEFORE, first_major_time
+from regulars.campaigns.local_times import FREEZE_BEFORE, first_major_time, is_unsure
 from regulars.messaging.settings.model import SendHoursRule, SmsSettings
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -40,11 +42,39 @@ def at_minute(moment):
 
 def test_the_first_zone_that_matters_has_one_percent():
     tokyo, paris = datetime(2026, 11, 20, 1, tzinfo=UTC), datetime(2026, 11, 20, 9, tzinfo=UTC)
-    assert first_major_time([paris] * 99 + [tokyo]) == tokyo
-    assert first_major_time([paris] * 100 + [tokyo]) == paris
-    assert first_major_time([]) is None
+    assert first_major_time({paris: 99, tokyo: 1}) == tokyo
+    assert first_major_time({paris: 100, tokyo: 1}) == paris
+    assert first_major_time({}) is None
     many = [paris + timedelta(minutes=minute) for minute in range(200)]
-    assert first_major_time(many) == paris
+    assert first_major_time(Counter(many)) == paris
+
+
+@pytest.mark.parametrize(
+    ("tokyo", "unsure"), [(0, False), (9, False), (10, True), (16, True), (39, True), (40, False), (1_000, False)]
+)
+def test_a_sample_does_not_decide_about_a_zone_with_half_to_two_percent(tokyo, unsure):
+    early, late = datetime(2026, 11, 20, 1, tzinfo=UTC), datetime(2026, 11, 20, 9, tzinfo=UTC)
+    assert is_unsure({early: tokyo, late: 2_000 - tokyo}) is unsure
+    # A small zone after one that certainly matters changes nothing.
+    assert not is_unsure({early: 2_000 - tokyo, late: tokyo})
+    assert not is_unsure({})
+
+
+@pytest.mark.parametrize(("sampled", "whole", "first"), [(4, 9, "Europe/Paris"), (9, 4, "Asia/Tokyo")])
+def test_a_zone_near_the_limit_is_counted_over_the_whole_audience(desk, monkeypatch, sampled, whole, first):
+    """One customer is in Tokyo, beside so many in Paris in the sample and in the whole audience."""
+    monkeypatch.setattr(local_times, "MAJOR_PERCENT", 15)
+    desk.crowd(9)
+    paris = list(desk.people.values())
+    add_tokyo(desk)
+    tokyo = desk.people["Tokyo"]
+    start = datetime.now(PARIS).replace(second=0, microsecond=0) + timedelta(days=2)
+    planned = definition(
+        desk.reachable, schedule={"start": "local", "day": start.date().isoformat(), "time": f"{start:%H:%M}"}
+    )
+    sample, pieces = (tokyo, *paris[:sampled]), [it.bytes for it in (tokyo, *paris[:whole])]
+    found = desk.do(lambda tx: local_times.find_first_time(tx, desk.organization_id, planned, sample, pieces))
+    assert found == start.replace(tzinfo=ZoneInfo(first))
 
 
 def test_an_audience_is_counted_at_once_when_the_day_begins_and_fixed_before_the_first_texts(desk):

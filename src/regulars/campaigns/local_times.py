@@ -2,13 +2,14 @@
 the first time zone that matters. Until then the campaign can be corrected."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.campaigns.definition import PERCENT, Definition, SendAtLocalTime
+from regulars.campaigns.retention import split_ids
 from regulars.consent.numbers import find_text_numbers
 from regulars.kit.db import Tx
 from regulars.messaging.number_location import locate_number, zones_by_country
@@ -19,6 +20,8 @@ from regulars.segments.saved.resolve import load_context
 FREEZE_BEFORE: Final = timedelta(minutes=15)
 # A time zone matters if at least this share of the audience is in it.
 MAJOR_PERCENT: Final = 1
+# A sample does not decide about a share between half of that limit and twice the limit.
+_UNSURE_FACTOR: Final = 2
 
 
 async def find_local_times(
@@ -42,25 +45,50 @@ async def find_local_times(
 
 
 async def find_first_time(
-    tx: Tx, organization_id: UUID, definition: Definition, sample: Sequence[UUID]
+    tx: Tx, organization_id: UUID, definition: Definition, sample: Sequence[UUID], pieces: Sequence[bytes] = ()
 ) -> datetime | None:
     """When the first time zone that matters reaches the local time of the campaign, judged by a sample of its audience.
-    None if the campaign has no local time."""
-    if not isinstance(definition.schedule, SendAtLocalTime):
+    If the share of a zone in the sample is near the limit, judged by the whole audience, if `pieces` has its ids. None
+    if the campaign has no local time."""
+    schedule = definition.schedule
+    if not isinstance(schedule, SendAtLocalTime):
         return None
-    times = await find_local_times(tx, organization_id, definition.schedule, sample)
-    first = first_major_time(times.values())
+    counted = Counter((await find_local_times(tx, organization_id, schedule, sample)).values())
+    if is_unsure(counted):
+        counted = await _count_times(tx, organization_id, schedule, pieces) or counted
+    first = first_major_time(counted)
     if first is not None:
         return first
-    clock = time.fromisoformat(definition.schedule.time)
-    return _at(definition.schedule.day, clock, await _find_zone(tx, organization_id))
+    return _at(schedule.day, time.fromisoformat(schedule.time), await _find_zone(tx, organization_id))
 
 
-def first_major_time(times: Collection[datetime]) -> datetime | None:
-    """The first of the times that at least 1 % of them are equal to; if there is none, the first of all."""
-    counted = Counter(times)
-    major = [at for at, customers in counted.items() if customers * PERCENT >= MAJOR_PERCENT * len(times)]
-    return min(major or counted, default=None)
+def first_major_time(counted: Mapping[datetime, int]) -> datetime | None:
+    """The first of the times that at least 1 % of the counted customers have; if there is none, the first of all."""
+    return min(_times_of(counted, percent=MAJOR_PERCENT) or counted, default=None)
+
+
+def is_unsure(counted: Mapping[datetime, int]) -> bool:
+    """Whether the first time that matters in a sample may be another one in the audience."""
+    possible = _times_of(counted, percent=MAJOR_PERCENT / _UNSURE_FACTOR)
+    certain = _times_of(counted, percent=MAJOR_PERCENT * _UNSURE_FACTOR)
+    return bool(possible) and min(possible) not in certain
+
+
+def _times_of(counted: Mapping[datetime, int], *, percent: float) -> Collection[datetime]:
+    """The times that at least `percent` of the counted customers have."""
+    total = sum(counted.values())
+    return [at for at, customers in counted.items() if customers * PERCENT >= percent * total]
+
+
+async def _count_times(
+    tx: Tx, organization_id: UUID, schedule: SendAtLocalTime, pieces: Sequence[bytes]
+) -> Counter[datetime]:
+    """The customers of the whole audience at each local time, one piece in each statement."""
+    counted = Counter[datetime]()
+    for piece in pieces:
+        profile_ids = [UUID(bytes=it) for it in split_ids(piece)]
+        counted.update((await find_local_times(tx, organization_id, schedule, profile_ids)).values())
+    return counted
 
 
 async def _find_zone(tx: Tx, organization_id: UUID) -> str:

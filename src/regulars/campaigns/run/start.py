@@ -167,7 +167,7 @@ async def _store_or_postpone(tx: Tx, organization_id: UUID, campaign: DueCampaig
     """Store the audience, or postpone that if the first time zone that matters is reached later. The zones are counted
     when the campaign is scheduled, when the day begins anywhere, and at the time that this count gives."""
     definition = read_definition(campaign.definition.encode())
-    first_at = await find_first_time(tx, organization_id, definition, audience.counts.sample)
+    first_at = await find_first_time(tx, organization_id, definition, audience.counts.sample, audience.pieces)
     if first_at is not None and first_at - FREEZE_BEFORE > tx.now:
         counted_at = [it - FREEZE_BEFORE for it in (start_of(definition, now=tx.now), first_at)]
         freeze_at = min(it for it in counted_at if it > tx.now)

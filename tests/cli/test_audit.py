@@ -102,7 +102,9 @@ def acts(database_url):
     with psycopg.connect(database_url) as connection:
         return [
             row[0]
-            for row in connection.execute("SELECT act FROM audit_log WHERE actor = 'the command line' ORDER BY id")
+            for row in connection.execute(
+                "SELECT act FROM audit_log WHERE actor IN ('the command line', 'them@shop.example') ORDER BY id"
+            )
         ]
 
 
@@ -129,8 +131,10 @@ def run_campaigns(shop, segment, file, change):
     campaign = shop("campaign", "create", sale, "--json").data["id"]
     shop("campaign", "update", campaign, sale)
     shop("campaign", "approval", "--recipients", "0")
-    change("UPDATE campaigns SET updated_by = 'another person'")
-    shop("campaign", "approve", campaign)
+    change(
+        "UPDATE campaigns SET updated_by = 'me@shop.example', created_by = 'me@shop.example', changed_by = '{me@shop.example}'"
+    )
+    shop("campaign", "approve", campaign, "--as", "them@shop.example", "--recipients", "1")
     shop("campaign", "approval")
     shop("campaign", "schedule", campaign, "--recipients", "1")
     for verb in ("pause", "resume", "cancel", "proof", "archive"):
@@ -169,6 +173,12 @@ def test_every_command_that_changes_an_organization_is_in_the_audit_log(shop, re
     segment = shop("segment", "create", definition, "--json").data["id"]
     shop("segment", "update", segment, definition)
     shop("segment", "rebuild")
+    change(
+        "INSERT INTO users (id, email, name, created_at) VALUES (%s, 'them@shop.example', '', now())", ids.new_uuid()
+    )
+    change(
+        "INSERT INTO memberships SELECT o.id, u.id, 'admin', now() FROM organizations o, users u WHERE o.name = 'Shop'"
+    )
     run_campaigns(shop, segment, file, change)
     shop("segment", "delete", segment)
     definition = {"name": "Thanks", "trigger": "purchase", "steps": [{"do": "exit", "id": "a"}]}
@@ -201,12 +211,6 @@ def test_every_command_that_changes_an_organization_is_in_the_audit_log(shop, re
     shop("import", "stores", file("stores.csv", "external_id\nS1\n"))
     regulars("demo", "-o", "Demo", "--sales", "1", REGULARS_SECRET_KEY="k" * 40)
     shop("user", "create", "me@shop.example")
-    change(
-        "INSERT INTO users (id, email, name, created_at) VALUES (%s, 'them@shop.example', '', now())", ids.new_uuid()
-    )
-    change(
-        "INSERT INTO memberships SELECT o.id, u.id, 'admin', now() FROM organizations o, users u WHERE o.name = 'Shop'"
-    )
     shop("user", "role", "them@shop.example", "analyst")
     for verb in ("disable", "enable", "link"):
         do("user", verb, "them@shop.example")

@@ -7,18 +7,15 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.support import samples
 from tests.support.browser import PHONE
-from tests.support.drain_queues import drain_queues
+from tests.support.drain_queues import SETTINGS, drain_queues
 from tests.support.journeys import add_endpoint, make_journey
 from tests.support.shared_tabs import tab_of
 from tests.support.texts import open_at_any_hour
 from tests.support.visitor import Visitor
 
-from regulars.kit.settings import Settings
 from regulars.web.access import Role
 
 TABS_MAX = 120
-# A webhook endpoint has a secret, which is sealed.
-SETTINGS = Settings(secret_key="a key of a test, and of no other")
 DEEP = {"do": "branch", "if": {"type": "subscribed"}}
 
 

@@ -154,14 +154,16 @@ def send(visitor: Visitor, address: str, fields: Pairs) -> httpx.Response:
 
 
 class Rows:
-    """What is stored of an organization, without the audit log, which records a wrong password too."""
+    """What is stored of an organization, without the audit log, which records a wrong password too, and without the log
+    of API requests, which a server writes later."""
 
     def __init__(self, connection: psycopg.Connection, organization_id: object) -> None:
         self._connection, self._organization_id = connection, organization_id
         tables = connection.execute(
             "SELECT DISTINCT c.table_name FROM information_schema.columns AS c"
             " JOIN information_schema.tables AS t USING (table_schema, table_name)"
-            " WHERE c.column_name = 'organization_id' AND t.table_type = 'BASE TABLE' AND c.table_schema = 'public' AND c.table_name NOT LIKE 'audit%'"
+            " WHERE c.column_name = 'organization_id' AND t.table_type = 'BASE TABLE' AND c.table_schema = 'public'"
+            " AND c.table_name NOT LIKE 'audit%' AND c.table_name NOT LIKE 'request%'"
         ).fetchall()
         self._query = sql.SQL(" UNION ALL ").join(
             sql.SQL(

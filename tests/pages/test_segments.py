@@ -94,7 +94,7 @@ def test_an_edit_does_not_hide_that_another_user_saved_meanwhile(marketer, crowd
     late = marketer.post(f"{url}/save", was=etag_of(edited), **mine)
     assert late.status_code == 409
     shown = html.unescape(late.text)
-    assert "Some marketer changed this at" in shown
+    assert f"{marketer.who.email} changed this at" in shown
     assert "Current value: version 2, “Theirs”" in shown
     # A user who was shown the other version may overwrite it; a form without an etag has shown nothing.
     assert marketer.post(f"{url}/save", **mine).status_code == 409

@@ -47,11 +47,11 @@ class Stored(NamedTuple):
     created_at: datetime
 
 
-async def fill(desk, *, count: int, name: str = "S-") -> None:
+async def fill(desk, *, count: int, name: str = "S-", start: datetime = START) -> None:
     """Store mixed sales of three stores."""
     await desk.open_store("S-2", "S-3")
     stores = await desk.rows("SELECT id FROM stores WHERE organization_id = %s ORDER BY external_id")
-    values = {"stores": [store for (store,) in stores], "start": START, "count": count, "name": name, "width": 0}
+    values = {"stores": [store for (store,) in stores], "start": start, "count": count, "name": name, "width": 0}
     async with desk.database.transaction() as tx:
         await tx.execute(insert_sales(MIXED), {**values, "organization_id": desk.organization_id})
 
@@ -145,3 +145,48 @@ async def test_a_search_finds_what_a_filter_over_all_sales_finds(desk, small, ha
         assert is_whole or "occurred_from" in query or "occurred_to" in query, query
     # Times in no order, in blocks of ten: some lists end with the request to narrow them.
     assert unfinished < 35
+
+
+async def expect_all_found(desk) -> None:
+    stored = await find_stored(desk)
+    for query in (
+        {"type": "RETURN"},
+        {"currency": "GBP", "store_id": "S-2"},
+        {"created_from": stored[-1].created_at.isoformat()},
+    ):
+        assert await walk(desk, query) == (matching(stored, query), True), query
+
+
+async def test_blocks_that_are_built_while_a_page_is_read_lose_no_sale(desk, small, monkeypatch):
+    await fill(desk, count=400)
+    find_blocks = search.Search._find_blocks
+    built = []
+
+    async def build_after(*arguments, **options):
+        found = await find_blocks(*arguments, **options)
+        built.append(len(found))
+        await build_all(desk)
+        return found
+
+    monkeypatch.setattr(search.Search, "_find_blocks", build_after)
+    await expect_all_found(desk)
+    assert built[0] == 0
+
+
+async def test_sales_that_a_clock_set_back_put_among_the_blocks_are_found(desk, small, monkeypatch):
+    await fill(desk, count=400)
+    later = START + timedelta(minutes=205)
+    clock = {"horizon": START + timedelta(days=300)}
+
+    async def read_horizon(_tx):
+        return clock["horizon"]
+
+    monkeypatch.setattr(build, "read_horizon", read_horizon)
+    await build_all(desk)
+    # The clock shows an earlier time than that of the last block. Returns get ids where there were none.
+    clock["horizon"] = later
+    await fill(desk, count=110, name="AGAIN-", start=START + timedelta(minutes=90, seconds=30))
+    await build_all(desk)
+    clock["horizon"] = START + timedelta(days=300)
+    await build_all(desk)
+    await expect_all_found(desk)

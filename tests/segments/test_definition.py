@@ -221,7 +221,7 @@ def test_an_empty_text_is_found_wherever_a_condition_compares():
     empty = {"key": "collection", "comparison": "none_of", "values": ["", "Linen"], "without_value": False}
     product = {"type": "product", "any_of": [""], "property": empty}
     unused = {"type": "attribute", "key": "city", "comparison": "is_set", "value": ""}
-    bought = {"type": "bought", "at_least": 1, "property": empty}
+    bought = {"type": "bought", "at_least": 1, "property": empty, "products": ["SKU-1", " "]}
     match = {"type": "all", "of": [spaces, {"type": "any", "of": [product, unused]}, bought]}
     definition = read_definition(json.dumps({"name": "S", "match": match}).encode())
     places = [fault.place for fault in find_empty_texts(definition.match)]
@@ -230,6 +230,7 @@ def test_an_empty_text_is_found_wherever_a_condition_compares():
         "match.of[1].of[0].property.values",
         "match.of[1].of[0].any_of",
         "match.of[2].property.values",
+        "match.of[2].products",
     ]
 
 

@@ -100,6 +100,9 @@ def _texts_of(condition: tree.Condition) -> Iterator[tuple[str, Collection[str]]
         yield from _texts_of_comparison(condition, "")
     elif isinstance(condition, tree.SalesCondition | tree.OfProduct) and condition.property is not None:
         yield from _texts_of_comparison(condition.property, "property.")
+    if isinstance(condition, tree.SalesCondition):
+        yield "stores", condition.stores
+        yield "products", condition.products
     if isinstance(condition, tree.OfStore | tree.OfProduct):
         yield "any_of", condition.any_of
 

@@ -1,6 +1,7 @@
 -- oldest server: 0080
--- oldest worker: 0145
+-- oldest worker: 0154
 -- What each 500 sales in the order of their ids contain, so that a list with a filter without an index skips most of them.
+-- An older worker would not have blocks built, and would count sales in totals beside a recount without waiting for it.
 
 CREATE TABLE sale_blocks (
     organization_id uuid NOT NULL,

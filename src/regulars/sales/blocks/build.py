@@ -19,6 +19,8 @@ _BATCH_SALES: Final = 40 * BLOCK_SALES
 _BUILD_EVERY: Final = 128
 # A little longer than the horizon is behind the present.
 _BUILD_AFTER: Final = timedelta(seconds=3)
+# After the database's clock was set back, the blocks of this time are built again.
+_REBUILT: Final = timedelta(days=1)
 
 
 async def request_builds(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
@@ -71,9 +73,12 @@ class BlockBuilds(Queue):
 async def build_blocks(tx: Tx, organization_id: UUID, store_id: UUID) -> bool:
     """Build the next blocks of a store or, with ALL_STORES, of the organization; return whether more may follow.
 
-    No sale appears later among those with ids before the horizon, so a block is never wrong.
+    No sale appears later among those with ids before the horizon, unless the database's clock is set back.
     """
-    before = first_id_at(await read_horizon(tx))
+    horizon = await read_horizon(tx)
+    if await find_end(tx, organization_id, store_id) >= first_id_at(horizon):
+        # The database's clock was set back: sales since then have ids before the end of the blocks.
+        await _delete_blocks(tx, organization_id, store_id, since=first_id_at(horizon - _REBUILT))
     statement = _BUILD if store_id == ALL_STORES else _BUILD_OF_STORE
     built = await tx.execute(
         statement,
@@ -81,12 +86,19 @@ async def build_blocks(tx: Tx, organization_id: UUID, store_id: UUID) -> bool:
             "organization_id": organization_id,
             "store_id": store_id,
             "after": await find_end(tx, organization_id, store_id),
-            "until_id": before,
+            "until_id": first_id_at(horizon),
             "block_sales": BLOCK_SALES,
             "batch_sales": _BATCH_SALES,
         },
     )
     return built * BLOCK_SALES == _BATCH_SALES
+
+
+async def _delete_blocks(tx: Tx, organization_id: UUID, store_id: UUID, *, since: UUID) -> None:
+    await tx.execute(
+        "DELETE FROM sale_blocks WHERE organization_id = %s AND store_id = %s AND last_id >= %s",
+        (organization_id, store_id, since),
+    )
 
 
 async def find_end(tx: Tx, organization_id: UUID, store_id: UUID) -> UUID:

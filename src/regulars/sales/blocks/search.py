@@ -26,7 +26,7 @@ _TIMES: Final = frozenset({"occurred_from", "occurred_to"})
 SCANNED_MAX: Final = 1_000
 # How many sales after the last block are read. Those of all stores are next to each other.
 _NEWEST_MAX: Final = {BY_ID: 10_000, BY_STORE: 2_000}
-_BLOCKS_MAX: Final = 2
+_BLOCKS_MAX: Final = {BY_ID: 8, BY_STORE: 2}
 # How many sales of one customer are read.
 _OF_CUSTOMER_MAX: Final = 3_000
 # How far a server's clock may have been from the database's when an older release made the id of a sale.
@@ -69,7 +69,7 @@ _FIND_BLOCKS: Final[LiteralString] = """
 SELECT {columns}
 FROM sale_blocks
 WHERE organization_id = %(organization_id)s AND store_id = %(scope)s
-  AND last_id > %(after)s AND first_id < %(until_id)s
+  AND last_id > %(after)s AND last_id <= %(end)s AND first_id < %(until_id)s
   AND (%(contents)s::text[] IS NULL OR contents && %(contents)s)
   AND (%(created_from)s::timestamptz IS NULL OR created_to >= %(created_from)s)
   AND (%(created_to)s::timestamptz IS NULL OR created_from < %(created_to)s)
@@ -132,6 +132,7 @@ class Search:
         }
         self._is_of_customer = "profile_id" in filters
         self._order_of_scope = BY_STORE if "store_id" in filters else BY_ID
+        self._blocks_max = _BLOCKS_MAX[self._order_of_scope]
 
     async def find(self, tx: Tx) -> tuple[list[UUID], bool]:
         """The ids of the page in its order, and whether more sales may follow."""
@@ -149,26 +150,29 @@ class Search:
 
     async def _skip_by_id(self, tx: Tx) -> tuple[list[UUID], bool]:
         """Read the next blocks that may have a match, or else the sales after the last block."""
-        blocks = await self._find_blocks(
-            tx, ordered="last_id", after=self._start.id, after_time=self._values["occurred_from"]
-        )
-        matching = await self._read_blocks(tx, blocks[:_BLOCKS_MAX])
+        end = await self._find_end(tx)
+        after_time = self._values["occurred_from"]
+        blocks = await self._find_blocks(tx, end, ordered="last_id", after=self._start.id, after_time=after_time)
+        matching = await self._read_blocks(tx, blocks[: self._blocks_max])
         if matching:
             return self._cut(matching, is_end=False)
-        newest = await self._scan_newest(tx)
-        if len(blocks) > _BLOCKS_MAX or (newest.end is not None and not newest.matching):
+        newest = await self._scan_newest(tx, end)
+        if len(blocks) > self._blocks_max or (newest.end is not None and not newest.matching):
             raise self._refuse()
         return self._cut(newest.matching, is_end=newest.end is None)
 
     async def _skip_by_time(self, tx: Tx) -> tuple[list[UUID], bool]:
         """Read the earliest blocks that may have a match, and the sales after the last block. What they have is
         complete up to the earliest sale of the blocks that were not read."""
-        ordered: LiteralString = "occurred_from, last_id"
-        blocks = await self._find_blocks(tx, ordered=ordered, after=_FIRST_ID, after_time=self._start.occurred_at)
-        newest = await self._scan_newest(tx)
-        found = [*await self._read_blocks(tx, blocks[:_BLOCKS_MAX]), *newest.matching]
-        is_end = len(blocks) <= _BLOCKS_MAX
-        until = _LATEST if is_end else blocks[_BLOCKS_MAX].occurred_from
+        end = await self._find_end(tx)
+        after_time = self._start.occurred_at
+        blocks = await self._find_blocks(
+            tx, end, ordered="occurred_from, last_id", after=_FIRST_ID, after_time=after_time
+        )
+        newest = await self._scan_newest(tx, end)
+        found = [*await self._read_blocks(tx, blocks[: self._blocks_max]), *newest.matching]
+        is_end = len(blocks) <= self._blocks_max
+        until = _LATEST if is_end else blocks[self._blocks_max].occurred_from
         matching = [sale for sale in found if sale > self._start and sale.occurred_at < until]
         if newest.end is not None or not (matching or is_end):
             raise self._refuse()
@@ -203,17 +207,21 @@ class Search:
         is_sorted = self._by_time == (order is BY_TIME)
         return {"rows_max": rows_max, "found_max": self._limit + 2 if is_sorted else rows_max + 1}
 
-    async def _scan_newest(self, tx: Tx) -> Scanned:
+    async def _find_end(self, tx: Tx) -> UUID:
+        """Where the blocks end. It is read once for a page, since the worker may build blocks meanwhile."""
+        return await find_end(tx, self._values["organization_id"], self._values["scope"])
+
+    async def _scan_newest(self, tx: Tx, end: UUID) -> Scanned:
         """Read the sales that are in no block yet."""
-        end = await find_end(tx, self._values["organization_id"], self._values["scope"])
         after = end if self._by_time else max(end, self._start.id)
         return await self._scan(tx, self._order_of_scope, after=after, rows_max=_NEWEST_MAX[self._order_of_scope])
 
     async def _find_blocks(
-        self, tx: Tx, *, ordered: LiteralString, after: UUID, after_time: datetime | None
+        self, tx: Tx, end: UUID, *, ordered: LiteralString, after: UUID, after_time: datetime | None
     ) -> list[_Block]:
         """The next blocks that may have a match, one more than are read."""
-        values = {**self._values, "after": after, "after_time": after_time, "blocks_max": _BLOCKS_MAX + 1}
+        position = {"end": end, "after": after, "after_time": after_time}
+        values = {**self._values, **position, "blocks_max": self._blocks_max + 1}
         return await tx.fetch_all(_Block, fill(_FIND_BLOCKS, ordered=ordered), values)
 
     async def _read_blocks(self, tx: Tx, blocks: Sequence[_Block]) -> list[Found]:
@@ -225,6 +233,8 @@ class Search:
             values |= {"after": after, **self._limits(self._order_of_scope, BLOCK_SALES + 1)}
             rows = await tx.fetch(_SCANS[self._order_of_scope], values)
             matching += [Found(row[1], row[0]) for row in rows if row[2]]
+            if len(matching) > self._limit and not self._by_time:
+                break
         return matching
 
 

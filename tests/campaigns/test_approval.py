@@ -206,3 +206,26 @@ def test_an_approval_is_of_what_the_page_showed(desk):
         desk.act(approve, draft, by="bob", recipients=11, etag="old")
     with pytest.raises(NotPossible, match="amount"):
         desk.act(approve, draft, by="bob", recipients=11, cost={"EUR": Decimal("NaN")})
+
+
+def test_an_answer_approves_only_the_segments_that_were_counted(desk):
+    """The segment holds as many customers after the question as before, but others."""
+    limit(desk, 2)
+    desk.crowd(3, tier="gold")
+    desk.crowd(3, tier="silver")
+    tier = desk.segment(REACHABLE, GOLD, name="Tier")
+    draft = desk.draft(segment=tier)
+    desk.act(manage.schedule, draft, confirmed_recipients=1, is_now=True)
+    desk.start()
+    question = read_question(desk.load(draft).row.question)
+    change_segment(desk, tier, REACHABLE, {**GOLD, "value": "silver"}, by="bob")
+    with pytest.raises(EtagMismatch):
+        desk.act(manage.resume, draft, by="carl", shown=question, etag=question.counted)
+    with pytest.raises(ApprovalNeeded):
+        desk.act(manage.resume, draft, by="carl", shown=question)
+    assert desk.load(draft).row.approved_by is None
+    # After a review by another person the question can be answered.
+    desk.act(approve, draft, by="carl", recipients=3)
+    desk.act(manage.resume, draft, shown=question)
+    desk.start()
+    assert desk.load(draft).row.frozen_at is not None

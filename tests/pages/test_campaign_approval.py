@@ -36,9 +36,10 @@ def test_an_audience_that_grew_is_a_question_with_the_number_to_confirm(marketer
 
 
 def confirmed_of(page) -> dict[str, str]:
-    """The numbers that the form of a page confirms."""
+    """What the form of a page confirms or approves."""
     return {
-        name: html.unescape(value) for name, value in re.findall(r'name="(recipients|cost)" value="([^"]*)"', page.text)
+        name: html.unescape(value)
+        for name, value in re.findall(r'name="(was|recipients|cost)" value="([^"]*)"', page.text)
     }
 
 
@@ -58,7 +59,7 @@ def test_a_button_confirms_the_numbers_that_its_page_showed(marketer, shop):
         assert sentence in words(refused)
         assert "Nothing was confirmed." in words(refused)
         assert "Paused" in words(marketer.get(path))
-    assert confirmed_of(refused) == {"recipients": "19", "cost": '{"EUR":"0.95"}'}
+    assert confirmed_of(refused) == {**opened, "recipients": "19", "cost": '{"EUR":"0.95"}'}
     assert marketer.post(f"{path}/resume", **confirmed_of(refused)).status_code == 303
     late = marketer.post(f"{path}/pause") and marketer.post(f"{path}/resume", **opened)
     assert (late.status_code, "The campaign asks nothing now." in words(late)) == (409, True)
@@ -93,7 +94,7 @@ def test_another_person_approves_what_exceeds_the_rule(visitor_as, marketer, sho
     page = owner.get(f"{path}/approve")
     assert "Your approval covers up to 3 recipients." in words(page)
     assert re.search(r"<h1[^>]*>\s*Approve “Spring preview”", page.text)
-    shown = approved_of(page)
+    shown = confirmed_of(page)
     assert owner.post(f"{path}/approve", **{**shown, "was": "old"}).status_code == 409
     assert "Review and approve" in owner.get(path).text
     assert owner.post(f"{path}/approve", **shown).status_code == 303
@@ -107,17 +108,9 @@ def test_another_person_approves_what_exceeds_the_rule(visitor_as, marketer, sho
     assert "Another person than those who changed the campaign" in page
     assert "Review and approve" not in page
     own = marketer.get(f"{path}/approve")
-    assert approved_of(own) == {}
+    assert confirmed_of(own) == {}
     assert marketer.post(f"{path}/approve", **shown).status_code == 409
     assert "Your approval covers up to 6 recipients." in words(owner.get(f"{path}/approve"))
-
-
-def approved_of(page) -> dict[str, str]:
-    """What the form of a page approves."""
-    return {
-        name: html.unescape(value)
-        for name, value in re.findall(r'name="(was|recipients|cost)" value="([^"]*)"', page.text)
-    }
 
 
 def test_a_question_above_the_limit_is_answered_by_another_person(visitor_as, marketer, shop):
@@ -137,3 +130,36 @@ def test_a_question_above_the_limit_is_answered_by_another_person(visitor_as, ma
     assert owner.post(f"{path}/resume", **opened).status_code == 303
     shop.work()
     assert figures(marketer.get(path))["Audience"] == 3
+
+
+def test_an_answer_to_a_page_of_before_a_segment_changed_is_refused(visitor_as, marketer, shop):
+    owner = visitor_as(Role.OWNER)
+    path = shop.send(recipients=1)
+    assert owner.post("/campaigns/approval", recipients="2").status_code == 303
+    shop.work()
+    opened = confirmed_of(owner.get(f"{path}/resume"))
+    change_segments(shop)
+    refused = owner.post(f"{path}/resume", **opened)
+    assert (refused.status_code, "one of its segments changed" in words(refused)) == (409, True)
+    assert "Paused" in words(owner.get(path))
+    # A page that is opened now shows numbers of before the change, so its answer approves nothing.
+    page = owner.get(f"{path}/resume")
+    assert "The segments changed after the question" in words(page)
+    assert "Confirm 3 recipients" not in words(page)
+    assert owner.post(f"{path}/resume", **confirmed_of(page)).status_code == 409
+
+
+def change_segments(shop):
+    """Save each segment again as a new version."""
+    with psycopg.connect(shop.shop.database_url, autocommit=True) as connection:
+        connection.execute(
+            """
+            INSERT INTO segment_versions (organization_id, segment_id, version, definition, created_at, created_by)
+            SELECT organization_id, segment_id, version + 1, definition, now(), 'zoe@shop.example' FROM segment_versions
+            WHERE organization_id = %s
+            """,
+            (shop.organization_id,),
+        )
+        connection.execute(
+            "UPDATE segments SET version = version + 1 WHERE organization_id = %s", (shop.organization_id,)
+        )

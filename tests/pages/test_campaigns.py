@@ -100,7 +100,8 @@ def test_pause_resume_and_cancel_change_the_state_and_stand_in_the_log(visitor_a
     assert marketer.post(f"{path}/pause").status_code == 303
     assert "Paused; nothing is sent" not in marketer.get(path).text
     assert "Resume campaign" in marketer.get(f"{path}/resume").text
-    assert marketer.post(f"{path}/resume").status_code == 303
+    shown = re.search(r'name="was" value="([^"]+)"', marketer.get(f"{path}/resume").text)
+    assert marketer.post(f"{path}/resume", was=shown[1]).status_code == 303
     again = marketer.post(f"{path}/resume")
     assert (again.status_code, "Only a paused campaign can be resumed" in again.text) == (409, True)
     assert "Cancel campaign" in marketer.get(f"{path}/cancel").text

@@ -13,13 +13,13 @@ import msgspec
 from regulars.accounts.audit.log import is_person
 from regulars.campaigns import queries
 from regulars.campaigns.approval_rule import find_excess, load_rule, require_amounts
-from regulars.campaigns.confirmed_numbers import Cost, Numbers, read_cost, write_cost
+from regulars.campaigns.confirmed_numbers import Cost, Numbers, read_cost, read_question, write_cost
 from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.errors import ApprovalNeeded, NotPossible
 from regulars.campaigns.model import EDITABLE, CampaignRow, most_of
 from regulars.conditions.tree import InSegment
 from regulars.kit.db import Tx
-from regulars.kit.etag import require_etag
+from regulars.kit.etag import etag_of, require_etag
 from regulars.kit.ids import SEGMENT
 from regulars.segments.saved.manage import find_changers as find_segment_changers
 from regulars.segments.saved.resolve import load_context
@@ -102,6 +102,11 @@ async def find_objection(
         return None
     if by == row.confirmed_by:
         return Objection(why, "Another person than the one who confirmed the campaign must answer.")
+    question = read_question(row.question)
+    if question is not None and question.counted != etag_of(await etag_part(tx, organization_id, row, definition)):
+        return Objection(
+            why, "The segments changed after the question; another person must review and approve it anew."
+        )
     return Objection(why, await why_not_approver(tx, organization_id, row, definition, by=by))
 
 

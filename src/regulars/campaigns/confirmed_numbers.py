@@ -44,6 +44,12 @@ class Question(msgspec.Struct, frozen=True):
 
     recipients: int
     cost: dict[str, Decimal]
+    # The etag of the campaign and its segments that were counted; None if an older worker asked.
+    counted: str | None = None
+
+    @property
+    def numbers(self) -> Numbers:
+        return Numbers(self.recipients, self.cost)
 
 
 def read_question(stored: str | None) -> Question | None:

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.campaigns import queries
-from regulars.campaigns.approval import find_objection, require_approval, save_approval
+from regulars.campaigns.approval import etag_part, find_objection, require_approval, save_approval
 from regulars.campaigns.approval_rule import require_amounts
 from regulars.campaigns.check import CheckContext, attribute_keys, describe_faults, find_faults
 from regulars.campaigns.confirmed_numbers import Cost, Numbers, Question, read_cost, read_question, write_cost
@@ -238,9 +238,11 @@ async def resume(
     confirmed_recipients: int | None = None,
     confirmed_cost: Cost | None = None,
     shown: Question | None = None,
+    etag: str | None = None,
 ) -> CampaignRow:
     """Continue a paused campaign. `confirmed_recipients` and `confirmed_cost` replace the confirmed numbers, if the
-    campaign exceeded those. `shown` is the question that the user saw and agrees to."""
+    campaign exceeded those. `shown` is the question that the user saw and agrees to. Until the audience is fixed,
+    `etag` identifies the campaign and the segments of the page (`etag_part`)."""
     row, document = await queries.lock_campaign(tx, organization_id, campaign_id)
     if row.state != CampaignState.PAUSED or row.resumes_to is None or row.not_after is None:
         raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")
@@ -254,6 +256,7 @@ async def resume(
     cost = read_cost(row.confirmed_cost) if confirmed_cost is None else confirmed_cost
     if row.frozen_at is None:
         definition = read_definition(document.encode())
+        require_etag(await etag_part(tx, organization_id, row, definition), etag)
         most = most_of(Numbers(recipients or 0, cost), definition.margin_percent)
         objection = await find_objection(tx, organization_id, row, definition, most, by=by)
         if objection is not None and (shown is None or objection.refusal is not None):
@@ -271,7 +274,7 @@ async def resume(
 def _require_answer(row: CampaignRow, shown: Question | None, *, is_answered: bool) -> None:
     """Raise if the campaign asks a question that the user did not answer, or another one than the user saw."""
     question = read_question(row.question)
-    if shown is not None and shown != question:
+    if shown is not None and (question is None or shown.numbers != question.numbers):
         raise QuestionNotAnswered("The numbers changed after you opened the page; nothing was confirmed.", question)
     if question is not None and not is_answered:
         raise QuestionNotAnswered(f"{row.reason or 'It asks to confirm new numbers.'}", question)

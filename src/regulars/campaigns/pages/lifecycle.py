@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
-from regulars.campaigns.approval import Objection, find_objection
+from regulars.campaigns.approval import Objection, etag_part, find_objection
 from regulars.campaigns.confirmed_numbers import Numbers, Question, read_cost, read_question, write_cost
 from regulars.campaigns.errors import QuestionNotAnswered
 from regulars.campaigns.follow_up import follow_up
@@ -24,7 +24,9 @@ from regulars.campaigns.pages.common import (
 )
 from regulars.campaigns.totals import list_totals
 from regulars.kit.db import Tx
+from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN, SEGMENT
+from regulars.web.errors import Conflict
 from regulars.web.form import FormState
 from regulars.web.render import redirect
 from regulars.web.visit import Visit
@@ -44,7 +46,13 @@ async def resume(visit: Visit) -> Response:
         recipients, cost = read_confirmed(form)
         shown = Question(recipients, dict(cost or {}))
     try:
-        return await _change(visit, partial(manage.resume, shown=shown), "campaign.resume", "Campaign resumed.")
+        use_case = partial(manage.resume, shown=shown, etag=form.value("was"))
+        return await _change(visit, use_case, "campaign.resume", "Campaign resumed.")
+    except EtagMismatch:
+        raise Conflict(
+            "The campaign or one of its segments changed after you had opened the page. Nothing was confirmed."
+            " Check the campaign again."
+        ) from None
     except QuestionNotAnswered as error:
         form.refuse("recipients", _describe_difference(visit, shown, error.question))
         return await confirm("campaigns/resume.html", visit, form, status=409)
@@ -103,6 +111,7 @@ async def confirm(
         campaign = await find_campaign(tx, visit)
         outcomes = add_up(await list_totals(tx, visit.organization_id, campaign.row.id))
         objection, most = await _find_objection(tx, visit, campaign)
+        part = await etag_part(tx, visit.organization_id, campaign.row, campaign.definition)
     question = read_question(campaign.row.question)
     return render_campaign(
         visit,
@@ -115,6 +124,7 @@ async def confirm(
         question_json="" if question is None else write_cost(question.cost),
         form=form or FormState(),
         objection=objection,
+        shown_etag=etag_of(part),
         most="" if most is None else describe_most(visit.format, most),
         status=status,
     )

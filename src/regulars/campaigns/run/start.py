@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.campaigns.approval import why_approval_needed
+from regulars.campaigns.approval import etag_part, why_approval_needed
 from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.confirmed_numbers import Numbers, Question, read_cost
 from regulars.campaigns.definition import SendAtLocalTime, read_definition
@@ -25,6 +25,7 @@ from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
+from regulars.kit.etag import etag_of
 from regulars.kit.ids import new_uuid
 from regulars.messaging.holdout.settings import is_holdout_being_drawn
 from regulars.segments.analysis.client import AnalysisQueue
@@ -54,6 +55,8 @@ _BEHIND_MAX: Final = timedelta(minutes=10)
 class StartClaim:
     campaign_id: UUID
     query: SegmentQuery
+    # The etag of the campaign and its segments that the query was made of.
+    etag: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,10 @@ class StartQueue(AnalysisQueue[StartClaim, FrozenAudience | NotFrozen]):
             query = await _resolve(tx, organization_id, campaign)
             if query is not None:
                 await queries.begin_freezing(tx, organization_id, campaign.id, owner=owner, until=until)
-                claimed.append(StartClaim(campaign.id, query))
+                row, _ = await find_campaign(tx, organization_id, campaign.id)
+                definition = read_definition(campaign.definition.encode())
+                etag = etag_of(await etag_part(tx, organization_id, row, definition))
+                claimed.append(StartClaim(campaign.id, query, etag))
         return claimed
 
     async def act(self, organization_id: UUID, claim: StartClaim) -> FrozenAudience | NotFrozen:
@@ -135,7 +141,7 @@ class StartQueue(AnalysisQueue[StartClaim, FrozenAudience | NotFrozen]):
                     tx, organization_id, campaign.id, freeze_at=tx.now + _RETRY, reason=outcome.reason
                 )
             else:
-                await _store_or_postpone(tx, organization_id, campaign, outcome)
+                await _store_or_postpone(tx, organization_id, campaign, outcome, counted=claim.etag)
 
 
 def _why_wait(oldest_change: datetime | None, campaign: DueCampaign, now: datetime, *, is_pending: bool) -> str | None:
@@ -163,7 +169,9 @@ async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> Segm
         return None
 
 
-async def _store_or_postpone(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience: FrozenAudience) -> None:
+async def _store_or_postpone(
+    tx: Tx, organization_id: UUID, campaign: DueCampaign, audience: FrozenAudience, *, counted: str
+) -> None:
     """Store the audience, or postpone that if the first time zone that matters is reached later. The zones are counted
     when the campaign is scheduled, when the day begins anywhere, and at the time that this count gives."""
     definition = read_definition(campaign.definition.encode())
@@ -173,22 +181,26 @@ async def _store_or_postpone(tx: Tx, organization_id: UUID, campaign: DueCampaig
         freeze_at = min(it for it in counted_at if it > tx.now)
         await queries.postpone_freezing(tx, organization_id, campaign.id, starts_at=first_at, freeze_at=freeze_at)
     else:
-        await _store(tx, organization_id, campaign._replace(starts_at=first_at or campaign.starts_at), audience)
+        await _store(
+            tx, organization_id, campaign._replace(starts_at=first_at or campaign.starts_at), audience, counted=counted
+        )
 
 
-async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience: FrozenAudience) -> None:
-    """Store the whole audience in one transaction, or pause the campaign if it exceeds the confirmed numbers."""
+async def _store(
+    tx: Tx, organization_id: UUID, campaign: DueCampaign, audience: FrozenAudience, *, counted: str | None = None
+) -> None:
+    """Store the whole audience in one transaction, or pause the campaign if it exceeds the confirmed numbers. `counted`
+    is the etag of what was counted."""
     definition = read_definition(campaign.definition.encode())
     if not audience.counts.split.may_be_texted:
         await _pause(tx, organization_id, campaign, "No customer of these segments may be texted.")
         return
     estimate = await estimate_counts(tx, organization_id, definition, audience.counts)
-    question = Question(estimate.recipients, dict(estimate.size.cost.amounts))
+    question = Question(estimate.recipients, dict(estimate.size.cost.amounts), counted)
     why = why_confirm_again(question, campaign, margin_percent=definition.margin_percent)
     if why is None:
         row, _ = await find_campaign(tx, organization_id, campaign.id)
-        counted = Numbers(question.recipients, question.cost)
-        why = await why_approval_needed(tx, organization_id, row, definition, counted, by=row.confirmed_by)
+        why = await why_approval_needed(tx, organization_id, row, definition, question.numbers, by=row.confirmed_by)
     if why is not None:
         await _pause(tx, organization_id, campaign, why, question)
         return

@@ -9,6 +9,9 @@ from tests.support.clock import store_two_hours_ahead
 
 from regulars.campaigns import attention, manage
 from regulars.campaigns.attention import CampaignInNeed, count_questions, find_in_need
+from regulars.campaigns.run.start import StartQueue
+from regulars.kit.settings import Settings
+from regulars.segments.analysis.client import Analysis
 from regulars.work.clock_steps import pull_forward
 
 LATER = "UPDATE campaign_recipients SET fed_at = now() - interval '11 minutes' WHERE organization_id = %s"
@@ -83,6 +86,27 @@ def test_a_paused_campaign_waits_for_a_person_and_a_question_is_counted(desk):
     # The person who paused it knows.
     assert questions(desk) == 0
     assert found.row.updated_at > found.row.created_at - timedelta(seconds=1)
+
+
+def test_a_start_that_waits_goes_on_after_the_clock_was_set_back_and_is_named_until_then(desk):
+    desk.crowd(2)
+    campaign = desk.draft()
+    desk.customer("C1", tier="x")
+    desk.act(manage.schedule, campaign, confirmed_recipients=2, is_now=True)
+    desk.start()
+    assert desk.load(campaign).row.reason == "The last changes of customers are still being counted."
+    desk.alter(
+        "UPDATE campaigns SET starts_at = now() + interval '2 hours', updated_at = now() + interval '2 hours',"
+        " freeze_at = now() + interval '2 hours 1 s' WHERE organization_id = %s"
+    )
+    assert [found.row.id for found in in_need(desk)] == [campaign]
+    queue = StartQueue(Analysis(Settings(), path=desk.path))
+    desk.runner.run(pull_forward(desk.database, queue))
+    assert in_need(desk) == []
+    desk.drain()
+    desk.start()
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 2}
 
 
 @pytest.mark.parametrize("texts_per_hour", [None, 3600])

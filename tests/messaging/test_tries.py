@@ -1,11 +1,16 @@
 """How often a text is tried, and which outcome counts when a claim seems to have expired."""
 
+from datetime import UTC, datetime
+
 import pytest
 from tests.messaging.desk import MAKE_DUE
+from tests.support.gateway import OPEN
 
 from regulars.messaging.providers.base import Accepted, NotReached, Refused, Unclear
 from regulars.messaging.request import resend
 from regulars.messaging.send import TextQueue
+from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
+from regulars.work.clock_steps import pull_forward
 
 
 def test_claims_that_were_not_dialled_do_not_count_as_tries(desk, monkeypatch):
@@ -40,6 +45,23 @@ def test_a_text_that_a_user_sends_again_has_all_its_tries(desk):
     desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
     desk.turn()
     assert desk.texts() == [("queued", None)]
+
+
+def test_a_text_that_was_tried_waits_for_the_opening_hour_and_its_retry_waits_an_hour_at_most(desk):
+    two_hours_ahead = "UPDATE texts SET due_at = now() + interval '2 hours' WHERE organization_id = %s"
+    desk.subscribe()
+    desk.order()
+    desk.gateway.answer = NotReached("refused")
+    desk.turn()
+    desk.alter(two_hours_ahead)
+    assert desk.runner.run(pull_forward(desk.database, desk.texts_queue)) == [desk.organization_id]
+    in_two_days = (datetime.now(UTC).weekday() + 2) % 7
+    days = tuple(OpenHours(0, 24 * 60) if day == in_two_days else None for day in range(7))
+    desk.settings(SmsSettings(rules=dict.fromkeys(OPEN, SendHoursRule(days=days, on_holidays=True))))
+    desk.turn()
+    waiting = desk.sql("SELECT due_at > now() + interval '2 hours', tries FROM texts WHERE organization_id = %s")
+    assert waiting == [(True, 1)]
+    assert desk.runner.run(pull_forward(desk.database, desk.texts_queue)) == []
 
 
 @pytest.mark.parametrize(

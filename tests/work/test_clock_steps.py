@@ -26,16 +26,32 @@ WITHOUT_SHORT_WAITS = {"replies"}
 NAMES = sorted(name for name in SEEDS if "sweep" not in name and name != "segments.unneeded")
 SOON = timedelta(minutes=10, seconds=1)
 # The states of rows whose wait is short, where the row of another test is in another one.
-STATES: dict[str, dict[str, Any]] = {"attribution.lift": {"owner": str(new_uuid())}}
-AHEAD: dict[str, dict[str, Any]] = {
-    "campaigns.start": {"state": "scheduled", "updated_at": Raw("now()")},
-    "campaigns": {"state": "paused"},
-    "journey_runs": {"waits_for": "time", "waiting_since": Raw("now()")},
-    "texts": {"created_at": Raw("now() - interval '1 hour'")},
-    "attribution.lift": {},
-    "holdouts": {"changed_at": Raw("now() - interval '1 day'")},
-    "replies": {},
+STATES: dict[str, dict[str, Any]] = {
+    "attribution.lift": {"owner": str(new_uuid())},
+    "campaigns": {"state": "sending"},
 }
+AN_HOUR_AGO = Raw("now() - interval '1 hour'")
+AHEAD: list[tuple[str, dict[str, Any]]] = [
+    ("campaigns.start", {"state": "scheduled", "updated_at": Raw("now()")}),
+    ("campaigns", {"state": "paused"}),
+    ("campaigns", {"state": "ended", "ended_at": Raw("now()")}),
+    ("campaigns", {"state": "cancelled", "ended_at": Raw("now()")}),
+    ("journey_runs", {"waits_for": "time", "waiting_since": Raw("now()")}),
+    ("texts", {"created_at": AN_HOUR_AGO}),
+    # It was claimed once, and waits for the opening hour.
+    ("texts", {"created_at": AN_HOUR_AGO, "attempts": 1, "tries": 1}),
+    ("attribution.lift", {}),
+    ("holdouts", {"changed_at": Raw("now() - interval '1 day'")}),
+    ("replies", {}),
+]
+# Rows that wait for a retry of seconds or minutes.
+RETRIES: list[tuple[str, dict[str, Any]]] = [
+    ("campaigns", {"state": "ended", "ended_at": Raw("now() + interval '2 hours'")}),
+    ("campaigns", {"state": "cancelled", "ended_at": AN_HOUR_AGO, "attempts": 1}),
+    ("campaigns.start", {"state": "scheduled", "reason": "The last changes of customers are still being counted."}),
+    ("texts", {"created_at": AN_HOUR_AGO, "attempts": 1, "tries": 1, "provider": "twilio"}),
+    ("segment_sizes", {"updated_at": Raw("now() + interval '119 minutes'")}),
+]
 
 
 def test_every_queue_says_how_long_its_rows_wait():
@@ -63,16 +79,28 @@ def test_no_queue_waits_for_two_hours_after_a_step_back(database_url, name):
     with_house(database_url, act)
 
 
-def test_what_is_meant_to_lie_far_ahead_stays(database_url):
+@pytest.mark.parametrize(("name", "given"), AHEAD)
+def test_what_is_meant_to_lie_far_ahead_stays(database_url, name, given):
     async def act(house: House, opened: dict[str, Queue]) -> None:
-        for name, given in AHEAD.items():
-            queue, organization_id = opened[name], await house.organization()
-            values = {**SEEDS[name], **given, queue.due.column: Raw("now() + interval '7 days'")}
-            if name == "journey_runs":
-                values["journey_id"] = await house.journey(organization_id)
-            insert_rows(house.connection, queue.due.table, organization_id, 1, **values)
-            assert await pull_forward(house.database, queue) == [], name
-            assert ahead(house, queue, timedelta(days=6)) == 1, name
+        queue, organization_id = opened[name], await house.organization()
+        values = {**SEEDS[name], **given, queue.due.column: Raw("now() + interval '7 days'")}
+        if name == "journey_runs":
+            values["journey_id"] = await house.journey(organization_id)
+        insert_rows(house.connection, queue.due.table, organization_id, 1, **values)
+        assert await pull_forward(house.database, queue) == []
+        assert ahead(house, queue, timedelta(days=6)) == 1
+
+    with_house(database_url, act)
+
+
+@pytest.mark.parametrize(("name", "given"), RETRIES)
+def test_what_is_tried_again_soon_does_not_wait_for_two_hours(database_url, name, given):
+    async def act(house: House, opened: dict[str, Queue]) -> None:
+        queue, organization_id = opened[name], await house.organization()
+        values = {**SEEDS[name], **given, queue.due.column: Raw("now() + interval '2 hours'")}
+        insert_rows(house.connection, queue.due.table, organization_id, 1, **values)
+        assert await pull_forward(house.database, queue) == [organization_id]
+        assert ahead(house, queue, timedelta(seconds=1)) == 0
 
     with_house(database_url, act)
 

@@ -40,14 +40,17 @@ class SendingProgress(NamedTuple):
 async def find_in_need(tx: Tx, organization_id: UUID, *, is_on_hold: bool) -> list[CampaignInNeed]:
     """Campaigns that need attention. While all texts are on hold, no campaign is expected to send."""
     rows = await list_stoppable(tx, organization_id, limit=CAMPAIGNS_EXAMINED_MAX)
-    running = [
-        row.id for row in rows if row.state in _RUNNING and not (is_on_hold and row.state == CampaignState.SENDING)
-    ]
+    running = [row.id for row in rows if _is_running(row) and not (is_on_hold and row.state == CampaignState.SENDING)]
     progress = await _find_progress(tx, organization_id, running) if running else {}
     since = {row.id: _stalled_since(row, progress.get(row.id), tx.now) for row in rows}
     in_need = [row for row in rows if row.state == CampaignState.PAUSED or since[row.id] is not None]
     outcomes = await count_outcomes(tx, organization_id, [row.id for row in in_need]) if in_need else {}
     return [CampaignInNeed(row, _count_unsent(outcomes.get(row.id, {})), since[row.id]) for row in in_need]
+
+
+def _is_running(row: CampaignRow) -> bool:
+    """Whether the worker has to take the next step soon; it does so too while a start waits, which has a reason."""
+    return row.state in _RUNNING or (row.state == CampaignState.SCHEDULED and row.reason is not None)
 
 
 def _count_unsent(outcomes: Mapping[str, int]) -> int:

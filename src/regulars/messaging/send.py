@@ -67,8 +67,8 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
                 at_most=(timedelta(0),),
                 condition="state = 'queued' AND attempts = 0 AND due_at <= created_at AND created_at > %(now)s",
             ),
-            # The gate checks such a text again, and lets it wait for the opening hour.
-            Wait(at_most=(RETRY_AFTER_MAX,), condition="state = 'queued' AND attempts > 0"),
+            # It is tried again. A text that waits for the opening hour has no provider.
+            Wait(at_most=(RETRY_AFTER_MAX,), condition="state = 'queued' AND provider IS NOT NULL"),
         ),
     )
     at_once_max = 128

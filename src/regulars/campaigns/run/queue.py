@@ -20,7 +20,14 @@ class CampaignQueue(RowQueue[DueCampaign]):
     name = "campaigns"
     due = Due(
         table="campaigns",
-        waits=(Wait(at_most=(STEP_WAIT_MAX,), condition="state NOT IN ('scheduled', 'paused')"),),
+        waits=(
+            Wait(at_most=(STEP_WAIT_MAX,), condition="state IN ('draft', 'preparing', 'sending')"),
+            # It ended and its waiting recipients are not closed yet; later it waits a week for the last receipts.
+            Wait(
+                at_most=(STEP_WAIT_MAX,),
+                condition="state IN ('ended', 'cancelled') AND (due_at <= ended_at OR attempts > 0)",
+            ),
+        ),
     )
     schedule = Schedule(waits_s=(1, 5, 30, 120, 600))
     # One campaign in each transaction, because it changes many rows.

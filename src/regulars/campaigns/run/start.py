@@ -82,8 +82,10 @@ class StartQueue(AnalysisQueue[StartClaim, FrozenAudience | NotFrozen]):
         column="freeze_at",
         waits=(
             Wait(at_most=(claim_for,), condition="state = 'preparing'", waits_again=True),
-            # A campaign that a user starts at once.
-            Wait(at_most=(timedelta(0),), condition="state = 'scheduled' AND freeze_at <= updated_at"),
+            # A user starts it at once, or its start waits for what the reason says.
+            Wait(
+                at_most=(_RETRY,), condition="state = 'scheduled' AND (freeze_at <= updated_at OR reason IS NOT NULL)"
+            ),
         ),
     )
 

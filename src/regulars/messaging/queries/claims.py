@@ -181,7 +181,8 @@ _POSTPONE: Final = _POSTPONEMENTS.write(
     """
     UPDATE texts
     SET state = 'queued', owner = NULL, claimed_at = NULL, tries = texts.tries + it.tries,
-        due_at = CASE WHEN NOT texts.is_paused THEN it.due_at END
+        due_at = CASE WHEN NOT texts.is_paused THEN it.due_at END,
+        provider = CASE WHEN it.attempt > 0 THEN texts.provider END
     FROM {rows}
     WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
       AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
@@ -193,7 +194,8 @@ async def postpone_texts(
     tx: Tx, organization_id: UUID, postponed: Sequence[Postponement], *, owner: UUID | None = None
 ) -> None:
     """Queue unsent texts again. With an owner, only texts that this owner still claims. A text that was paused
-    meanwhile is not due until it is resumed."""
+    meanwhile is not due until it is resumed. Only a text that was claimed has a provider, so a short wait for its next
+    try differs from a wait for the opening hour."""
     await tx.execute(_POSTPONE, {"organization_id": organization_id, "owner": owner, **_POSTPONEMENTS.of(postponed)})
 
 

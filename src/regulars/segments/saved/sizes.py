@@ -90,6 +90,11 @@ class SizeQueue(AnalysisQueue[CountClaim, SegmentCounts | None]):
         waits=(
             Wait(at_most=(CLAIM_FOR,), condition="owner IS NOT NULL", waits_again=True),
             Wait(at_most=(timedelta(0),), condition="owner IS NULL AND due_at <= updated_at"),
+            # A retry soon after the segment was saved; later only the time of the night is known.
+            Wait(
+                at_most=(RETRY_AFTER + timedelta(minutes=1),),
+                condition="owner IS NULL AND due_at > updated_at AND due_at - updated_at <= interval '11 minutes'",
+            ),
             # The next night: a day has at most 25 hours.
             Wait(at_most=(timedelta(hours=25),)),
         ),

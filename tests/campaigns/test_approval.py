@@ -208,6 +208,34 @@ def test_an_approval_is_of_what_the_page_showed(desk):
         desk.act(approve, draft, by="bob", recipients=11, cost={"EUR": Decimal("NaN")})
 
 
+def test_who_answers_a_question_confirms_its_numbers(desk):
+    """The approver confirmed fewer recipients than the limit; then another person answers within the approval."""
+    limit(desk, 2)
+    desk.crowd(3)
+    draft = desk.draft()
+    desk.act(manage.schedule, draft, by="bob", confirmed_recipients=1, is_now=True)
+    desk.start()
+    desk.act(approve, draft, by="bob", recipients=3)
+    question = read_question(desk.load(draft).row.question)
+    assert desk.act(manage.resume, draft, shown=question).confirmed_by == "ann"
+    desk.start()
+    row = desk.load(draft).row
+    assert (row.reason, row.frozen_at is not None) == (None, True)
+
+
+def test_an_answer_that_approves_is_a_second_person_beside_who_confirmed(desk):
+    limit(desk, 2)
+    desk.crowd(3)
+    draft = desk.draft()
+    desk.act(manage.schedule, draft, confirmed_recipients=1, is_now=True)
+    desk.start()
+    question = read_question(desk.load(draft).row.question)
+    resumed = desk.act(manage.resume, draft, by="bob", shown=question)
+    assert (resumed.confirmed_by, desk.load(draft).row.approved_by) == ("ann", "bob")
+    desk.start()
+    assert desk.load(draft).row.frozen_at is not None
+
+
 def test_an_answer_approves_only_the_segments_that_were_counted(desk):
     """The segment holds as many customers after the question as before, but others."""
     limit(desk, 2)

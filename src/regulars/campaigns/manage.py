@@ -254,21 +254,40 @@ async def resume(
     require_amounts(confirmed_cost)
     recipients = row.confirmed_recipients if confirmed_recipients is None else confirmed_recipients
     cost = read_cost(row.confirmed_cost) if confirmed_cost is None else confirmed_cost
+    confirmed_by = row.confirmed_by if row.question is None else by
     if row.frozen_at is None:
         definition = read_definition(document.encode())
         require_etag(await etag_part(tx, organization_id, row, definition), etag)
         most = most_of(Numbers(recipients or 0, cost), definition.margin_percent)
-        objection = await find_objection(tx, organization_id, row, definition, most, by=by)
-        if objection is not None and (shown is None or objection.refusal is not None):
-            raise ApprovalNeeded(objection.why)
-        if objection is not None:
-            # The answer of another person to the question approves the numbers that they saw.
-            await save_approval(tx, organization_id, row, definition, by=by, most=most)
+        if await _approve_by_answer(tx, organization_id, row, definition, most, by=by, is_shown=shown is not None):
+            # An approval counts only beside the confirmation of another person.
+            confirmed_by = row.confirmed_by
     # Lets workers claim the texts of this campaign again.
     await resume_origin(tx, organization_id, campaign_id)
     resumed = row._replace(state=row.resumes_to, resumes_to=None, reason=None, updated_by=by)
     confirmed = resumed._replace(confirmed_recipients=recipients, confirmed_cost=write_cost(cost))
-    return await _save(tx, organization_id, confirmed)
+    return await _save(tx, organization_id, confirmed._replace(confirmed_by=confirmed_by))
+
+
+async def _approve_by_answer(
+    tx: Tx,
+    organization_id: UUID,
+    row: CampaignRow,
+    definition: Definition,
+    most: Numbers,
+    *,
+    by: str | None,
+    is_shown: bool,
+) -> bool:
+    """Save the approval of a person who answers a question that they saw (`is_shown`), and return whether the campaign
+    needed one. Raises `ApprovalNeeded` if they cannot give it."""
+    objection = await find_objection(tx, organization_id, row, definition, most, by=by)
+    if objection is None:
+        return False
+    if objection.refusal is not None or not is_shown:
+        raise ApprovalNeeded(objection.why)
+    await save_approval(tx, organization_id, row, definition, by=by, most=most)
+    return True
 
 
 def _require_answer(row: CampaignRow, shown: Question | None, *, is_answered: bool) -> None:

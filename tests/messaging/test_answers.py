@@ -8,13 +8,15 @@ from tests.support.gateway import OPEN
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotAnswerable, NotResendable, ReplyNotFound, TextNotFound
 from regulars.messaging.find import list_replies
-from regulars.messaging.inbox.decide import answer
+from regulars.messaging.inbox.decide import answer, decide
 from regulars.messaging.providers.base import Refused, Unclear
+from regulars.messaging.queries.texts import find_authors
 from regulars.messaging.request import send_past_cap
 from regulars.messaging.settings.model import Cap, OpenHours, SendHoursRule, SmsSettings
 
 SENT = ("sent", None)
 CAPPED = ("skipped", "cap")
+ADA, BOB = new_uuid(), new_uuid()
 CLOSED = SendHoursRule(days=(None,) * 7)
 QUESTION = "A quelle heure ouvrez-vous ?"
 
@@ -30,7 +32,7 @@ def capped(desk):
     return desk
 
 
-def say(desk, reply_id, *, once=None):
+def say(desk, reply_id, *, once=None, author_id=None):
     texting = desk.texting
     placed = desk.do(
         lambda tx: answer(
@@ -39,7 +41,7 @@ def say(desk, reply_id, *, once=None):
             reply_id,
             once=once or new_uuid(),
             text="A 9 h.",
-            answered_by="Ada",
+            author_id=author_id,
             texting=texting,
         )
     )
@@ -58,10 +60,10 @@ def send_anyway(desk, text_id):
 def test_an_answer_is_sent_past_a_full_cap_and_decides_the_reply_when_it_was_sent(capped):
     reply = capped.reply(QUESTION)
     say(capped, reply.id)
-    assert decision(capped) == (None, "Ada")
+    assert decision(capped) == (None, None)
     capped.turn()
     assert capped.texts() == [SENT, SENT]
-    assert decision(capped) == ("answered", "Ada")
+    assert decision(capped) == ("answered", None)
     with pytest.raises(ReplyNotFound):
         say(capped, new_uuid())
 
@@ -107,7 +109,7 @@ def test_an_answer_after_72_hours_is_capped_and_one_that_waited_is_not(capped):
     say(capped, reply.id)
     capped.turn()
     assert capped.texts() == [SENT, SENT, CAPPED]
-    assert decision(capped) == ("answered", "Ada")
+    assert decision(capped) == ("answered", None)
 
 
 def test_an_answer_that_was_not_sent_leaves_the_reply_open(capped):
@@ -120,7 +122,7 @@ def test_an_answer_that_was_not_sent_leaves_the_reply_open(capped):
     capped.gateway.answer = None
     say(capped, reply.id)
     capped.turn()
-    assert decision(capped) == ("answered", "Ada")
+    assert decision(capped) == ("answered", None)
 
 
 def test_a_repeated_request_sends_one_answer(capped):
@@ -183,3 +185,17 @@ def test_a_text_of_another_origin_or_of_unknown_outcome_is_not_sent_anyway(cappe
     for text_id in (of_person, lost, new_uuid()):
         with pytest.raises((NotResendable, TextNotFound)):
             send_anyway(capped, text_id)
+
+
+def test_each_answer_has_its_author_and_a_decision_has_its_own(capped):
+    reply, texting = capped.reply("arrêtez de m'écrire"), capped.texting
+    first, second = (say(capped, reply.id, author_id=author) for author in (ADA, BOB))
+    of_command = say(capped, reply.id)
+    capped.do(
+        lambda tx: decide(tx, capped.organization_id, reply.id, is_stop=False, decided_by="Cleo", texting=texting)
+    )
+    third = say(capped, reply.id, author_id=ADA)
+    written = (first, second, of_command, third)
+    authors = capped.do(lambda tx: find_authors(tx, capped.organization_id, written))
+    assert authors == {first: ADA, second: BOB, third: ADA}
+    assert decision(capped) == ("not_stop", "Cleo")

@@ -183,6 +183,8 @@ def test_a_reply_that_is_no_withdrawal_is_answered(desk):
     assert desk.count_answers() == 1
     page = desk.owner.get(f"/messages/inbox/{reply}").text
     assert "Kept opted in" in page
+    # The decision and the answer each name who made them.
+    assert len(re.findall(r"by [^ ]+@[^ ]+</span>", page)) == 2
     assert desk.owner.post(f"/messages/inbox/{reply}/answer", words="Hi {{ profile.first_name }}").status_code == 400
     assert desk.owner.post(f"/messages/inbox/{reply}/answer", words=" ").status_code == 400
 

@@ -1,5 +1,6 @@
 """The SQL on `users` and `memberships`, which belong to no single organization."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -22,6 +23,10 @@ async def find_account(tx: Tx, user_id: UUID) -> Account | None:
 async def find_account_by_email(tx: Tx, email: str) -> Account | None:
     rows = await tx.fetch(_SELECT_ACCOUNT + " WHERE email = %s", (email,))
     return Account(*rows[0]) if rows else None
+
+
+async def find_emails(tx: Tx, user_ids: Collection[UUID]) -> dict[UUID, str]:
+    return await tx.fetch_map("SELECT id, email FROM users WHERE id = ANY (%s::uuid[])", (list(user_ids),))
 
 
 async def has_users(tx: Tx) -> bool:

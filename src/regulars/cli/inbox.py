@@ -74,14 +74,14 @@ def answer(
     identifier = read_id(ids.REPLY, reply_id)
 
     async def answer_reply(context: CommandContext) -> None:
-        texting, by = await load_sms_settings(context), getpass.getuser()
+        texting = await load_sms_settings(context)
         await replies.answer(
             context.tx,
             context.organization_id,
             identifier,
             once=ids.new_uuid(),
             text=text,
-            answered_by=by,
+            author_id=None,
             texting=texting,
         )
 

@@ -156,7 +156,8 @@ class ReplyToOrigin(NamedTuple):
 
 class ReplyRow(NamedTuple):
     """A row of `replies`. `decided` is the decision about the reply, of a user or by a keyword, such as `withdrew`; an
-    answer decides when the provider has accepted it. `decided_by` is the user who decided or wrote the answer."""
+    answer decides when the provider has accepted it. `decided_by` is the user who decided. The author of an
+    answer is stored with its text."""
 
     id: UUID
     provider: str

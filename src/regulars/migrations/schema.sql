@@ -1109,6 +1109,7 @@ CREATE TABLE texts (
     priority smallint DEFAULT 1 NOT NULL,
     is_outside_cap boolean DEFAULT false NOT NULL,
     tries integer DEFAULT 0 NOT NULL,
+    author_id uuid,
     CONSTRAINT texts_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'delivered'::text, 'failed'::text, 'skipped'::text, 'unknown'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_threshold='2000');

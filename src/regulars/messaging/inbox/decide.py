@@ -11,7 +11,7 @@ from regulars.messaging.errors import NotAnswerable, ReplyAlreadyDecided, ReplyN
 from regulars.messaging.facts import publish_suppression
 from regulars.messaging.find import find_reply
 from regulars.messaging.model import KEYWORD_MEANINGS, OriginKind, ReplyRow
-from regulars.messaging.queries import replies
+from regulars.messaging.queries import replies, texts
 from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.work.queue import Due, RowQueue, Schedule, take_free
@@ -31,10 +31,11 @@ async def decide(
 
 
 async def answer(
-    tx: Tx, organization_id: UUID, reply_id: UUID, *, once: UUID, text: str, answered_by: str, texting: Texting
+    tx: Tx, organization_id: UUID, reply_id: UUID, *, once: UUID, text: str, author_id: UUID | None, texting: Texting
 ) -> PlacedOrder:
     """Answer a reply with a text, which is checked like every text before it is sent; `once` tells the answers apart,
-    so that a repeated request sends no second one. The reply is decided when the provider accepts the text
+    so that a repeated request sends no second one. `author_id` is the user who answers; None for an operator on the
+    command line, whom the audit log names. The reply is decided when the provider accepts the text
     (`outcomes.py`); about a possible opt-out, a user still has to decide."""
     row = await _lock_reply(tx, organization_id, reply_id)
     if row.meaning in KEYWORD_MEANINGS:
@@ -47,8 +48,8 @@ async def answer(
         phone_number=row.phone_number,
     )
     [placed] = await request_texts(tx, organization_id, [order], texting=texting)
-    if placed.is_new and row.decided is None:
-        await replies.set_author_of_answer(tx, organization_id, row.id, answered_by)
+    if placed.is_new and author_id is not None:
+        await texts.set_author(tx, organization_id, placed.id, author_id)
     return placed
 
 

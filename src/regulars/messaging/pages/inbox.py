@@ -7,6 +7,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.queries import find_emails
 from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, TEXT, ById, new_uuid
 from regulars.messaging.errors import MessagingError
@@ -22,6 +23,7 @@ from regulars.messaging.inbox import decide as deciding
 from regulars.messaging.labels import DECISIONS
 from regulars.messaging.model import ANSWER_WITHIN, ANSWERS_OUTSIDE_CAP_MAX, KEYWORD_MEANINGS, ReplyRow
 from regulars.messaging.pages.message_view import INBOX, MessageView, OriginFinders, find_origins, load_texting_of
+from regulars.messaging.queries.texts import find_authors
 from regulars.messaging.request import send_past_cap
 from regulars.messaging.template import MissingValue, TemplateError, render_plain
 from regulars.profiles.find import find_profile
@@ -69,6 +71,8 @@ async def show_reply(finders: OriginFinders, visit: Visit, form: FormState | Non
         messages = await read_conversation(tx, visit.organization_id, reply.number_hash, limit=MESSAGES_SHOWN_MAX)
         origins = await find_origins(tx, visit, finders, [message.text for message in messages if message.text])
         answers = await list_responses(tx, visit.organization_id, reply.id)
+        authors = await find_authors(tx, visit.organization_id, [answer.id for answer in answers])
+        emails = await find_emails(tx, authors.values())
         texting = await load_texting_of(tx, visit)
         customer = None
         if reply.profile_id is not None:
@@ -79,6 +83,7 @@ async def show_reply(finders: OriginFinders, visit: Visit, form: FormState | Non
         "messages": messages,
         "origins": origins,
         "answers": answers,
+        "authors": {text_id: emails.get(author_id) for text_id, author_id in authors.items()},
         "is_on_hold": texting.is_on_hold,
         "is_answerable": reply.meaning not in KEYWORD_MEANINGS,
         "answers_outside_cap_max": ANSWERS_OUTSIDE_CAP_MAX,
@@ -148,7 +153,7 @@ async def answer(finders: OriginFinders, visit: Visit) -> Response:
                 reply.id,
                 once=once,
                 text=text,
-                answered_by=visit.user.email,
+                author_id=visit.user.id,
                 texting=await load_texting_of(tx, visit),
             )
             if placed.is_new:

@@ -41,13 +41,6 @@ async def decide_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, decided
     )
 
 
-async def set_author_of_answer(tx: Tx, organization_id: UUID, reply_id: UUID, author: str) -> None:
-    """Store who answered a reply that is not decided before the answer is sent."""
-    await tx.execute(
-        "UPDATE replies SET decided_by = %s WHERE organization_id = %s AND id = %s", (author, organization_id, reply_id)
-    )
-
-
 async def decide_answered(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID]) -> None:
     """Decide replies whose answer the provider has accepted. A possible opt-out is left to a user."""
     await tx.execute(

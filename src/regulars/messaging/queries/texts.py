@@ -37,6 +37,24 @@ async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[Tex
     return set(await tx.fetch_column(_INSERT_TEXTS, values))
 
 
+async def set_author(tx: Tx, organization_id: UUID, text_id: UUID, author_id: UUID) -> None:
+    """Store which user wrote an answer to a customer."""
+    await tx.execute(
+        "UPDATE texts SET author_id = %s WHERE organization_id = %s AND id = %s", (author_id, organization_id, text_id)
+    )
+
+
+async def find_authors(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> dict[UUID, UUID]:
+    """The user who wrote each of the texts; a text of another origin, or of an unknown author, is absent."""
+    return await tx.fetch_map(
+        """
+        SELECT id, author_id FROM texts
+        WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND author_id IS NOT NULL
+        """,
+        (organization_id, list(text_ids)),
+    )
+
+
 async def lock_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
     return await tx.fetch_first(
         TextRow,

@@ -1,13 +1,19 @@
 """A campaign that was paused before its first text was dialled can be corrected: only the new wording is sent."""
 
+import asyncio
+
 import pytest
 from tests.campaigns.desk import definition
+from tests.support.waiting import until_locked
 
 from regulars.campaigns import manage
 from regulars.campaigns.approval import approve
 from regulars.campaigns.errors import NotPossible
 from regulars.campaigns.run import discard
+from regulars.campaigns.run.queries import take_due
 from regulars.kit.db import Tx
+from regulars.kit.ids import new_uuid
+from regulars.messaging.origins import resume_origin
 from regulars.messaging.providers.base import Refused, Unclear
 
 OLD, NEW = "Coats for 9 EUR", "Coats for 90 EUR"
@@ -77,6 +83,59 @@ def test_a_large_audience_is_removed_in_batches_before_it_is_scheduled_again(des
     desk.work()
     assert desk.outcomes(campaign) == {"sent": 5}
     assert all(NEW in text.body for text in desk.gateway.sent)
+
+
+def pause_automatically(desk):
+    """As after a step that failed too often: the queued texts stay in the queue."""
+    desk.alter("UPDATE campaigns SET attempts = 9, due_at = now() - interval '1 s' WHERE organization_id = %s")
+    [row] = desk.do(lambda tx: take_due(tx, desk.organization_id, limit=1))
+    desk.do(lambda tx: desk.campaigns.postpone(tx, desk.organization_id, row, attempts=10, due_at=None))
+
+
+def test_no_old_text_leaves_after_a_correction_of_a_campaign_that_the_worker_paused(desk, monkeypatch):
+    monkeypatch.setattr(discard, "_RECIPIENTS_MAX", 2)
+    desk.crowd(5)
+    campaign = desk.send(variants=[{"text": OLD}])
+    desk.feed()
+    pause_automatically(desk)
+    assert len(desk.texts(campaign)) == 5
+    correct(desk, campaign)
+    desk.turn(desk.texts_queue)
+    assert desk.gateway.sent == []
+    desk.feed()
+    schedule(desk, campaign)
+    desk.start()
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 5}
+    assert [(OLD in text.body, NEW in text.body) for text in desk.gateway.sent] == [(False, True)] * 5
+
+
+def test_a_text_that_a_worker_claims_during_a_correction_is_not_deleted(desk):
+    desk.crowd(2)
+    campaign = desk.send(variants=[{"text": OLD}])
+    desk.feed()
+    pause_automatically(desk)
+    # The worker began its claim before the pause.
+    desk.do(lambda tx: resume_origin(tx, desk.organization_id, campaign))
+
+    async def press() -> None:
+        given = definition(desk.reachable, variants=[{"text": NEW}])
+        async with desk.database.transaction() as tx:
+            await manage.update_campaign(tx, desk.organization_id, campaign, given, created_by="bob")
+
+    async def run() -> None:
+        async with desk.database.transaction() as tx:
+            claimed = await desk.texts_queue.claim(
+                tx, desk.organization_id, limit=1, lowest=2, owner=new_uuid(), until=tx.now
+            )
+            assert len(claimed) == 1
+            pressing = asyncio.create_task(press())
+            await until_locked(desk.database)
+        with pytest.raises(NotPossible, match="cannot be changed"):
+            await pressing
+
+    desk.runner.run(run())
+    assert sorted(state for state, _ in desk.texts(campaign)) == ["queued", "sending"]
 
 
 @pytest.mark.parametrize("outcome", [None, Unclear("lost"), Refused("30003", "Unreachable")])

@@ -15,7 +15,7 @@ from regulars.messaging.errors import NotResendable
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.gate import forecast_texts
 from regulars.messaging.model import OriginKind, SkipReason, TextState
-from regulars.messaging.origins import resume_origin, stop_origin
+from regulars.messaging.origins import delete_texts_of_steps, resume_origin, stop_origin
 from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Unclear
 from regulars.messaging.receipts import apply_receipt
 from regulars.messaging.request import resend
@@ -146,6 +146,17 @@ def test_a_pause_deletes_what_is_queued_so_that_it_can_be_requested_again(desk):
     order_from_campaign(desk, campaign_id, step="a")
     desk.turn()
     assert desk.texts() == [("skipped", "no_consent"), ("sent", None)]
+
+
+def test_a_text_that_was_sent_remains_when_the_texts_of_its_step_are_deleted(desk):
+    desk.subscribe()
+    campaign_id = new_uuid()
+    order_from_campaign(desk, campaign_id, step="sent")
+    desk.turn()
+    order_from_campaign(desk, campaign_id, step="queued")
+    steps = ["sent", "queued"]
+    desk.do(lambda tx: delete_texts_of_steps(tx, desk.organization_id, OriginKind.CAMPAIGN, campaign_id, steps))
+    assert desk.texts() == [("sent", None)]
 
 
 def test_a_cancellation_skips_what_is_queued_and_lasts(desk):

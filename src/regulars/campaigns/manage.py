@@ -95,8 +95,11 @@ async def update_campaign(
     loses its audience.
 
     `etag` identifies the revision that the user edited. A change voids the confirmation and the approval.
+
+    After an automatic pause, texts with the old wording may still be queued, and a worker may be claiming some. So a
+    change begins like a stop: with its locks, no claim is under way when the texts are checked and deleted.
     """
-    row, _ = await queries.lock_campaign(tx, organization_id, campaign_id)
+    row = await _lock_to_stop(tx, organization_id, campaign_id)
     if not await _may_be_changed(tx, organization_id, row):
         raise NotPossible(
             f"A campaign that is {row.state} cannot be changed; duplicate it, or pause it before its first text."
@@ -107,8 +110,7 @@ async def update_campaign(
     await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
     if row.state == CampaignState.PAUSED:
         await withdraw_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(row.id))
-        # Lets workers claim the texts that it requests when it is scheduled again.
-        await resume_origin(tx, organization_id, campaign_id)
+        await unqueue_texts(tx, organization_id, campaign_id, CampaignState.PAUSED)
         row = await _save(tx, organization_id, _as_draft(row))
     await _register_uses(tx, organization_id, row, definition)
     if row.frozen_at is not None and await discard_audience(tx, organization_id, campaign_id):
@@ -181,6 +183,8 @@ async def schedule(
         # The worker reads the schedule from the stored definition.
         await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
     starts_at = start_of(definition, now=tx.now)
+    # Lets workers claim the texts of a campaign that was paused and then changed.
+    await resume_origin(tx, organization_id, campaign_id)
     await register_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(row.id))
     return await _save(
         tx,

@@ -61,11 +61,13 @@ async def resume_origin(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
 async def delete_texts_of_steps(
     tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID, steps: Collection[str]
 ) -> None:
-    """Delete texts of an origin that were not dialled, so that the origin can request these steps again."""
+    """Delete the queued and skipped texts of these steps, so that the origin can request the steps again. A text that
+    was dialled remains, and is not requested again."""
     ids = await tx.fetch_column(
         """
         SELECT id FROM texts
         WHERE organization_id = %s AND origin_kind = %s AND origin_id = %s AND step = ANY (%s::text[])
+          AND state IN ('queued', 'skipped')
         ORDER BY id
         FOR UPDATE
         """,

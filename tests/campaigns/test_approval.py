@@ -150,6 +150,24 @@ def test_the_counted_cost_is_judged_when_the_audience_is_fixed(desk):
     )
 
 
+def test_a_cost_without_a_price_is_unknown_when_the_audience_is_fixed(desk):
+    desk.settings(SmsSettings(brand="Shop", rules={"FR": ALWAYS}, prices={"DE": Price(Decimal("0.05"), "EUR")}))
+    desk.crowd(4)
+    limit(desk, EUR=100)
+    campaign = desk.draft()
+    cost = {"EUR": Decimal(1)}
+    desk.act(manage.schedule, campaign, confirmed_recipients=4, confirmed_cost=cost, is_now=True)
+    desk.start()
+    row = desk.load(campaign).row
+    assert (row.state, "An unknown cost needs the approval" in (row.reason or "")) == ("paused", True)
+    with pytest.raises(ApprovalNeeded):
+        desk.act(manage.resume, campaign, shown=read_question(row.question))
+    resumed = desk.act(manage.resume, campaign, by="bob", shown=read_question(row.question))
+    assert (resumed.confirmed_cost, desk.load(campaign).row.approved_cost) == (None, None)
+    desk.start()
+    assert desk.load(campaign).row.frozen_at is not None
+
+
 def test_a_limit_holds_when_a_paused_campaign_is_resumed(desk):
     draft = desk.draft(schedule={"start": "at", "at": "2099-01-01T10:00:00Z"})
     desk.act(manage.schedule, draft, confirmed_recipients=19)

@@ -92,13 +92,13 @@ def test_another_person_approves_what_exceeds_the_rule(visitor_as, marketer, sho
     assert "Send 3 texts" not in refused
     assert "Review and approve" in owner.get(path).text
     page = owner.get(f"{path}/approve")
-    assert "Your approval covers up to 3 recipients." in words(page)
+    assert "Your approval covers up to 3 recipients at an unknown cost." in words(page)
     assert re.search(r"<h1[^>]*>\s*Approve “Spring preview”", page.text)
     shown = confirmed_of(page)
     assert owner.post(f"{path}/approve", **{**shown, "was": "old"}).status_code == 409
     assert "Review and approve" in owner.get(path).text
     assert owner.post(f"{path}/approve", **shown).status_code == 303
-    assert f"{owner.who.email} approved up to 3 recipients." in words(owner.get(path))
+    assert f"{owner.who.email} approved up to 3 recipients at an unknown cost." in words(owner.get(path))
     assert "campaign.approve" in owner.get("/settings/audit").text
     assert "Send 3 texts now" in words(marketer.get(f"{path}/send"))
     changed = {**fields_of(marketer.get(f"{path}/edit")), "margin": "100"}
@@ -110,7 +110,7 @@ def test_another_person_approves_what_exceeds_the_rule(visitor_as, marketer, sho
     own = marketer.get(f"{path}/approve")
     assert confirmed_of(own) == {}
     assert marketer.post(f"{path}/approve", **shown).status_code == 409
-    assert "Your approval covers up to 6 recipients." in words(owner.get(f"{path}/approve"))
+    assert "Your approval covers up to 6 recipients at an unknown cost." in words(owner.get(f"{path}/approve"))
 
 
 def test_a_question_above_the_limit_is_answered_by_another_person(visitor_as, marketer, shop):
@@ -119,7 +119,7 @@ def test_a_question_above_the_limit_is_answered_by_another_person(visitor_as, ma
     assert owner.post("/campaigns/approval", recipients="2").status_code == 303
     shop.work()
     asked = words(owner.get(f"{path}/resume"))
-    assert "If you confirm, you approve up to 3 recipients." in asked
+    assert "If you confirm, you approve up to 3 recipients at an unknown cost." in asked
     opened = confirmed_of(owner.get(f"{path}/resume"))
     # Who changed it gets no button, and no way around it.
     with psycopg.connect(shop.shop.database_url, autocommit=True) as connection:
@@ -130,6 +130,22 @@ def test_a_question_above_the_limit_is_answered_by_another_person(visitor_as, ma
     assert owner.post(f"{path}/resume", **opened).status_code == 303
     shop.work()
     assert figures(marketer.get(path))["Audience"] == 3
+
+
+def test_a_country_without_a_price_needs_an_approval_under_a_cost_limit(visitor_as, marketer, shop):
+    owner = visitor_as(Role.OWNER)
+    assert owner.post("/campaigns/approval", cost_0="99.50", currency_0="EUR").status_code == 303
+    path = shop.draft()
+    page = words(marketer.get(f"{path}/send"))
+    assert "The cost is not known in full, because no price is set for France." in page
+    assert "An unknown cost needs the approval of another person." in page
+    assert "Send 3 texts now" not in page
+    shown = confirmed_of(owner.get(f"{path}/approve"))
+    assert shown["cost"] == ""
+    assert marketer.post(f"{path}/send", **{**shown, "was": etag_of(1)}).status_code == 409
+    assert "Your approval covers up to 3 recipients at an unknown cost." in words(owner.get(f"{path}/approve"))
+    assert owner.post(f"{path}/approve", **shown).status_code == 303
+    assert "Send 3 texts now" in words(marketer.get(f"{path}/send"))
 
 
 def test_an_answer_to_a_page_of_before_a_segment_changed_is_refused(visitor_as, marketer, shop):

@@ -56,7 +56,7 @@ def find_excess(rule: ApprovalRule, most: Numbers, approved: Numbers | None = No
     for currency, limit in sorted(rule.cost_max.items()):
         if most.cost is None:
             if approved is None or approved.cost is not None:
-                return "An unknown cost needs the approval of another person."
+                return "A price is missing, or no cost was given. An unknown cost needs the approval of another person."
             continue
         amount = most.cost.get(currency, Decimal(0))
         covered = None if approved is None or approved.cost is None else approved.cost.get(currency, Decimal(0))

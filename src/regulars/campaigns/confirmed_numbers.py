@@ -46,10 +46,15 @@ class Question(msgspec.Struct, frozen=True):
     cost: dict[str, Decimal]
     # The etag of the campaign and its segments that were counted; None if an older worker asked.
     counted: str | None = None
+    # Whether each country of the texts has a price; without one, the cost is that of the other countries.
+    is_cost_known: bool = True
 
     @property
     def numbers(self) -> Numbers:
-        return Numbers(self.recipients, self.cost)
+        return Numbers(self.recipients, self.cost if self.is_cost_known else None)
+
+    def has_numbers_of(self, other: "Question | None") -> bool:
+        return other is not None and (self.recipients, self.cost) == (other.recipients, other.cost)
 
 
 def read_question(stored: str | None) -> Question | None:

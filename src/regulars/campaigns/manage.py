@@ -258,7 +258,10 @@ async def resume(
     require_amounts(confirmed_cost)
     recipients = row.confirmed_recipients if confirmed_recipients is None else confirmed_recipients
     cost = read_cost(row.confirmed_cost) if confirmed_cost is None else confirmed_cost
-    confirmed_by = row.confirmed_by if row.question is None else by
+    question = read_question(row.question)
+    if shown is not None and question is not None:
+        recipients, cost = question.numbers
+    confirmed_by = row.confirmed_by if question is None else by
     if row.frozen_at is None:
         definition = read_definition(document.encode())
         require_etag(await etag_part(tx, organization_id, row, definition), etag)
@@ -297,7 +300,7 @@ async def _approve_by_answer(
 def _require_answer(row: CampaignRow, shown: Question | None, *, is_answered: bool) -> None:
     """Raise if the campaign asks a question that the user did not answer, or another one than the user saw."""
     question = read_question(row.question)
-    if shown is not None and (question is None or shown.numbers != question.numbers):
+    if shown is not None and not shown.has_numbers_of(question):
         raise QuestionNotAnswered("The numbers changed after you opened the page; nothing was confirmed.", question)
     if question is not None and not is_answered:
         raise QuestionNotAnswered(f"{row.reason or 'It asks to confirm new numbers.'}", question)

@@ -22,6 +22,11 @@ class CostEstimate:
     def is_complete(self) -> bool:
         return not self.parts_without_price
 
+    @property
+    def known_amounts(self) -> Mapping[str, Decimal] | None:
+        """The amounts if they are the whole cost; else None, for which no limit can be checked."""
+        return self.amounts if self.is_complete else None
+
 
 def estimate(parts_by_country: Mapping[str, int], prices: Mapping[str, Price]) -> CostEstimate:
     """The cost of the parts. Parts to a country without a price are reported separately."""

@@ -79,7 +79,9 @@ def describe_question(formats: Format, question: Question) -> str:
 
 def describe_most(formats: Format, most: Numbers) -> str:
     """The most that is sent or approved, such as `up to 249 recipients, €24.40`."""
-    cost = formats.amounts(most.cost or {})
+    if most.cost is None:
+        return f"up to {formats.count(most.recipients, 'recipient')} at an unknown cost"
+    cost = formats.amounts(most.cost)
     return f"up to {formats.count(most.recipients, 'recipient')}" + (f", {cost}" if cost else "")
 
 

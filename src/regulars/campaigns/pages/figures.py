@@ -14,6 +14,7 @@ from regulars.campaigns.pages.common import VARIANT_LETTERS
 from regulars.campaigns.pages.definition_form import HOLDOUTS
 from regulars.campaigns.preview import Preview, PreviewedCustomers, preview
 from regulars.campaigns.text_sizes import VariantSize
+from regulars.messaging.cost import CostEstimate
 from regulars.messaging.template import TemplateError
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady
@@ -185,12 +186,17 @@ def describe_duration(duration: timedelta | None) -> str:
     return f"about {hours} h {minutes:02d} min" if hours else f"about {minutes} min"
 
 
+def list_unpriced(formats: Format, cost: CostEstimate) -> list[str]:
+    """The names of the countries that get texts and have no price."""
+    return sorted(formats.locale.territories.get(it, it or "No country") for it in cost.parts_without_price)
+
+
 def describe_estimate(formats: Format, estimate: Estimate) -> dict[str, object]:
     """The template values of an estimate."""
     return {
         "parts": list_audience_parts(estimate),
         "cost": formats.amounts(estimate.size.cost.amounts),
-        "without_price": sorted(estimate.size.cost.parts_without_price),
+        "without_price": list_unpriced(formats, estimate.size.cost),
         "duration": describe_duration(estimate.duration),
         "countries": [
             (

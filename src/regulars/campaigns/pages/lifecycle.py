@@ -139,7 +139,7 @@ async def _find_objection(tx: Tx, visit: Visit, campaign: manage.Campaign) -> tu
     question = read_question(row.question)
     asked = Numbers(row.confirmed_recipients or 0, read_cost(row.confirmed_cost))
     if question is not None:
-        asked = Numbers(question.recipients, question.cost)
+        asked = question.numbers
     most = most_of(asked, definition.margin_percent)
     return await find_objection(tx, visit.organization_id, row, definition, most, by=visit.user.email), most
 

@@ -9,7 +9,7 @@ from regulars.campaigns.exact_cost import ExactCost, find_exact_cost
 from regulars.campaigns.manage import Campaign
 from regulars.campaigns.model import most_of
 from regulars.campaigns.pages.common import describe_most, find_campaign
-from regulars.campaigns.pages.figures import Figures, describe_estimate, load_figures
+from regulars.campaigns.pages.figures import Figures, describe_estimate, list_unpriced, load_figures
 from regulars.campaigns.pages.progress import (
     REASON_LABELS,
     describe_audience,
@@ -44,7 +44,7 @@ class Review:
         """The most that is sent if a user confirms what the page shows."""
         if self.size is None:
             return None
-        shown = Numbers(self.size.recipients, self.size.cost.amounts)
+        shown = Numbers(self.size.recipients, self.size.cost.known_amounts)
         return most_of(shown, self.campaign.definition.margin_percent)
 
     def values(self, visit: Visit) -> dict[str, Any]:
@@ -64,7 +64,8 @@ class Review:
             "exact": self.exact,
             "size": size,
             "exact_cost": "" if size is None else visit.format.amounts(size.cost.amounts),
-            "cost": None if size is None else write_cost(size.cost.amounts),
+            "cost": None if size is None else write_cost(size.cost.known_amounts) or "",
+            "unpriced": [] if size is None else list_unpriced(visit.format, size.cost),
             "most": "" if most is None else describe_most(visit.format, most),
         }
 

@@ -198,7 +198,12 @@ async def _store(
         await _pause(tx, organization_id, campaign, "No customer of these segments may be texted.")
         return
     estimate = await estimate_counts(tx, organization_id, definition, audience.counts)
-    question = Question(estimate.recipients, dict(estimate.size.cost.amounts), counted)
+    question = Question(
+        estimate.recipients,
+        dict(estimate.size.cost.amounts),
+        counted,
+        is_cost_known=estimate.size.cost.is_complete,
+    )
     why = why_confirm_again(question, campaign, margin_percent=definition.margin_percent)
     if why is None:
         row, _ = await find_campaign(tx, organization_id, campaign.id)

@@ -48,6 +48,7 @@ from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
 from regulars.messaging.facts import HoldoutQuarterChanged, LinkClicked, MessagesChanged
 from regulars.messaging.holdout.draw import HoldoutDraws
+from regulars.messaging.inbox.authors import rewrite_steps
 from regulars.messaging.inbox.decide import OverdueReplies
 from regulars.messaging.inbox.deduplication import HASH_RETENTION, sweep_hashes
 from regulars.messaging.inbox.poll import InboundPolls
@@ -138,6 +139,10 @@ RUN_LAST: Final = frozenset(name for names in LISTENERS.values() for name in nam
 # Tables whose rows are deleted after a retention time, and the column from which it counts.
 IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", delay=IDEMPOTENCY_RETENTION)
 TEXTS: Final = Due(table="texts", column="created_at", delay=TEXT_RETENTION)
+# Answers to customers that a server of an earlier release stored.
+NAMED_AUTHORS: Final = Due(
+    table="texts", column="created_at", condition="origin_kind = 'answer' AND strpos(step, ' ') > 0"
+)
 CAMPAIGN_RECIPIENTS: Final = Due(table="campaign_recipients", column="created_at", delay=TEXT_RETENTION)
 CLICKS: Final = Due(table="clicks", column="minute", delay=TEXT_RETENTION)
 CLICK_TRACES: Final = Due(table="clicks", column="traced_at", delay=TRACE_RETENTION)
@@ -176,6 +181,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         InboundPolls(gateways.twilio, gateways.database),
         OverdueReplies(),
         RowSweep("texts.sweep", TEXTS, delete_old_texts),
+        RowSweep("texts.sweep_authors", NAMED_AUTHORS, rewrite_steps, poll_every_s=60),
         Sweep("clicks.sweep", CLICKS, sweep_clicks, poll_every_s=3600),
         Sweep("clicks.sweep_traces", CLICK_TRACES, sweep_click_traces, poll_every_s=600),
         Sweep("links.sweep", PERSONAL_LINKS, sweep_clicks, poll_every_s=3600),

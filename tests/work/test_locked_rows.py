@@ -61,6 +61,7 @@ SEEDS: dict[str, dict[str, Any]] = {
     "attribution.recompute": {"walked_to": str(UUID(int=0)), "until": str(UUID(int=1))},
     "inbound": {"provider": "simulator", "settings": "{}"},
     "replies": {"meaning": "perhaps_stop", "phone_number": NUMBER, "number_hash": HASH},
+    "texts.sweep_authors": {"state": "sent", "origin_kind": "answer", "step": Raw("'ann@shop.example ' || n")},
     "texts.sweep": {"state": "sent", "origin_kind": "person"},
     "clicks.sweep": {"class": "person"},
     "clicks.sweep_traces": {"class": "person"},
@@ -148,8 +149,8 @@ class House:
 
     def due(self, queue: Queue, *organizations: UUID) -> int:
         row = self.connection.execute(
-            sql.SQL("SELECT count(*) FROM {} WHERE organization_id = ANY (%s) AND {} <= now() - %s").format(
-                sql.Identifier(queue.due.table), sql.Identifier(queue.due.column)
+            sql.SQL("SELECT count(*) FROM {} WHERE organization_id = ANY (%s) AND {} <= now() - %s AND {}").format(
+                sql.Identifier(queue.due.table), sql.Identifier(queue.due.column), sql.SQL(queue.due.condition)
             ),
             (list(organizations), queue.due.delay),
         ).fetchone()

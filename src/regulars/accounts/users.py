@@ -1,5 +1,6 @@
 """Create users, change their passwords and second factors, and let the operator at the server manage them."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -46,6 +47,10 @@ async def join(tx: Tx, organization_id: UUID, organization_name: str, user_id: U
 
 async def find_memberships(tx: Tx, user_id: UUID) -> list[Membership]:
     return await queries.find_memberships(tx, user_id)
+
+
+async def find_emails(tx: Tx, user_ids: Collection[UUID]) -> dict[UUID, str]:
+    return await queries.find_emails(tx, user_ids)
 
 
 async def has_users(tx: Tx) -> bool:

@@ -88,7 +88,7 @@ def _apply(url: str, connection: psycopg.Connection[Any], file: Path) -> bool:
         statements = file.read_bytes()
         if _runs_outside_transaction(statements):
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            run_outside_transaction(url, file, statements)
+            _run_outside_transaction(url, file, statements)
         else:
             connection.execute(
                 "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true)",
@@ -112,7 +112,7 @@ def _record_migration(connection: psycopg.Connection[Any], name: str, limits: Li
     )
 
 
-def run_outside_transaction(url: str, file: Path, statements: bytes) -> None:
+def _run_outside_transaction(url: str, file: Path, statements: bytes) -> None:
     """Run statements that PostgreSQL does not allow in a transaction, such as CREATE INDEX CONCURRENTLY.
 
     Each statement commits by itself, so it must be possible to run the file again after an interruption. The caller's
@@ -124,20 +124,9 @@ def run_outside_transaction(url: str, file: Path, statements: bytes) -> None:
             "SELECT set_config('lock_timeout', %(limit)s, false), set_config('statement_timeout', %(limit)s, false)",
             {"limit": CONCURRENT_TIMEOUT},
         )
-        for statement in split_statements(statements):
+        for statement in statements.split(b";\n"):
             if statement.strip():
                 _execute(second_connection, file, statement, consequence="is to be run again")
-
-
-def split_statements(statements: bytes) -> list[bytes]:
-    """The statements of a file, which end with a line; those within `$$` belong to a block."""
-    found: list[bytes] = []
-    for part in statements.split(b";\n"):
-        if found and found[-1].count(b"$$") % 2:
-            found[-1] += b";\n" + part
-        else:
-            found.append(part)
-    return found
 
 
 def _execute(connection: psycopg.Connection[Any], file: Path, statements: bytes, *, consequence: str) -> None:

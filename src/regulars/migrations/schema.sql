@@ -1790,6 +1790,8 @@ CREATE INDEX texts_in_state ON texts USING btree (organization_id, state, id) WH
 
 CREATE INDEX texts_kept_since ON texts USING btree (created_at, organization_id);
 
+CREATE INDEX texts_naming_authors ON texts USING btree (created_at, organization_id) WHERE ((origin_kind = 'answer'::text) AND (strpos(step, ' '::text) > 0));
+
 CREATE INDEX texts_of_number ON texts USING btree (organization_id, number_hash);
 
 CREATE INDEX texts_on_their_way ON texts USING btree (organization_id, number_hash) WHERE (state = 'sending'::text);

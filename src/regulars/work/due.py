@@ -22,22 +22,24 @@ async def find_due_organizations(
     The query reads the index of waiting rows. With `after` its cost does not depend on how many older rows wait.
     """
     return await tx.fetch_column(
-        _compose_statement(due.table, due.column, is_limited=among is not None),
+        _compose_statement(due, is_limited=among is not None),
         {"after": None if after is None else after - due.delay, "until": tx.now - due.delay, "among": among},
     )
 
 
 @cache
-def _compose_statement(table: str, column: str, *, is_limited: bool) -> str:
+def _compose_statement(due: Due, *, is_limited: bool) -> str:
     """Compose the statement; cached, because an idle worker does little else than poll."""
     statement = SQL(
         """
         SELECT DISTINCT organization_id FROM {table}
-        WHERE {column} > COALESCE(%(after)s, '-infinity'::timestamptz) AND {column} <= %(until)s {condition}
+        WHERE {column} > COALESCE(%(after)s, '-infinity'::timestamptz) AND {column} <= %(until)s AND {condition} {among}
         """
     )
-    condition = SQL("AND organization_id = ANY (%(among)s::uuid[])" if is_limited else "")
-    return statement.format(table=Identifier(table), column=Identifier(column), condition=condition).as_string(None)
+    among = SQL("AND organization_id = ANY (%(among)s::uuid[])" if is_limited else "")
+    return statement.format(
+        table=Identifier(due.table), column=Identifier(due.column), condition=SQL(due.condition), among=among
+    ).as_string(None)
 
 
 async def list_organizations_by_node(tx: Tx) -> list[list[UUID]]:

@@ -67,6 +67,8 @@ class Due:
     column: LiteralString = "due_at"
     delay: timedelta = timedelta(0)
     waits: tuple[Wait, ...] = ()
+    # The condition of the partial index, if a table has rows with a time that are not due in this queue.
+    condition: LiteralString = "true"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.accounts.queries import find_emails
+from regulars.accounts.users import find_emails
 from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, TEXT, ById, new_uuid
 from regulars.messaging.errors import MessagingError

@@ -61,7 +61,9 @@ class Desk(FedShop):
 
     def draft(self, **more: Any) -> UUID:
         given = definition(more.pop("segment", self.reachable), **more)
-        return self.do(lambda tx: manage.create_campaign(tx, self.organization_id, given, created_by="ann")).row.id
+        return self.do(
+            lambda tx: manage.create_campaign(tx, self.organization_id, given, created_by="ann@shop.example")
+        ).row.id
 
     def faults(self, **more: Any) -> list[tuple[str, str]]:
         given = definition(self.reachable, **more)
@@ -69,7 +71,9 @@ class Desk(FedShop):
         return [(fault.place, fault.message) for fault in found]
 
     def act(self, act: Any, campaign_id: UUID, *, now: datetime | None = None, **more: Any) -> CampaignRow:
-        return self.do(lambda tx: act(tx, self.organization_id, campaign_id, **{"by": "ann", **more}), now=now)
+        return self.do(
+            lambda tx: act(tx, self.organization_id, campaign_id, **{"by": "ann@shop.example", **more}), now=now
+        )
 
     def send(self, *, recipients: int | None = None, cost: Cost | None = None, **more: Any) -> UUID:
         """A campaign whose audience is frozen, unless it was refused."""

@@ -23,7 +23,7 @@ def correct(desk, campaign_id):
     given = definition(desk.reachable, variants=[{"text": NEW}])
 
     async def change(tx: Tx) -> manage.Campaign:
-        return await manage.update_campaign(tx, desk.organization_id, campaign_id, given, created_by="bob")
+        return await manage.update_campaign(tx, desk.organization_id, campaign_id, given, created_by="bob@shop.example")
 
     return desk.do(change)
 
@@ -41,7 +41,7 @@ def left(desk):
 def test_a_correction_before_the_first_text_sends_only_the_new_wording(desk, stage):
     desk.crowd(3)
     campaign = desk.draft(variants=[{"text": OLD}])
-    desk.act(approve, campaign, by="eve", recipients=3)
+    desk.act(approve, campaign, by="eve@shop.example", recipients=3)
     schedule(desk, campaign)
     if stage != "scheduled":
         desk.drain()
@@ -121,7 +121,7 @@ def test_a_text_that_a_worker_claims_during_a_correction_is_not_deleted(desk):
     async def press() -> None:
         given = definition(desk.reachable, variants=[{"text": NEW}])
         async with desk.database.transaction() as tx:
-            await manage.update_campaign(tx, desk.organization_id, campaign, given, created_by="bob")
+            await manage.update_campaign(tx, desk.organization_id, campaign, given, created_by="bob@shop.example")
 
     async def run() -> None:
         async with desk.database.transaction() as tx:

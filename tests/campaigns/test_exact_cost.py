@@ -74,7 +74,7 @@ async def _finish(queue: CostQueue) -> bool:
 
 def test_the_exact_cost_is_that_of_the_texts_which_then_leave(shop):
     campaign = shop.draft(variants=VARIANTS, holdout_percent=20)
-    shop.do(lambda tx: change_holdout(tx, shop.organization_id, percent=20, with_journeys=False, by="ann"))
+    shop.do(lambda tx: change_holdout(tx, shop.organization_id, percent=20, with_journeys=False, by="ann@shop.example"))
     draw_all(shop)
     assert find(shop, campaign) is None
     request(shop, campaign)

@@ -20,9 +20,9 @@ def test_who_received_it_and_did_not_buy_since_gets_a_follow_up(desk):
     desk.work()
     desk.sale("C1")
     desk.drain()
-    segment, draft = desk.do(lambda tx: follow_up(tx, desk.organization_id, campaign, by="ann"))
+    segment, draft = desk.do(lambda tx: follow_up(tx, desk.organization_id, campaign, by="ann@shop.example"))
     assert (segment.row.name, draft.row.name) == ("Spring: received, did not buy", "Spring: follow-up")
-    assert (draft.row.state, draft.row.created_by, draft.faults) == ("draft", "ann", [])
+    assert (draft.row.state, draft.row.created_by, draft.faults) == ("draft", "ann@shop.example", [])
     assert draft.definition.include == (SEGMENT.encode(segment.row.id),)
     desk.crowd(1)
     desk.act(manage.schedule, draft.row.id, confirmed_recipients=3, is_now=True)
@@ -38,4 +38,4 @@ def test_who_received_it_and_did_not_buy_since_gets_a_follow_up(desk):
 def test_a_campaign_that_no_customer_received_has_no_follow_up(desk):
     draft = desk.draft()
     with pytest.raises(NotPossible, match="No customer has received"):
-        desk.do(lambda tx: follow_up(tx, desk.organization_id, draft, by="ann"))
+        desk.do(lambda tx: follow_up(tx, desk.organization_id, draft, by="ann@shop.example"))

@@ -51,7 +51,11 @@ def test_a_definition_with_a_fault_stays_a_draft(desk, more, place, message):
 def test_a_campaign_goes_from_draft_to_cancelled(desk):
     draft = desk.draft(schedule={"start": "at", "at": moment(1)})
     scheduled = desk.act(manage.schedule, draft, confirmed_recipients=10)
-    assert (scheduled.state, scheduled.confirmed_recipients, scheduled.confirmed_by) == ("scheduled", 10, "ann")
+    assert (scheduled.state, scheduled.confirmed_recipients, scheduled.confirmed_by) == (
+        "scheduled",
+        10,
+        "ann@shop.example",
+    )
     assert scheduled.not_after > scheduled.starts_at
     with pytest.raises(NotPossible, match="scheduled cannot be changed"):
         desk.do(lambda tx: manage.update_campaign(tx, desk.organization_id, draft, definition(desk.reachable)))
@@ -133,7 +137,7 @@ def test_a_segment_in_use_by_a_campaign_cannot_be_deleted_until_it_has_ended(des
 
 def test_a_duplicate_is_a_draft_without_the_times_of_the_first(desk):
     first = desk.draft(schedule={"start": "at", "at": moment(1)}, not_after=moment(3), holdout_percent=10)
-    copy = desk.do(lambda tx: manage.duplicate(tx, desk.organization_id, first, by="ann"))
+    copy = desk.do(lambda tx: manage.duplicate(tx, desk.organization_id, first, by="ann@shop.example"))
     assert copy.row.state == "draft"
     assert copy.definition == definition(desk.reachable, name="Sale (copy)", holdout_percent=10)
 

@@ -31,7 +31,7 @@ def test_of_two_people_who_send_in_the_same_second_one_wins(desk):
     def send(by):
         return lambda tx: manage.schedule(tx, desk.organization_id, draft, confirmed_recipients=2, by=by, is_now=True)
 
-    found = press_at_once(desk, send("ann"), send("bob"))
+    found = press_at_once(desk, send("ann@shop.example"), send("bob@shop.example"))
     refused = [it for it in found if isinstance(it, NotPossible)]
     assert [str(it) for it in refused] == ["This campaign is scheduled already."]
     [row] = [it for it in found if not isinstance(it, Exception)]
@@ -52,7 +52,7 @@ def test_a_stop_waits_for_a_worker_that_handles_a_batch_for_long(desk, stop):
 
     async def press():
         async with impatient.transaction() as tx:
-            await stop(tx, desk.organization_id, campaign, by="ann")
+            await stop(tx, desk.organization_id, campaign, by="ann@shop.example")
 
     async def run():
         await impatient.open()
@@ -77,7 +77,7 @@ def test_a_stop_while_recipients_are_fed_leaves_nothing_queued(desk, stop):
     async def run():
         async def press():
             async with desk.database.transaction() as tx:
-                await stop(tx, desk.organization_id, campaign, by="ann")
+                await stop(tx, desk.organization_id, campaign, by="ann@shop.example")
 
         feeding = (desk.campaigns.run_pass(desk.database, desk.organization_id) for _ in range(3))
         await asyncio.gather(*feeding, press())

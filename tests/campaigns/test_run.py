@@ -323,7 +323,7 @@ def test_a_recipient_who_had_a_text_waits_for_the_caps_where_the_campaign_says_s
 
 def test_customers_of_the_global_holdout_are_in_no_arm_and_have_an_outcome_of_their_own(desk):
     desk.crowd(60)
-    desk.do(lambda tx: change_holdout(tx, desk.organization_id, percent=20, with_journeys=False, by="ann"))
+    desk.do(lambda tx: change_holdout(tx, desk.organization_id, percent=20, with_journeys=False, by="ann@shop.example"))
     waiting = desk.send(holdout_percent=20)
     # The quarter is not drawn yet.
     assert desk.load(waiting).row.reason == "The global holdout of this quarter is being drawn."

@@ -26,7 +26,7 @@ def test_a_text_that_its_sender_returns_while_the_campaign_is_paused_is_fed_agai
     async def pause_and_fail(text):
         desk.gateway.answer = None
         async with desk.database.transaction() as tx:
-            await manage.pause(tx, desk.organization_id, campaign, by="ann")
+            await manage.pause(tx, desk.organization_id, campaign, by="ann@shop.example")
         return NotReached("The provider did not answer.")
 
     desk.gateway.answer = pause_and_fail

@@ -64,6 +64,15 @@ async def list_members(tx: Tx, organization_id: UUID, *, user_id: UUID | None = 
     return [Member(row[0], row[1], row[2], Role(row[3]), row[4], row[5], row[6], row[7]) for row in rows]
 
 
+async def find_emails_by_name(tx: Tx, organization_id: UUID, names: Collection[str]) -> list[tuple[str, str]]:
+    """The name and the email address of the members with one of these names; members may share a name."""
+    return await tx.fetch(
+        "SELECT u.name, u.email FROM memberships m JOIN users u ON u.id = m.user_id"
+        " WHERE m.organization_id = %s AND u.name = ANY (%s::text[])",
+        (organization_id, list(names)),
+    )
+
+
 class StoredPassword(NamedTuple):
     user_id: UUID
     password_hash: str | None

@@ -1,9 +1,10 @@
 """Manage the members of an organization: invite and remove them, change roles, make links for new passwords."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 from regulars.accounts import queries, sessions
-from regulars.accounts.audit.log import Actor, record
+from regulars.accounts.audit.log import Actor, is_person, record
 from regulars.accounts.errors import (
     AccountRefusal,
     AlreadyMember,
@@ -27,6 +28,14 @@ async def find_member(tx: Tx, organization_id: UUID, user_id: UUID) -> Member:
     for member in await queries.list_members(tx, organization_id, user_id=user_id):
         return member
     raise NoSuchMember
+
+
+async def identify_members(tx: Tx, organization_id: UUID, signatures: Collection[str]) -> set[str]:
+    """The signatures of changes, with the email addresses of members in place of their names, with which older servers
+    signed."""
+    names = {signature for signature in signatures if not is_person(signature)}
+    found = await queries.find_emails_by_name(tx, organization_id, names) if names else []
+    return {*signatures} - {name for name, _ in found} | {email for _, email in found}
 
 
 async def require_editor(tx: Tx, organization_id: UUID, email: str) -> str:

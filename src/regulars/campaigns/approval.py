@@ -11,12 +11,13 @@ from uuid import UUID
 import msgspec
 
 from regulars.accounts.audit.log import is_person
+from regulars.accounts.team import identify_members
 from regulars.campaigns import queries
 from regulars.campaigns.approval_rule import find_excess, load_rule, require_amounts
 from regulars.campaigns.confirmed_numbers import Cost, Numbers, read_cost, read_question, write_cost
 from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.errors import ApprovalNeeded, NotPossible
-from regulars.campaigns.model import EDITABLE, CampaignRow, most_of
+from regulars.campaigns.model import EDITABLE, CampaignRow, changers_of, most_of
 from regulars.conditions.tree import InSegment
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of, require_etag
@@ -136,7 +137,8 @@ async def find_changers(tx: Tx, organization_id: UUID, row: CampaignRow, definit
     they were then."""
     segments = SEGMENT.decode_all(await _find_versions(tx, organization_id, definition))
     since = row.approved_at or row.created_at
-    return {*row.changed_by, *await find_segment_changers(tx, organization_id, segments, since=since)}
+    signatures = {*changers_of(row), *await find_segment_changers(tx, organization_id, segments, since=since)}
+    return await identify_members(tx, organization_id, signatures)
 
 
 async def save_approval(

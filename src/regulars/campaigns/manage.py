@@ -28,6 +28,7 @@ from regulars.campaigns.model import (
     CampaignRow,
     CampaignState,
     add_changer,
+    changers_of,
     end_of,
     most_of,
     needed_by,
@@ -105,7 +106,7 @@ async def update_campaign(
             f"A campaign that is {row.state} cannot be changed; duplicate it, or pause it before its first text."
         )
     require_etag(row.revision, etag)
-    changed_by = add_changer(row.changed_by, created_by)
+    changed_by = add_changer(changers_of(row), created_by)
     row = row._replace(name=definition.name, revision=row.revision + 1, updated_by=created_by, changed_by=changed_by)
     await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
     if row.state == CampaignState.PAUSED:

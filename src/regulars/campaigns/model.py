@@ -191,6 +191,17 @@ def needed_by(campaign_id: UUID) -> str:
     return f"campaign {campaign_id}"
 
 
+def changers_of(row: CampaignRow) -> list[str]:
+    """The users who changed the definition. An older server adds none to `changed_by`; the campaign's creator is known
+    nevertheless, and who changed a draft last."""
+    changers = add_changer(row.changed_by, None)
+    is_created_by_older = row.created_by not in row.changed_by
+    if is_created_by_older and row.created_by is not None:
+        changers.insert(0, row.created_by)
+    is_last_change = is_created_by_older or row.state == CampaignState.DRAFT
+    return add_changer(changers, row.updated_by) if is_last_change else changers
+
+
 def add_changer(changed_by: Sequence[str], changer: str | None) -> list[str]:
     """The users who changed a campaign, after one more change."""
     return [*(it for it in changed_by if it != changer), *([] if changer is None else [changer])]

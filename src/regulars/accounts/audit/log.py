@@ -42,8 +42,9 @@ OPERATOR: Final = Actor(None, COMMAND_LINE, None)
 
 
 def is_person(name: str) -> bool:
-    """Whether a change was made by a member; a command that names none does not say who ran it."""
-    return not name.startswith(COMMAND_LINE)
+    """Whether a change is signed by a member, with their email address. A command that names no member signs with its
+    own name, those of before with an account of the operating system."""
+    return "@" in name
 
 
 def key_actor(key_id: UUID) -> Actor:

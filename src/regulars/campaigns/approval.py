@@ -111,6 +111,27 @@ async def find_objection(
     return Objection(why, await why_not_approver(tx, organization_id, row, definition, by=by))
 
 
+async def approve_by_answer(
+    tx: Tx,
+    organization_id: UUID,
+    row: CampaignRow,
+    definition: Definition,
+    most: Numbers,
+    *,
+    by: str | None,
+    is_shown: bool,
+) -> bool:
+    """Save the approval of a person who answers a question that they saw (`is_shown`), and return whether the campaign
+    needed one. Raises `ApprovalNeeded` if they cannot give it."""
+    objection = await find_objection(tx, organization_id, row, definition, most, by=by)
+    if objection is None:
+        return False
+    if objection.refusal is not None or not is_shown:
+        raise ApprovalNeeded(objection.why)
+    await save_approval(tx, organization_id, row, definition, by=by, most=most)
+    return True
+
+
 async def find_approval(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> Approval | None:
     """The approval of the campaign; None without one, or if the campaign or a segment has changed since."""
     if row.approved_by is None or row.approved_revision != row.revision or row.approved_recipients is None:

@@ -8,13 +8,12 @@ from uuid import UUID
 import msgspec
 
 from regulars.campaigns import queries
-from regulars.campaigns.approval import etag_part, find_objection, require_approval, save_approval
+from regulars.campaigns.approval import approve_by_answer, etag_part, require_approval
 from regulars.campaigns.approval_rule import require_amounts
 from regulars.campaigns.check import CheckContext, attribute_keys, describe_faults, find_faults
 from regulars.campaigns.confirmed_numbers import Cost, Numbers, Question, read_cost, read_question, write_cost
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
 from regulars.campaigns.errors import (
-    ApprovalNeeded,
     CampaignNotFound,
     DefinitionRefused,
     NotPossible,
@@ -267,7 +266,7 @@ async def resume(
         definition = read_definition(document.encode())
         require_etag(await etag_part(tx, organization_id, row, definition), etag)
         most = most_of(Numbers(recipients or 0, cost), definition.margin_percent)
-        if await _approve_by_answer(tx, organization_id, row, definition, most, by=by, is_shown=shown is not None):
+        if await approve_by_answer(tx, organization_id, row, definition, most, by=by, is_shown=shown is not None):
             # An approval counts only beside the confirmation of another person.
             confirmed_by = row.confirmed_by
     # Lets workers claim the texts of this campaign again.
@@ -275,27 +274,6 @@ async def resume(
     resumed = row._replace(state=row.resumes_to, resumes_to=None, reason=None, updated_by=by)
     confirmed = resumed._replace(confirmed_recipients=recipients, confirmed_cost=write_cost(cost))
     return await _save(tx, organization_id, confirmed._replace(confirmed_by=confirmed_by))
-
-
-async def _approve_by_answer(
-    tx: Tx,
-    organization_id: UUID,
-    row: CampaignRow,
-    definition: Definition,
-    most: Numbers,
-    *,
-    by: str | None,
-    is_shown: bool,
-) -> bool:
-    """Save the approval of a person who answers a question that they saw (`is_shown`), and return whether the campaign
-    needed one. Raises `ApprovalNeeded` if they cannot give it."""
-    objection = await find_objection(tx, organization_id, row, definition, most, by=by)
-    if objection is None:
-        return False
-    if objection.refusal is not None or not is_shown:
-        raise ApprovalNeeded(objection.why)
-    await save_approval(tx, organization_id, row, definition, by=by, most=most)
-    return True
 
 
 def _require_answer(row: CampaignRow, shown: Question | None, *, is_answered: bool) -> None:

@@ -23,6 +23,7 @@ import uvloop
 
 import tickets  # as below
 from database import make_templates, running_cluster  # the path above must be set first
+from regulars.kit.process import Stop
 from regulars.kit.settings import load
 from regulars.processes.server_process import serve
 
@@ -87,14 +88,14 @@ def main() -> None:
 
 
 async def _serve(settings, listening: socket.socket, caller: threading.Thread, trace: Trace) -> None:  # type: ignore[no-untyped-def]  # settings come from the package
-    stop, started = asyncio.Event(), asyncio.Event()
+    stop, started = Stop(), asyncio.Event()
     serving = asyncio.create_task(serve(settings, listening, stop=stop, started=started))
     await started.wait()
     sys.setprofile(trace)
     caller.start()
     await asyncio.to_thread(caller.join)
     sys.setprofile(None)
-    stop.set()
+    stop.hurry()
     await serving
 
 

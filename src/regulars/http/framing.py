@@ -18,7 +18,7 @@ from regulars.kit.errors import ApiError, MalformedRequest, UnsupportedTransferE
 TARGET_BYTES_MAX: Final = 65_535
 
 _EMPTY_LINES: Final = re.compile(rb"(?:\r\n)*")
-_REQUEST_LINE: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+ [^\x00-\x20\x7f]+ HTTP/1\.[01]\r\n")
+_REQUEST_LINE: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++ [^\x00-\x20\x7f]++ HTTP/1\.[01]\r\n")
 _LINE_ENDS: Final = re.compile(rb"[\r\n]+")
 _BLANK_LINE: Final = b"\r\n\r\n"
 _INVALID_ENCODING: Final = "Invalid `Transfer-Encoding` header value"

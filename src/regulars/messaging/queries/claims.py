@@ -34,7 +34,8 @@ async def find_due_texts(
     to find. The texts are not locked, because the caller must lock the numbers first.
 
     Each priority is a range of the index, and its rows are read only until the limit is reached. So texts of a lower
-    priority, and texts that are not due yet, cost nothing, however many there are.
+    priority, and texts that are not due yet, cost nothing, however many there are. The priority is compared within
+    rows, because the planner might treat one in `=` as constant and read the due texts of all priorities.
     """
     return await tx.fetch_all(
         DueText,
@@ -43,12 +44,14 @@ async def find_due_texts(
         FROM unnest(ARRAY[0, 1, 2]::smallint[]) AS level (priority)
         CROSS JOIN LATERAL (
             SELECT {columns} FROM texts
-            WHERE organization_id = %(organization_id)s AND priority = level.priority AND due_at <= %(now)s
-              AND (due_at, id) > (
+            WHERE organization_id = %(organization_id)s AND due_at IS NOT NULL
+              AND (priority, due_at, id) > (
+                  level.priority,
                   CASE WHEN level.priority = %(after_priority)s THEN %(after)s::timestamptz ELSE '-infinity' END,
                   %(after_id)s::uuid
               )
-            ORDER BY due_at, id
+              AND (priority, due_at) <= (level.priority, %(now)s::timestamptz)
+            ORDER BY priority, due_at, id
             LIMIT %(limit)s
         ) AS found
         WHERE level.priority BETWEEN %(after_priority)s::smallint AND %(lowest)s::smallint

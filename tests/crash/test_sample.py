@@ -40,13 +40,24 @@ def stage(place):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("fault", SAMPLE)
 def test_nothing_is_lost_doubled_or_stuck(stage, tmp_path, fault):
-    with world.world_on(stage) as running:
-        result = run_trial(
-            running, choose(fault)[0], seed=SAMPLE[fault], folder=tmp_path, patience=PATIENCE, pause_s=PAUSE_S
-        )
-    assert result.violations == []
-    assert result.happened
-    assert result.calls > 10
+    # On a busy machine a trial may end before its last fault; then another one follows.
+    for attempt in range(3):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        with world.world_on(stage) as running:
+            result = run_trial(
+                running,
+                choose(fault)[0],
+                seed=SAMPLE[fault] + attempt,
+                folder=folder,
+                patience=PATIENCE,
+                pause_s=PAUSE_S,
+            )
+        assert result.violations == []
+        assert result.calls > 10
+        if result.happened:
+            return
+    pytest.fail("the fault did not happen")
 
 
 @pytest.mark.timeout(600)

@@ -54,14 +54,14 @@ def test_a_text_that_was_tried_waits_for_the_opening_hour_and_its_retry_waits_an
     desk.gateway.answer = NotReached("refused")
     desk.turn()
     desk.alter(two_hours_ahead)
-    assert desk.runner.run(pull_forward(desk.database, desk.texts_queue)) == [desk.organization_id]
+    assert desk.organization_id in desk.runner.run(pull_forward(desk.database, desk.texts_queue))
     in_two_days = (datetime.now(UTC).weekday() + 2) % 7
     days = tuple(OpenHours(0, 24 * 60) if day == in_two_days else None for day in range(7))
     desk.settings(SmsSettings(rules=dict.fromkeys(OPEN, SendHoursRule(days=days, on_holidays=True))))
     desk.turn()
     waiting = desk.sql("SELECT due_at > now() + interval '2 hours', tries FROM texts WHERE organization_id = %s")
     assert waiting == [(True, 1)]
-    assert desk.runner.run(pull_forward(desk.database, desk.texts_queue)) == []
+    assert desk.organization_id not in desk.runner.run(pull_forward(desk.database, desk.texts_queue))
 
 
 @pytest.mark.parametrize(

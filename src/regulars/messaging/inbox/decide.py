@@ -33,7 +33,7 @@ async def decide(
 async def answer(
     tx: Tx, organization_id: UUID, reply_id: UUID, *, once: UUID, text: str, author_id: UUID | None, texting: Texting
 ) -> PlacedOrder:
-    """Answer a reply with a text, which is checked like every text before it is sent; `once` tells the answers apart,
+    """Answer a reply with a text, which is checked like every text before it is sent; `once` identifies the answer,
     so that a repeated request sends no second one. `author_id` is the user who answers; None for an operator on the
     command line, whom the audit log names. The reply is decided when the provider accepts the text
     (`outcomes.py`); about a possible opt-out, a user still has to decide."""

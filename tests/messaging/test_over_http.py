@@ -8,6 +8,7 @@ import pytest
 from tests.messaging.desk import Desk
 from tests.support.server import running_server
 from tests.support.tenant import new_tenant
+from tests.support.texts import put_text_on_its_way
 
 NUMBER = "+33612345678"
 
@@ -25,23 +26,11 @@ def opt_in(server, tenant):
     assert post(server, tenant, "/v1/subscriptions/opt-in", body)[0] == 201
 
 
-def put_on_its_way(connection, tenant):
-    """A text that has passed the gate, and whose sender is talking to the provider."""
-    connection.execute(
-        "INSERT INTO texts (organization_id, id, origin_kind, origin_id, step, number_hash, phone_number, body, parts,"
-        " state, due_at, expires_at, created_at, claimed_at)"
-        " SELECT organization_id, gen_random_uuid(), 'person', gen_random_uuid(), '1', number_hash, phone_number, 'x',"
-        " 1, 'sending', now() + interval '1 hour', now() + interval '1 hour', now(), now()"
-        " FROM subscriptions WHERE organization_id = %s",
-        (tenant.organization_id,),
-    )
-
-
 def test_a_withdrawal_is_answered_when_nothing_is_on_its_way_also_when_it_is_replayed(server, api_database_url):
     tenant = new_tenant(api_database_url)
     opt_in(server, tenant)
     with psycopg.connect(api_database_url, autocommit=True) as connection:
-        put_on_its_way(connection, tenant)
+        put_text_on_its_way(connection, tenant.organization_id)
         for _ in range(2):
             connection.execute(
                 "UPDATE texts SET state = 'sending' WHERE organization_id = %s", (tenant.organization_id,)
@@ -72,7 +61,7 @@ def test_a_withdrawal_waits_for_no_other_number_and_for_no_dead_sender(server, a
     tenant = new_tenant(api_database_url)
     opt_in(server, tenant)
     with psycopg.connect(api_database_url, autocommit=True) as connection:
-        put_on_its_way(connection, tenant)
+        put_text_on_its_way(connection, tenant.organization_id)
         connection.execute(
             "UPDATE subscriptions SET status = 'UNSUBSCRIBED' WHERE organization_id = %s", (tenant.organization_id,)
         )
@@ -96,7 +85,7 @@ def test_a_withdrawal_is_answered_in_time_and_truly_also_by_a_server_that_stops(
         opt_in(server, tenant)
         assert post(server, tenant, "/v1/profiles", {"external_id": "ann", "phone_number": NUMBER})[0] == 201
         with psycopg.connect(api_database_url, autocommit=True) as connection:
-            put_on_its_way(connection, tenant)
+            put_text_on_its_way(connection, tenant.organization_id)
             answer = httpx.post(
                 f"{server.url}/v1/subscriptions/opt-out", json={"phone_number": NUMBER}, headers=headers, timeout=60
             )

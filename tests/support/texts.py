@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import psycopg
 from tests.support.drain_queues import drain_queues
 from tests.support.gateway import ALWAYS
 from tests.support.run_async import in_transaction
@@ -47,3 +48,15 @@ def send_order(database_url: str, organization_id: UUID, order: TextOrder) -> UU
     text_id: UUID = in_transaction(database_url, act)
     drain_queues(database_url, organization_id)
     return text_id
+
+
+def put_text_on_its_way(connection: psycopg.Connection[Any], organization_id: UUID) -> None:
+    """A text to each number, which has passed the gate and whose sender is calling the provider."""
+    connection.execute(
+        "INSERT INTO texts (organization_id, id, origin_kind, origin_id, step, profile_id, number_hash, phone_number,"
+        " body, parts, state, due_at, expires_at, created_at, claimed_at)"
+        " SELECT organization_id, gen_random_uuid(), 'person', gen_random_uuid(), '1', profile_id, number_hash,"
+        " phone_number, 'x', 1, 'sending', now() + interval '1 hour', now() + interval '1 hour', now(), now()"
+        " FROM subscriptions WHERE organization_id = %s",
+        (organization_id,),
+    )

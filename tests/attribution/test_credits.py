@@ -103,18 +103,6 @@ def test_a_recomputation_removes_the_credits_of_texts_that_no_longer_count(desk,
     assert desk.credits() == {}
 
 
-@pytest.mark.parametrize(
-    ("state", "counts"),
-    [("sent", True), ("delivered", True), ("unknown", True)]
-    + [(it, False) for it in ("failed", "skipped", "queued", "sending")],
-)
-def test_only_a_text_that_may_have_left_counts(desk, ada, state, counts):
-    text(desk, ada, hours_ago=2, state=state)
-    sale = desk.buy(ada)
-    desk.compute()
-    assert (desk.credit(sale) is not None) is counts
-
-
 def test_a_text_of_a_journey_is_credited_by_its_step(desk, ada):
     journey = new_uuid()
     text(desk, ada, hours_ago=2, journey=journey)

@@ -76,7 +76,7 @@ def invent(chance, now):
         profile_id = new_uuid()
         for _ in range(chance.randrange(5)):
             at = now - timedelta(hours=chance.randrange(45 * 24))
-            state = chance.choice(("sent", "sent", "delivered", "unknown", "failed", "skipped", "sending"))
+            state = chance.choice(("sent", "sent", "delivered", "unknown", "failed", "skipped", "queued", "sending"))
             kind = chance.choice(("campaign", "person", "person", "answer"))
             origin = campaign if kind == "campaign" else new_uuid()
             texts.append({"id": new_uuid(), "kind": kind, "origin_id": origin, "profile_id": profile_id})

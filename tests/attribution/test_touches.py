@@ -23,37 +23,6 @@ def choose(*touches, windows=DEFAULT):
     return Touches(touches).choose(NOON, windows)
 
 
-def test_the_latest_delivery_of_the_last_24_hours_is_credited():
-    assert choose(touch(DELIVERY, 20), touch(DELIVERY, 2, text=2), touch(DELIVERY, 30, text=3)) == touch(DELIVERY, 2, 2)
-
-
-def test_a_click_of_the_last_five_days_beats_a_later_delivery():
-    assert choose(touch(DELIVERY, 1), touch(CLICK, 119, text=2)) == touch(CLICK, 119, 2)
-
-
-def test_a_window_ends_to_the_moment():
-    assert choose(touch(DELIVERY, 24)) is not None
-    assert choose(touch(DELIVERY, 24.001)) is None
-    assert choose(touch(CLICK, 120)) is not None
-    assert choose(touch(CLICK, 120.001)) is None
-
-
-def test_a_touch_at_or_after_the_purchase_does_not_count():
-    assert choose(touch(DELIVERY, 0), touch(CLICK, -1)) is None
-
-
-def test_a_text_60_days_before_the_purchase_is_not_credited_even_if_it_was_clicked_since():
-    old, younger = touch(CLICK, 5, sent_before=60 * 24), touch(CLICK, 20, text=2, sent_before=60 * 24 - 1)
-    delivery = touch(DELIVERY, 2, text=3)
-    assert choose(old, delivery) == delivery
-    assert choose(old, delivery, younger) == younger
-    assert choose(old) is None
-
-
-def test_a_customer_without_touches_has_no_credit():
-    assert choose() is None
-
-
 def test_it_agrees_with_a_plain_search_over_all_touches():
     for seed in range(2_000):
         chance = random.Random(seed)

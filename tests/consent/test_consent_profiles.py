@@ -3,32 +3,12 @@
 from datetime import timedelta
 
 import pytest
-from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent, withdrawal
+from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, withdrawal
 
 from regulars.consent.model import Outcome, Status
 
 MILLISECOND = timedelta(milliseconds=1)
 OTHER_NUMBER = "+447400123456"
-
-
-def test_a_profile_that_was_named_wins_over_the_one_with_the_number(desk: Desk) -> None:
-    desk.profile("CUST-1", phone_number=NUMBER)
-    named = desk.profile("CUST-2")
-    assert desk.opt_in(profile="CUST-2").subscription.state.profile_id == named
-    assert desk.opt_in(now=NOW + DAY).subscription.state.profile_id == named
-
-
-def test_a_new_consent_after_a_withdrawal_is_linked_anew(desk: Desk) -> None:
-    desk.profile("CUST-1")
-    desk.opt_in(profile="CUST-1")
-    desk.opt_out()
-    assert desk.opt_in(at=NOW + MINUTE, now=NOW + MINUTE).subscription.profile is None
-
-
-def test_another_organization_s_profile_is_not_found(desk: Desk) -> None:
-    desk.neighbour().profile("CUST-1")
-    assert desk.refusal(consent(profile="CUST-1")) == (404, "PROFILE_NOT_FOUND")
-    assert desk.refusal(withdrawal(None, profile="CUST-1")) == (404, "PROFILE_NOT_FOUND")
 
 
 def test_opt_out_by_profile_withdraws_every_linked_number_and_shows_the_latest(desk: Desk) -> None:

@@ -1,34 +1,13 @@
 """Each row of section 3.1 of the specification, and the rulings around it."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent
 
-from regulars.consent.model import Outcome, Proof, Status
+from regulars.consent.model import Outcome, Proof
 
 MILLISECOND = timedelta(milliseconds=1)
-
-
-def test_opt_in_of_a_number_that_had_withdrawn_consent_is_resubscribed(desk: Desk) -> None:
-    first = desk.opt_in(at=NOW - DAY, proof=PROOF)
-    desk.opt_out(now=NOW)
-    recorded = desk.opt_in(at=NOW + MINUTE, now=NOW + 2 * MINUTE, source="WEBSITE")
-    state = recorded.subscription.state
-    assert (recorded.outcome, recorded.automation) == (Outcome.RESUBSCRIBED, "eligible")
-    assert (state.status, state.source, state.unsubscribed_at) == (Status.SUBSCRIBED, "WEBSITE", None)
-    assert state.proof is None
-    assert recorded.subscription.id == first.subscription.id
-
-
-def test_opt_in_when_already_subscribed_and_only_consent_proof_changed_is_updated(desk: Desk) -> None:
-    desk.opt_in(proof=PROOF)
-    recorded = desk.opt_in(proof=Proof(terms_version="2026-02"), now=NOW + DAY)
-    assert (recorded.outcome, recorded.automation) == (Outcome.UPDATED, "not_applicable")
-    assert recorded.subscription.state.proof == replace(PROOF, terms_version="2026-02")
-    assert recorded.subscription.updated_at == NOW + DAY
-    assert recorded.subscription.created_at == NOW
 
 
 @pytest.mark.parametrize("change", [{"source": "WEBSITE"}, {"at": NOW - MINUTE + MILLISECOND}, {"profile": "CUST-1"}])
@@ -40,33 +19,12 @@ def test_opt_in_with_a_newer_time_or_another_source_or_profile_is_updated(desk: 
     assert recorded.subscription.state.proof == PROOF
 
 
-def test_opt_in_dated_before_a_stop_is_superseded_and_stays_unsubscribed(desk: Desk) -> None:
-    desk.opt_in(at=NOW - DAY)
-    desk.stop(now=NOW)
-    recorded = desk.opt_in(at=NOW - MINUTE, now=NOW + MINUTE)
-    assert recorded.outcome is Outcome.SUPERSEDED
-    assert recorded.subscription.state.status is Status.UNSUBSCRIBED
-    assert recorded.subscription.state.consented_at == NOW - DAY
-
-
-def test_opt_in_at_the_same_instant_as_a_stop_leaves_the_number_unsubscribed(desk: Desk) -> None:
-    desk.stop(now=NOW)
-    recorded = desk.opt_in(at=NOW, now=NOW + MINUTE)
-    assert (recorded.outcome, recorded.subscription.state.unsubscribed_at) == (Outcome.SUPERSEDED, NOW)
-
-
 def test_an_inbound_stop_reply_withdraws_consent(desk: Desk) -> None:
     first = desk.opt_in()
     stopped = desk.stop(text="Arrêt!", now=NOW + MINUTE)
     assert stopped.outcome is Outcome.UNSUBSCRIBED
     assert stopped.subscription.state.unsubscribed_at == NOW + MINUTE
     assert '"message":"Arrêt!","message_id":"msg-1"' in (desk.entries(first.subscription.id)[-1].payload or "")
-
-
-def test_an_inbound_stop_is_never_superseded_even_when_the_clock_stands_behind(desk: Desk) -> None:
-    desk.opt_in(at=NOW, now=NOW)
-    stopped = desk.stop(now=NOW - MINUTE)
-    assert (stopped.outcome, stopped.subscription.state.unsubscribed_at) == (Outcome.UNSUBSCRIBED, NOW)
 
 
 def test_an_inbound_start_subscribes_again_with_the_message_as_proof_and_keeps_the_profile(desk: Desk) -> None:
@@ -77,18 +35,6 @@ def test_an_inbound_start_subscribes_again_with_the_message_as_proof_and_keeps_t
     state = started.subscription.state
     assert (started.outcome, started.automation) == (Outcome.RESUBSCRIBED, "eligible")
     assert (state.source, state.proof, state.profile_id) == ("SMS_KEYWORD", Proof(source_text="Start"), profile_id)
-
-
-def test_opt_out_twice_is_already_unsubscribed_and_shows_the_latest_withdrawal(desk: Desk) -> None:
-    desk.opt_in(at=NOW - DAY)
-    desk.opt_out(at=NOW - 2 * MINUTE)
-    earlier = desk.opt_out(at=NOW - 3 * MINUTE)
-    later = desk.opt_out(at=NOW - MINUTE)
-    assert (earlier.outcome, earlier.subscription.state.unsubscribed_at) == (
-        Outcome.ALREADY_UNSUBSCRIBED,
-        NOW - 2 * MINUTE,
-    )
-    assert (later.outcome, later.subscription.state.unsubscribed_at) == (Outcome.ALREADY_UNSUBSCRIBED, NOW - MINUTE)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +57,6 @@ def test_a_consent_more_than_five_minutes_ahead_is_refused_and_leaves_nothing(de
     assert desk.refusal(consent(at=NOW + 5 * MINUTE + MILLISECOND)) == (400, "CONSENTED_AT_IN_FUTURE")
     assert desk.sql("SELECT id FROM subscriptions WHERE organization_id = %s") == []
     assert desk.opt_in(at=NOW + 5 * MINUTE).outcome is Outcome.CREATED
-
-
-def test_a_consent_from_a_fast_clock_counts_from_its_arrival_so_that_a_stop_after_it_holds(desk: Desk) -> None:
-    desk.opt_in(at=NOW + 4 * MINUTE, now=NOW)
-    stopped = desk.opt_out(at=NOW + MINUTE, now=NOW + 2 * MINUTE)
-    assert stopped.outcome is Outcome.UNSUBSCRIBED
 
 
 def test_the_same_number_in_two_organizations_is_independent(desk: Desk) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from uuid import UUID
 
 from psycopg import sql
-from tests.consent.desk import DAY, MINUTE, NOW, PROOF, Desk, consent
+from tests.consent.desk import DAY, MINUTE, NOW, PROOF, Desk
 from tests.support import samples
 from tests.support.client import Api
 
@@ -43,11 +43,6 @@ def test_the_ledger_keeps_the_store_and_the_chain_verifies(desk: Desk) -> None:
     [entry] = desk.entries(subscription.id)
     assert f'"store_id":"{STORE.encode(paris)}"' in (entry.payload or "")
     assert desk.verify(subscription.id).fault is None
-
-
-def test_an_unknown_store_is_refused_and_nothing_is_recorded(desk: Desk) -> None:
-    assert desk.refusal(consent(store="NOWHERE")) == (404, "STORE_NOT_FOUND")
-    assert desk.sql("SELECT count(*) FROM subscriptions WHERE organization_id = %s") == [(0,)]
 
 
 def test_the_api_takes_and_shows_it(api: Api) -> None:

@@ -10,7 +10,7 @@ from regulars.kit.ids import ByExternalId, ById, new_uuid
 from regulars.profiles.find import find_profiles, find_profiles_by_phone, list_profiles, lock_profiles
 from regulars.profiles.model import Phone, ProfileRef, ProfileUpsert
 from regulars.profiles.personal import delete_profiles, lock_profiles_to_erase
-from regulars.profiles.write import create_light_profiles, remove_light_profiles, upsert_profiles
+from regulars.profiles.write import create_light_profiles, upsert_profiles
 
 pytestmark = pytest.mark.anyio
 
@@ -62,17 +62,6 @@ async def test_light_profiles_are_made_once_and_said_to_be_new_once(database, or
     assert {name: profile.is_new for name, profile in first.items()} == {"a": True, "b": True}
     assert {name: profile.is_new for name, profile in second.items()} == {"b": False, "c": True}
     assert first["b"].id == second["b"].id
-
-
-async def test_an_unused_light_profile_is_removed(database, organization_id):
-    async with database.transaction() as tx:
-        made = await create_light_profiles(tx, organization_id, ["a", "b"])
-        await remove_light_profiles(tx, organization_id, [made["a"].id])
-        await remove_light_profiles(tx, organization_id, [])
-    async with database.transaction() as tx:
-        assert set(await find_profiles(tx, organization_id, [ByExternalId("a"), ByExternalId("b")])) == {
-            ByExternalId("b")
-        }
 
 
 async def test_a_profile_that_someone_refers_to_is_erased_only_afterwards(database, organization_id):

@@ -42,17 +42,6 @@ def test_a_national_number_needs_a_default_country():
     assert read_phone("0612345678", default_country=None) == Phone("0612345678", reachable=False)
 
 
-def test_a_change_replaces_only_what_was_sent():
-    profile = new_profile(
-        ProfileUpsert(external_id="a", first_name="Ada", last_name="Martin", attributes={"tier": "gold"}),
-        identifier=uuid4(),
-        now=NOW,
-    )
-    changed = apply(ProfileUpsert(external_id="a", last_name=None, attributes={"x": "1"}), profile, now=LATER)
-    assert (changed.first_name, changed.last_name, changed.attributes) == ("Ada", None, {"tier": "gold", "x": "1"})
-    assert (changed.created_at, changed.updated_at) == (NOW, LATER)
-
-
 def test_an_upsert_that_changes_nothing_gives_the_very_same_profile():
     upsert = ProfileUpsert(
         external_id="a", phone=Phone("+33612345678", reachable=True), attributes={"x": "1", "y": None}

@@ -55,13 +55,6 @@ async def test_changes_under_both_names_of_a_profile_are_folded_in_order(databas
     assert rows == [("x", "number")]
 
 
-async def test_changes_that_change_nothing_do_not_move_updated_at(database, organization_id, profile):
-    (outcome,) = await change(
-        database, organization_id, AttributeChanges(ByExternalId("a"), {"tier": "gold", "gone": None})
-    )
-    assert outcome == profile
-
-
 async def test_one_attribute_too_many_is_refused_and_nothing_is_applied(database, organization_id, profile):
     (refused,) = await change(
         database, organization_id, AttributeChanges(ByExternalId("a"), {f"k{number}": "v" for number in range(500)})

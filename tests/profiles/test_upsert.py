@@ -11,7 +11,7 @@ from regulars.kit.errors import ValidationError
 from regulars.kit.ids import ByExternalId
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Phone, Profile, ProfileUpsert
-from regulars.profiles.write import UpsertedProfile, create_light_profiles, upsert_profiles
+from regulars.profiles.write import UpsertedProfile, upsert_profiles
 
 pytestmark = pytest.mark.anyio
 
@@ -53,31 +53,6 @@ async def test_what_it_answers_is_what_is_stored(database, organization_id):
     assert await stored(database, organization_id, "a") == changed.profile
 
 
-async def test_a_write_that_changes_nothing_writes_nothing(database, organization_id):
-    same = ProfileUpsert(external_id="a", first_name="Ada", attributes={"x": "1", "y": None})
-    (created,) = await upsert(database, organization_id, same)
-    (again,) = await upsert(database, organization_id, same)
-    assert again == UpsertedProfile(created.profile, "unchanged")
-    assert await stored(database, organization_id, "a") == created.profile
-
-
-async def test_several_upserts_of_one_profile_in_a_batch_each_see_their_own_state(database, organization_id):
-    outcomes = await upsert(
-        database,
-        organization_id,
-        ProfileUpsert(external_id="a", first_name="Ada"),
-        ProfileUpsert(external_id="b", first_name="Bo"),
-        ProfileUpsert(external_id="a", last_name="Martin"),
-        ProfileUpsert(external_id="a", first_name="Ada"),
-        ProfileUpsert(external_id="a", first_name=None),
-    )
-    assert [outcome.change for outcome in outcomes] == ["created", "created", "updated", "unchanged", "updated"]
-    names = [(outcome.profile.first_name, outcome.profile.last_name) for outcome in outcomes]
-    assert names == [("Ada", None), ("Bo", None), ("Ada", "Martin"), ("Ada", "Martin"), (None, "Martin")]
-    assert await stored(database, organization_id, "a") == outcomes[-1].profile
-    assert outcomes[0].profile.id < outcomes[1].profile.id
-
-
 async def test_a_refused_upsert_changes_nothing_and_fails_no_other(database, organization_id):
     half = ProfileUpsert(external_id="a", attributes={f"k{number}": "v" for number in range(300)})
     other_half = ProfileUpsert(external_id="a", first_name="X", attributes={f"j{number}": "v" for number in range(300)})
@@ -99,13 +74,6 @@ async def test_a_new_profile_with_too_many_attributes_is_not_created_and_registe
         keys = await tx.fetch("SELECT key FROM profile_attributes WHERE organization_id = %s", (organization_id,))
     assert isinstance(outcomes[0], ValidationError)
     assert (keys, await count(database, organization_id)) == ([], 0)
-
-
-async def test_a_light_profile_that_is_upserted_later_keeps_its_id(database, organization_id):
-    async with database.transaction() as tx:
-        light = (await create_light_profiles(tx, organization_id, ["a"]))["a"]
-    (outcome,) = await upsert(database, organization_id, ProfileUpsert(external_id="a", first_name="Ada"))
-    assert (outcome.change, outcome.profile.id) == ("updated", light.id)
 
 
 async def test_a_number_of_any_length_can_be_stored(database, organization_id):

@@ -10,6 +10,7 @@ from tests.support import samples
 
 from regulars.kit.db import Database, Tx
 from regulars.kit.errors import ApiError
+from regulars.kit.ids import new_uuid
 from regulars.sales.decode import decode_sale
 from regulars.sales.model import Sale, SaleOutcome
 from regulars.sales.record import record_sales
@@ -73,6 +74,27 @@ class Desk:
     async def elsewhere(self) -> "psycopg.AsyncConnection[Any]":
         """A connection of another process."""
         return await psycopg.AsyncConnection.connect(self.database.url)
+
+
+async def write_ticket(other: "psycopg.AsyncConnection[Any]", organization_id: UUID, external_id: str) -> None:
+    """Writes a ticket beside the one that is there, as another process does."""
+    await other.execute(
+        "INSERT INTO sales_events SELECT organization_id, gen_random_uuid(), store_id, profile_id, occurred_at,"
+        " created_at, 1, 0, NULL, %s, type, currency, source, payments, loyalty, metadata, line_items"
+        " FROM sales_events WHERE organization_id = %s LIMIT 1",
+        (external_id, organization_id),
+    )
+
+
+async def write_profile(other: "psycopg.AsyncConnection[Any]", organization_id: UUID, external_id: str) -> UUID:
+    """The same for a customer."""
+    identifier = new_uuid()
+    await other.execute(
+        "INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)"
+        " VALUES (%s, %s, %s, now(), now())",
+        (organization_id, identifier, external_id),
+    )
+    return identifier
 
 
 def summarize(outcome: SaleOutcome | ApiError) -> tuple[Any, ...]:

@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 from tests.sales.counter import Counter, comparable_body
+from tests.sales.desk import write_profile
 from tests.sales.traffic import Traffic
 from tests.support import samples
 from tests.support.database_fixtures import request
 
 from regulars.http.request import ApiResponse
 from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, BATCH_REQUESTS_PER_STATEMENT_MAX, WriteRoute
-from regulars.kit.ids import NEW_UUIDS_MAX, new_uuid
+from regulars.kit.ids import NEW_UUIDS_MAX
 from regulars.sales import api
 
 pytestmark = pytest.mark.anyio
@@ -171,11 +172,7 @@ async def test_a_customer_that_another_process_writes_meanwhile_is_found_by_the_
     async def be_overtaken(*arguments: Any, **options: Any) -> Any:
         prepared = await original(*arguments, **options)
         async with await quick.desk.elsewhere() as other:
-            await other.execute(
-                "INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)"
-                " VALUES (%s, %s, 'ada', now(), now())",
-                (quick.desk.organization_id, new_uuid()),
-            )
+            await write_profile(other, quick.desk.organization_id, "ada")
         return prepared
 
     monkeypatch.setattr(quick.recorder, "_prepare", be_overtaken)

@@ -8,7 +8,7 @@ import msgspec
 import psycopg
 import pytest
 from tests.sales.counter import TARGET, Counter, SaleRequest
-from tests.sales.desk import AN_HOUR_AGO, STORE, database_time
+from tests.sales.desk import AN_HOUR_AGO, STORE, database_time, write_profile, write_ticket
 from tests.sales.traffic import FIRST, Traffic
 from tests.support import samples
 from tests.support.drain_queues import drain
@@ -92,9 +92,8 @@ async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sa
     The sale without a new customer was committed by a statement before that, and its response is the quick path's.
     """
     await quick.send([sale_request("warm-up")])
-    identifier = new_uuid()
     async with await quick.desk.elsewhere() as other:
-        await other.execute(PROFILE, (quick.desk.organization_id, identifier))
+        identifier = await write_profile(other, quick.desk.organization_id, "ada")
         sending = asyncio.create_task(
             quick.send(
                 [sale_request("A", profile_id="ada", key="k"), sale_request("B"), sale_request("C", profile_id="eve")]
@@ -215,12 +214,7 @@ async def test_a_ticket_committed_meanwhile_is_left_out_with_its_customer_its_ke
     await quick.send([sale_request("warm-up")])
     other = await quick.desk.elsewhere()
     async with other:
-        await other.execute(
-            "INSERT INTO sales_events SELECT organization_id, gen_random_uuid(), store_id, profile_id, occurred_at,"
-            " created_at, 1, 0, NULL, 'A', type, currency, source, payments, loyalty, metadata, line_items"
-            " FROM sales_events WHERE organization_id = %s",
-            (quick.desk.organization_id,),
-        )
+        await write_ticket(other, quick.desk.organization_id, "A")
         sending = asyncio.create_task(
             quick.send([sale_request("A", profile_id="ghost", key="ka"), sale_request("B", profile_id="ada", key="kb")])
         )
@@ -243,18 +237,13 @@ async def test_two_processes_that_wait_for_each_other_both_get_on(quick):
     await quick.send([sale_request("warm-up")])
     other = await quick.desk.elsewhere()
     async with other:
-        await other.execute(PROFILE, (quick.desk.organization_id, new_uuid()))
+        await write_profile(other, quick.desk.organization_id, "ada")
         sending = asyncio.create_task(
             quick.send([sale_request("A", profile_id="ada", key="ka"), sale_request("B", key="kb")])
         )
         await until_locked(quick.desk.database)
         await other.execute("SET LOCAL deadlock_timeout = '60s'")
-        await other.execute(
-            "INSERT INTO sales_events SELECT organization_id, gen_random_uuid(), store_id, profile_id, occurred_at,"
-            " created_at, 1, 0, NULL, 'A', type, currency, source, payments, loyalty, metadata, line_items"
-            " FROM sales_events WHERE organization_id = %s AND external_id = 'warm-up'",
-            (quick.desk.organization_id,),
-        )
+        await write_ticket(other, quick.desk.organization_id, "A")
         await other.commit()
     answers = await sending
     assert [answer["status"] for answer in answers] == [200, 201]
@@ -308,7 +297,7 @@ async def test_nothing_is_written_with_a_clock_that_is_off_and_the_careful_path_
 async def test_after_a_statement_that_waited_long_the_next_one_goes_in(quick):
     await quick.send([sale_request("A")])
     async with await quick.desk.elsewhere() as other:
-        await other.execute(PROFILE, (quick.desk.organization_id, new_uuid()))
+        await write_profile(other, quick.desk.organization_id, "ada")
         sending = asyncio.create_task(quick.send([sale_request("B", profile_id="ada")]))
         # Longer than a prepared time may be off.
         await asyncio.sleep(1.2)

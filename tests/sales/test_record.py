@@ -1,16 +1,14 @@
 """Recording a list of sales: who was first, what it creates, and what a refusal or a duplicate leaves behind."""
 
 import asyncio
-from datetime import timedelta
 
 import msgspec
 import pytest
-from tests.sales.desk import STORE, TOLERANCE, Desk, database_time, summarize, ticket
+from tests.sales.desk import summarize, ticket
 from tests.support import samples
 from tests.support.waiting import until_locked
 
 from regulars.kit.ids import PROFILE, new_uuid
-from regulars.kit.ids import STORE as STORE_KIND
 from regulars.sales.encode import encode_sale
 from regulars.stores.model import StoreNotFound
 
@@ -59,34 +57,6 @@ async def test_the_first_that_can_go_in_is_the_first_even_after_one_that_cannot(
     assert await desk.customers() == ["ada"]
 
 
-async def test_a_refused_sale_leaves_nothing(desk):
-    future = samples.at(await database_time(desk.database) + TOLERANCE + timedelta(hours=1))
-    outcomes = await desk.record(
-        ticket("A", store_id="nowhere", profile_id="ghost"),
-        ticket("B", store_id="prof_01h455vb4pex5vsknk084sn02q", profile_id="ghost"),
-        ticket("C", profile_id="sub_x"),
-        ticket("D", profile_id=PROFILE.encode(new_uuid())),
-        ticket("E", occurred_at=future, profile_id="ghost"),
-    )
-    assert [summarize(outcome)[0] for outcome in outcomes] == [
-        "STORE_NOT_FOUND",
-        "STORE_NOT_FOUND",
-        "PROFILE_NOT_FOUND",
-        "PROFILE_NOT_FOUND",
-        "OCCURRED_AT_IN_FUTURE",
-    ]
-    assert (await desk.tickets(), await desk.customers(), await desk.published_sales()) == ([], [], [])
-
-
-async def test_a_little_of_the_future_counts_as_now(desk):
-    now = await database_time(desk.database)
-    [near, far] = await desk.record(
-        ticket("A", occurred_at=samples.at(now + TOLERANCE - timedelta(seconds=5))),
-        ticket("B", occurred_at=samples.at(now + TOLERANCE + timedelta(seconds=20))),
-    )
-    assert (summarize(near), summarize(far)) == (("new", False), ("OCCURRED_AT_IN_FUTURE",))
-
-
 async def test_a_known_ticket_is_known_although_its_store_is_not_and_in_the_future_it_is_refused(desk):
     await desk.record(ticket("A", profile_id="ada"))
     [known, refused] = await desk.record(
@@ -109,43 +79,6 @@ async def test_light_profiles_are_made_once_and_only_for_sales_that_go_in(desk):
     assert outcomes[0].sale.profile == outcomes[1].sale.profile
     [again] = await desk.record(ticket("E", profile_id=PROFILE.encode(outcomes[0].sale.profile.id)))
     assert again.sale.profile.external_id == "new"
-
-
-async def test_references_may_be_canonical_ids_of_this_organization_only(desk, database):
-    [first] = await desk.record(ticket("A", profile_id="ada"))
-    store, ada = STORE_KIND.encode(first.sale.store.id), PROFILE.encode(first.sale.profile.id)
-    [second] = await desk.record(ticket("B", store_id=store, profile_id=ada))
-    assert (second.sale.store, second.sale.profile.id) == (first.sale.store, first.sale.profile.id)
-    other = Desk(database, new_uuid())
-    await other.open_store("ELSEWHERE")
-    outcomes = await other.record(
-        ticket("C", store_id=store), ticket("D", store_id="ELSEWHERE", profile_id=ada), ticket("E", store_id=STORE)
-    )
-    assert [summarize(outcome)[0] for outcome in outcomes] == [
-        "STORE_NOT_FOUND",
-        "PROFILE_NOT_FOUND",
-        "STORE_NOT_FOUND",
-    ]
-    [same_id] = await other.record(ticket("A", store_id="ELSEWHERE"))
-    assert summarize(same_id) == ("new", False)
-
-
-async def test_everything_reads_back_as_it_was_sent(desk):
-    sale = ticket(
-        "A",
-        profile_id="ada",
-        occurred_at="2024-05-01T14:30:00.123456+02:00",
-        source="é😀",
-        total_tax_cents=-1,
-        payments=[{"z": 1, "a": 2}],
-        metadata={"text": 'quote " and \\ and NULL'},
-        line_items=[samples.line(quantity=0.755, product=None), samples.line(total_price_cents=-5)],
-    )
-    [recorded] = await desk.record(sale)
-    [known] = await desk.record(sale)
-    assert encode_sale(known.sale) == encode_sale(recorded.sale)
-    for name in ("source", "total_tax_cents", "payments", "metadata", "line_items", "loyalty", "occurred_at"):
-        assert getattr(known.sale.ticket, name) == getattr(sale, name)
 
 
 async def test_at_most_ten_distinct_collisions_are_stored_and_all_are_counted(desk):

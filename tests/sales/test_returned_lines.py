@@ -2,54 +2,10 @@
 
 import random
 
-import pytest
-
-from regulars.sales.returned_lines import RETURN_WITHIN_US, CustomerSale, match_returns, net_cents, returned_totals
+from regulars.sales.returned_lines import CustomerSale, match_returns, net_cents, returned_totals
 
 DAY = 86_400_000_000
 SEEDS = 2_000
-
-
-def purchase(key, at, *lines, currency="EUR"):
-    return CustomerSale(key, at, key, False, currency, sum(cents for _, cents in lines), lines)
-
-
-def a_return(key, at, *lines, currency="EUR"):
-    return CustomerSale(key, at, key, True, currency, sum(cents for _, cents in lines), lines)
-
-
-def test_a_return_takes_from_the_latest_purchase_of_the_product():
-    sales = [
-        purchase("old", 0, ("A", 50)),
-        purchase("new", DAY, ("A", 50), ("B", 20)),
-        a_return("r", 2 * DAY, ("A", 50)),
-    ]
-    assert match_returns(sales) == ({"new": 50}, {})
-
-
-def test_what_one_purchase_cannot_cover_is_taken_from_the_one_before():
-    sales = [purchase("old", 0, ("A", 50)), purchase("new", DAY, ("A", 30)), a_return("r", 2 * DAY, ("A", 90))]
-    assert match_returns(sales) == ({"new": 30, "old": 50}, {"r": 10})
-
-
-@pytest.mark.parametrize(
-    ("bought", "returned"),
-    [
-        (purchase("p", 0, ("A", 50)), a_return("r", DAY, ("B", 50))),
-        (purchase("p", 0, ("A", 50)), a_return("r", DAY, (None, 50))),
-        (purchase("p", 0, (None, 50)), a_return("r", DAY, (None, 50))),
-        (purchase("p", 0, ("A", 50)), a_return("r", DAY, ("A", 50), currency="CHF")),
-        (purchase("p", 0, ("A", 50)), a_return("r", RETURN_WITHIN_US + 1, ("A", 50))),
-        (purchase("s", DAY, ("A", 50)), a_return("r", DAY, ("A", 50))),
-    ],
-)
-def test_another_product_currency_or_time_matches_nothing(bought, returned):
-    assert match_returns([bought, returned]) == ({}, {"r": 50})
-
-
-def test_of_two_tickets_at_the_same_time_the_one_with_the_lower_id_is_the_earlier():
-    sales = [purchase("p1", DAY, ("A", 50)), purchase("p2", DAY, ("A", 50)), a_return("r", DAY, ("A", 60))]
-    assert match_returns(sales) == ({"p2": 50, "p1": 10}, {})
 
 
 def test_the_net_of_a_discounted_ticket_is_never_below_nothing():
@@ -65,7 +21,7 @@ def random_sales(chance):
     return [
         CustomerSale(
             key,
-            chance.randrange(60) * DAY // 2,
+            chance.randrange(70) * DAY // 2,
             f"T{chance.randrange(10**6):06}",
             chance.random() < 0.4,
             chance.choice(("EUR", "CHF", "GBP")),
@@ -127,6 +83,6 @@ def test_the_sales_before_a_purchase_do_not_change_what_was_returned_of_it():
 
 
 def test_ten_thousand_sales_of_one_customer_are_matched_in_a_moment():
-    sales = [purchase(f"p{n}", n, ("A", 2)) for n in range(10_000)]
-    sales += [a_return(f"r{n}", 10_000 + n, ("A", 1)) for n in range(10_000)]
+    sales = [CustomerSale(f"p{n}", n, f"p{n}", False, "EUR", 2, [("A", 2)]) for n in range(10_000)]
+    sales += [CustomerSale(f"r{n}", 10_000 + n, f"r{n}", True, "EUR", 1, [("A", 1)]) for n in range(10_000)]
     assert sum(match_returns(sales).returned_cents.values()) == 10_000

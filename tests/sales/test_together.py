@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from tests.sales.conftest import open_shop
 from tests.sales.counter import TARGET, Counter, open_counter
-from tests.sales.desk import AN_HOUR_AGO, STORE, Desk
+from tests.sales.desk import AN_HOUR_AGO, STORE, Desk, write_profile, write_ticket
 from tests.sales.traffic import FIRST, Traffic
 from tests.support import samples
 from tests.support.database import new_database
@@ -138,14 +138,6 @@ async def test_what_is_known_already_is_answered_beside_what_is_new(mall):
     assert await mall.tickets() == [(0, "A"), (1, "A"), (2, "C")]
 
 
-async def test_a_key_that_comes_with_another_ticket_fails_no_other_organization(mall):
-    await mall.sell(0, "A", key="k")
-    answers = await asyncio.gather(mall.sell(0, "B", key="k"), mall.sell(1, "A", key="k"), mall.sell(2, "C"))
-    assert statuses(answers) == [409, 201, 201]
-    assert mall.counter.sent_quickly == [1, 2]
-    assert await mall.tickets() == [(0, "A"), (1, "A"), (2, "C")]
-
-
 async def test_one_organization_s_fault_is_not_its_neighbours(mall):
     async with mall.counter.desk.database.transaction() as tx:
         await tx.execute("ALTER TABLE sales_events ADD CHECK (external_id <> 'cursed')")
@@ -163,11 +155,7 @@ async def test_no_organization_waits_for_a_row_that_another_needs(mall):
     """The other process holds the first one's ticket; those who come after it are answered meanwhile."""
     await mall.sell(0, "warm-up")
     async with await mall.counter.desk.elsewhere() as other:
-        await other.execute(
-            "INSERT INTO sales_events SELECT organization_id, gen_random_uuid(), store_id, profile_id, occurred_at,"
-            " created_at, 1, 0, NULL, 'A', type, currency, source, payments, loyalty, metadata, line_items"
-            " FROM sales_events"
-        )
+        await write_ticket(other, mall.shops[0], "A")
         held = mall.sell(0, "A")
         await until_locked(mall.counter.desk.database)
         async with asyncio.timeout(60):
@@ -181,11 +169,7 @@ async def test_no_organization_waits_for_a_row_that_another_needs(mall):
 async def test_when_the_connection_is_lost_all_get_503_and_nothing_is_half_written(mall):
     await mall.sell(0, "warm-up")
     async with await mall.counter.desk.elsewhere() as other:
-        await other.execute(
-            "INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)"
-            " SELECT id, gen_random_uuid(), 'held', now(), now() FROM unnest(%s::uuid[]) AS id",
-            ([max(mall.shops)],),
-        )
+        await write_profile(other, max(mall.shops), "held")
         selling = [mall.sell(shop, "A", profile_id="held") for shop in range(SHOPS)]
         [waiting] = await until_locked(mall.counter.desk.database)
         async with await psycopg.AsyncConnection.connect(mall.counter.desk.database.url, autocommit=True) as killer:
@@ -202,11 +186,7 @@ async def test_only_the_one_that_takes_too_long_gets_503_and_it_stays_apart(mall
     await mall.sell(0, "warm-up")
     slow = mall.shops.index(max(mall.shops))
     async with await mall.counter.desk.elsewhere() as other:
-        await other.execute(
-            "INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)"
-            " VALUES (%s, gen_random_uuid(), 'held', now(), now())",
-            (mall.shops[slow],),
-        )
+        await write_profile(other, mall.shops[slow], "held")
         selling = [mall.sell(shop, "A", profile_id="held") for shop in range(SHOPS)]
         await _cancel_locked_statement(mall)
         await asyncio.gather(*(sale for shop, sale in enumerate(selling) if shop != slow))

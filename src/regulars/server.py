@@ -70,9 +70,10 @@ from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
 from regulars.messaging.model import OriginKind
 from regulars.messaging.pages import holdout, inbox, messages, rules, team_number, write_text
 from regulars.messaging.pages.links import ShortLinkPages
-from regulars.messaging.pages.message_view import MESSAGES, OriginFinders, TextOrigin
+from regulars.messaging.pages.message_view import MESSAGES
 from regulars.messaging.pages.settings import SettingsPages
 from regulars.messaging.settings.store import open_token
+from regulars.messaging.text_origins import OriginFinders, TextOrigin
 from regulars.organizations.authenticate import Authenticator
 from regulars.postgres import embedded
 from regulars.privacy import api as privacy
@@ -177,7 +178,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *accounts.pages(secrets_vault),
         *first_run.PAGES,
         *home.PAGES,
-        *customers.pages(Analysis(settings)),
+        *customers.pages(Analysis(settings), origins=origins),
         *write_text.PAGES,
         *team_number.PAGES,
         *privacy_pages.pages(ErasureLog(settings.erasure_log_path)),

@@ -13,7 +13,7 @@ from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
 
 from regulars.kit.ids import REPLY, TEXT, new_uuid
-from regulars.messaging.settings.model import Cap, Simulation
+from regulars.messaging.settings.model import Cap, SendHoursRule, Simulation
 from regulars.web.access import Role
 
 WORDS = "Bonjour, les soldes commencent demain"
@@ -89,6 +89,44 @@ def test_a_skip_says_why_and_can_be_filtered_by(desk):
     assert "Not for you" not in desk.owner.get("/messages", direction="received").text
     assert "No message matches" in desk.owner.get("/messages", **{"from": "2040-01-01"}).text
     assert WORDS in desk.owner.get("/messages", to="2040-01-01").text
+
+
+def test_a_text_over_the_cap_names_the_cap_the_text_that_counted_and_the_next_moment(desk):
+    first, second = desk.send(), desk.send("Too soon")
+    page = desk.owner.get(f"/messages/{second}").text
+    assert "The cap of 1 text in 24 hours was full on" in page
+    assert "The caps allow the next text from" in page
+    assert re.search(rf'/messages/{first}">Text of ', page)
+    assert "/settings/texts/rules" in page
+    assert "<dt>Why not sent</dt><dd>Frequency cap</dd>" in page
+    assert "Passed all checks" not in page
+    assert "<dt>Expires</dt>" not in page
+    assert "<dt>Passed all checks</dt>" in desk.owner.get(f"/messages/{first}").text
+    open_at_any_hour(desk.url, desk.tenant.organization_id, caps=(Cap(0, 48), Cap(1, 24)))
+    page = desk.owner.get(f"/messages/{second}").text
+    assert "so another cap may have applied" in page
+    assert "A cap of 0 texts allows no text until you change it." in page
+    open_at_any_hour(desk.url, desk.tenant.organization_id, caps=(Cap(5, 24),))
+    page = desk.owner.get(f"/messages/{second}").text
+    assert "Today&#39;s caps were not full then." in page
+    assert "The caps allow a text to this number now, within sending hours." in page
+
+
+def test_other_skips_say_what_the_check_found_and_where_to_change_it(desk):
+    unknown = desk.send(number=samples.phone())
+    assert "This number never opted in." in desk.owner.get(f"/messages/{unknown}").text
+    desk.reply("STOP")
+    withdrawn = desk.send()
+    page = desk.owner.get(f"/messages/{withdrawn}").text
+    assert "The number opted out on" in page
+    assert re.search(r'/consent/numbers/sub_\w+">Open consent of this number', page)
+    other = samples.phone()
+    desk.opt_in(other)
+    closed = SendHoursRule(days=(None,) * 7)
+    open_at_any_hour(desk.url, desk.tenant.organization_id, rules={"FR": closed})
+    page = desk.owner.get(f"/messages/{desk.send(number=other)}").text
+    assert "Sending hours of France: Mon to Sun closed; closed on public holidays." in page
+    assert '/settings/texts/countries/FR">Set up France' in page
 
 
 def test_a_state_that_most_texts_have_is_searched_further_back(desk):

@@ -9,7 +9,7 @@ from tests.support.desk import NUMBER
 from regulars.consent.chain import hash_number
 from regulars.messaging.number_location import find_country, locate_by_tables, locate_number
 from regulars.messaging.providers.simulator import Simulator
-from regulars.messaging.queries.claims import find_counted_times
+from regulars.messaging.queries.claims import find_counted_texts
 from regulars.messaging.send import TextQueue
 
 SENT_BEFORE = """
@@ -63,7 +63,7 @@ def test_the_cap_reads_the_texts_of_its_numbers_and_no_others(desk):
     async def count_read(tx):
         [(before,)] = await tx.fetch(TEXTS_READ)
         hashes = [hash_number(texting.secret, f"{NUMBER}{digit}") for digit in range(10)]
-        assert await find_counted_times(tx, desk.organization_id, hashes, since=tx.now) == {}
+        assert await find_counted_texts(tx, desk.organization_id, hashes, since=tx.now) == {}
         [(after,)] = await tx.fetch(TEXTS_READ)
         return after - before
 

@@ -118,11 +118,11 @@ def find_country_fault(texting: Texting, country: str | None, body: str) -> Skip
 
 def find_caps_end(caps: Sequence[Cap], earlier: Sequence[datetime], now: datetime) -> datetime | None:
     """When the caps allow one more text to a number; None if they allow a text now."""
-    ends = [end for cap in caps if (end := _find_cap_end(cap, earlier, now)) > now]
+    ends = [end for cap in caps if (end := find_cap_end(cap, earlier, now)) > now]
     return max(ends, default=None)
 
 
-def _find_cap_end(cap: Cap, earlier: Sequence[datetime], now: datetime) -> datetime:
+def find_cap_end(cap: Cap, earlier: Sequence[datetime], now: datetime) -> datetime:
     """When the oldest text that fills the cap is older than the hours of the cap; a cap of 0 texts never ends."""
     if cap.texts == 0:
         return now + timedelta(hours=cap.hours)
@@ -180,7 +180,8 @@ class BatchGate:
             gate._suppressed = await find_suppressed(tx, organization_id, hashes)
             longest_cap_hours = max((cap.hours for cap in texting.settings.caps), default=0)
             since = tx.now - timedelta(hours=longest_cap_hours)
-            gate._earlier = await claims.find_counted_times(tx, organization_id, hashes, since=since)
+            counted = await claims.find_counted_texts(tx, organization_id, hashes, since=since)
+            gate._earlier = {number: [text.claimed_at for text in texts] for number, texts in counted.items()}
             stores = {consent.store_id for consent in consents.values() if consent.store_id is not None}
             gate._addresses = await find_addresses(tx, organization_id, stores)
         return gate

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from regulars.messaging.model import OriginKind, SkipReason, TextState
-from regulars.messaging.settings.model import SendHoursRule, format_minute
+from regulars.messaging.settings.model import Cap, SendHoursRule, format_minute
 from regulars.messaging.template import TextVariants
 
 
@@ -139,20 +139,28 @@ def label_meaning(meaning: str) -> TextLabel:
 
 def label_reason(reason: str | None) -> TextLabel | None:
     """The label of a stored reason; None if the reason has no known code."""
-    code = _reason_code(reason)
-    return REASONS[SkipReason(code)] if code is not None else None
+    code = read_reason(reason)
+    return REASONS[code] if code is not None else None
 
 
 def reason_detail(reason: str | None) -> str | None:
     """The part of a stored reason after its code: the template field without a value, or the provider's message."""
-    code = _reason_code(reason)
+    code = read_reason(reason)
     if reason is None or code is None:
         return reason
     return reason.removeprefix(code).strip(" :") or None
 
 
-def _reason_code(reason: str | None) -> str | None:
+def read_reason(reason: str | None) -> SkipReason | None:
+    """The code at the beginning of a stored reason, if it is a known one."""
     if reason is None:
         return None
     code = reason.partition(":")[0].partition(" ")[0]
-    return code if code in {skip_reason.value for skip_reason in SkipReason} else None
+    return SkipReason(code) if code in {skip_reason.value for skip_reason in SkipReason} else None
+
+
+def describe_cap(cap: Cap) -> str:
+    """A frequency cap, such as "1 text in 24 hours" or "4 texts in 30 days"."""
+    days, hours = divmod(cap.hours, 24)
+    period = f"{days} days" if days > 1 and not hours else f"{cap.hours} hour{'s' * (cap.hours != 1)}"
+    return f"{cap.texts} text{'s' * (cap.texts != 1)} in {period}"

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from regulars.campaigns.manage import name_campaigns
 from regulars.campaigns.recipients import list_recipients_of_person
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog, interpret
@@ -21,10 +20,11 @@ from regulars.explore.customers.timeline import KINDS, Timeline, TimelineEntry, 
 from regulars.explore.number_view import ENTRIES_SHOWN, NumberView, read_local_time, read_number
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
-from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, RUN, SEGMENT, SUBSCRIPTION, ById, read_reference
+from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, REPLY, RUN, SEGMENT, SUBSCRIPTION, TEXT, ById, read_reference
 from regulars.messaging.find import list_replies, list_texts
-from regulars.messaging.labels import label_reason, reason_detail
+from regulars.messaging.labels import ORIGINS, label_reason, label_state, reason_detail
 from regulars.messaging.model import ReplyRow
+from regulars.messaging.text_origins import OriginFinders, TextOrigin, find_origins
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.purchase_history import History, read_history
@@ -44,16 +44,6 @@ TEXTS_SHOWN_MAX: Final = 200
 RUNS_SHOWN_MAX: Final = 200
 RECIPIENTS_SHOWN_MAX: Final = 200
 NUMBERS_SEARCHED_MAX: Final = 5
-# The label of each state of a text, and the CSS class of its badge.
-TEXT_STATES: Final = {
-    "queued": ("Queued", "pending"),
-    "sending": ("Sending", "pending"),
-    "sent": ("Sent", "yes"),
-    "delivered": ("Delivered", "yes"),
-    "failed": ("Failed", "no"),
-    "skipped": ("Skipped", "none"),
-    "unknown": ("Unknown", "warn"),
-}
 
 
 class AttributeRow(NamedTuple):
@@ -84,7 +74,8 @@ class CustomerView:
     has_more_tickets: bool
     segments: list[SegmentMembership]
     journeys: dict[UUID, str]
-    campaigns: dict[UUID, str]
+    # The journeys and campaigns that requested the texts of the timeline.
+    origins: dict[UUID, TextOrigin]
 
 
 async def find_customer(tx: Tx, visit: Visit) -> Profile:
@@ -98,12 +89,12 @@ async def find_customer(tx: Tx, visit: Visit) -> Profile:
     return profile
 
 
-async def show_customer(visit: Visit) -> Response:
+async def show_customer(finders: OriginFinders, visit: Visit) -> Response:
     kind = visit.query.get("kind", "all")
     kind = kind if kind in KINDS else "all"
     async with visit.database.reading() as tx:
         profile = await find_customer(tx, visit)
-        view = await _load_view(tx, visit, profile, kind=kind)
+        view = await _load_view(tx, visit, profile, finders, kind=kind)
     return render(
         visit,
         "explore/customer.html",
@@ -115,8 +106,11 @@ async def show_customer(visit: Visit) -> Response:
         here=visit.url(PATH, PROFILE.encode(profile.id)),
         name=mask.name(visit, profile.first_name, profile.last_name),
         number_ids={number.id: SUBSCRIPTION.encode(number.id) for number in view.subscriptions},
-        text_states=TEXT_STATES,
+        label_state=label_state,
+        text_origins=ORIGINS,
         text_reason=partial(_describe_reason, visit),
+        text_id=TEXT.encode,
+        reply_id=REPLY.encode,
         journey_id=JOURNEY.encode,
         run_id=RUN.encode,
         campaign_id=CAMPAIGN.encode,
@@ -129,7 +123,7 @@ def _describe_reason(visit: Visit, reason: str) -> str:
     return ": ".join(part for part in (label and label.name, detail) if part)
 
 
-async def _load_view(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> CustomerView:
+async def _load_view(tx: Tx, visit: Visit, profile: Profile, finders: OriginFinders, *, kind: str) -> CustomerView:
     tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
     subscriptions = await list_by_profile(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
     chosen = _choose(subscriptions, visit.query.get("number"))
@@ -155,11 +149,7 @@ async def _load_view(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Cu
         journeys=await name_journeys(
             tx, visit.organization_id, {entry.run.journey_id for entry in timeline.entries if entry.run is not None}
         ),
-        campaigns=await name_campaigns(
-            tx,
-            visit.organization_id,
-            {entry.campaign_id for entry in timeline.entries if entry.campaign_id is not None},
-        ),
+        origins=await find_origins(tx, visit.organization_id, finders, [entry.text for entry in timeline.entries]),
     )
 
 
@@ -229,11 +219,12 @@ async def _load_attributes(tx: Tx, visit: Visit, profile: Profile) -> list[Attri
     return rows
 
 
-def pages(analysis: Analysis) -> tuple[Page, ...]:
+def pages(analysis: Analysis, *, origins: OriginFinders) -> tuple[Page, ...]:
+    """`origins` has the functions that find the journeys and campaigns that requested texts, by kind."""
     customers = CustomerList(analysis)
     return (
         Page(path=PATH, needs=Action.READ, handle=customers.show),
         Page(path=f"{PATH}.csv", needs=Action.READ, handle=customers.export, harm=Harm.EXPORTS),
         Form(path=f"{PATH}/prepare", needs=Action.EDIT_SEGMENTS, handle=customers.prepare, harm=Harm.CHANGES),
-        Page(path=f"{PATH}/{{customer}}", needs=Action.READ, handle=show_customer),
+        Page(path=f"{PATH}/{{customer}}", needs=Action.READ, handle=partial(show_customer, origins)),
     )

@@ -22,10 +22,11 @@ from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox import decide as deciding
 from regulars.messaging.labels import DECISIONS
 from regulars.messaging.model import ANSWER_WITHIN, ANSWERS_OUTSIDE_CAP_MAX, KEYWORD_MEANINGS, ReplyRow
-from regulars.messaging.pages.message_view import INBOX, MessageView, OriginFinders, find_origins, load_texting_of
+from regulars.messaging.pages.message_view import INBOX, MessageView, load_texting_of
 from regulars.messaging.queries.texts import find_authors
 from regulars.messaging.request import send_past_cap
 from regulars.messaging.template import MissingValue, TemplateError, render_plain
+from regulars.messaging.text_origins import OriginFinders, find_origins
 from regulars.profiles.find import find_profile
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
@@ -69,7 +70,7 @@ async def show_reply(finders: OriginFinders, visit: Visit, form: FormState | Non
     async with visit.database.reading() as tx:
         reply = await _find_reply_in_path(tx, visit)
         messages = await read_conversation(tx, visit.organization_id, reply.number_hash, limit=MESSAGES_SHOWN_MAX)
-        origins = await find_origins(tx, visit, finders, [message.text for message in messages if message.text])
+        origins = await find_origins(tx, visit.organization_id, finders, [message.text for message in messages])
         answers = await list_responses(tx, visit.organization_id, reply.id)
         authors = await find_authors(tx, visit.organization_id, [answer.id for answer in answers])
         emails = await find_emails(tx, authors.values())

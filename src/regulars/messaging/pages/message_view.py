@@ -1,7 +1,7 @@
-"""Functions that the pages about texts share: labels and URLs for templates, origins of texts, text settings."""
+"""Functions that the pages about texts share: labels and URLs for templates, and text settings."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Final, TypeVar
 from uuid import UUID
 
 from regulars.kit.db import Tx
@@ -93,33 +93,6 @@ class MessageView:
     def may_have_reached(self, message: ConversationItem) -> bool:
         """Whether a message reached, or may have reached, its recipient."""
         return message.text is None or message.text.state not in {"queued", "skipped", "failed"}
-
-
-class TextOrigin(NamedTuple):
-    """The name of the journey or campaign that requested a text, and the path of its page below the organization."""
-
-    name: str
-    path: tuple[str, ...]
-
-
-# Finds the journeys or the campaigns with these ids. The functions come from packages that import `messaging`.
-FindOrigins = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, TextOrigin]]]
-OriginFinders = Mapping[str, FindOrigins]
-
-
-async def find_origins(
-    tx: Tx, visit: Visit, finders: OriginFinders, texts: Iterable[MessageListItem | TextRow]
-) -> dict[UUID, TextOrigin]:
-    """The journeys and campaigns that requested the texts, by id."""
-    ids_by_kind: dict[str, set[UUID]] = {}
-    for text in texts:
-        if text.origin_id is not None:
-            ids_by_kind.setdefault(text.origin_kind, set()).add(text.origin_id)
-    origins: dict[UUID, TextOrigin] = {}
-    for kind, find in finders.items():
-        if kind in ids_by_kind:
-            origins |= await find(tx, visit.organization_id, ids_by_kind[kind])
-    return origins
 
 
 def read_hash(text: str) -> bytes:

@@ -26,12 +26,12 @@ from regulars.messaging.pages.message_view import (
     MESSAGES,
     NUMBERS,
     MessageView,
-    OriginFinders,
-    find_origins,
     read_hash,
 )
+from regulars.messaging.pages.skip_view import explain_skip
 from regulars.messaging.request import resend
 from regulars.messaging.settings.store import load_texting
+from regulars.messaging.text_origins import OriginFinders, find_origins
 from regulars.profiles.find import find_profile
 from regulars.web import mask
 from regulars.web.access import Action
@@ -71,7 +71,7 @@ async def show_messages(finders: OriginFinders, visit: Visit) -> Response:
         texting = await load_texting(tx, visit.organization_id)
         undecided = await count_undecided(tx, visit.organization_id, limit=UNDECIDED_COUNTED_MAX)
         page = make_page(view, rows)
-        origins = await find_origins(tx, visit, finders, page.rows)
+        origins = await find_origins(tx, visit.organization_id, finders, page.rows)
     return render(
         visit,
         "messaging/messages.html",
@@ -158,11 +158,13 @@ TextCard = Callable[[Tx, Visit, TextRow], Awaitable[Markup]]
 async def show_text(finders: OriginFinders, attribution_card: TextCard, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         text = await _find_text_in_path(tx, visit)
-        origins = await find_origins(tx, visit, finders, [text])
+        origins = await find_origins(tx, visit.organization_id, finders, [text])
         customer = None
         if text.profile_id is not None:
             customer = await find_profile(tx, visit.organization_id, ById(text.profile_id))
         purchases_card = await attribution_card(tx, visit, text)
+        origin = origins.get(text.origin_id)
+        skip = await explain_skip(tx, visit, text, origin)
     return render(
         visit,
         "messaging/text.html",
@@ -171,7 +173,8 @@ async def show_text(finders: OriginFinders, attribution_card: TextCard, visit: V
         identifier=TEXT.encode(text.id),
         customer=customer,
         shown=MessageView(visit),
-        origin=origins.get(text.origin_id),
+        origin=origin,
+        skip=skip,
         may_resend=visit.may(Action.WRITE_TEXTS) and text.state in {"unknown", "failed"},
     )
 
@@ -213,7 +216,7 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
         subscription = await find_by_number_hash(tx, visit.organization_id, number_hash)
         if not messages and subscription is None:
             raise PageNotFound("There are no messages with this number.")
-        origins = await find_origins(tx, visit, finders, [message.text for message in messages if message.text])
+        origins = await find_origins(tx, visit.organization_id, finders, [message.text for message in messages])
         is_suppressed = bool(await find_suppressed(tx, visit.organization_id, [number_hash]))
         texting = await load_texting(tx, visit.organization_id)
         customer = None

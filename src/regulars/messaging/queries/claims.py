@@ -83,20 +83,27 @@ async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
     )
 
 
-async def find_counted_times(
+class CountedText(NamedTuple):
+    """A text that counts against the frequency caps of its number."""
+
+    id: UUID
+    claimed_at: datetime
+
+
+async def find_counted_texts(
     tx: Tx, organization_id: UUID, number_hashes: Collection[bytes], *, since: datetime
-) -> dict[bytes, list[datetime]]:
-    """For each number, when the texts that count against its frequency caps were claimed.
+) -> dict[bytes, list[CountedText]]:
+    """For each number, the texts that count against its frequency caps and were claimed after `since`.
 
     OFFSET 0 stops the planner from moving the filter by state into the inner query, which would scan all sent texts of
     the organization for each number.
     """
     rows = await tx.fetch(
         """
-        SELECT it.number_hash, found.claimed_at
+        SELECT it.number_hash, found.id, found.claimed_at
         FROM unnest(%(number_hashes)s::bytea[]) AS it (number_hash)
         CROSS JOIN LATERAL (
-            SELECT claimed_at, state, origin_kind, is_outside_cap FROM texts
+            SELECT id, claimed_at, state, origin_kind, is_outside_cap FROM texts
             WHERE organization_id = %(organization_id)s AND number_hash = it.number_hash
             OFFSET 0
         ) AS found
@@ -105,10 +112,10 @@ async def find_counted_times(
         """,
         {"organization_id": organization_id, "number_hashes": Blobs(number_hashes), "since": since},
     )
-    times: dict[bytes, list[datetime]] = {}
-    for number_hash, claimed_at in rows:
-        times.setdefault(number_hash, []).append(claimed_at)
-    return times
+    texts: dict[bytes, list[CountedText]] = {}
+    for number_hash, *text in rows:
+        texts.setdefault(number_hash, []).append(CountedText(*text))
+    return texts
 
 
 class AnsweredReply(NamedTuple):

@@ -1,6 +1,7 @@
-"""The lock on the text settings of an organization: an advisory lock on its id, which also works if the table
-`sms_settings` has no row of the organization yet."""
+"""The lock on the text settings of an organization, and when they were saved. The lock is an advisory lock on the id of
+the organization, which also works if the table `sms_settings` has no row of it yet."""
 
+from datetime import datetime
 from uuid import UUID
 
 from regulars.kit.db import Tx
@@ -19,3 +20,11 @@ async def lock_settings_shared(tx: Tx, organization_id: UUID) -> None:
         "SELECT pg_advisory_xact_lock_shared(hashtextextended('sms_settings ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},
     )
+
+
+async def find_change_time(tx: Tx, organization_id: UUID) -> datetime | None:
+    """When the text settings were last saved; None if the defaults apply."""
+    changed_at: datetime | None = await tx.fetch_value(
+        "SELECT updated_at FROM sms_settings WHERE organization_id = %s", (organization_id,)
+    )
+    return changed_at

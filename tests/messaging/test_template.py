@@ -9,12 +9,15 @@ from regulars.messaging.template import (
     TextVariants,
     check_fields,
     fields_of,
+    fill_defaults,
+    fill_shortest,
     find_text_faults,
     parse_template,
     render,
     render_text,
 )
-from regulars.messaging.text_form import fill_text_form, list_language_rows, read_text_form
+from regulars.messaging.template_labels import describe_template, describe_without_values
+from regulars.messaging.text_form import apply_button, fill_text_form, list_language_rows, read_text_form
 
 FIELDS = {"profile.first_name": "Zoé", "profile.attributes.size": "42", "profile.attributes.shoe | size": "9"}
 
@@ -29,6 +32,12 @@ FIELDS = {"profile.first_name": "Zoé", "profile.attributes.size": "42", "profil
         ("{{ profile.last_name | default(“chère cliente”) }}", "chère cliente"),
         ('{{ profile.attributes["shoe | size"] | default("?") }}', "9"),
         ("{{ profile.first_name }}}", "Zoé}"),
+        ('Merci{{ profile.first_name | before(" ") }} !', "Merci Zoé !"),
+        ('Merci{{ profile.last_name | before(" ") }} !', "Merci !"),
+        ("Merci{{ profile.last_name|before(', ma chère ') }}, à bientôt", "Merci, à bientôt"),
+        ("Merci{{ profile.first_name | before(“, ma chère {”) }}", "Merci, ma chère Zoé"),
+        ('{{ profile.last_name | before("") }}Bonjour', "Bonjour"),
+        ('Size{{ profile.attributes["shoe | size"] | before(" ") }}', "Size 9"),
     ],
 )
 def test_places_are_filled(text, sent):
@@ -50,6 +59,10 @@ def test_a_missing_value_without_a_default_names_its_field():
         ("Hi }} there", 3, "without a {{"),
         ("Hi {{ }}", 3, "no field"),
         ("Hi {{ profile.first_name | upper }}", 3, "default"),
+        ('Hi {{ profile.first_name | before(" ") | default("you") }}', 3, "not both"),
+        ('Hi {{ profile.first_name | default("you") | before(" ") }}', 3, "not both"),
+        ("Hi {{ profile.first_name | before(x) }}", 3, "quotes"),
+        (' {{ profile.first_name | before(" ") }} ', 0, "empty for customers without"),
         ("Hi {{ profile.first_name | default(you) }}", 3, "quotes"),
         ('Hi {{ profile.first_name | default("") }}', 3, "empty"),
         ("{{{ profile.first_name }}", 0, "brace"),
@@ -70,7 +83,9 @@ def test_an_unknown_field_is_refused_when_the_text_is_saved(field):
 
 
 @given(
-    st.text(max_size=120) | st.text(alphabet='{}|"default() .profile_first_name', max_size=60),
+    st.text(max_size=120)
+    | st.text(alphabet='{}|"default() .profile_first_name', max_size=60)
+    | st.builds('x{{{{ brand | before("{}") }}}}'.format, st.text(max_size=60)),
     st.dictionaries(st.sampled_from(["profile.first_name", "brand"]), st.text(max_size=150)),
 )
 def test_no_text_ever_leaves_with_a_place_in_it(text, values):
@@ -82,6 +97,26 @@ def test_no_text_ever_leaves_with_a_place_in_it(text, values):
     if isinstance(sent, str):
         assert "{{" not in sent
         assert "}}" not in sent
+
+
+def test_users_see_a_text_with_and_without_its_values():
+    text = 'Merci{{ profile.first_name | before(" chère ") }} de {{ brand }}, {{ store.city | default("ici") }}'
+    assert describe_template(text) == "Merci chère [first name] de [brand's name], [store's city]"
+    assert describe_without_values(text) == "Merci de [brand's name], ici"
+    assert describe_template(text, with_fallbacks=True) == (
+        "Merci[“ chère ” and first name, or nothing] de [brand's name], [store's city, or “ici”]"
+    )
+    assert describe_without_values("Merci {{ brand }}") is None
+    # The longest and the shortest text are counted.
+    assert fill_defaults(parse_template(text)) == "Merci chère first name de brand's name, ici"
+    assert fill_shortest(parse_template(text)) == "Merci de brand's name, ici"
+    assert fill_shortest(parse_template("Merci {{ profile.first_name | default('x') }}")) is None
+
+
+def test_a_variable_inserted_without_a_script_takes_the_space_before_it():
+    variable = '{{ profile.first_name | before(" ") }}'
+    assert apply_button({"text": "Merci ", "field": variable, "insert": "text"}) == {"text": f"Merci{variable}"}
+    assert apply_button({"text": "From", "field": "{{ brand }}", "insert": "text"}) == {"text": "From {{ brand }}"}
 
 
 VARIANTS = TextVariants("language", "Hello {{ profile.first_name }}", {"fr": "Bonjour", "DE": "Hallo {{ brand }}"})

@@ -8,7 +8,8 @@ from regulars.journeys.definition import Definition, SendText, Step
 from regulars.journeys.program import paths_of
 from regulars.kit.text import diff_lines
 from regulars.messaging.labels import label_choice
-from regulars.messaging.template import describe_template, texts_by_value
+from regulars.messaging.template import texts_by_value
+from regulars.messaging.template_labels import describe_template
 
 
 class DiffLine(NamedTuple):

@@ -6,7 +6,8 @@ from typing import Final
 from regulars.conditions.tree import Bought, Consent, Window
 from regulars.journeys.definition import Branch, Definition, Reentry, SendText, Wait, WaitUntil
 
-_NAME: Final = '{{ profile.first_name | default("there") }}'
+# The first name with the text before it, which is left out if the name is missing.
+_NAME: Final = '{{ profile.first_name | before(", ") }}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ JOURNEY_TEMPLATES: Final = (
                 WaitUntil(time="10:00"),
                 Branch(
                     condition=Consent(state="may_be_texted"),
-                    then=(SendText(text=f"Thank you for your visit, {_NAME}. See you soon at {{{{ store.name }}}}."),),
+                    then=(SendText(text=f"Thank you for your visit{_NAME}. See you soon at {{{{ store.name }}}}."),),
                 ),
             ),
         ),
@@ -45,7 +46,7 @@ JOURNEY_TEMPLATES: Final = (
             reentry=Reentry(policy="never"),
             steps=(
                 Wait(minutes=5),
-                SendText(text=f"Welcome, {_NAME}. You will hear from us now and then, and never too often."),
+                SendText(text=f"Welcome{_NAME}. You will hear from us now and then, and never too often."),
             ),
         ),
     ),
@@ -59,7 +60,7 @@ JOURNEY_TEMPLATES: Final = (
             steps=(
                 Wait(days=60),
                 WaitUntil(time="17:00", weekdays=("thursday", "friday")),
-                SendText(text=f"It has been a while, {_NAME}. We would be glad to see you again."),
+                SendText(text=f"It has been a while{_NAME}. We would be glad to see you again."),
             ),
         ),
     ),
@@ -74,7 +75,7 @@ JOURNEY_TEMPLATES: Final = (
             steps=(
                 Wait(days=2),
                 WaitUntil(time="11:00"),
-                SendText(text=f"{_NAME}, was something not as you hoped? Reply to this text and we will help."),
+                SendText(text=f"Hello{_NAME}, was something not as you hoped? Reply and we will help."),
             ),
         ),
     ),

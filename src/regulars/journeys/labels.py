@@ -15,7 +15,7 @@ from regulars.journeys.program import References
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
 from regulars.messaging.labels import is_language, label_value, name_language
-from regulars.messaging.template import describe_template
+from regulars.messaging.template_labels import describe_template
 from regulars.segments.saved.manage import find_names
 
 TRIGGERS: Final = {

@@ -1,8 +1,10 @@
 """Texts with variables that are filled for each customer: `Hello {{ profile.first_name | default("you") }}`.
 
-The language is small: a variable has one field and optionally a default, and a link has one destination:
-`{{ link("https://…") }}`. There are no loops or calls, so mistakes are found when the text is saved, not when it is
-sent. Values are data: braces and control characters are removed from them, so no text is sent with a variable in it.
+The language is small: a variable has one field and optionally a filter, and a link has one destination:
+`{{ link("https://…") }}`. If the value is missing, `default("you")` stands in its place, and `before(" ")` leaves out
+the variable with the text before it: `Merci{{ profile.first_name | before(" ") }} !`. There are no loops or calls, so
+mistakes are found when the text is saved, not when it is sent. Values are data: braces and control characters are
+removed from them, so no text is sent with a variable in it.
 Until a link gets its short code, two control characters, the marks, enclose its destination (`links/marks.py`).
 """
 
@@ -41,7 +43,8 @@ ATTRIBUTE_PREFIX: Final = "profile.attributes."
 _OPEN, _CLOSE = "{{", "}}"
 _QUOTES: Final = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
 _ATTRIBUTE_BY_KEY: Final = re.compile(r"profile\.attributes\[(?P<key>.+)\]", re.DOTALL)
-_DEFAULT: Final = re.compile(r"default\s*\((?P<text>.*)\)", re.DOTALL)
+_FILTER: Final = re.compile(r"(?P<name>default|before)\s*\((?P<text>.*)\)", re.DOTALL)
+_SECOND_FILTER: Final = re.compile(r"\)\s*\|\s*(default|before)\s*\(")
 _LINK: Final = re.compile(r"link\s*\((?P<url>.*)\)", re.DOTALL)
 _OPT_OUT_LINK: Final = re.compile(r"opt_out_link\s*\(\s*\)")
 _UNSAFE: Final = re.compile(r"[{}\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
@@ -59,14 +62,25 @@ class TemplateError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
+    """A field of a text. A customer without its value gets the default; with `before`, which is written before a value,
+    the text goes on without both."""
+
     field: str
     default: str | None
     position: int
+    before: str | None = None
+
+    def fill(self, value: str | None) -> str | None:
+        """The text of this variable; None if it has neither a value nor a filter for customers without one."""
+        cleaned = clean_value(value or "")
+        if self.before is not None:
+            return f"{self.before}{cleaned}" if cleaned else ""
+        return cleaned or self.default
 
 
 @dataclass(frozen=True, slots=True)
 class MissingValue:
-    """A field that has neither a value nor a default, so the text is not sent."""
+    """A field that has neither a value nor a filter for customers without one, so the text is not sent."""
 
     field: str
 
@@ -183,6 +197,8 @@ def parse_template(text: str) -> Template:
         position = closed + 2
     pieces.append(_read_literal(text, position, len(text)))
     _check_link_count(links)
+    if not any(piece.before is None if isinstance(piece, Variable) else piece.strip() for piece in pieces):
+        raise TemplateError("The text is empty for customers without these values.", 0)
     return Template(tuple(piece for piece in pieces if piece != ""), tuple(links))
 
 
@@ -216,27 +232,38 @@ def render_plain(text: str) -> str | MissingValue:
 
 
 def render(template: Template, values: Mapping[str, str | None]) -> str | MissingValue:
-    """The text with all variables filled, or the first field that has neither a value nor a default."""
+    """The text with all variables filled, or the first field that has no value and cannot be left out."""
     rendered: list[str] = []
     for piece in template.pieces:
         if isinstance(piece, str):
             rendered.append(piece)
             continue
-        value = clean_value(values.get(piece.field) or "") or piece.default
-        if value is None:
+        filled = piece.fill(values.get(piece.field))
+        if filled is None:
             return MissingValue(piece.field)
-        rendered.append(value)
+        rendered.append(filled)
     return "".join(rendered)
 
 
 def fill_defaults(template: Template, values: Mapping[str, str | None] = MappingProxyType({})) -> str:
     """The text with the value of each variable, its default or its label; for test texts and to count SMS parts."""
     return "".join(
-        piece
-        if isinstance(piece, str)
-        else clean_value(values.get(piece.field) or "") or piece.default or _label_field(piece.field)
+        piece if isinstance(piece, str) else _fill_or_label(piece, values.get(piece.field)) for piece in template.pieces
+    )
+
+
+def fill_shortest(template: Template) -> str | None:
+    """Like `fill_defaults` without values, and without the variables that can be left out; None if there are none."""
+    if all(isinstance(piece, str) or piece.before is None for piece in template.pieces):
+        return None
+    return "".join(
+        piece if isinstance(piece, str) else "" if piece.before is not None else _fill_or_label(piece, None)
         for piece in template.pieces
     )
+
+
+def _fill_or_label(variable: Variable, value: str | None) -> str:
+    return variable.fill(value) or variable.fill(label_field(variable.field)) or ""
 
 
 class NamedCustomer(Protocol):
@@ -265,25 +292,8 @@ def replace_outside_variables(text: str, replace: Callable[[str], str]) -> str:
     return "".join(piece if index % 2 else replace(piece) for index, piece in enumerate(_VARIABLE.split(text)))
 
 
-def describe_template(text: str, *, with_fallbacks: bool = False) -> str:
-    """The text for users, with the label of each variable in brackets, and its fallback with `with_fallbacks`. A text
-    with a mistake is returned unchanged."""
-    try:
-        pieces = parse_template(text).pieces
-    except TemplateError:
-        return text
-    described = "".join(
-        piece if isinstance(piece, str) else _describe_variable(piece, with_fallback=with_fallbacks) for piece in pieces
-    )
-    return marks.replace_marked(described, lambda url: f"[link to {url.partition('://')[2] or url}]")
-
-
-def _describe_variable(variable: Variable, *, with_fallback: bool) -> str:
-    fallback = f", or “{variable.default}”" if with_fallback and variable.default else ""
-    return f"[{_label_field(variable.field)}{fallback}]"
-
-
-def _label_field(field: str) -> str:
+def label_field(field: str) -> str:
+    """The name of a field for users, such as `first name`."""
     name = PLAIN_FIELDS.get(field) or field.removeprefix(ATTRIBUTE_PREFIX)
     return name.removeprefix("the ").removeprefix("customer's ")
 
@@ -336,7 +346,7 @@ def _read_variable(content: str, *, position: int) -> Variable:
         raise TemplateError("A variable has no field.", position)
     if "{" in name or "}" in name:
         raise TemplateError("The name of a field contains a brace.", position)
-    return Variable(name, _read_default(rest, position) if bar else None, position)
+    return _read_filter(name, rest, position) if bar else Variable(name, None, position)
 
 
 def _split_after_key(content: str) -> tuple[str, str, str] | None:
@@ -349,18 +359,22 @@ def _split_after_key(content: str) -> tuple[str, str, str] | None:
     return None if before.strip() else (field, bar, after)
 
 
-def _read_default(text: str, position: int) -> str:
-    match = _DEFAULT.fullmatch(text.strip())
-    if match is None:
-        raise TemplateError('After the bar only default("…") is allowed.', position)
-    default = clean_value(_unquote(match["text"].strip(), position))
+def _read_filter(field: str, text: str, position: int) -> Variable:
+    match = _FILTER.fullmatch(text.strip())
+    if match is None or (_SECOND_FILTER.search(text) and "before" in text):
+        raise TemplateError('After the bar only default("…") or before("…") is allowed, not both.', position)
+    quoted = _unquote(match["text"].strip(), position)
+    if match["name"] == "before":
+        before = _SPACES.sub(" ", _UNSAFE.sub(" ", quoted))[:VALUE_CHARACTERS_MAX]
+        return Variable(field, None, position, before)
+    default = clean_value(quoted)
     if not default:
         raise TemplateError("The default is empty.", position)
-    return default
+    return Variable(field, default, position)
 
 
 def _unquote(text: str, position: int) -> str:
     closing = _QUOTES.get(text[:1])
     if closing is None or len(text) < 2 or not text.endswith((closing, text[0])):  # noqa: PLR2004  # a pair of quotes
-        raise TemplateError("A default, a key in brackets and the address of a link must be in quotes.", position)
+        raise TemplateError("A filter's text, a key in brackets and the address of a link must be in quotes.", position)
     return text[1:-1]

@@ -30,6 +30,8 @@ ATTRIBUTES_OFFERED_MAX: Final = 200
 # The template of a link, whose address the user completes.
 LINK_VARIABLE: Final = '{{ link("https://") }}'
 OPT_OUT_VARIABLE: Final = "{{ opt_out_link() }}"
+# The filter of an offered variable that may have no value: the space before it goes with it.
+LEFT_OUT: Final = ' | before(" ")'
 
 
 def fill_text_form(content: str | TextVariants) -> dict[str, str]:
@@ -82,7 +84,9 @@ def apply_button(values: Mapping[str, str], prefix: str = "") -> dict[str, str]:
     variable, target = values.get(f"{prefix}field"), values.get("insert")
     if variable and target is not None and (target in texts or not prefix):
         target = target if target in texts else "text"
-        texts[target] = f"{texts.get(target, '')} {variable}".strip()
+        # The space before a variable that can be left out belongs to the variable.
+        space = "" if LEFT_OUT in variable else " "
+        texts[target] = f"{texts.get(target, '').rstrip()}{space}{variable}".strip()
     return texts
 
 
@@ -106,12 +110,13 @@ async def list_variables(
 
 
 def _write_variable(name: str, key: str | None = None) -> str:
-    """A template variable as it is written, with a default if a customer or a store may have no value."""
+    """A template variable as it is written. If a customer or a store may have no value, it can be left out: words for
+    a default would be in one language."""
     if key is not None and not key.isidentifier():
         quoted = f"'{key}'" if '"' in key else f'"{key}"'
         name = f"profile.attributes[{quoted}]"
-    default = ' | default("there")' if name.startswith("profile.") or name == "store.city" else ""
-    return f"{{{{ {name}{default} }}}}"
+    left_out = LEFT_OUT if name.startswith("profile.") or name == "store.city" else ""
+    return f"{{{{ {name}{left_out} }}}}"
 
 
 def _filled_rows(values: Mapping[str, str]) -> list[int]:

@@ -39,7 +39,8 @@ from regulars.messaging.labels import MEANINGS, REASONS, label_choice
 from regulars.messaging.model import OriginKind, ReplyToOrigin, SkipReason
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
-from regulars.messaging.template import describe_template, texts_by_value
+from regulars.messaging.template import texts_by_value
+from regulars.messaging.template_labels import describe_template
 from regulars.segments.saved.manage import list_choices as list_segment_choices
 from regulars.web.charts import stack_sections
 from regulars.web.format import Format

@@ -1,14 +1,18 @@
-// Shows the variables of a text as chips: {{ profile.first_name | default("there") }} reads "first name, else there".
+// Shows the variables of a text as chips: {{ profile.first_name | default("you") }} reads "first name, else “you”", and
+// {{ profile.first_name | before(" ") }} reads "first name, else nothing".
 // The hidden textarea holds the stored text and is submitted. Without this script the user edits the textarea itself.
 "use strict";
 
-const VARIABLE = /\{\{\s*([^|{}]+?)\s*(?:\|\s*default\s*\(\s*(?:"([^"]*)"|'([^']*)'|“([^”]*)”|‘([^’]*)’)\s*\)\s*)?\}\}/g;
+const VARIABLE = /\{\{\s*([^|{}]+?)\s*(?:\|\s*(default|before)\s*\(\s*(?:"([^"]*)"|'([^']*)'|“([^”]*)”|‘([^’]*)’)\s*\)\s*)?\}\}/g;
 const NEEDS_FALLBACK = /^profile\./;
 // The chip of link("https://…") shows the address.
 const LINK = /^link\s*\(\s*["'“‘](.*)["'”’]\s*\)$/;
 
-const formatVariable = (field, fallback) =>
-  fallback === "" ? `{{ ${field} }}` : `{{ ${field} | default(${fallback.includes('"') ? `'${fallback}'` : `"${fallback}"`}) }}`;
+// A variable of the text: its field, its filter if it has one, and the text of the filter.
+const readVariable = ([, field, filter = "", ...texts]) => ({ field, filter, text: texts.find((text) => text !== undefined) ?? "" });
+const quote = (text) => (text.includes('"') ? `'${text}'` : `"${text}"`);
+const formatVariable = ({ field, filter, text }) =>
+  filter === "before" || text !== "" ? `{{ ${field} | ${filter}(${quote(text)}) }}` : `{{ ${field} }}`;
 
 class ChipEditor {
   constructor(textarea) {
@@ -48,7 +52,7 @@ class ChipEditor {
     this.box.replaceChildren();
     let end = 0;
     for (const match of this.textarea.value.matchAll(VARIABLE)) {
-      this.box.append(this.textarea.value.slice(end, match.index), this.createChip(match[1], match.slice(2).find((text) => text !== undefined) ?? ""));
+      this.box.append(this.textarea.value.slice(end, match.index), this.createChip(readVariable(match)));
       end = match.index + match[0].length;
     }
     this.box.append(this.textarea.value.slice(end));
@@ -68,19 +72,19 @@ class ChipEditor {
     getSelection().collapse(this.box, this.box.childNodes.length);
   }
 
-  createChip(field, fallback) {
+  createChip(variable) {
     const chip = document.createElement("span");
     chip.className = "chip";
     chip.contentEditable = "false";
     chip.tabIndex = 0;
     chip.setAttribute("role", "button");
-    Object.assign(chip.dataset, { field, fallback });
+    Object.assign(chip.dataset, variable);
     this.updateLabel(chip);
     return chip;
   }
 
   updateLabel(chip) {
-    const { field, fallback } = chip.dataset;
+    const { field, filter, text } = chip.dataset;
     const [, url] = LINK.exec(field) ?? [];
     if (url !== undefined) {
       chip.textContent = `link to ${url.replace(/^https?:\/\//, "") || "…"}`;
@@ -88,14 +92,15 @@ class ChipEditor {
       return;
     }
     const label = this.labels.get(field) ?? field;
-    chip.textContent = fallback ? `${label}, else “${fallback}”` : label;
-    chip.classList.toggle("is-bare", fallback === "" && NEEDS_FALLBACK.test(field));
-    chip.title = "Change the fallback for customers without this value";
+    if (filter === "before") chip.textContent = `${text.trim() ? `${text.trim()} ` : ""}${label}, else nothing`;
+    else chip.textContent = text ? `${label}, else “${text}”` : label;
+    chip.classList.toggle("is-bare", filter !== "before" && text === "" && NEEDS_FALLBACK.test(field));
+    chip.title = "Change what customers without this value get";
   }
 
   serialize(node) {
     if (node.nodeType === Node.TEXT_NODE) return node.data;
-    if (node.matches?.(".chip")) return formatVariable(node.dataset.field, node.dataset.fallback);
+    if (node.matches?.(".chip")) return formatVariable(node.dataset);
     if (node.nodeName === "BR") return "\n";
     const content = [...node.childNodes].map((child) => this.serialize(child)).join("");
     return node !== this.box && node.previousSibling ? `\n${content}` : content;
@@ -113,8 +118,8 @@ class ChipEditor {
   }
 
   insert(code) {
-    const [, field, ...fallbacks] = new RegExp(VARIABLE.source).exec(code);
-    const chip = this.createChip(field, fallbacks.find((text) => text !== undefined) ?? "");
+    const variable = readVariable(new RegExp(VARIABLE.source).exec(code));
+    const chip = this.createChip(variable);
     const range = this.caretRange();
     if (range) {
       range.deleteContents();
@@ -122,10 +127,11 @@ class ChipEditor {
     } else {
       this.box.append(chip);
     }
+    if (variable.filter === "before") takeTextBefore(chip, / *$/);
     this.box.focus();
     getSelection().collapse(chip.parentNode, [...chip.parentNode.childNodes].indexOf(chip) + 1);
     this.syncTextarea();
-    if (LINK.test(field)) this.openToolbar(chip);
+    if (LINK.test(variable.field)) this.openToolbar(chip);
   }
 
   onKey(event) {
@@ -143,7 +149,7 @@ class ChipEditor {
     this.syncTextarea();
   }
 
-  // Lets the user edit the fallback or the address of a chip, or remove the chip.
+  // Lets the user edit the address of a link or what customers without the value get, or remove the chip.
   openToolbar(chip) {
     this.toolbar.hidden = !chip;
     if (!chip) return;
@@ -155,12 +161,14 @@ class ChipEditor {
       this.toolbar.replaceChildren(remove);
       return;
     }
+    const name = this.labels.get(chip.dataset.field) ?? chip.dataset.field;
+    const isLeftOut = chip.dataset.filter === "before";
     const label = document.createElement("label");
-    label.textContent = url === undefined ? `Fallback when ${this.labels.get(chip.dataset.field) ?? chip.dataset.field} is missing ` : "Address of the link ";
-    const input = Object.assign(document.createElement("input"), { className: "input is-small", value: url ?? chip.dataset.fallback, maxLength: url === undefined ? 100 : 1000 });
+    label.textContent = url !== undefined ? "Address of the link " : isLeftOut ? `Text before ${name}, left out with it ` : `Fallback when ${name} is missing `;
+    const input = Object.assign(document.createElement("input"), { className: "input is-small", value: url ?? chip.dataset.text, maxLength: url === undefined ? 100 : 1000 });
     input.addEventListener("input", () => {
-      if (url === undefined) chip.dataset.fallback = input.value.replace(/[{}"]/g, "");
-      else chip.dataset.field = `link("${input.value.replace(/[{}"|\s]/g, "")}")`;
+      if (url !== undefined) chip.dataset.field = `link("${input.value.replace(/[{}"|\s]/g, "")}")`;
+      else Object.assign(chip.dataset, { filter: isLeftOut ? "before" : "default", text: input.value.replace(/[{}"]/g, "") });
       this.updateLabel(chip);
       this.syncTextarea();
     });
@@ -171,9 +179,37 @@ class ChipEditor {
       this.box.focus();
     });
     label.append(input);
-    this.toolbar.replaceChildren(label, remove);
+    this.toolbar.replaceChildren(label, ...(url === undefined ? [this.createFilterButton(chip, isLeftOut)] : []), remove);
     input.focus();
   }
+
+  // A variable either has a fallback, or is left out with the text before it.
+  createFilterButton(chip, isLeftOut) {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "button is-bare is-small", textContent: isLeftOut ? "Write a fallback instead" : "Leave it out instead" });
+    button.addEventListener("click", () => {
+      if (isLeftOut) {
+        chip.before(chip.dataset.text);
+        Object.assign(chip.dataset, { filter: "", text: "" });
+      } else {
+        Object.assign(chip.dataset, { filter: "before", text: "" });
+        takeTextBefore(chip, /[\s,;:]*$/);
+      }
+      this.updateLabel(chip);
+      this.syncTextarea();
+      this.openToolbar(chip);
+    });
+    return button;
+  }
+}
+
+// Moves the end of the text before a chip into the chip, so that it is left out with a missing value.
+function takeTextBefore(chip, end) {
+  const node = chip.previousSibling;
+  if (node?.nodeType !== Node.TEXT_NODE) return;
+  const [taken] = end.exec(node.data);
+  if (!taken) return;
+  node.data = node.data.slice(0, node.data.length - taken.length);
+  chip.dataset.text = taken.replace(/\s+/g, " ");
 }
 
 const editors = new WeakMap();

@@ -24,6 +24,7 @@ from regulars.messaging.template import (
     TemplateError,
     TextVariants,
     fill_defaults,
+    fill_shortest,
     parse_template,
     render_text,
     texts_by_value,
@@ -47,14 +48,24 @@ class TextPreview(NamedTuple):
     why_not: str
 
 
+class SizedText(NamedTuple):
+    """A text as it is sent, with its size and its cost by country."""
+
+    body: str
+    measured: TextSize
+    costs: Sequence[TextCost]
+
+
 class FallbackSize(NamedTuple):
     """The size and cost of a text whose variables have their fallback values. Customers get the text if their attribute
-    has the value `value`, which is empty for the default text, as is `label`."""
+    has the value `value`, which is empty for the default text, as is `label`. `shortest` is the size without the
+    variables that are left out if their values are missing; None if there are none."""
 
     value: str
     label: str
     measured: TextSize
     costs: Sequence[TextCost]
+    shortest: SizedText | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,13 +127,21 @@ def _measure_variants(
     sizes: list[FallbackSize] = []
     for value, text in texts.items():
         try:
-            text_with_defaults = fill_defaults(parse_template(text))
+            template = parse_template(text)
         except TemplateError as error:
             faults.append(f"{f'Text for {labels[value]}: ' if value else ''}{error} (character {error.position + 1})")
             continue
-        measured = compose_for(text_with_defaults, None, texting).measured
-        sizes.append(FallbackSize(value, labels[value], measured, cost_by_country(text_with_defaults, texting)))
+        measured, costs = _size(fill_defaults(template), texting)[1:]
+        shortest = fill_shortest(template)
+        sizes.append(
+            FallbackSize(value, labels[value], measured, costs, None if shortest is None else _size(shortest, texting))
+        )
     return faults, sizes
+
+
+def _size(text: str, texting: Texting) -> SizedText:
+    composed = compose_for(text, None, texting)
+    return SizedText(composed.body, composed.measured, cost_by_country(text, texting))
 
 
 def field_labels(definition: Definition) -> dict[str, str]:

@@ -80,12 +80,15 @@ async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Defi
 
 
 async def save_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, etag: str, by: str) -> Journey:
-    """Save the draft that the user saw (`etag`) as a new version, which a live journey uses at once."""
+    """Save the draft that the user saw (`etag`) as a new version, which a live journey uses at once. A draft that is
+    equal to the last version makes none."""
     draft = await lock_draft(tx, organization_id, journey_id)
     if not draft.has_changes:
         raise NotPossible("There are no changes to save since the last version.")
     require_etag((draft.definition, draft.row.version), etag)
-    journey = await update_journey(tx, organization_id, journey_id, draft.definition, created_by=by)
+    journey = await load_journey(tx, organization_id, journey_id)
+    if draft.definition != journey.definition:
+        journey = await update_journey(tx, organization_id, journey_id, draft.definition, created_by=by)
     await discard_draft(tx, organization_id, journey_id)
     return journey
 

@@ -10,6 +10,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
 from regulars.campaigns.definition import VARIANTS_MAX, Definition
 from regulars.campaigns.manage import Campaign
+from regulars.campaigns.model import CampaignState
 from regulars.campaigns.pages import definition_form as forms
 from regulars.campaigns.pages.common import VARIANT_LETTERS, campaign_url, find_campaign, page_errors, render_campaign
 from regulars.campaigns.pages.figures import (
@@ -21,6 +22,7 @@ from regulars.campaigns.pages.figures import (
     read_preview,
 )
 from regulars.campaigns.pages.progress import REASON_LABELS
+from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
 from regulars.messaging.errors import SettingRefused
@@ -70,30 +72,32 @@ class Editor:
             return await self._render(visit, campaign, form, definition, status=400)
         try:
             async with visit.database.transaction() as tx:
-                before = await find_campaign(tx, visit)
-                with page_errors():
-                    saved = await manage.update_campaign(
-                        tx,
-                        visit.organization_id,
-                        before.row.id,
-                        definition,
-                        created_by=visit.user.email,
-                        etag=form.value("was"),
-                    )
-                await record(
-                    tx,
-                    visit.organization_id,
-                    actor_of(visit),
-                    "campaign.update",
-                    CAMPAIGN.encode(before.row.id),
-                    before={"revision": before.row.revision},
-                    after={"name": saved.row.name, "revision": saved.row.revision},
-                )
+                saved = await self._save(tx, visit, definition, etag=form.value("was"))
         except EtagMismatch:
             return await self._show_conflict(visit, form, definition)
         if form.value("then") == "send" and not saved.faults:
             return redirect(visit, campaign_url(visit, saved.row, "send"))
         return redirect(visit, campaign_url(visit, saved.row, "edit"), done="Draft saved.")
+
+    async def _save(self, tx: Tx, visit: Visit, definition: Definition, *, etag: str) -> Campaign:
+        """Save the definition; a draft that it does not change stays as it is."""
+        before = await find_campaign(tx, visit)
+        if before.row.state == CampaignState.DRAFT and definition == before.definition and not before.is_damaged:
+            return before
+        with page_errors():
+            saved = await manage.update_campaign(
+                tx, visit.organization_id, before.row.id, definition, created_by=visit.user.email, etag=etag
+            )
+        await record(
+            tx,
+            visit.organization_id,
+            actor_of(visit),
+            "campaign.update",
+            CAMPAIGN.encode(before.row.id),
+            before={"revision": before.row.revision},
+            after={"name": saved.row.name, "revision": saved.row.revision},
+        )
+        return saved
 
     async def measure(self, visit: Visit) -> Response:
         """Apply a button of the form, such as "add variant", and return the form with a new estimate; saves nothing."""

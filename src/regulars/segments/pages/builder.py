@@ -148,7 +148,10 @@ class Builder:
         return await self._render_page(visit, edit, status=400 if faults else 409)
 
     async def _save(self, visit: Visit, edit: SegmentEdit, definition: Definition) -> Response:
-        user_name = visit.user.email
+        user_name, segment = visit.user.email, edit.segment
+        if segment is not None and not _is_changed(edit, definition.match, is_complete=True):
+            done = f"Nothing was changed, so it is still version {segment.row.version}."
+            return redirect(visit, visit.url(PATH, segment.id), done=done)
         async with visit.database.transaction() as tx:
             if edit.segment is None:
                 saved = await manage.create_segment(tx, visit.organization_id, definition, created_by=user_name)

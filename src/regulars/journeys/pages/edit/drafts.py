@@ -39,7 +39,8 @@ class DraftChange:
 
 
 async def apply_change(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[DraftChange]]) -> Response:
-    """Write the change that `plan` returns for the draft, unless another user changed the edited part meanwhile."""
+    """Write the change that `plan` returns for the draft, unless another user changed the edited part meanwhile. With
+    the field `check`, show the form again with what is wrong in it, and write nothing."""
     journey_id, etag = read_journey_id(visit), visit.form.get("was", "")
     async with visit.database.transaction() as tx:
         with page_errors():
@@ -50,10 +51,14 @@ async def apply_change(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[Draft
                 raise Conflict(
                     "The step is gone, because another user changed the draft. Open the draft again."
                 ) from None
-            if change.new_definition is None and change.panel is not None:
-                return render_builder(visit, draft, replace(await change.panel(), was=etag), status=400)
+            is_check = "check" in visit.form
+            if change.panel is not None and (is_check or change.new_definition is None):
+                panel = replace(await change.panel(), was=etag)
+                return render_builder(visit, draft, panel, status=200 if is_check else 400)
             if change.new_definition is None or etag_of(change.edited_part) != etag:
                 return await _render_conflict(visit, draft, change)
+            if change.new_definition == draft.definition:
+                return redirect(visit, f"{builder_url(visit)}{change.url_suffix}", done="Nothing was changed.")
             await write_draft(tx, visit.organization_id, draft, change.new_definition, by=visit.user.email)
         if not draft.has_changes:
             after, subject = {"based_on": draft.stored.based_on}, JOURNEY.encode(journey_id)
@@ -82,19 +87,22 @@ async def save(visit: Visit) -> Response:
     etag, by = visit.form.get("was", ""), visit.user.email
     try:
         async with visit.database.transaction() as tx:
+            before = await find_journey(tx, visit)
             with page_errors():
                 journey = await save_draft(tx, visit.organization_id, read_journey_id(visit), etag=etag, by=by)
             row = journey.row
+            is_new = row.version != before.row.version
             after = {"version": row.version, "name": row.name, "state": row.state}
             subject = JOURNEY.encode(row.id)
-            await record(tx, visit.organization_id, actor_of(visit), "journey.save_version", subject, after=after)
+            if is_new:
+                await record(tx, visit.organization_id, actor_of(visit), "journey.save_version", subject, after=after)
     except EtagMismatch:
         return await _show_difference(visit)
+    done = f"Version {row.version} is saved." if is_new else f"Nothing was changed since version {row.version}."
     if visit.form.get("activate"):
-        return redirect(visit, journey_url(visit, row, "activate"), done=f"Version {row.version} is saved.")
-    done = f"Version {row.version} is saved" + (
-        " and live: customers who enter from now on follow it." if row.state == "live" else "."
-    )
+        return redirect(visit, journey_url(visit, row, "activate"), done=done)
+    if is_new and row.state == "live":
+        done = f"Version {row.version} is saved and live: customers who enter from now on follow it."
     return redirect(visit, f"{journey_url(visit, row)}?version={row.version}", done=done)
 
 

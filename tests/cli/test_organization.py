@@ -85,3 +85,11 @@ def test_the_default_country_is_set_and_taken_back(regulars, database_url):
         with psycopg.connect(database_url) as connection:
             assert connection.execute("SELECT default_country FROM organizations").fetchone() == (stored,)
     assert "country code" in regulars("organization", "set", "Shop", "--default-country", "XX").complains(code=2)
+
+
+def test_a_time_zone_that_the_country_does_not_have_is_refused(regulars):
+    regulars("organization", "create", "Zoned")
+    refused = regulars("organization", "set", "Zoned", "--default-country", "FR", "--time-zone", "America/New_York")
+    assert "FR does not have the time zone America/New_York" in refused.complains(code=2)
+    for zone in ("UTC", "Europe/Paris"):
+        assert regulars("organization", "set", "Zoned", "--default-country", "FR", "--time-zone", zone).code == 0

@@ -258,6 +258,27 @@ def test_an_empty_organization_says_what_will_be_here(visitor_as):
     assert "No consent yet" in owner.get("/consent/numbers").text
 
 
+def test_home_says_that_days_begin_in_utc_until_the_time_zone_is_that_of_the_country(visitor_as):
+    owner, analyst = visitor_as(Role.OWNER), visitor_as(Role.ANALYST)
+
+    def save(time_zone):
+        settings = {"time_zone": time_zone, "locale": "fr-FR", "default_country": "FR"}
+        name = samples.unique("Shop")
+        return owner.post("/settings/organization", name=name, slug=owner.who.slug, **settings)
+
+    assert save("UTC").status_code == 303
+    notice, link = "not at midnight in France", "/settings/organization#f-time_zone"
+    assert notice in owner.get("/").text
+    assert link in owner.get("/").text
+    assert notice in analyst.get("/").text
+    assert link not in analyst.get("/").text
+    refused = save("America/New_York")
+    assert refused.status_code == 400
+    assert "France does not have this time zone" in refused.text
+    assert save("Europe/Paris").status_code == 303
+    assert notice not in owner.get("/").text
+
+
 def test_home_shows_what_waits_to_be_counted_as_such_and_never_as_no_ticket(visitor_as, api):
     """No worker runs here, so the tickets of the moment before wait."""
     open_shop(api)

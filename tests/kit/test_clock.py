@@ -5,7 +5,6 @@ import pytest
 
 from regulars.kit.clock import (
     DatabaseClock,
-    find_zone,
     format_timestamp,
     is_in_future,
     monotonic,
@@ -181,8 +180,3 @@ def test_the_last_days_begin_at_a_local_midnight_and_today_is_one_of_them():
     assert start_of_last_days(1, now, paris) == datetime(2026, 10, 25, 23, 0, tzinfo=UTC)
     # The clocks went back the day before, so two days begin 25 hours earlier.
     assert start_of_last_days(2, now, paris) == datetime(2026, 10, 24, 22, 0, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(("name", "key"), [("Europe/Paris", "Europe/Paris"), ("Mars/Olympus", "UTC"), ("../x", "UTC")])
-def test_a_time_zone_that_this_machine_lacks_becomes_utc(name, key):
-    assert find_zone(name).key == key

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 from playwright.sync_api import Page, expect
+from tests.accounts.browser import Browser
 from tests.pages.test_journeys_in_a_browser import write_journey
 from tests.support import database, samples
 from tests.support.analysis import running_analysis
@@ -121,6 +122,11 @@ def sign_up(walk: Walk, token: str) -> None:
     # The browser's time zone says more than its language.
     expect(tab.get_by_label("Time zone")).to_have_value("Europe/Zurich")
     expect(tab.get_by_label("Country")).to_have_value("CH")
+    # Another country leaves the time zone to the server, unless the browser is in that country.
+    tab.get_by_label("Country").select_option("FR")
+    expect(tab.get_by_label("Time zone")).to_have_value("")
+    tab.get_by_label("Country").select_option("CH")
+    expect(tab.get_by_label("Time zone")).to_have_value("Europe/Zurich")
     fill_in(tab)
     walk.reads("Connect a till", "See a demo", "Import a file", "0 of 4 steps to connect a till are done")
     walk.reads("regulars import sales tickets.csv", '--organization "Maison Corvelle"', "--dry-run")
@@ -262,7 +268,7 @@ def test_it_works_without_javascript_and_a_refused_form_comes_back_whole(chromiu
     assert page.get_by_label("Password", exact=True).input_value() == ""
     # Without a script the languages of the browser say where it is.
     expect(page.get_by_label("Country")).to_have_value("BE")
-    expect(page.get_by_label("Time zone")).to_have_value("Europe/Brussels")
+    expect(page.get_by_label("Time zone")).to_have_value("")
     fill_in(page)
     page.get_by_role("button", name="Create the first key").click()
     walk = Walk(page, server, database_url)
@@ -273,6 +279,30 @@ def test_it_works_without_javascript_and_a_refused_form_comes_back_whole(chromiu
     page.goto(f"{server.url}{check_again}")
     assert page.get_by_text("Your first ticket is here").is_visible()
     context.close()
+
+
+REFUSED_ZONES = [
+    ("FR", "America/New_York", "France does not have this time zone"),
+    ("AU", "", "Australia has no single time zone"),
+    ("", "", "Choose one, or a country."),
+    ("FR", "Mars/Olympus", "Choose one of the list."),
+]
+
+
+def test_the_country_sets_the_time_zone_and_refuses_one_that_it_does_not_have(new_server):
+    server, database_url, token = new_server
+
+    def send(country, zone):
+        fields = {"organization": "Maison", "name": "Claire", "email": "claire@corvelle.example", "country": country}
+        fields |= {"time_zone": zone, "password": PASSWORD, "repeated": PASSWORD}
+        return Browser(server.url).fill(f"/link/{token}", f"/link/{token}", **fields)
+
+    for country, zone, reason in REFUSED_ZONES:
+        refused = send(country, zone)
+        assert (refused.status_code, reason in refused.text) == (400, True), reason
+    assert send("FR", "").status_code == 303
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT time_zone FROM organizations").fetchall() == [("Europe/Paris",)]
 
 
 def test_two_who_ask_for_a_demo_at_once_never_share_one(visitor_as, api_database_url):

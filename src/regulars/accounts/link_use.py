@@ -20,7 +20,7 @@ from regulars.accounts.team import check_maker
 from regulars.accounts.users import create_account, join
 from regulars.kit.db import Tx
 from regulars.organizations.manage import create_organization
-from regulars.organizations.settings import change_settings, find_settings
+from regulars.organizations.settings import change_settings, find_settings, refuse_foreign_zone
 from regulars.web.access import Role
 
 
@@ -91,8 +91,9 @@ async def create_first_owner(
         raise LinkUnusable
     account = await create_account(tx, email=email, name=name, password_hash=password_hash)
     organization = await create_organization(tx.connection, organization_name)
-    settings = await find_settings(tx.connection, organization.id)
-    settings = replace(settings, default_country=country, time_zone=time_zone or settings.time_zone)
+    before = await find_settings(tx.connection, organization.id)
+    settings = replace(before, default_country=country, time_zone=time_zone or before.time_zone)
+    refuse_foreign_zone(before, settings)
     await change_settings(tx, organization.id, settings)
     await join(tx, organization.id, organization.name, account.id, Role.OWNER)
     actor = Actor(account.id, account.email, address)

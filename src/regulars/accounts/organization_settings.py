@@ -5,7 +5,7 @@ from uuid import UUID
 
 from regulars.accounts.audit.log import Actor, record
 from regulars.kit.db import Tx
-from regulars.organizations.settings import OrganizationSettings, change_settings, find_settings
+from regulars.organizations.settings import OrganizationSettings, change_settings, find_settings, refuse_foreign_zone
 from regulars.organizations.slugs import change_slug, ensure_slug
 from regulars.web.format import LOCALES
 
@@ -24,6 +24,7 @@ async def change_organization(
 ) -> str:
     """Change settings and slug, the name in page addresses; return the slug. The audit log gets only what changed."""
     before = await find_settings(tx.connection, organization_id)
+    refuse_foreign_zone(before, settings)
     old_slug = await ensure_slug(tx.connection, organization_id, before.name, now=tx.now)
     await change_settings(tx, organization_id, settings)
     if slug != old_slug and not await change_slug(tx.connection, organization_id, slug, now=tx.now):

@@ -12,7 +12,8 @@ from regulars.campaigns.definition import PERCENT, Definition, SendAtLocalTime
 from regulars.campaigns.retention import split_ids
 from regulars.consent.numbers import find_text_numbers
 from regulars.kit.db import Tx
-from regulars.messaging.number_location import locate_number, zones_by_country
+from regulars.kit.time_zones import zones_by_country
+from regulars.messaging.number_location import locate_number
 from regulars.sales.home_stores import find_home_stores
 from regulars.segments.saved.resolve import load_context
 

@@ -15,9 +15,9 @@ from regulars.analytics.segment_conditions import resolve_members
 from regulars.cli.output import CommandError, ExitCode
 from regulars.cli.runner import find_organization, read_id
 from regulars.kit import ids
-from regulars.kit.clock import find_zone
 from regulars.kit.db import Database, Tx
 from regulars.kit.settings import Settings
+from regulars.kit.time_zones import find_zone
 from regulars.organizations.settings import find_settings
 from regulars.sales.model import Currency
 from regulars.segments.analysis import questions

@@ -14,6 +14,7 @@ from regulars.cli.output import CommandError, ExitCode, err, format_count, print
 from regulars.cli.runner import AsJson, CommandContext, find_organization, run, run_on_pool, transact
 from regulars.kit import ids, settings
 from regulars.kit.db import Database, Tx
+from regulars.kit.time_zones import time_zones
 from regulars.organizations import manage
 from regulars.organizations import settings as organization_settings
 from regulars.organizations.dissolve import dissolve
@@ -91,7 +92,7 @@ def set_settings(
     if require_second_factor is not None:
         changes["requires_second_factor"] = require_second_factor
     if time_zone is not None:
-        if time_zone not in organization_settings.time_zones():
+        if time_zone not in time_zones():
             raise CommandError(f"'{time_zone}' is not a time zone such as Europe/Paris.", code=ExitCode.USAGE)
         changes["time_zone"] = time_zone
     if locale is not None:
@@ -144,6 +145,7 @@ async def _create(tx: Tx, name: str) -> Organization:
 async def _change(context: CommandContext, **changes: str | bool | None) -> organization_settings.OrganizationSettings:
     before = await organization_settings.find_settings(context.tx.connection, context.organization_id)
     after = dataclasses.replace(before, **changes)  # type: ignore[arg-type]  # only the country may be None
+    organization_settings.refuse_foreign_zone(before, after)
     await organization_settings.change_settings(context.tx, context.organization_id, after)
     old_values = {name: getattr(before, name) for name in changes}
     await context.record("organization.change", after.name, before=old_values, after=changes)

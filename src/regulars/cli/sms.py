@@ -11,7 +11,8 @@ from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, 
 from regulars.cli.sms_holdout import app as holdout_app
 from regulars.cli.sms_settings import load_sms_settings, lock_sms_settings
 from regulars.kit import settings as kit_settings
-from regulars.kit.clock import find_zone, format_timestamp
+from regulars.kit.clock import format_timestamp
+from regulars.kit.time_zones import find_zone
 from regulars.messaging import holds
 from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.public_holidays import ClosedDays, NamedDays, find_closed_days

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from regulars.imports.cells import Amounts, FileFormat
 from regulars.imports.model import FileError
+from regulars.kit.time_zones import read_zone
 
 AMOUNTS: Final = ("cents", "decimal")
 # The keys of a mapping file.
@@ -66,10 +67,10 @@ def _parse_pair(text: str) -> tuple[str, str]:
 
 
 def _find_zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise FileError(f"'{name}' is not a time zone such as Europe/Paris.") from None
+    zone = read_zone(name)
+    if zone is None:
+        raise FileError(f"'{name}' is not a time zone such as Europe/Paris.")
+    return zone
 
 
 def _read_mapping_file(path: Path) -> dict[str, Any]:

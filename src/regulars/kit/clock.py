@@ -1,12 +1,10 @@
 """Parse and format the API's timestamps (ISO 8601 in, UTC with milliseconds and a `Z` out; truncated, never rounded),
-find time zones, compute calendar days, and estimate the database's clock."""
+compute calendar days, and estimate the database's clock."""
 
 import re
 import time
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from datetime import time as clock_time
-from functools import cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
@@ -55,16 +53,6 @@ def _convert_to_utc(moment: datetime) -> datetime:
 
 def _year_error() -> ValueError:
     return ValueError("it is outside the years 0001 to 9999 in UTC")
-
-
-@cache
-def find_zone(name: str) -> ZoneInfo:
-    """Return the time zone of an organization; UTC if the time zone data of this machine no longer has the zone that
-    the organization chose."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return ZoneInfo("UTC")
 
 
 def in_zone(moment: datetime, zone: tzinfo) -> datetime:

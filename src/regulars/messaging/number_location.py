@@ -1,11 +1,12 @@
 """Find the country of a phone number, and all time zones in which its owner may be."""
 
 from functools import cache, lru_cache
-from importlib import resources
 from typing import Final, NamedTuple
 
 import phonenumbers
 from phonenumbers import timezone as number_zones
+
+from regulars.kit.time_zones import zones_by_country
 
 _UNKNOWN_ZONE: Final = number_zones.UNKNOWN_TIMEZONE
 NUMBERS_CACHED_MAX: Final = 16_384
@@ -84,15 +85,3 @@ def _locations_by_calling_code() -> dict[str, NumberLocation]:
         for code, countries in phonenumbers.COUNTRY_CODE_TO_REGION_CODE.items()
         if len(countries) == 1 and len(zones.get(countries[0], ())) == 1
     }
-
-
-@cache
-def zones_by_country() -> dict[str, tuple[str, ...]]:
-    """The zones of each country by its ISO 3166 code, from the table that comes with the time zone data."""
-    table = resources.files("tzdata.zoneinfo").joinpath("zone.tab").read_text(encoding="utf-8")
-    zones: dict[str, tuple[str, ...]] = {}
-    for line in table.splitlines():
-        if line and not line.startswith("#"):
-            country, _, zone = line.split("\t")[:3]
-            zones[country] = (*zones.get(country, ()), zone)
-    return zones

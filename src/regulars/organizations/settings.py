@@ -2,12 +2,12 @@
 
 from dataclasses import asdict, dataclass
 from uuid import UUID
-from zoneinfo import available_timezones
 
 from psycopg import errors
 
 from regulars.kit.connection import Connection
 from regulars.kit.db import Tx
+from regulars.kit.time_zones import UTC_NAME, has_zone
 from regulars.organizations.facts import TimeZoneChanged
 from regulars.work import outbox
 
@@ -29,9 +29,21 @@ class NameTaken(Exception):
         super().__init__(f"Another organization is named '{name}'.")
 
 
-def time_zones() -> list[str]:
-    """Return the current time zones; the zone database also has many old names."""
-    return [*sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/")), "UTC"]
+class ForeignZone(Exception):
+    """The chosen country does not have the chosen time zone."""
+
+    def __init__(self, country: str, time_zone: str) -> None:
+        super().__init__(f"{country} does not have the time zone {time_zone}; choose one of its own, or UTC.")
+        self.country = country
+
+
+def refuse_foreign_zone(before: OrganizationSettings, after: OrganizationSettings) -> None:
+    """Raise if the country does not have the time zone, unless both were stored before."""
+    country, time_zone = after.default_country, after.time_zone
+    if (country, time_zone) == (before.default_country, before.time_zone) or country is None or time_zone == UTC_NAME:
+        return
+    if not has_zone(country, time_zone):
+        raise ForeignZone(country, time_zone)
 
 
 async def find_settings(connection: Connection, organization_id: UUID) -> OrganizationSettings:

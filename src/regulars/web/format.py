@@ -15,7 +15,8 @@ from babel.dates import format_date, format_skeleton
 from babel.numbers import format_currency, format_decimal, format_percent, get_currency_precision
 from markupsafe import Markup
 
-from regulars.kit.clock import find_zone, format_timestamp, in_zone
+from regulars.kit.clock import format_timestamp, in_zone
+from regulars.kit.time_zones import find_zone
 
 # Shown where there is no value, and between two dates.
 NOTHING: Final = "\N{EN DASH}"
@@ -80,6 +81,11 @@ def _find_pattern(locale_tag: str, currency: str | None) -> _Pattern:
     decimal, _, after = rest.partition("56")
     # In English, Babel writes "CHF412.80": add a space after the currency code.
     return _Pattern(f"{before}{NO_BREAK}" if before and before == currency else before, group, decimal, after)
+
+
+def country_name(code: str) -> str:
+    """The English name of a country; the code itself if it has none."""
+    return str(Locale("en").territories.get(code, code))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.errors import LinkUnusable, TooManyAttempts
 from regulars.accounts.links import LINK_PATH, Link, Purpose
 from regulars.accounts.model import NAME_CHARACTERS_MAX, Account, read_email
-from regulars.accounts.pages.location_guess import countries, guess_location, zones
+from regulars.accounts.pages.location_guess import countries, guess_country, read_zone_of_country, refuse_zone, zones
 from regulars.accounts.pages.sign_in_responses import (
     ORGANIZATIONS_PATH,
     SIGN_IN_PATH,
@@ -21,7 +21,7 @@ from regulars.accounts.pages.sign_in_responses import (
 )
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import check_password, record_sign_in, uncounted_on_error
-from regulars.organizations.settings import NameTaken, time_zones
+from regulars.organizations.settings import ForeignZone, NameTaken
 from regulars.web.form import FormState
 from regulars.web.navigation import FIRST_STEPS
 from regulars.web.render import redirect, refused, render
@@ -56,8 +56,7 @@ class OneTimeLinkPages:
             return _render_gone(visit, refusal)
         form = FormState()
         if link.purpose is Purpose.FIRST_OWNER:
-            guessed = guess_location(visit.request.headers.get("accept-language", ""))
-            form = FormState({"country": guessed.country, "time_zone": guessed.time_zone})
+            form = FormState({"country": guess_country(visit.request.headers.get("accept-language", ""))})
         return render(visit, TEMPLATES[link.purpose], form=form, link=link, account=account, **_choices(link))
 
     async def submit(self, visit: Visit) -> Response:
@@ -135,7 +134,7 @@ class OneTimeLinkPages:
         form = FormState(visit.form)
         organization = form.text("organization", characters_max=ORGANIZATION_NAME_CHARACTERS_MAX)
         country = form.choice("country", {"", *dict(countries())})
-        time_zone = form.choice("time_zone", set(time_zones()))
+        time_zone = read_zone_of_country(form, country, year=visit.now.year)
         name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
         email = read_email(form.value("email"))
         if email is None:
@@ -158,10 +157,12 @@ class OneTimeLinkPages:
                     address=visit.client_address,
                 )
                 token = await begin_session(tx, visit, owner.id)
+            return redirect_signed_in(visit, token, f"/o/{slug}{FIRST_STEPS}")
         except NameTaken:
             form.refuse("organization", "An organization on this server has this name already; choose another.")
-            return refused(visit, TEMPLATES[link.purpose], form, link=link, account=None, **_choices(link))
-        return redirect_signed_in(visit, token, f"/o/{slug}{FIRST_STEPS}")
+        except ForeignZone as error:
+            refuse_zone(form, error)
+        return refused(visit, TEMPLATES[link.purpose], form, link=link, account=None, **_choices(link))
 
 
 def _choices(link: Link) -> dict[str, Any]:

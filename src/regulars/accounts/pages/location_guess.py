@@ -1,20 +1,19 @@
-"""Guess the country and time zone of a visitor from their browser's languages, as defaults in a form."""
+"""The fields of forms for the country and the time zone of an organization: their choices, and the first guess."""
 
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import phonenumbers
 from babel import Locale
-from babel.core import get_global
 
-from regulars.organizations.settings import time_zones
+from regulars.kit.time_zones import UTC_NAME, country_of, default_zone, time_zones
+from regulars.organizations.settings import ForeignZone
+from regulars.web.form import FormState
+from regulars.web.format import country_name
 
-UTC = "UTC"
-
-
-class Guess(NamedTuple):
-    country: str
-    time_zone: str
+# The choice that leaves the time zone to the country.
+OF_COUNTRY: Final = ""
+FIELD: Final = "time_zone"
 
 
 class ZoneChoice(NamedTuple):
@@ -35,17 +34,31 @@ def countries() -> tuple[tuple[str, str], ...]:
 
 @cache
 def zones() -> tuple[ZoneChoice, ...]:
-    territories = get_global("zone_territories")
-    return tuple(ZoneChoice(name, name.replace("_", " "), territories.get(name, "")) for name in time_zones())
+    return tuple(ZoneChoice(name, name.replace("_", " "), country_of(name) or "") for name in time_zones())
 
 
-def guess_location(accept_language: str) -> Guess:
-    """Use the first language of the browser that names a country, as in `fr-CH,fr;q=0.9`. A script in the page knows
-    the time zone and corrects both."""
+def guess_country(accept_language: str) -> str:
+    """The country of the first language of the browser that names one, as in `fr-CH,fr;q=0.9`; empty if there is none.
+    A script in the page knows the time zone and corrects it."""
     country_names = dict(countries())
     for language in accept_language.split(","):
         _, _, country = language.partition(";")[0].strip().upper().partition("-")
         if country in country_names:
-            zones_of_country = [zone for zone in get_global("territory_zones").get(country, ()) if zone in time_zones()]
-            return Guess(country, zones_of_country[0] if zones_of_country else UTC)
-    return Guess("", UTC)
+            return country
+    return ""
+
+
+def read_zone_of_country(form: FormState, country: str, *, year: int) -> str:
+    """The time zone of a form, which may leave it to the country; refuses to guess one of several."""
+    zone = form.choice(FIELD, {OF_COUNTRY, *time_zones()})
+    if zone != OF_COUNTRY:
+        return zone
+    found = default_zone(country, year=year)
+    if found is None:
+        no_single = f"Choose one: {country_name(country)} has no single time zone."
+        form.refuse(FIELD, no_single if country else "Choose one, or a country.")
+    return found or UTC_NAME
+
+
+def refuse_zone(form: FormState, error: ForeignZone) -> None:
+    form.refuse(FIELD, f"{country_name(error.country)} does not have this time zone; choose one of its own, or UTC.")

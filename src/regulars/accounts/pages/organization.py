@@ -6,8 +6,9 @@ from starlette.responses import Response
 
 from regulars.accounts import organization_settings, second_factor
 from regulars.accounts.audit.log import actor_of
-from regulars.accounts.pages.location_guess import countries, zones
-from regulars.organizations.settings import NameTaken, OrganizationSettings, find_settings, time_zones
+from regulars.accounts.pages.location_guess import countries, refuse_zone, zones
+from regulars.kit.time_zones import time_zones
+from regulars.organizations.settings import ForeignZone, NameTaken, OrganizationSettings, find_settings
 from regulars.organizations.slugs import SLUG_CHARACTERS_MAX, is_slug
 from regulars.web.access import Action
 from regulars.web.form import FormState
@@ -62,6 +63,8 @@ async def change(visit: Visit) -> Response:
         form.refuse("name", "Another organization on this server has this name.")
     except organization_settings.SlugTaken:
         form.refuse("slug", "Another organization has or had this address.")
+    except ForeignZone as error:
+        refuse_zone(form, error)
     return refused(visit, TEMPLATE, form, **_choices())
 
 

@@ -11,9 +11,11 @@ from regulars.explore.home.overview import PERIODS, HomeOverview, JourneyNeeding
 from regulars.explore.home.sales_chart import BY_LABELS, draw_sales
 from regulars.journeys.program import FILTER
 from regulars.kit.ids import CAMPAIGN, JOURNEY, WEBHOOK
+from regulars.kit.time_zones import UTC_NAME, keeps_utc
 from regulars.messaging.settings.store import Texting
 from regulars.web.access import Action
 from regulars.web.charts import hour_columns, sparkline
+from regulars.web.format import country_name
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -75,7 +77,7 @@ async def show_home(visit: Visit) -> Response:
         )
     consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
     if not overview.stores and not overview.total.tickets:
-        return render(visit, "explore/home_empty.html")
+        return render(visit, "explore/home_empty.html", country_not_utc=_find_country_not_utc(visit))
     first, today = overview.period.first, overview.period.last
     currencies = _list_currencies(overview)
     currency = visit.query.get("currency", "")
@@ -87,6 +89,7 @@ async def show_home(visit: Visit) -> Response:
         periods=PERIOD_LABELS,
         before_label=f"{BEFORE_LABELS[period]}, until {visit.format.clock(visit.now)[:2]}:00",
         overview=overview,
+        country_not_utc=_find_country_not_utc(visit),
         first=first,
         today=today.isoformat(),
         money=_sum_money(visit, overview, first.isoformat()),
@@ -100,6 +103,15 @@ async def show_home(visit: Visit) -> Response:
         consent_changes=None if consent.figures is None else consent.figures.since(first),
         ingestion=[_ingestion_row(visit, status) for status in overview.stores[:STORES_SHOWN]],
     )
+
+
+def _find_country_not_utc(visit: Visit) -> str | None:
+    """The name of the organization's country if the time zone is UTC, as it is until a user chooses one, and clocks of
+    the country show another time."""
+    country = visit.organization.default_country
+    if country is None or visit.organization.time_zone != UTC_NAME or keeps_utc(country, year=visit.now.year):
+        return None
+    return country_name(country)
 
 
 def _list_currencies(overview: HomeOverview) -> list[str]:

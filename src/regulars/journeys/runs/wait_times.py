@@ -4,7 +4,8 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from regulars.journeys.definition import WEEKDAYS, WaitUntil
-from regulars.messaging.number_location import locate_number, zones_by_country
+from regulars.kit.time_zones import zones_by_country
+from regulars.messaging.number_location import locate_number
 
 
 def next_local_time(step: WaitUntil, since: datetime, zone: str) -> datetime:

@@ -5,13 +5,12 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from babel import Locale
 from babel.numbers import get_territory_currencies
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
+from regulars.kit.time_zones import zones_by_country
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.number_location import zones_by_country
 from regulars.messaging.pages.message_view import check_field, load_texting_of
 from regulars.messaging.pages.settings import PATH
 from regulars.messaging.public_holidays import find_closed_days
@@ -50,6 +49,7 @@ from regulars.sales.listing import CURRENCIES
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
+from regulars.web.format import country_name
 from regulars.web.render import redirect, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
@@ -88,10 +88,6 @@ class CountryRow(NamedTuple):
     is_simulated: bool
     sender: str | None
     price: Price | None
-
-
-def country_name(code: str) -> str:
-    return str(Locale("en").territories.get(code, code))
 
 
 def format_window(window: OpenHours | None) -> str:

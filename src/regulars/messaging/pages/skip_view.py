@@ -16,13 +16,14 @@ from regulars.messaging.model import SkipReason, TextRow
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.pages.holdout import HOLDOUT
 from regulars.messaging.pages.message_view import INBOX, MESSAGES, NUMBERS, load_texting_of
-from regulars.messaging.pages.rules import COUNTRIES, RULES, country_name
+from regulars.messaging.pages.rules import COUNTRIES, RULES
 from regulars.messaging.pages.settings import PATH
 from regulars.messaging.queries.claims import CountedText, find_counted_texts
 from regulars.messaging.queries.settings import find_change_time
 from regulars.messaging.settings.model import Cap
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.text_origins import TextOrigin
+from regulars.web.format import country_name
 from regulars.web.visit import Visit
 
 CONSENT_NUMBERS: Final = "/consent/numbers"

@@ -11,9 +11,9 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.kit.arrays import Bigints, Blobs, Ids, Labels, Texts, Timestamps, Uuids
-from regulars.kit.clock import find_zone
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
+from regulars.kit.time_zones import find_zone
 from regulars.messaging.model import TextRow
 
 _TEXT_COLUMNS: Final = Columns(

@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 
 from regulars.kit.db import Tx
+from regulars.kit.time_zones import zones_by_country
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.number_location import zones_by_country
 from regulars.messaging.settings.currencies import is_currency
 from regulars.messaging.settings.model import (
     DAYS,

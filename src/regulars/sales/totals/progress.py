@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.kit.clock import find_zone
 from regulars.kit.db import Tx
+from regulars.kit.time_zones import find_zone
 
 NO_SALE: Final = UUID(int=0)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -10,9 +10,9 @@ from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from regulars.kit.clock import find_zone
 from regulars.kit.columns import fill
 from regulars.kit.db import Tx
+from regulars.kit.time_zones import find_zone
 from regulars.segments.saved.model import SegmentRow, SegmentVersionRow, SizeRow, UseRow
 
 

@@ -18,13 +18,18 @@ function hasUserFocus(element) {
   return !element.autofocus || element.value !== element.defaultValue;
 }
 
-// Selects the browser's time zone and the country of that zone; the server could only guess both from the language.
+// Selects the browser's time zone and the country of that zone; the server could only guess the country from the
+// language. Another country leaves the time zone to the server, unless the browser's own is one of that country.
 function preselectTimeZone(zoneSelect) {
   const zone = [...zoneSelect.options].find((option) => option.value === Intl.DateTimeFormat().resolvedOptions().timeZone);
+  const countrySelect = document.getElementById(zoneSelect.dataset.country);
+  countrySelect.addEventListener("change", () => {
+    const isOwn = !countrySelect.value || zone?.dataset.country === countrySelect.value;
+    zoneSelect.value = zone && isOwn ? zone.value : "";
+  });
   if (!zone || zoneSelect.dataset.guesses !== "fresh") return;
   zoneSelect.value = zone.value;
-  const countrySelect = document.getElementById(zoneSelect.dataset.country);
-  if (zone.dataset.country && countrySelect) countrySelect.value = zone.dataset.country;
+  if (zone.dataset.country) countrySelect.value = zone.dataset.country;
 }
 
 function showToast(text) {

@@ -68,7 +68,7 @@ from regulars.sales.blocks.build import BlockBuilds
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, recount_in_time_zone, register_new_product_keys
 from regulars.sales.property_values import PropertyValues
-from regulars.sales.totals.fill import TotalsFill
+from regulars.sales.totals.fill import SALE_AGE_MIN, TotalsFill
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.columns.model import SALES_LISTENER as SEGMENT_SALES
 from regulars.segments.feed import fact_handlers as columns
@@ -187,7 +187,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         Sweep("links.sweep", PERSONAL_LINKS, sweep_clicks, poll_every_s=3600),
         RowSweep("replies.sweep", REPLIES, delete_old_replies),
         Sweep("replies.sweep_hashes", ERASED_REPLIES, sweep_hashes, poll_every_s=3600),
-        CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
+        CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues(age_min=SALE_AGE_MIN)}),
         TotalsFill(),
         BlockBuilds(),
         ColumnsBuild(),

@@ -33,7 +33,7 @@ OWNERS = {
     "request_log": {"request_log", "request_counts"},
     "stores": {"stores"},
     "profiles": {"profiles"},
-    "catalog": {"profile_attributes", "product_properties", "catalog_counts", "catalog_tallies"},
+    "catalog": {"profile_attributes", "product_properties", "catalog_counts", "catalog_tallies", "catalog_products"},
     "webhooks": {"webhook_endpoints", "webhook_messages", "webhook_deliveries", "webhook_attempts"},
     "consent": {"subscriptions", "consent_ledger", "consent_payloads", "consent_figures"},
     "journeys": {

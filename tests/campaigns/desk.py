@@ -118,16 +118,15 @@ class Desk(FedShop):
 
     def crowd(self, count: int, **attributes: str) -> list[UUID]:
         """Customers who may be texted, each with a number."""
-        made = self.customers(count, first=len(self.people), **attributes)
-        self.people |= made
+        made = []
+        for number in range(len(self.people), len(self.people) + count):
+            name, phone = f"C{number}", f"+336123{number:05d}"
+            self.people[name] = self.customer(name, phone=phone, first_name=f"Zoé{number}", **attributes)
+            self.opt_in(name, phone)
+            made.append(self.people[name])
         self.drain()
         self.build()
-        return [*made.values()]
-
-    def person(self, name: str, phone: str, first_name: str | None = None) -> None:
-        """Such a customer with a number and a name of the test's own."""
-        self.people[name] = self.customer(name, phone=phone, first_name=first_name)
-        self.opt_in(name, phone)
+        return made
 
     # What the worker does.
 

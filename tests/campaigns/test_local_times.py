@@ -31,7 +31,8 @@ def times(desk):
 
 
 def add_tokyo(desk):
-    desk.person("Tokyo", IN_TOKYO)
+    desk.people["Tokyo"] = desk.customer("Tokyo", phone=IN_TOKYO)
+    desk.opt_in("Tokyo", IN_TOKYO)
     desk.drain()
 
 

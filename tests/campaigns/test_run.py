@@ -46,6 +46,22 @@ def test_the_audience_is_who_was_in_it_at_the_start(desk):
     assert ("skipped", "no_consent") in desk.texts(campaign)
 
 
+def test_customers_who_may_not_be_texted_are_counted_by_reason(desk):
+    desk.crowd(2, tier="gold")
+    desk.customer("asked never", tier="gold")
+    desk.drain()
+    gold = desk.segment({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}, name="Gold")
+    campaign = desk.send(segment=gold)
+    desk.feed()
+    left_out = desk.sql(
+        "SELECT reason, recipients FROM campaign_totals WHERE organization_id = %s AND campaign_id = %s AND arm = -1"
+        " AND recipients > 0",
+        campaign,
+    )
+    assert left_out == [("never_asked", 1)]
+    assert desk.outcomes(campaign) == {"queued": 2}
+
+
 def test_a_segment_with_a_fault_stops_the_campaign_with_a_sentence(desk):
     desk.crowd(1, tier="gold")
     gold = desk.segment({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}, name="Gold")
@@ -150,7 +166,8 @@ def test_a_local_time_is_of_each_number(desk):
     )
     numbers = {"NY": "+12125550123", "Tokyo": "+881612345678", "somewhere": "+881612345679"}
     for name, phone in numbers.items():
-        desk.person(name, phone)
+        desk.people[name] = desk.customer(name, phone=phone)
+        desk.opt_in(name, phone)
     desk.sale("Tokyo", store="PAR")
     desk.drain()
     day = (datetime.now(UTC) + timedelta(days=1)).date()

@@ -1,3 +1,4 @@
-from tests.support.database_fixtures import database_url
+from tests.support.database_fixtures import anyio_backend, database, database_url, organization_id
+from tests.support.visitor import visitor_as
 
-__all__ = ["database_url"]
+__all__ = ["anyio_backend", "database", "database_url", "organization_id", "visitor_as"]

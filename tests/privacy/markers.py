@@ -85,10 +85,15 @@ ROWS = (
     """INSERT INTO request_log (organization_id, id, api_key_id, answered_at, method, target, status, duration_us,
        request_id, profile_id, problem)
        VALUES (%(o)s, %(id)s, %(id)s, now(), 'GET', %(marker)s, 400, 1, 'r', %(profile)s, to_json(%(marker)s::text))""",
-    """INSERT INTO catalog_counts (organization_id, id, catalog, walked_to, created_at, finished_at)
-       VALUES (%(o)s, %(count)s, 'attributes', %(id)s, now(), now())""",
+    # A preview, and a count of all keys that is running.
+    """INSERT INTO catalog_counts (organization_id, id, catalog, key, walked_to, created_at)
+       VALUES (%(o)s, %(count)s, 'attributes', 'hobby', %(id)s, now()),
+              (%(o)s, gen_random_uuid(), 'attributes', NULL, %(id)s, now())""",
     """INSERT INTO catalog_tallies (organization_id, count_id, key, readable, unreadable, leading_zeros, samples, common)
-       VALUES (%(o)s, %(count)s, 'hobby', 1, 0, 0, to_jsonb(%(marker)s::text), to_jsonb(%(marker)s::text))""",
+       SELECT %(o)s, id, 'hobby', 1, 0, 0, CASE WHEN key IS NULL THEN '[]' ELSE it.pairs END, it.pairs
+       FROM catalog_counts CROSS JOIN (SELECT jsonb_build_array(jsonb_build_array(%(marker)s::text, 1)) AS pairs) AS it
+       WHERE organization_id = %(o)s ON CONFLICT (organization_id, count_id, key) DO UPDATE
+       SET samples = excluded.samples, common = excluded.common""",
     """INSERT INTO outbox_retries (organization_id, id, listener, topic, payload, created_at, attempts)
        SELECT organization_id, id, 'x', topic, payload, created_at, 1 FROM outbox
        WHERE organization_id = %(o)s AND topic = %(topic)s LIMIT 1""",

@@ -34,10 +34,10 @@ async def test_every_line_counts_whatever_type_its_value_was_sent_in(tickets, de
         batch = await values.read_batch(tx, desk.organization_id, after=START, rows_max=10, key=None)
         one_key = await values.read_batch(tx, desk.organization_id, after=START, rows_max=10, key="organic")
         rest = await values.read_batch(tx, desk.organization_id, after=batch.last, rows_max=10, key=None)
-    sizes = {ValueCount("size", "42", 2), ValueCount("size", "XL", 1)}
+    sizes = {ValueCount("size", "42", 2, ()), ValueCount("size", "XL", 1, ())}
     assert batch.rows == 4
-    assert set(batch.values) == {*sizes, ValueCount("organic", "true", 1)}
-    assert one_key.values == [ValueCount("organic", "true", 1)]
+    assert set(batch.values) == {*sizes, ValueCount("organic", "true", 1, ())}
+    assert one_key.values == [ValueCount("organic", "true", 1, ())]
     assert rest == (0, None, [])
 
 

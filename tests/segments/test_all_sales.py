@@ -28,7 +28,8 @@ def sell_some(shop) -> None:
 def sold(shop):
     sell_some(shop)
     shop.drain()
-    shop.begin_and_build()
+    shop.begin()
+    shop.build()
     return shop
 
 

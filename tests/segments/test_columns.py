@@ -34,7 +34,8 @@ def fed(shop):
     shop.sale("ann", amount=5000, ago=timedelta(days=3))
     shop.sale("bob", amount=700, ago=timedelta(days=100), store="PAR")
     shop.drain()
-    shop.begin_and_build()
+    shop.begin()
+    shop.build()
     return shop
 
 
@@ -248,7 +249,8 @@ def test_with_the_last_segment_the_columns_go_and_with_the_next_they_come_back(f
     fed.build()
     for table in ("segment_columns", "segment_customers", "segment_runs", "segment_blobs", "segment_fed", "interests"):
         assert fed.sql(f"SELECT 1 FROM {table} WHERE organization_id = %s") == []  # noqa: S608  # names of ours
-    fed.begin_and_build()
+    fed.begin()
+    fed.build()
     assert fed.members(spend(5001)) == {"ann"}
 
 

@@ -110,7 +110,8 @@ def erased(shop):
     for name in ("ann", "bob"):
         shop.sale(name, amount=1000)
     shop.drain()
-    shop.begin_and_build()
+    shop.begin()
+    shop.build()
     shop.erase("bob")
     shop.drain()
     shop.compact()

@@ -21,7 +21,8 @@ def fed(shop):
     shop.customer("cat")
     shop.sale("ann")
     shop.drain()
-    shop.begin_and_build()
+    shop.begin()
+    shop.build()
     return shop
 
 
@@ -68,7 +69,8 @@ def test_an_organization_that_takes_long_delays_no_other(fed):
     other = FedShop(fed.runner, fed.database)
     other.sale("zoe", amount=1)
     other.drain()
-    other.begin_and_build()
+    other.begin()
+    other.build()
     fed.alter("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
 
     def request(shop) -> AnalysisRequest:

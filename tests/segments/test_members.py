@@ -20,7 +20,8 @@ PEOPLE = [f"c{number}" for number in range(5)]
 def crowd(shop):
     for name in PEOPLE:
         shop.customer(name)
-    shop.begin_and_build()
+    shop.begin()
+    shop.build()
     return shop
 
 

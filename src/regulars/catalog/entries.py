@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 from psycopg.sql import SQL
 
+from regulars.catalog.counts.first_count import begin_first_count
 from regulars.catalog.model import AttributeType, Catalog, CatalogEntry, KeyFilter, has_leading_zeros, infer_type
 from regulars.kit.arrays import Booleans, Labels, Texts
 from regulars.kit.columns import Columns
@@ -87,6 +88,16 @@ async def list_entries(
     )
 
 
+async def find_key_at(tx: Tx, organization_id: UUID, catalog: Catalog, *, place: int) -> str | None:
+    """Return the key with this number in alphabetical order; None if there are fewer keys."""
+    return await tx.fetch_value(
+        SQL("SELECT key FROM {table} WHERE organization_id = %s ORDER BY key LIMIT 1 OFFSET %s").format(
+            table=_TABLES[catalog]
+        ),
+        (organization_id, place - 1),
+    )
+
+
 async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, count_max: int) -> int:
     """Return the number of keys, counted up to `count_max`."""
     return await tx.fetch_count(
@@ -133,6 +144,7 @@ async def register_attributes(tx: Tx, organization_id: UUID, first_values: Mappi
         await tx.execute(
             _INSERT_ATTRIBUTES, {"organization_id": organization_id, "now": tx.now, **_ATTRIBUTES.of(unknown)}
         )
+        await begin_first_count(tx, organization_id, Catalog.ATTRIBUTES)
 
 
 async def register_product_keys(tx: Tx, organization_id: UUID, keys: Collection[str]) -> None:

@@ -257,6 +257,18 @@ CREATE TABLE catalog_counts (
     CONSTRAINT catalog_counts_type_check CHECK ((type = ANY (ARRAY['text'::text, 'number'::text, 'boolean'::text, 'date'::text, 'currency'::text, 'enum'::text])))
 );
 
+CREATE TABLE catalog_products (
+    organization_id uuid NOT NULL,
+    count_id uuid NOT NULL,
+    code text NOT NULL,
+    name text NOT NULL,
+    searched text NOT NULL,
+    prices json NOT NULL,
+    days json NOT NULL,
+    sold double precision NOT NULL,
+    last_day date NOT NULL
+);
+
 CREATE TABLE catalog_tallies (
     organization_id uuid NOT NULL,
     count_id uuid NOT NULL,
@@ -265,7 +277,8 @@ CREATE TABLE catalog_tallies (
     unreadable bigint NOT NULL,
     leading_zeros bigint NOT NULL,
     samples jsonb DEFAULT '[]'::jsonb NOT NULL,
-    common jsonb DEFAULT '[]'::jsonb NOT NULL
+    common jsonb DEFAULT '[]'::jsonb NOT NULL,
+    buyers jsonb DEFAULT '[]'::jsonb NOT NULL
 );
 
 CREATE TABLE click_totals (
@@ -1271,6 +1284,9 @@ ALTER TABLE ONLY campaigns
 ALTER TABLE ONLY catalog_counts
     ADD CONSTRAINT catalog_counts_pkey PRIMARY KEY (organization_id, id);
 
+ALTER TABLE ONLY catalog_products
+    ADD CONSTRAINT catalog_products_pkey PRIMARY KEY (organization_id, count_id, code);
+
 ALTER TABLE ONLY catalog_tallies
     ADD CONSTRAINT catalog_tallies_pkey PRIMARY KEY (organization_id, count_id, key);
 
@@ -1611,6 +1627,8 @@ CREATE INDEX campaigns_to_freeze ON campaigns USING btree (freeze_at, organizati
 CREATE INDEX catalog_counts_due ON catalog_counts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX catalog_counts_newest ON catalog_counts USING btree (organization_id, catalog, id);
+
+CREATE INDEX catalog_products_recent ON catalog_products USING btree (organization_id, count_id, last_day DESC, code);
 
 CREATE INDEX clicks_by_address ON clicks USING btree (organization_id, address, traced_at) WHERE (address IS NOT NULL);
 

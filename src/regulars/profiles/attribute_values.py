@@ -1,14 +1,21 @@
 """Count the stored values of profile attributes, for the pages of the attribute catalog."""
 
+from datetime import datetime
 from uuid import UUID
 
-from regulars.catalog.counts.counting import ValueSource
+from regulars.catalog.counts.counting import ChangingSource
 from regulars.catalog.counts.model import ValueCount
 from regulars.kit.db import Tx
 
 
-class AttributeValues(ValueSource):
+class AttributeValues(ChangingSource):
     table = "profiles"
+
+    async def has_changed(self, tx: Tx, organization_id: UUID, *, since: datetime) -> bool:
+        changed = await tx.fetch(
+            "SELECT FROM profiles WHERE organization_id = %s AND updated_at >= %s LIMIT 1", (organization_id, since)
+        )
+        return bool(changed)
 
     async def count_values(
         self, tx: Tx, organization_id: UUID, key: str | None, *, after: UUID, until: UUID

@@ -1,9 +1,12 @@
 """Listeners: functions that the worker calls for facts about new sales and about a changed time zone."""
 
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
+from regulars.catalog.counts.first_count import begin_first_count
 from regulars.catalog.entries import register_product_keys
+from regulars.catalog.model import Catalog
 from regulars.kit.db import Tx
 from regulars.organizations.facts import TimeZoneChanged
 from regulars.sales.blocks.build import request_builds
@@ -11,9 +14,14 @@ from regulars.sales.facts import SalesRecorded
 from regulars.sales.totals.count import add_sales
 from regulars.sales.totals.fill import recount_if_time_zone_changed
 
+# Organizations whose products are counted already, so that no statement asks again.
+_COUNTED: Final[set[UUID]] = set()
+
 
 async def register_new_product_keys(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Register the new keys of product properties in the product catalog."""
+    """Register the new keys of product properties in the product catalog, and with the first sale begin its count."""
+    if organization_id not in _COUNTED and not await begin_first_count(tx, organization_id, Catalog.PRODUCTS):
+        _COUNTED.add(organization_id)
     await register_product_keys(tx, organization_id, {key for fact in facts for key in fact.property_keys})
 
 

@@ -3,7 +3,7 @@ result."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from typing import ClassVar, Final, NamedTuple
 from uuid import UUID
 
@@ -11,8 +11,10 @@ import msgspec
 from psycopg.sql import SQL, Identifier
 
 from regulars.catalog import entries
-from regulars.catalog.counts import queries
+from regulars.catalog.counts import products, queries
 from regulars.catalog.counts.model import (
+    CUSTOMERS_MIN,
+    FREQUENT_KEYS_MAX,
     CountJob,
     DeclaredType,
     JobState,
@@ -23,18 +25,36 @@ from regulars.catalog.counts.model import (
 )
 from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
 from regulars.kit.db import Tx
-from regulars.kit.ids import new_uuid
+from regulars.kit.ids import first_id_at, new_uuid
+from regulars.work.personal import ErasedPeople
 from regulars.work.queue import Due, RowQueue, Schedule, Wait
 
 BATCH_ROWS: Final = 5_000
 # How long an unconfirmed preview is retained; its samples may be personal data.
 PREVIEW_RETENTION: Final = timedelta(hours=24)
+# A finished count goes on with new rows, or begins again where rows may change. It begins again so seldom that it reads
+# about a million rows a day.
+FOLLOW_AFTER_ROWS: Final = timedelta(minutes=2)
+FOLLOW_WHEN_IDLE: Final = timedelta(minutes=5)
+COUNT_AGAIN_AFTER_MIN: Final = timedelta(minutes=10)
+COUNT_AGAIN_AFTER_MAX: Final = timedelta(hours=24)
+ROWS_PER_DAY: Final = 1_000_000
+# An erasure waits this long for a batch that is being counted.
+LOCK_TIMEOUT: Final = "2s"
+# The end of a random id is enough to tell customers apart.
+BUYER_CHARACTERS: Final = 12
+_LAST_ID: Final = UUID(int=(1 << 128) - 1)
 
 
 class ValueSource(ABC):
     """Reads the stored values of a catalog; `profiles` and `sales` implement it for their tables."""
 
     table: ClassVar[str]
+
+    def __init__(self, *, age_min: timedelta = timedelta(0)) -> None:
+        """A count of all keys reads no younger rows: a row becomes visible when its transaction commits, and a count
+        that goes on after its id never reads it."""
+        self._age_min = age_min
 
     @abstractmethod
     async def count_values(
@@ -53,14 +73,34 @@ class ValueSource(ABC):
         statement = SQL(
             """
             SELECT count(*), (array_agg(id ORDER BY id DESC))[1] FROM (
-                SELECT id FROM {table} WHERE organization_id = %s AND id > %s ORDER BY id LIMIT %s
+                SELECT id FROM {table} WHERE organization_id = %s AND id > %s AND id < %s ORDER BY id LIMIT %s
             ) AS batch
             """
         ).format(table=Identifier(self.table))
-        [(rows, last)] = await tx.fetch(statement, (organization_id, after, rows_max))
+        is_read_once = key is None and self._age_min
+        before = first_id_at(tx.now - self._age_min) if is_read_once else _LAST_ID
+        [(rows, last)] = await tx.fetch(statement, (organization_id, after, before, rows_max))
         if last is None:
             return ValueBatch(0, None, [])
         return ValueBatch(rows, last, await self.count_values(tx, organization_id, key, after=after, until=last))
+
+
+class ChangingSource(ValueSource):
+    """Rows that may change, so that a count of all keys begins again after a time."""
+
+    @abstractmethod
+    async def has_changed(self, tx: Tx, organization_id: UUID, *, since: datetime) -> bool:
+        """Whether a row has changed since then, or is new."""
+
+
+class GrowingSource(ValueSource):
+    """Rows of tickets, which never change, so that a count of all keys goes on with new rows."""
+
+    @abstractmethod
+    async def list_products(
+        self, tx: Tx, organization_id: UUID, *, after: UUID, until: UUID, today: date
+    ) -> list[products.ProductSales]:
+        """Return the products in this range of ids."""
 
 
 class CountQueue(RowQueue[CountJob]):
@@ -118,7 +158,8 @@ async def confirm_preview(tx: Tx, organization_id: UUID, preview: CountJob) -> C
     """Give the key the proposed type, for which the preview (a trial count) counted the values; None if the count is
     not a finished preview.
 
-    Until all keys are counted again, the list shows the result of the preview for this key.
+    Until all keys are counted again, the list shows the result of the preview for this key. The values that are
+    suggested stay: those that do not fit the new type are left out when they are shown.
     """
     if preview.key is None or preview.type is None or preview.state is not JobState.DONE:
         return None
@@ -131,11 +172,12 @@ async def confirm_preview(tx: Tx, organization_id: UUID, preview: CountJob) -> C
         allowed_values=preview.allowed_values,
     )
     tallies = await queries.find_tallies(tx, organization_id, preview.id)
-    for tally in tallies.values():
-        tally.samples = {}
-        tally.common = {}
     for full_count in await queries.list_full_counts(tx, organization_id, preview.catalog):
         if full_count.state is JobState.DONE:
+            counted = await queries.find_tallies(tx, organization_id, full_count.id, keys=[preview.key])
+            for key, tally in tallies.items():
+                before = counted.get(key, Tally())
+                tally.samples, tally.common, tally.buyers = {}, before.common, before.buyers
             await queries.upsert_tallies(tx, organization_id, full_count.id, tallies)
     await delete_counts(tx, organization_id, [preview.id])
     return entry
@@ -143,18 +185,33 @@ async def confirm_preview(tx: Tx, organization_id: UUID, preview: CountJob) -> C
 
 async def delete_counts(tx: Tx, organization_id: UUID, count_ids: Sequence[UUID]) -> None:
     await queries.delete_tallies(tx, organization_id, count_ids)
+    await products.delete_products(tx, organization_id, count_ids)
     await queries.delete_counts(tx, organization_id, count_ids)
 
 
-async def erase_values(tx: Tx, organization_id: UUID) -> None:
-    """Erase all sampled values, which may be those of an erased person; the numbers stay."""
-    await tx.execute(
-        """
-        UPDATE catalog_tallies SET samples = '[]', common = '[]'
-        WHERE organization_id = %s AND (samples <> '[]' OR common <> '[]')
-        """,
-        (organization_id,),
-    )
+async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    """Erase the values of previews, which may be those of an erased person, and take the people out of the values that
+    are suggested; the other numbers stay."""
+    await tx.set_lock_timeout(LOCK_TIMEOUT)
+    counts = await queries.lock_counts(tx, organization_id)
+    await queries.erase_samples(tx, organization_id, [count.id for count in counts if count.key is not None])
+    full_counts = [count for count in counts if count.key is None]
+    for count in full_counts:
+        if count.catalog is Catalog.ATTRIBUTES and people.attributes:
+            keys = sorted({key for key, _ in people.attributes})
+            tallies = await queries.find_tallies(tx, organization_id, count.id, keys=keys)
+            for key, value in people.attributes:
+                if key in tallies:
+                    tallies[key].remove_customer(value)
+            await queries.upsert_tallies(tx, organization_id, count.id, tallies)
+    buyers = [str(profile_id)[-BUYER_CHARACTERS:] for profile_id in people.profile_ids]
+    counts_of_lines = [count.id for count in full_counts if count.catalog is Catalog.PRODUCTS]
+    found = await queries.find_keys_of_buyers(tx, organization_id, counts_of_lines, buyers)
+    for count_id, keys in found.items():
+        tallies = await queries.find_tallies(tx, organization_id, count_id, keys=keys)
+        for tally in tallies.values():
+            tally.remove_buyers(buyers)
+        await queries.upsert_tallies(tx, organization_id, count_id, tallies)
 
 
 async def _start(
@@ -211,42 +268,79 @@ async def _count_batch(tx: Tx, organization_id: UUID, count: CountJob, source: V
 
     The queue has locked the row of the count, and commits.
     """
-    if count.state is JobState.DONE:
+    if count.state is JobState.DONE and count.key is not None:
         # A finished preview becomes due again when its retention ends.
         await delete_counts(tx, organization_id, [count.id])
+        return
+    if count.state is JobState.DONE and isinstance(source, ChangingSource):
+        await _count_again(tx, organization_id, count, source)
         return
     total = count.rows_total
     if total is None:
         total = await source.count_rows(tx, organization_id)
     batch = await source.read_batch(tx, organization_id, after=count.walked_to, rows_max=BATCH_ROWS, key=count.key)
-    keys = sorted({value.key for value in batch.values})
-    if keys:
-        if count.catalog is Catalog.PRODUCTS and count.key is None:
-            # The listener of new sales has registered these keys, unless a worker of an older release without that
-            # listener handled the sale.
-            await entries.register_product_keys(tx, organization_id, keys)
-        tallies = await queries.find_tallies(tx, organization_id, count.id, keys=keys)
-        types = await _find_types(tx, organization_id, count, keys)
-        add_values(tallies, batch.values, types, stores_values=count.key is not None)
-        await queries.upsert_tallies(tx, organization_id, count.id, tallies)
+    await _add_batch(tx, organization_id, count, source, batch)
     is_done = batch.rows < BATCH_ROWS
     rows_read = count.rows_read + batch.rows
-    due_at = tx.now
-    if is_done and count.key is not None:
-        due_at = tx.now + PREVIEW_RETENTION
     counted = msgspec.structs.replace(
         count,
         walked_to=batch.last or count.walked_to,
         rows_read=rows_read,
         rows_total=rows_read if is_done else max(total, rows_read),
-        finished_at=tx.now if is_done else None,
-        due_at=None if is_done and count.key is None else due_at,
+        finished_at=tx.now if is_done else count.finished_at,
+        due_at=tx.now + _pause_after(count, source, rows_read) if is_done else tx.now,
     )
     await queries.update_progress(tx, organization_id, counted)
-    if is_done and count.key is None:
-        # From now on pages show this count, so older counts of all keys are deleted.
-        full_counts = await queries.list_full_counts(tx, organization_id, count.catalog)
-        await delete_counts(tx, organization_id, [earlier.id for earlier in full_counts if earlier.id < count.id])
+    if is_done and count.key is None and count.finished_at is None:
+        await _replace_earlier_count(tx, organization_id, count, source)
+
+
+async def _add_batch(tx: Tx, organization_id: UUID, count: CountJob, source: ValueSource, batch: ValueBatch) -> None:
+    """Add the values of a batch to the tallies of a count, and the products to its products."""
+    is_preview = count.key is not None
+    keys = sorted({value.key for value in batch.values})
+    if keys:
+        if count.catalog is Catalog.PRODUCTS and not is_preview:
+            # The listener of new sales has registered these keys, unless a worker of an older release without that
+            # listener handled the sale.
+            await entries.register_product_keys(tx, organization_id, keys)
+        tallies = await queries.find_tallies(tx, organization_id, count.id, keys=keys)
+        types = await _find_types(tx, organization_id, count, keys)
+        last_key = None
+        if not is_preview:
+            last_key = await entries.find_key_at(tx, organization_id, count.catalog, place=FREQUENT_KEYS_MAX)
+        add_values(tallies, batch.values, types, is_preview=is_preview, last_frequent_key=last_key)
+        await queries.upsert_tallies(tx, organization_id, count.id, tallies)
+    if isinstance(source, GrowingSource) and batch.last is not None and not is_preview:
+        today = tx.now.date()
+        sales = await source.list_products(tx, organization_id, after=count.walked_to, until=batch.last, today=today)
+        await products.add_sales(tx, organization_id, count.id, sales, today=today)
+
+
+def _pause_after(count: CountJob, source: ValueSource, rows: int) -> timedelta:
+    """How long a finished count waits: for its next rows, for its next beginning, or for the end of its retention."""
+    if count.key is not None:
+        return PREVIEW_RETENTION
+    if isinstance(source, GrowingSource):
+        return FOLLOW_WHEN_IDLE if rows == count.rows_read > 0 else FOLLOW_AFTER_ROWS
+    return min(max(timedelta(days=rows / ROWS_PER_DAY), COUNT_AGAIN_AFTER_MIN), COUNT_AGAIN_AFTER_MAX)
+
+
+async def _count_again(tx: Tx, organization_id: UUID, count: CountJob, source: ChangingSource) -> None:
+    """Begin a new count beside a finished one, if a row may have changed since that began."""
+    if await source.has_changed(tx, organization_id, since=count.created_at):
+        await count_every_key(tx, organization_id, count.catalog)
+    due_at = tx.now + _pause_after(count, source, count.rows_read)
+    await queries.update_progress(tx, organization_id, msgspec.structs.replace(count, due_at=due_at))
+
+
+async def _replace_earlier_count(tx: Tx, organization_id: UUID, count: CountJob, source: ValueSource) -> None:
+    """From now on pages show this count, so older counts of all keys are deleted. Values that too few customers have
+    are no longer needed, unless new rows will be added."""
+    if isinstance(source, ChangingSource):
+        await queries.drop_rare_values(tx, organization_id, count.id, times_min=CUSTOMERS_MIN)
+    full_counts = await queries.list_full_counts(tx, organization_id, count.catalog)
+    await delete_counts(tx, organization_id, [earlier.id for earlier in full_counts if earlier.id < count.id])
 
 
 async def _find_types(tx: Tx, organization_id: UUID, count: CountJob, keys: list[str]) -> dict[str, DeclaredType]:

@@ -1,6 +1,6 @@
 """The data of a count of how many stored values fit a type, and its result for each key (`Tally`); no I/O."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -13,6 +13,16 @@ from regulars.catalog.model import AttributeType, Catalog, has_leading_zeros, in
 SAMPLES_MAX: Final = 12
 COMMON_MAX: Final = 200
 SAMPLE_CHARACTERS_MAX: Final = 200
+# Of each key a count of all keys stores this many of the most frequent values; while it reads, a value that was dropped
+# begins at zero again.
+FREQUENT_MAX: Final = 500
+FREQUENT_CHARACTERS_MAX: Final = 100
+# Keys whose values a count of all keys stores, the first in alphabetical order.
+FREQUENT_KEYS_MAX: Final = 1_000
+# A value that fewer customers have is never shown, because it could identify one of them.
+CUSTOMERS_MIN: Final = 5
+# Some more, so that an erasure seldom hides a value.
+BUYERS_MAX: Final = 8
 # Smaller than every id of a row: a count begins after this id.
 START: Final = UUID(int=0)
 
@@ -48,11 +58,13 @@ class CountJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ValueCount(NamedTuple):
-    """A value of a key, and how many times it is stored."""
+    """A value of a key, and how many times it is stored. Of a product property also the ends of the ids of some
+    customers who bought a product with it."""
 
     key: str
     value: str
     times: int
+    buyers: tuple[str, ...] | None = None
 
 
 class ValueBatch(NamedTuple):
@@ -76,9 +88,12 @@ class Tally(msgspec.Struct):
     readable: int = 0
     unreadable: int = 0
     leading_zeros: int = 0
-    # Some of the unreadable values, and the first distinct values (`common`), each with its number of occurrences.
+    # Some of the unreadable values, and the first distinct values (`common`), each with its number of occurrences. A
+    # count of all keys has no samples, and the most frequent values as `common`.
     samples: dict[str, int] = {}
     common: dict[str, int] = {}
+    # For each frequent value of a product property, the ends of the ids of some customers who bought it.
+    buyers: dict[str, list[str]] = {}
 
     @property
     def values(self) -> int:
@@ -89,7 +104,8 @@ class Tally(msgspec.Struct):
         """Whether `common` has every distinct value."""
         return sum(self.common.values()) == self.values
 
-    def add(self, declared: DeclaredType, value: str, times: int, *, stores_values: bool) -> None:
+    def add(self, declared: DeclaredType, value: str, times: int) -> bool:
+        """Count a value; return whether it fits the type."""
         is_readable = interpret(declared.type, value, allowed_values=declared.allowed_values) is not None
         if is_readable:
             self.readable += times
@@ -97,11 +113,46 @@ class Tally(msgspec.Struct):
             self.unreadable += times
         if has_leading_zeros(value):
             self.leading_zeros += times
-        if stores_values:
-            sample = value[:SAMPLE_CHARACTERS_MAX]
-            _add_sample(self.common, sample, times, samples_max=COMMON_MAX)
-            if not is_readable:
-                _add_sample(self.samples, sample, times, samples_max=SAMPLES_MAX)
+        return is_readable
+
+    def add_samples(self, value: str, times: int, *, is_readable: bool) -> None:
+        """Store the value for a preview."""
+        sample = value[:SAMPLE_CHARACTERS_MAX]
+        _add_sample(self.common, sample, times, samples_max=COMMON_MAX)
+        if not is_readable:
+            _add_sample(self.samples, sample, times, samples_max=SAMPLES_MAX)
+
+    def add_frequent(self, value: str, times: int, buyers: tuple[str, ...] | None) -> None:
+        """Store the value for suggestions."""
+        if not value.strip() or len(value) > FREQUENT_CHARACTERS_MAX:
+            return
+        self.common[value] = self.common.get(value, 0) + times
+        if buyers is not None:
+            self.buyers[value] = list(dict.fromkeys((*self.buyers.get(value, ()), *buyers)))[:BUYERS_MAX]
+
+    def drop_rare(self) -> None:
+        """Drop all but the most frequent values."""
+        if len(self.common) > FREQUENT_MAX:
+            frequent = sorted(self.common.items(), key=lambda found: -found[1])
+            self.common = dict(frequent[:FREQUENT_MAX])
+            self.buyers = {value: buyers for value, buyers in self.buyers.items() if value in self.common}
+
+    def remove_customer(self, value: str) -> None:
+        """Remove an erased customer from the number of those who have a value of an attribute."""
+        if value in self.common:
+            self.common[value] -= 1
+            if self.common[value] < CUSTOMERS_MIN:
+                del self.common[value]
+
+    def remove_buyers(self, erased: Collection[str]) -> None:
+        for value, buyers in self.buyers.items():
+            self.buyers[value] = [buyer for buyer in buyers if buyer not in erased]
+
+    def list_frequent(self) -> list[tuple[str, int]]:
+        """The values that at least five customers have, each with its number of occurrences, most frequent first."""
+        customers = {value: len(buyers) for value, buyers in self.buyers.items()} or self.common
+        shown = [(value, times) for value, times in self.common.items() if customers.get(value, 0) >= CUSTOMERS_MIN]
+        return sorted(shown, key=lambda found: (-found[1], found[0]))
 
 
 def _add_sample(samples: dict[str, int], value: str, times: int, *, samples_max: int) -> None:
@@ -112,11 +163,23 @@ def _add_sample(samples: dict[str, int], value: str, times: int, *, samples_max:
 
 
 def add_values(
-    tallies: dict[str, Tally], values: Iterable[ValueCount], types: dict[str, DeclaredType], *, stores_values: bool
+    tallies: dict[str, Tally],
+    values: Iterable[ValueCount],
+    types: dict[str, DeclaredType],
+    *,
+    is_preview: bool,
+    last_frequent_key: str | None = None,
 ) -> None:
-    """Add the values of a batch to the tallies. A key without a declared type counts as text."""
+    """Add the values of a batch to the tallies. A key without a declared type counts as text. The values of keys after
+    `last_frequent_key` are not stored."""
     text = DeclaredType(AttributeType.TEXT)
-    for key, value, times in values:
+    for key, value, times, buyers in values:
         if key not in tallies:
             tallies[key] = Tally()
-        tallies[key].add(types.get(key, text), value, times, stores_values=stores_values)
+        is_readable = tallies[key].add(types.get(key, text), value, times)
+        if is_preview:
+            tallies[key].add_samples(value, times, is_readable=is_readable)
+        elif last_frequent_key is None or key <= last_frequent_key:
+            tallies[key].add_frequent(value, times, buyers)
+    for tally in tallies.values():
+        tally.drop_rare()

@@ -43,6 +43,11 @@ async def insert_count(tx: Tx, organization_id: UUID, count: CountJob) -> None:
     )
 
 
+async def lock_counts(tx: Tx, organization_id: UUID) -> list[CountJob]:
+    """Lock all counts of the organization, so that none adds a batch before the transaction ends."""
+    return await _fetch_counts(tx, "true ORDER BY id FOR UPDATE", (organization_id,))
+
+
 async def take_due_counts(tx: Tx, organization_id: UUID, *, limit: int) -> list[CountJob]:
     """Return the due counts that no other transaction has locked; they stay locked until this one ends."""
     condition = "due_at <= %s ORDER BY due_at, id LIMIT %s FOR UPDATE SKIP LOCKED"
@@ -86,6 +91,52 @@ async def delete_tallies(tx: Tx, organization_id: UUID, count_ids: Sequence[UUID
     )
 
 
+async def drop_rare_values(tx: Tx, organization_id: UUID, count_id: UUID, *, times_min: int) -> None:
+    """Drop the values of a count that occur less often."""
+    await tx.execute(
+        """
+        UPDATE catalog_tallies
+        SET common = coalesce((
+            SELECT jsonb_agg(it.pair ORDER BY it.place)
+            FROM jsonb_array_elements(common) WITH ORDINALITY AS it (pair, place)
+            WHERE (it.pair ->> 1)::bigint >= %(times_min)s
+        ), '[]')
+        WHERE organization_id = %(organization_id)s AND count_id = %(count_id)s AND common <> '[]'
+        """,
+        {"organization_id": organization_id, "count_id": count_id, "times_min": times_min},
+    )
+
+
+async def erase_samples(tx: Tx, organization_id: UUID, count_ids: Sequence[UUID]) -> None:
+    """Erase all values that these counts have stored; the numbers stay."""
+    await tx.execute(
+        """
+        UPDATE catalog_tallies SET samples = '[]', common = '[]'
+        WHERE organization_id = %s AND count_id = ANY (%s::uuid[]) AND (samples <> '[]' OR common <> '[]')
+        """,
+        (organization_id, list(count_ids)),
+    )
+
+
+async def find_keys_of_buyers(
+    tx: Tx, organization_id: UUID, count_ids: Sequence[UUID], buyers: Sequence[str]
+) -> dict[UUID, list[str]]:
+    """Return the keys with a value that one of these customers bought, by count."""
+    rows = await tx.fetch(
+        """
+        SELECT count_id, array_agg(key) FROM catalog_tallies
+        WHERE organization_id = %(organization_id)s AND count_id = ANY (%(count_ids)s::uuid[])
+          AND EXISTS (
+              SELECT FROM unnest(%(buyers)s::text[]) AS it (buyer)
+              WHERE position(it.buyer IN catalog_tallies.buyers::text) > 0
+          )
+        GROUP BY count_id
+        """,
+        {"organization_id": organization_id, "count_ids": list(count_ids), "buyers": list(buyers)},
+    )
+    return dict(rows)
+
+
 async def list_previews(tx: Tx, organization_id: UUID, catalog: Catalog, key: str) -> list[UUID]:
     return await tx.fetch_column(
         "SELECT id FROM catalog_counts WHERE organization_id = %s AND catalog = %s AND key = %s",
@@ -99,15 +150,23 @@ async def find_tallies(
     """Return the tallies of a count, of these keys or of all."""
     rows = await tx.fetch(
         """
-        SELECT key, readable, unreadable, leading_zeros, samples::text, common::text FROM catalog_tallies
+        SELECT key, readable, unreadable, leading_zeros, samples::text, common::text, buyers::text
+        FROM catalog_tallies
         WHERE organization_id = %(organization_id)s AND count_id = %(count_id)s
           AND (%(keys)s::text[] IS NULL OR key = ANY (%(keys)s::text[]))
         """,
         {"organization_id": organization_id, "count_id": count_id, "keys": None if keys is None else list(keys)},
     )
     return {
-        key: Tally(readable, unreadable, leading_zeros, _values(samples), _values(common))
-        for key, readable, unreadable, leading_zeros, samples, common in rows
+        key: Tally(
+            readable,
+            unreadable,
+            leading_zeros,
+            _values(samples),
+            _values(common),
+            dict(msgspec.json.decode(buyers, type=list[tuple[str, list[str]]])),
+        )
+        for key, readable, unreadable, leading_zeros, samples, common, buyers in rows
     }
 
 
@@ -116,12 +175,17 @@ def _values(text: str) -> dict[str, int]:
     return dict(msgspec.json.decode(text, type=list[tuple[str, int]]))
 
 
-def _pairs(values: Mapping[str, int]) -> str:
+def _pairs(values: Mapping[str, int | list[str]]) -> str:
     return msgspec.json.encode(list(values.items())).decode()
 
 
 _TALLIES: Final = Columns(
-    readable=Bigints, unreadable=Bigints, leading_zeros=Bigints, samples=(JsonTexts, _pairs), common=(JsonTexts, _pairs)
+    readable=Bigints,
+    unreadable=Bigints,
+    leading_zeros=Bigints,
+    samples=(JsonTexts, _pairs),
+    common=(JsonTexts, _pairs),
+    buyers=(JsonTexts, _pairs),
 )
 _KEYS: Final = Columns(key=Texts)
 _UPSERT_TALLIES: Final[LiteralString] = (_KEYS | _TALLIES).write(

@@ -16,11 +16,11 @@ from regulars.messaging.request import compose
 from regulars.messaging.template import (
     TemplateError,
     check_fields,
-    describe_template,
     parse_template,
     render,
     render_plain,
 )
+from regulars.messaging.template_labels import describe_template
 
 HOST = "https://s.example"
 SHOP = "https://shop.example/sale?a=1|2"

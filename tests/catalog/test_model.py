@@ -11,6 +11,7 @@ from regulars.catalog.model import (
     has_leading_zeros,
     infer_type,
     interpret,
+    label_key,
     list_distinct,
 )
 
@@ -30,6 +31,17 @@ TEXT, NUMBER, BOOLEAN, DATE, CURRENCY, ENUM = AttributeType
 )  # fmt: skip
 def test_the_first_value_decides_the_type(value, inferred):
     assert infer_type(value) is inferred
+
+
+@pytest.mark.parametrize(
+    ("key", "label"),
+    [
+        ("loyalty_tier", "Loyalty tier"), ("loyaltyTier", "Loyalty tier"), ("VIP", "VIP"), ("size-EU", "Size EU"),
+        ("code postal", "Code postal"), ("crm.größe", "Crm größe"), ("_", "_"),
+    ],
+)  # fmt: skip
+def test_a_key_has_a_name_for_people(key, label):
+    assert label_key(key) == label
 
 
 @pytest.mark.parametrize(

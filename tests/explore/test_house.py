@@ -80,6 +80,21 @@ def test_a_user_who_may_not_see_a_value_reads_why(visitor_as, shop):
     assert "is personal data that your role" not in visitor_as(Role.OWNER).get(page).text
 
 
+def test_an_attribute_has_a_label_and_its_type_only_where_it_helps(visitor_as, api, shop):
+    attributes = {"loyaltyTier": "gold", "birth_date": "1990-02-03", "zip_code": "69002"}
+    api.post("/v1/profiles", {"external_id": shop.customer["external_id"], "attributes": {"zip_code": "2A"}})
+    api.post("/v1/profiles", {"external_id": shop.customer["external_id"], "attributes": attributes})
+    page, tag = f"/customers/{shop.customer['id']}", '<span class="tag">'
+    card = visitor_as(Role.OWNER).get(page).text.partition('id="attr"')[2].partition("</section>")[0]
+    for label in ("Phone number", "Loyalty tier", "Birth date", "Zip code"):
+        assert f">{label}</td>" in card
+    # A number in an attribute of texts.
+    assert (card.count(tag), card.count(f"{tag}text</span>")) == (1, 1)
+    hidden = visitor_as(Role.ANALYST).get(page).text
+    assert f"{tag}date</span>" in hidden
+    assert "1990-02-03" not in hidden
+
+
 def test_pages_of_a_person_keep_the_navigation_of_the_organization_they_come_from(visitor_as, shop):
     owner = visitor_as(Role.OWNER)
     seen = owner.get("/customers").headers["set-cookie"]

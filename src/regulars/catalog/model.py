@@ -24,6 +24,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOMENT = re.compile(
     _DATE.pattern + r"[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
+_WORD_BREAK = re.compile(r"[\s_.-]+|(?<=[a-z0-9])(?=[A-Z])")
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -98,6 +99,13 @@ def infer_type(value: str) -> AttributeType:
     if _read_date(value) is not None:
         return AttributeType.DATE
     return AttributeType.TEXT
+
+
+def label_key(key: str) -> str:
+    """The name of a key for people: "Loyalty tier" for `loyalty_tier` and for `loyaltyTier`."""
+    words = _WORD_BREAK.split(key)
+    label = " ".join(word if word.isupper() else word.lower() for word in words if word)
+    return label[:1].upper() + label[1:] or key
 
 
 def has_leading_zeros(value: str) -> bool:

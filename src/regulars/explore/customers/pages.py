@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from regulars.campaigns.recipients import list_recipients_of_person
 from regulars.catalog.entries import find_types
-from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog, interpret
+from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog, infer_type, interpret, label_key
 from regulars.consent.chain import hash_number
 from regulars.consent.find import list_by_profile
 from regulars.consent.history import list_last_entries
@@ -44,10 +44,15 @@ TEXTS_SHOWN_MAX: Final = 200
 RUNS_SHOWN_MAX: Final = 200
 RECIPIENTS_SHOWN_MAX: Final = 200
 NUMBERS_SEARCHED_MAX: Final = 5
+# The types that only a user assigns, each with the type that its values seem to have.
+_TYPES_SEEN: Final = {AttributeType.CURRENCY: AttributeType.NUMBER, AttributeType.ENUM: AttributeType.TEXT}
 
 
 class AttributeRow(NamedTuple):
+    """An attribute of the customer; `type` is empty if the value shows it."""
+
     key: str
+    label: str
     type: str
     value: str
     is_parsable: bool
@@ -215,7 +220,9 @@ async def _load_attributes(tx: Tx, visit: Visit, profile: Profile) -> list[Attri
         # A valid boolean or enum value does not identify a person.
         is_plain = is_parsable and kind in {AttributeType.BOOLEAN, AttributeType.ENUM}
         shown = value if is_plain else mask.text(visit, value) or ""
-        rows.append(AttributeRow(key, TYPE_LABELS[kind], shown, is_parsable))
+        # The type helps if the value is hidden, does not fit, or looks like one of another type.
+        needs_type = shown != value or not is_parsable or infer_type(value) is not _TYPES_SEEN.get(kind, kind)
+        rows.append(AttributeRow(key, label_key(key), TYPE_LABELS[kind] if needs_type else "", shown, is_parsable))
     return rows
 
 

@@ -121,6 +121,28 @@ def test_the_printed_certificate_begins_with_a_sentence_and_has_no_breadcrumbs(v
     assert "How to verify this" in page
 
 
+def test_the_certificate_names_the_brand_its_address_the_person_and_the_words_and_is_printed_from_one_place(
+    visitor_as, shop
+):
+    owner = visitor_as(Role.OWNER)
+    page = f"/consent/numbers/{shop.number['id']}/certificate"
+    assert "<dt>Address</dt><dd>not recorded</dd>" in owner.get(page).text
+    saved = owner.post(
+        "/settings/texts/provider", provider="simulator", brand="Corvelle", postal_address="1 rue X, 69002 Lyon",
+        fails="0", loses="0", delay_ms="0",
+    )  # fmt: skip
+    assert saved.status_code == 303
+    text = owner.get(page).text
+    assert "to be texted by Corvelle" in text
+    for name, value in (("Name", "Corvelle"), ("Address", "1 rue X, 69002 Lyon"), ("Name", "Odile Fictive Odile")):
+        assert f"<dt>{name}</dt><dd>{value}</dd>" in text
+    assert "Words agreed to" in text
+    assert text.count(">Print<") == 1
+    assert ">Print<" not in owner.get(f"/customers/{shop.customer['id']}").text
+    too_long = owner.post("/settings/texts/provider", provider="simulator", postal_address="x" * 161)
+    assert too_long.status_code == 400
+
+
 def test_the_certificate_is_a_document(visitor_as, shop):
     owner = visitor_as(Role.OWNER)
     answer = owner.get(f"/consent/numbers/{shop.number['id']}/certificate.json", at="2100-01-01T10:00")

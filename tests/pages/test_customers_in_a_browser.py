@@ -43,7 +43,7 @@ def test_a_customer_is_found_asked_about_certified_and_erased(tab: Page, owner: 
     expect(tab.get_by_text("No, not on 3 Feb 2001, 18:30")).to_be_visible()
     # The address reproduces the view.
     assert "at=2001-02-03T18%3A30" in tab.url
-    tab.get_by_role("link", name="Print").click()
+    tab.get_by_role("link", name="Certificate of consent").click()
     expect(tab.get_by_role("heading", name="Certificate of consent")).to_be_visible()
     expect(tab.get_by_text("Were we allowed to text on 3 Feb 2001, 18:30?")).to_be_visible()
     tab.emulate_media(media="print")

@@ -87,6 +87,9 @@ def set_provider(
     help_contact: Annotated[
         str | None, typer.Option(help="Contact in the answer to HELP: an address or a number.")
     ] = None,
+    postal_address: Annotated[
+        str | None, typer.Option(help="Postal address of the brand, for the certificate of consent.")
+    ] = None,
     account_sid: Annotated[str | None, typer.Option(help="Twilio: account SID.")] = None,
     auth_token: Annotated[
         str | None, typer.Option(envvar="TWILIO_AUTH_TOKEN", help="Twilio: auth token; better set in the environment.")
@@ -110,6 +113,7 @@ def set_provider(
             settings,
             brand=brand or settings.brand,
             help_contact=help_contact or settings.help_contact,
+            postal_address=postal_address or settings.postal_address,
             simulation=model.Simulation(fails, loses, delay_ms),
         )
         name: model.ProviderName = "simulator"
@@ -307,6 +311,7 @@ def _provider_as_data(texting: Texting) -> dict[str, Any]:
         "provider": texting.provider,
         "brand": texting.brand,
         "help_contact": texting.settings.help_contact,
+        "postal_address": texting.settings.postal_address,
         "account_sid": account.account_sid if account else None,
         "sender": account.sender if account else None,
         "simulation": {"fails": simulation.fails, "loses": simulation.loses, "delay_ms": simulation.delay_ms},

@@ -22,6 +22,7 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY, PROFILE, STORE, SUBSCRIPTION, ById
 from regulars.kit.keyset import PageRequest, PageRows
+from regulars.messaging.settings.store import load_texting
 from regulars.organizations.manage import list_keys
 from regulars.profiles.find import find_profile
 from regulars.sales.totals.reports import sum_stores
@@ -265,13 +266,17 @@ async def print_certificate(visit: Visit) -> Response:
         key_names = {API_KEY.encode(key.id): key.name for key in await list_keys(tx.connection, visit.organization_id)}
         linked = certificate.subscription.profile
         profile = None if linked is None else await find_profile(tx, visit.organization_id, ById(linked.id))
+        texting = await load_texting(tx, visit.organization_id)
     customer = None if profile is None else mask.name(visit, profile.first_name, profile.last_name)
+    brand = visit.organization.name if texting is None else texting.brand
     return render(
         visit,
         "explore/certificate.html",
         certificate=certificate,
         customer=customer,
-        sentence=_summarize(visit, certificate.subscription.state, customer),
+        brand=brand,
+        postal_address=None if texting is None else texting.settings.postal_address,
+        sentence=_summarize(visit, certificate.subscription.state, customer, brand),
         document=certificate_as_json(certificate, organization_name=visit.organization.name),
         entry_views=[describe(visit, entry, key_names) for entry in certificate.entries],
         answer_entries=describe_answer(visit, certificate.answer, key_names),
@@ -280,11 +285,11 @@ async def print_certificate(visit: Visit) -> Response:
     )
 
 
-def _summarize(visit: Visit, state: SubscriptionState, customer: str | None) -> str:
+def _summarize(visit: Visit, state: SubscriptionState, customer: str | None, brand: str) -> str:
     """The first sentence of the certificate: who agreed or opted out, and when."""
     number = mask.phone(visit, state.phone_number) or "This number"
     who = f"{customer} ({number})" if customer else number
-    brand, moment = visit.organization.name, visit.format.full_moment
+    moment = visit.format.full_moment
     if state.is_erased:
         return f"{who} was erased and must not be texted by {brand}."
     if state.consented_at is None:

@@ -33,6 +33,7 @@ from regulars.web.visit import Visit
 PATH: Final = "/settings/texts"
 REASON_CHARACTERS_MAX: Final = 200
 BRAND_CHARACTERS_MAX: Final = 30
+ADDRESS_CHARACTERS_MAX: Final = 160
 DELAY_MS_MAX: Final = 7_000
 PERCENT_MAX: Final = 100
 TOKEN_CHARACTERS_MAX: Final = 100
@@ -180,6 +181,7 @@ def _as_form(texting: Texting) -> dict[str, str]:
         "provider": texting.provider,
         "brand": settings.brand or "",
         "help_contact": settings.help_contact or "",
+        "postal_address": settings.postal_address or "",
         "account_sid": settings.twilio.account_sid if settings.twilio else "",
         "sender": settings.twilio.sender if settings.twilio else "",
         "parts_per_second": "" if rate is None else f"{rate:g}",
@@ -194,6 +196,7 @@ def _read_form(form: FormState, texting: Texting) -> _ProviderForm | None:
     chosen = form.choice("provider", [value for value, _, _ in PROVIDERS])
     brand = form.text("brand", required=False, characters_max=BRAND_CHARACTERS_MAX)
     contact = form.text("help_contact", required=False, characters_max=80)
+    address = form.text("postal_address", required=False, characters_max=ADDRESS_CHARACTERS_MAX)
     simulation, twilio = texting.settings.simulation, texting.settings.twilio
     token, rate = form.value("auth_token").strip(), ""
     if chosen == "simulator":
@@ -220,7 +223,13 @@ def _read_form(form: FormState, texting: Texting) -> _ProviderForm | None:
         twilio = TwilioAccount(account_sid, sender)
     if form.is_refused:
         return None
-    changes = {"brand": brand or None, "help_contact": contact or None, "simulation": simulation, "twilio": twilio}
+    changes = {
+        "brand": brand or None,
+        "help_contact": contact or None,
+        "postal_address": address or None,
+        "simulation": simulation,
+        "twilio": twilio,
+    }
     provider: ProviderName = "twilio" if chosen == "twilio" else "simulator"
     token = token if provider == "twilio" else ""
     return _ProviderForm(provider=provider, changes=changes, token=token, parts_per_second=rate)
@@ -233,6 +242,7 @@ def _as_audit(texting: Texting) -> dict[str, Any]:
         "provider": texting.provider,
         "brand": settings.brand,
         "help_contact": settings.help_contact,
+        "postal_address": settings.postal_address,
         "account_sid": settings.twilio.account_sid if settings.twilio else None,
         "sender": settings.twilio.sender if settings.twilio else None,
         "parts_per_second": settings.parts_per_second.get(settings.sender_of(None) or ""),

@@ -136,6 +136,8 @@ class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
     brand: str | None = None
     # How customers reach the retailer; the response to HELP contains it.
     help_contact: str | None = None
+    # The postal address of the brand in one line; the certificate of consent contains it.
+    postal_address: str | None = None
     # By country: the sending hours that replace the default.
     rules: dict[str, SendHoursRule] = {}
     caps: tuple[Cap, ...] = DEFAULT_CAPS

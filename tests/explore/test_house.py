@@ -80,6 +80,13 @@ def test_a_user_who_may_not_see_a_value_reads_why(visitor_as, shop):
     assert "is personal data that your role" not in visitor_as(Role.OWNER).get(page).text
 
 
+def test_the_navigation_opens_the_section_of_the_page_and_no_other(visitor_as):
+    text = visitor_as(Role.OWNER).get("/campaigns").text
+    sections = re.findall(r'<details name="side-area"( open)?>.*?</svg>\s*(\w+)', text, re.DOTALL)
+    assert [label for is_open, label in sections if is_open] == ["Automate"]
+    assert {"Analyse", "Settings"} < {label for _, label in sections}
+
+
 def test_an_attribute_has_a_label_and_its_type_only_where_it_helps(visitor_as, api, shop):
     attributes = {"loyaltyTier": "gold", "birth_date": "1990-02-03", "zip_code": "69002"}
     api.post("/v1/profiles", {"external_id": shop.customer["external_id"], "attributes": {"zip_code": "2A"}})

@@ -85,6 +85,10 @@ class NavigationArea:
     entries: tuple[NavigationLink, ...]
 
     @property
+    def waiting(self) -> int:
+        return sum(entry.waiting for entry in self.entries)
+
+    @property
     def is_in_tab_bar(self) -> bool:
         return self.label in TAB_AREAS
 

@@ -110,7 +110,7 @@ async def test_no_statement_of_a_page_reads_a_large_table_whole(database, monkey
         organization = await create_organization(connection, "Large")
     await fill(database, organization.id)
     pages = [page for module in MODULES for page in module.PAGES]
-    pages += customers.pages(Analysis(Settings(data_dir=tmp_path)))
+    pages += customers.pages(Analysis(Settings(data_dir=tmp_path)), origins={})
     pages += tickets.pages(list_started=find_started_journeys, attribution_card=ticket_card)
     pages += rights.pages(ErasureLog(tmp_path / "erasures.log"))
     who = await sign_in(database, organization.id, Role.OWNER)

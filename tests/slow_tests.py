@@ -22,6 +22,7 @@ SLOW_TESTS: dict[str, str] = {
     "tests/crash/test_never_stuck.py": "waits for the time limit of a database that never answers",
     "tests/crash/test_failover.py::test_a_full_disk": "fills a disk and waits until writing goes on",
     "tests/migrations/test_release_before.py": "runs the commands and the server of the release before",
+    "tests/demo/test_button.py": "loads a demo beside a worker",
     "tests/demo/test_runs.py": "loads a demo",
     "tests/cli/test_organization_delete.py": "loads two organizations with everything",
     "tests/cli/test_serve.py::test_after_a_kill": "starts servers and kills them",

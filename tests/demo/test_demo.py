@@ -1,3 +1,4 @@
+import re
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from uuid import uuid4
@@ -9,6 +10,7 @@ from tests.support.database_fixtures import SECRET
 from tests.support.drain_queues import drain
 
 from regulars.demo import load
+from regulars.demo.chain import COUNTRIES
 from regulars.demo.load import (
     DemoPlan,
     create_light,
@@ -22,6 +24,7 @@ from regulars.demo.people import count_customers, make_consents, make_customers,
 from regulars.demo.tickets import RECALL_DAYS, RECALLED_DAYS_AGO, days_until, make_tickets, tickets_per_day
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import ByExternalId
+from regulars.messaging.number_location import find_country
 from regulars.profiles.write import upsert_profiles
 from regulars.sales.decode import decode_sale
 from regulars.sales.load import load_sales
@@ -222,9 +225,19 @@ def test_days_share_the_tickets_without_losing_any():
 
 
 def test_no_demo_number_can_belong_to_a_person_and_none_is_given_twice():
-    numbers = [customer.phone_number for customer in make_customers(1, 20_000) if customer.phone_number]
+    """Numbers are reserved by their country, or assigned to no operator; country conditions find them."""
+    customers = [customer for customer in make_customers(1, 20_000) if customer.phone_number]
+    numbers = [customer.phone_number for customer in customers]
     assert len(set(numbers)) == len(numbers)
-    for number in numbers[:2000]:
-        parsed = phonenumbers.parse(number)
+    reserved = tuple(block.prefix for country in COUNTRIES.values() for block in country.numbers[:-1])
+    for customer in customers[:3000]:
+        parsed = phonenumbers.parse(customer.phone_number)
         assert phonenumbers.is_possible_number(parsed)
-        assert not phonenumbers.is_valid_number(parsed)
+        assert customer.phone_number.startswith(reserved) or not phonenumbers.is_valid_number(parsed)
+        assert find_country(customer.phone_number) == customer.shop.country
+
+
+def test_british_customers_have_the_numbers_that_ofcom_reserves():
+    british = [c.phone_number for c in make_customers(1, 2_500) if c.phone_number and c.shop.country == "GB"]
+    assert len(british) > 300
+    assert all(re.fullmatch(r"\+447700900\d{3}", number) for number in british)

@@ -1,6 +1,7 @@
 """The invented chain of the demo as constants: countries, shops, and first and last names of customers."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from regulars.sales.model import Currency
 
@@ -8,14 +9,25 @@ from regulars.sales.model import Currency
 DAYS = 730
 
 
+class NumberBlock(NamedTuple):
+    """Phone numbers that begin with the prefix and have this many more digits."""
+
+    prefix: str
+    digits: int
+
+    @property
+    def size(self) -> int:
+        return int(10**self.digits)
+
+
 @dataclass(frozen=True, slots=True)
 class DemoCountry:
     code: str
     currency: Currency
     vat_percent: int
-    # Phone numbers that are valid but assigned to no operator, so that the demo can never text a real person.
-    phone_prefix: str
-    phone_digits: int
+    # Numbers that belong to no real person, used in this order: first those that the country reserves for films and
+    # examples, then numbers of the right form that are assigned to no operator.
+    numbers: tuple[NumberBlock, ...]
     language: str
     opens_on_sunday: bool
     # Prices in the country's currency, in percent of the euro prices.
@@ -50,8 +62,7 @@ COUNTRIES = {
             code="FR",
             currency="EUR",
             vat_percent=20,
-            phone_prefix="+3370",
-            phone_digits=7,
+            numbers=(NumberBlock("+3363998", 4), NumberBlock("+3370", 7)),
             language="fr",
             opens_on_sunday=False,
             price_percent=100,
@@ -62,8 +73,7 @@ COUNTRIES = {
             code="BE",
             currency="EUR",
             vat_percent=21,
-            phone_prefix="+3299",
-            phone_digits=7,
+            numbers=(NumberBlock("+3299", 7),),
             language="fr",
             opens_on_sunday=False,
             price_percent=102,
@@ -74,8 +84,12 @@ COUNTRIES = {
             code="DE",
             currency="EUR",
             vat_percent=19,
-            phone_prefix="+4910",
-            phone_digits=9,
+            numbers=(
+                NumberBlock("+4917139200", 2),
+                NumberBlock("+49176040690", 2),
+                *(NumberBlock(f"+49{area}", 3) for area in (3023125, 4066969, 6990009, 8999998, 2214710)),
+                NumberBlock("+4910", 9),
+            ),
             language="de",
             opens_on_sunday=False,
             price_percent=98,
@@ -86,8 +100,7 @@ COUNTRIES = {
             code="CH",
             currency="CHF",
             vat_percent=8,
-            phone_prefix="+4199",
-            phone_digits=7,
+            numbers=(NumberBlock("+4199", 7),),
             language="de",
             opens_on_sunday=False,
             price_percent=125,
@@ -98,8 +111,12 @@ COUNTRIES = {
             code="GB",
             currency="GBP",
             vat_percent=20,
-            phone_prefix="+4461",
-            phone_digits=8,
+            numbers=(
+                NumberBlock("+447700900", 3),
+                *(NumberBlock(f"+44{area}4960", 3) for area in (113, 114, 115, 116, 117, 118, 121, 131, 141, 151, 161)),
+                NumberBlock("+442079460", 3),
+                NumberBlock("+4461", 8),
+            ),
             language="en",
             opens_on_sunday=True,
             price_percent=88,

@@ -1,8 +1,8 @@
 """Fills an organization with the demo: stores, customers and tickets; journeys and campaigns with texts and replies;
 and a webhook endpoint.
 
-The real code of journeys and texts makes the runs and texts. Journeys go live before the tickets are loaded, because a
-sale starts only journeys that were live when it was recorded.
+The real code of journeys and texts makes the runs and texts, and a running worker may handle some of them. Journeys go
+live before the tickets are loaded, because a sale starts only journeys that were live when it was recorded.
 """
 
 import asyncio
@@ -14,19 +14,22 @@ from uuid import UUID
 import msgspec
 
 from regulars.catalog.entries import register_attributes
-from regulars.demo.campaigns import count_texts, run_campaigns
+from regulars.consent.figures import request_recount
+from regulars.demo.campaigns import add_draft, count_texts, run_campaigns
 from regulars.demo.chain import COUNTRIES, SHOPS
+from regulars.demo.endpoint import add_endpoint
 from regulars.demo.load import DemoPlan, Progress, load_demo, mark_organization
+from regulars.demo.past_campaign import run_past_campaign
 from regulars.demo.texts import BIG_TICKET, LANGUAGE_KEY, NOTICES, PRICES, REPLIES, translate_journey
 from regulars.demo.traffic import log_requests, record_conflicts, report_deliveries
 from regulars.journeys.manage import activate, create_journey, list_journeys
 from regulars.journeys.runs.enter import enter_by_sales
 from regulars.journeys.runs.queue import RunQueue
 from regulars.kit.db import Database
-from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import AnyVault, Vault
 from regulars.messaging.find import list_texts
 from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
+from regulars.messaging.number_location import locate_number
 from regulars.messaging.providers.simulator import Simulator
 from regulars.messaging.send import TextQueue
 from regulars.messaging.settings.model import OpenHours, SendHoursRule
@@ -34,7 +37,6 @@ from regulars.messaging.settings.store import load_texting, lock_texting, save_t
 from regulars.sales.facts import SalesRecorded
 from regulars.segments.saved.manage import create_segment, list_segments
 from regulars.segments.suggestions import suggest_segments
-from regulars.webhooks.manage import create_endpoint, list_endpoints
 from regulars.work.queue import Queue
 
 # The user name to whom the pages attribute what the demo creates.
@@ -53,7 +55,8 @@ REPLIES_MAX: Final = 5
 JOURNEYS_MAX: Final = 100
 LIVE_TEMPLATES: Final = ("welcome", "win-back")
 DRAFT_TEMPLATE: Final = "after-return"
-ENDPOINT: Final = "https://hooks.maison-corvelle.example/regulars"
+# With more customers, sending the texts of campaigns would take minutes, so the demo gets only the draft.
+CAMPAIGN_CUSTOMERS_MAX: Final = 20_000
 # Sending hours around the clock: the simulator reaches no real phone, and a demo at night should show texts too.
 ALWAYS: Final = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
@@ -73,13 +76,23 @@ async def fill_with_demo(
     last_tickets = await load_demo(database, organization_id, plan, secret=secret, progress=progress)
     await log_requests(database, organization_id, plan.seed)
     await record_conflicts(database, organization_id, last_tickets)
+    if isinstance(vault, Vault):
+        await add_endpoint(database, organization_id, last_tickets, vault=vault)
     if has_demo_journeys:
         await create_segments(database, organization_id)
-        await run_automations(database, organization_id, vault=vault)
-        await run_campaigns(database, organization_id, last_tickets, customers=plan.customers, by=CREATED_BY)
+        await add_draft(database, organization_id, by=CREATED_BY)
+        has_campaigns = plan.customers <= CAMPAIGN_CUSTOMERS_MAX
+        if has_campaigns:
+            await run_past_campaign(database, organization_id, last_tickets, by=CREATED_BY)
+        await run_automations(database, organization_id)
+        if has_campaigns:
+            await run_campaigns(database, organization_id, last_tickets, by=CREATED_BY)
         await _reply_to_texts(database, organization_id)
         await report_deliveries(database, organization_id)
         await count_texts(database, organization_id)
+    async with database.transaction() as tx:
+        # A page may have requested a count of consents during the load, which is incomplete.
+        await request_recount(tx, organization_id)
 
 
 async def create_journeys(database: Database, organization_id: UUID) -> bool:
@@ -117,7 +130,7 @@ async def create_segments(database: Database, organization_id: UUID) -> None:
                 await create_segment(tx, organization_id, suggestion.definition, created_by=CREATED_BY)
 
 
-async def run_automations(database: Database, organization_id: UUID, *, vault: AnyVault | None) -> None:
+async def run_automations(database: Database, organization_id: UUID) -> None:
     """Start journeys for recent sales, after the tickets are loaded; send their texts, and reply to some."""
     async with database.transaction() as tx:
         sale_ids = await tx.fetch_column(
@@ -127,8 +140,6 @@ async def run_automations(database: Database, organization_id: UUID, *, vault: A
         )
         await enter_by_sales(tx, organization_id, [SalesRecorded(sale_ids)])
     await _run_queues(database, organization_id)
-    if isinstance(vault, Vault):
-        await _add_endpoint(database, organization_id, vault)
     await _reply_to_texts(database, organization_id)
     await _run_queues(database, organization_id)
     await report_deliveries(database, organization_id)
@@ -176,19 +187,5 @@ async def _reply_to_texts(database: Database, organization_id: UUID) -> None:
 
 
 def language_of(phone_number: str) -> str:
-    """The language of the demo's country whose prefix the number has."""
-    return next(country.language for country in COUNTRIES.values() if phone_number.startswith(country.phone_prefix))
-
-
-async def _add_endpoint(database: Database, organization_id: UUID, vault: Vault) -> None:
-    """Add a webhook endpoint whose address has no server, so that the pages show failed deliveries."""
-    async with database.transaction() as tx:
-        if not await list_endpoints(tx, organization_id):
-            await create_endpoint(
-                tx,
-                organization_id,
-                url=ENDPOINT,
-                description="Sample endpoint; no server listens there",
-                policy=AddressPolicy(),
-                vault=vault,
-            )
+    """The language of the country of a demo customer's number."""
+    return COUNTRIES[locate_number(phone_number).country or ""].language

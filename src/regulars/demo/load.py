@@ -51,8 +51,8 @@ async def mark_organization(database: Database, organization_id: UUID) -> None:
 
 SALES_MAX: Final = 10_000_000
 BATCH_ITEMS: Final = 500
-# How many of the last purchases `load_demo` returns: enough that each currency is among them.
-LAST_PURCHASES: Final = 100
+# How many of the last purchases `load_demo` returns: enough that each country is among them.
+LAST_PURCHASES: Final = 200
 # Enough rows that the cost of a commit does not matter, and few enough to stay well below the statement timeout.
 COPY_ROWS: Final = 50_000
 # How far in the future a sale may be.

@@ -1,6 +1,7 @@
 """Invents the customers of the demo: their shops, profiles and consents."""
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -9,13 +10,13 @@ from regulars.consent.ledger import EventOrigin
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent
 from regulars.consent.opt_out import Withdrawal
-from regulars.demo.chain import COUNTRIES, DAYS, SHOPS, DemoCountry, Shop
+from regulars.demo.chain import COUNTRIES, DAYS, SHOPS, NumberBlock, Shop
 from regulars.kit.ids import ByExternalId
 from regulars.profiles.model import Phone, ProfileUpsert
 
 # There is one customer for this many tickets, up to `CUSTOMERS_MAX`; with more tickets the same customers buy more
 # often.
-TICKETS_PER_CUSTOMER = 15
+TICKETS_PER_CUSTOMER = 7
 CUSTOMERS_MIN = 40
 CUSTOMERS_MAX = 200_000
 # The share of light profiles: customers of whom only an id is known.
@@ -37,7 +38,7 @@ STORE_SOURCES = frozenset({"LOYALTY_PROGRAM", "POINT_OF_SALE", "QR_CODE", "PAPER
 SOURCE_WEIGHTS = (30, 30, 12, 12, 8, 5, 3)
 TIERS = ("bronze", "silver", "gold", "platinum")
 TIER_WEIGHTS = (60, 25, 12, 3)
-# Multiples of this prime, modulo a power of ten, are different for all customers and look random.
+# Multiples of this prime, modulo the size of a block of numbers, are all different and look random.
 NUMBER_STEP = 7_368_787
 
 
@@ -66,7 +67,9 @@ def count_customers(sales: int) -> int:
 def make_customers(seed: int, count: int) -> list[DemoCustomer]:
     rng = random.Random(f"{seed}/customers")  # noqa: S311  # sample data, not a secret
     shops = rng.choices(SHOPS, weights=[shop.weight for shop in SHOPS], k=count)
-    return [_make_customer(rng, number, shop) for number, shop in enumerate(shops, start=1)]
+    # How many customers of each country have a phone.
+    phones: Counter[str] = Counter()
+    return [_make_customer(rng, number, shop, phones) for number, shop in enumerate(shops, start=1)]
 
 
 def make_profiles(seed: int, customers: Sequence[DemoCustomer]) -> Iterator[ProfileUpsert]:
@@ -115,16 +118,22 @@ def make_consents(seed: int, customers: Sequence[DemoCustomer], last_day: date) 
     return history
 
 
-def _make_customer(rng: random.Random, number: int, shop: Shop) -> DemoCustomer:
+def _make_customer(rng: random.Random, number: int, shop: Shop, phones: Counter[str]) -> DemoCustomer:
     is_light = rng.random() < LIGHT_SHARE
     has_phone = rng.random() < PHONE_SHARE
-    phone_number = _phone_number(COUNTRIES[shop.country], number) if has_phone and not is_light else None
+    phone_number = None
+    if has_phone and not is_light:
+        phone_number = _find_number(COUNTRIES[shop.country].numbers, phones[shop.country])
+        phones[shop.country] += 1
     return DemoCustomer(f"C{number:07d}", shop, phone_number, is_light)
 
 
-def _phone_number(country: DemoCountry, number: int) -> str:
-    digits = number * NUMBER_STEP % 10**country.phone_digits
-    return f"{country.phone_prefix}{digits:0{country.phone_digits}d}"
+def _find_number(blocks: Sequence[NumberBlock], index: int) -> str:
+    """The number at this index of a country's blocks; the last one has more numbers than a demo has customers."""
+    block, *others = blocks
+    if index >= block.size and others:
+        return _find_number(others, index - block.size)
+    return f"{block.prefix}{index * NUMBER_STEP % block.size:0{block.digits}d}"
 
 
 def _make_profile(rng: random.Random, customer: DemoCustomer) -> ProfileUpsert:

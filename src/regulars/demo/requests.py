@@ -10,7 +10,6 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.consent.figures import request_recount
 from regulars.demo.fill import fill_with_demo
 from regulars.demo.load import DemoPlan
 from regulars.demo.people import count_customers
@@ -50,6 +49,11 @@ async def finish_run(tx: Tx, organization_id: UUID, progress: Mapping[str, int])
         "UPDATE demo_runs SET progress = %s, due_at = NULL, finished_at = %s WHERE organization_id = %s",
         (msgspec.json.encode(progress).decode(), tx.now, organization_id),
     )
+
+
+async def lock_requests(tx: Tx, user_id: UUID) -> None:
+    """Let one request of a user wait for another, whose demo it then finds: a button may be pressed twice."""
+    await tx.execute("SELECT pg_advisory_xact_lock(hashtextextended('demo ' || %s::text, 0))", (user_id,))
 
 
 async def request_demo(tx: Tx, organization_id: UUID, *, tickets: int = TICKETS) -> bool:
@@ -116,8 +120,6 @@ class DemoQueue(Queue):
         finally:
             reporting.cancel()
         async with database.transaction() as tx:
-            # A page may have requested a count of consents during the load, which is incomplete.
-            await request_recount(tx, organization_id)
             await finish_run(tx, organization_id, loaded)
         return False
 

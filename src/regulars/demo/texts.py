@@ -91,22 +91,22 @@ _JOURNEY_TEXTS: Final[Mapping[str, Mapping[str, str]]] = {
 
 _CAMPAIGN_TEXTS: Final[Mapping[str, Mapping[str, str]]] = {
     "collection": {
-        "fr": '{{ profile.first_name | default("Bonjour") }}, la collection de printemps est à'
+        "fr": '{{ profile.first_name | default("Bonjour") }}, la nouvelle collection est à'
         ' {{ store.city | default("votre boutique") }}. Venez la découvrir.',
-        "de": '{{ profile.first_name | default("Guten Tag") }}, die Frühlingskollektion ist da:'
+        "de": '{{ profile.first_name | default("Guten Tag") }}, die neue Kollektion ist da:'
         ' {{ store.city | default("in Ihrer Filiale") }}.',
-        "en": '{{ profile.first_name | default("Hello") }}, the spring collection is in'
+        "en": '{{ profile.first_name | default("Hello") }}, the new collection is in'
         ' {{ store.city | default("your store") }}. Come and see it.',
     },
     "preview": {
-        "fr": "La collection de printemps, en avant-première pour vous. Jusqu'à samedi en boutique.",
-        "de": "Die Frühlingskollektion, zuerst für Sie. Bis Samstag in der Filiale.",
-        "en": "The spring collection, for you first. In store until Saturday.",
+        "fr": "La nouvelle collection, en avant-première pour vous. Jusqu'à samedi en boutique.",
+        "de": "Die neue Kollektion, zuerst für Sie. Bis Samstag in der Filiale.",
+        "en": "The new collection, for you first. In store until Saturday.",
     },
-    "winter": {
-        "fr": 'Les soldes d\'hiver : {{ link("https://maison-corvelle.example/soldes") }}',
-        "de": 'Der Winterschlussverkauf: {{ link("https://maison-corvelle.example/sale") }}',
-        "en": 'The winter sale: {{ link("https://maison-corvelle.example/sale") }}',
+    "loyalty": {
+        "fr": 'Ce week-end, vos points comptent double : {{ link("https://maison-corvelle.example/fidelite") }}',
+        "de": 'An diesem Wochenende zählen Ihre Punkte doppelt: {{ link("https://maison-corvelle.example/treue") }}',
+        "en": 'Your points count double this weekend: {{ link("https://maison-corvelle.example/loyalty") }}',
     },
     "sale": {
         "fr": 'Vente privée pour {{ profile.first_name | default("vous") }} : 20 % sur le lin, vendredi et samedi.',

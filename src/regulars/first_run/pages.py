@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.accounts.users import find_memberships, join
-from regulars.demo.requests import TICKETS, find_run, request_demo
+from regulars.demo.requests import TICKETS, find_run, lock_requests, request_demo
 from regulars.explore.first_steps import consent_step, store_step, ticket_step
 from regulars.first_run.state import STEPS, read_state
 from regulars.kit.db import Tx
@@ -65,9 +65,10 @@ async def _create_key(visit: Visit) -> Response:
 
 async def _request_demo(visit: Visit) -> Response:
     """Create a separate organization for the demo, so that sample customers never mix with real ones; a second click
-    opens the demo that is being loaded."""
+    opens the first one."""
     async with visit.database.transaction() as tx:
-        slug = await _find_running_demo(tx, visit)
+        await lock_requests(tx, visit.user.id)
+        slug = await _find_demo(tx, visit)
         if slug is None:
             organization = await _create_demo(tx)
             await mark_as_demo(tx.connection, organization.id)
@@ -109,11 +110,11 @@ async def _show_demo(visit: Visit) -> Response:
     )
 
 
-async def _find_running_demo(tx: Tx, visit: Visit) -> str | None:
-    """The slug of a demo of this user that is still being loaded."""
+async def _find_demo(tx: Tx, visit: Visit) -> str | None:
+    """The slug of a demo of this user that is being loaded or was loaded; one that failed does not count."""
     for membership in await find_memberships(tx, visit.user.id):
         run = await find_run(tx, membership.organization_id)
-        if run is not None and run.finished_at is None and run.failed_at is None:
+        if run is not None and run.failed_at is None:
             return membership.slug
     return None
 

@@ -10,6 +10,8 @@ from regulars.kit.time_zones import zones_by_country
 
 _UNKNOWN_ZONE: Final = number_zones.UNKNOWN_TIMEZONE
 NUMBERS_CACHED_MAX: Final = 16_384
+# The mobile numbers that Ofcom reserves for films and examples, 07700 900000 to 900999: the library's tables lack them.
+_OFCOM_RESERVED: Final = "+447700900"
 
 
 class NumberLocation(NamedTuple):
@@ -35,6 +37,8 @@ def find_country(phone_number: str) -> str | None:
     country = by_code.get(digits[:1]) or by_code.get(digits[:2]) or by_code.get(digits[:3])
     if country is not None:
         return country
+    if phone_number.startswith(_OFCOM_RESERVED):
+        return "GB"
     try:
         return phonenumbers.region_code_for_number(phonenumbers.parse(phone_number, None))
     except phonenumbers.NumberParseException:

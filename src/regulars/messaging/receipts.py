@@ -5,6 +5,7 @@ of an earlier attempt could end a text that is being sent, or mark a sent text a
 count against the frequency cap.
 """
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from regulars.consent.chain import hash_number
@@ -51,10 +52,26 @@ async def apply_receipt(
     if is_stop:
         reply = Reply(phone_number=text.phone_number, text="", message_id=f"text:{text_id}")
         await record_inbound_stop(tx, organization_id, [reply], secret=texting.secret)
-    reason = f"{SkipReason.REFUSED.value} {code}" if state is TextState.FAILED and code else None
+    reason = _describe_failure(code) if state is TextState.FAILED and code else None
     ended = claims.EndedText(text_id, state.value, reason, provider_id)
     await end_texts(tx, organization_id, [ended], previous_state=row.state)
     return True
+
+
+async def end_sent_texts(tx: Tx, organization_id: UUID, codes: Mapping[UUID, str | None]) -> None:
+    """Store the receipts of texts that the caller sent in this transaction: a text with an error code failed, one
+    without was delivered."""
+    ended = [
+        claims.EndedText(text_id, TextState.DELIVERED.value, None)
+        if code is None
+        else claims.EndedText(text_id, TextState.FAILED.value, _describe_failure(code))
+        for text_id, code in codes.items()
+    ]
+    await end_texts(tx, organization_id, ended, previous_state=TextState.SENT.value)
+
+
+def _describe_failure(code: str) -> str:
+    return f"{SkipReason.REFUSED.value} {code}"
 
 
 def _is_latest(row: TextRow, provider_id: str | None, attempt: str) -> bool:

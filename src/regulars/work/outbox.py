@@ -72,6 +72,14 @@ async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at
         tx.queues_to_wake.add((OutboxQueue.name, organization_id))
 
 
+async def date_facts_now(tx: Tx, organization_id: UUID, *, before: datetime) -> None:
+    """Date the facts that were recorded before this time as recorded now, for a transaction that wrote with past times.
+
+    What waits until facts are handled (`behind_since`) waits for these too, as for any that were just recorded.
+    """
+    await queries.date_rows(tx, organization_id, before=before)
+
+
 async def has_interest(tx: Tx, organization_id: UUID, fact: type[Fact]) -> bool:
     """Whether a module registered interest in the fact; for callers to whom making the fact is expensive."""
     rows = await tx.fetch(

@@ -132,6 +132,14 @@ async def find_oldest_row(tx: Tx, organization_id: UUID) -> datetime | None:
     )
 
 
+async def date_rows(tx: Tx, organization_id: UUID, *, before: datetime) -> None:
+    await tx.execute(
+        "UPDATE outbox SET created_at = %(now)s, due_at = %(now)s"
+        " WHERE organization_id = %(organization_id)s AND created_at < %(before)s",
+        {"organization_id": organization_id, "now": tx.now, "before": before},
+    )
+
+
 async def delete_rows(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
     await tx.execute(
         "DELETE FROM outbox WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])",

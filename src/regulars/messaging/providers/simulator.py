@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from regulars.kit.coalesce import Batcher
-from regulars.kit.db import CONNECTION_ERRORS, Database
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.providers.base import Accepted, NotReached, Outcome, OutgoingText, Refused, Unclear
 from regulars.messaging.queries import texts
@@ -37,11 +37,16 @@ class Simulator:
     async def _write(self, organization_id: UUID, batch: Sequence[OutgoingText]) -> Sequence[Outcome]:
         try:
             async with self._database.transaction() as tx:
-                sent = [(new_uuid(), text.text_id, text.phone_number, text.body) for text in batch]
-                await texts.insert_simulated(tx, organization_id, sent)
+                return await accept_texts(tx, organization_id, batch)
         except CONNECTION_ERRORS:
             return [NotReached("The database of the simulator could not be reached.")] * len(batch)
-        return [Accepted(f"sim_{text.text_id.hex}") for text in batch]
+
+
+async def accept_texts(tx: Tx, organization_id: UUID, batch: Sequence[OutgoingText]) -> list[Outcome]:
+    """Store texts for the page that shows simulated phones."""
+    sent = [(new_uuid(), text.text_id, text.phone_number, text.body) for text in batch]
+    await texts.insert_simulated(tx, organization_id, sent)
+    return [Accepted(f"sim_{text.text_id.hex}") for text in batch]
 
 
 def _choose_failure(simulation: Simulation, text_id: UUID) -> Outcome | None:

@@ -5,6 +5,7 @@ import html
 import io
 import json
 import re
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -201,6 +202,61 @@ def test_a_draft_is_written_by_sending_the_form_and_then_sent(marketer, shop):
     assert (again.status_code, "This campaign is scheduled already." in again.text) == (409, True)
     shop.work()
     assert figures(marketer.get(path))["Audience"] == 3
+
+
+def test_the_confirmation_shows_what_is_sent_when_and_whom_a_rule_skips(api, marketer, shop):
+    api.post("/v1/profiles", samples.profile(attributes={"language": "fr"}))
+    shop.send()
+    shop.work()
+    languages = {
+        "attribute": "language",
+        "default": 'Thanks{{ profile.first_name | before(", ") }}! {{ link("https://shop.example/new") }}',
+        "texts": {"fr": "Merci {{ profile.first_name | default('à vous') }} !"},
+    }
+    path = shop.draft(variants=[{"share": 60, "text": languages}, {"share": 40, "text": "Hello"}])
+    shown = words(marketer.get(f"{path}/send"))
+    for part in (
+        "0 of 3 recipients get a text.",
+        "3 recipients had a text in the last 24 hours. They get no text. Zoé",
+        "No recipient gets the text at this start.",
+        "As soon as it is confirmed, now",
+        "Variant A 60%",
+        "Thanks, [first name]! [link to shop.example/new]",
+        "If these values are missing Thanks! [link to shop.example/new]",
+        "French Merci [first name] ! If these values are missing Merci à vous !",
+        "Variant B 40% Hello",
+        "Link https://shop.example/new All recipients of a variant share one short link.",
+    ):
+        assert part in html.unescape(shown), part
+    at = (datetime.now(UTC) + timedelta(days=2)).isoformat()
+    tomorrow = words(marketer.get(f"{shop.draft(schedule={'start': 'at', 'at': at})}/send"))
+    assert "3 customers get a text." in tomorrow
+    assert re.search(r"Start \d+ \w+ \d{4}, \d\d:\d\d \(UTC\)", tomorrow), tomorrow
+    waiting = words(marketer.get(f"{shop.draft(cap='wait')}/send"))
+    assert "3 customers get a text." in waiting
+    assert "The text leaves as soon as the frequency cap allows it." in waiting
+
+
+def test_progress_results_and_the_list_agree_on_the_texts_that_left(marketer, shop):
+    path = shop.send()
+    campaign_id = CAMPAIGN.decode(path.split("/")[2])
+    clicks = "INSERT INTO click_totals VALUES (%s, 'campaign', %s, '1', 'person', 12)"
+    with psycopg.connect(shop.shop.database_url, autocommit=True) as connection:
+        connection.execute(clicks, (shop.organization_id, campaign_id))
+    assert "Clicks on links" not in marketer.get(f"{path}/results").text
+    shop.work()
+    with psycopg.connect(shop.shop.database_url, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO campaign_totals SELECT organization_id, campaign_id, arm, 'failed', reason, country, 1, 1"
+            " FROM campaign_totals WHERE organization_id = %s AND campaign_id = %s AND outcome IN ('sent', 'delivered')"
+            " AND recipients > 0",
+            (shop.organization_id, campaign_id),
+        )
+    assert re.search(r"A Hello \[first name\] 4 4 \d", words(marketer.get(path)))
+    results = words(marketer.get(f"{path}/results"))
+    assert "4 texts sent" in results
+    assert "Clicks on links" in results
+    assert re.search(r"Spring preview .*? 3 4 ", words(marketer.get("/campaigns")))
 
 
 def test_a_test_text_of_a_variant_goes_to_the_verified_number_of_who_writes_it(marketer, shop):

@@ -18,14 +18,13 @@ from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.find import find_texts
-from regulars.messaging.model import OriginKind, SkipReason, TextRow, TextState
+from regulars.messaging.model import UNCHARGED_REASONS, OriginKind, TextRow, TextState
 from regulars.messaging.number_location import locate_number
 from regulars.sales.totals.progress import find_time_zone
 
-# The states before a text is sent, the states after it, and the reasons of failed texts that are not charged.
+# The states before a text is sent, and the states after it.
 _UNSENT: Final = frozenset({TextState.QUEUED.value, TextState.SENDING.value})
 _SENT: Final = frozenset(TOUCHING_STATES)
-_UNCHARGED: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.value})
 
 
 class SentTexts(NamedTuple):
@@ -64,7 +63,7 @@ async def count_sent_texts(tx: Tx, organization_id: UUID, facts: Sequence[Messag
 
 def _is_sent_now(fact: MessagesChanged) -> bool:
     """Whether this change means that the text was sent, so that the provider charges for it."""
-    is_charged = fact.state in _SENT or (fact.state == TextState.FAILED and fact.reason not in _UNCHARGED)
+    is_charged = fact.state in _SENT or (fact.state == TextState.FAILED and fact.reason not in UNCHARGED_REASONS)
     return is_charged and fact.previous_state in _UNSENT
 
 

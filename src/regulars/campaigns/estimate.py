@@ -1,5 +1,5 @@
-"""Estimates a campaign before it is sent: its recipients, its cost, how long it takes, and the smallest effect that its
-holdout can show.
+"""Estimates a campaign before it is sent: its recipients, who of them gets the text, its cost, how long it takes, and
+the smallest effect that its holdout can show.
 
 The audience is counted exactly. The texts are rendered for a random sample of the customers who may be texted, and
 their SMS parts are scaled up by the number of customers in each country.
@@ -11,14 +11,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from regulars.campaigns.audience import resolve_definition
-from regulars.campaigns.definition import PERCENT, Definition, Variant
+from regulars.campaigns.definition import PERCENT, Definition, SendAtLocalTime, Variant
 from regulars.campaigns.errors import CampaignNotFound
-from regulars.campaigns.local_times import find_first_time
-from regulars.campaigns.model import split_holdout
+from regulars.campaigns.local_times import find_first_time, find_local_times
+from regulars.campaigns.model import end_of, split_holdout, start_of
+from regulars.campaigns.reach import Reach, Recipient, Rule, count_reach, find_rule
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.text_sizes import AudienceSize, CountrySize, TextGroup, add_up, apportion, size_text
 from regulars.consent.numbers import find_text_numbers
@@ -30,6 +32,7 @@ from regulars.messaging.rates import find_rate
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.sms_encoding import replace_unicode
 from regulars.messaging.template import TextVariants, replace_outside_variables
+from regulars.sales.totals.progress import find_time_zone
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import AudienceCounts
 from regulars.segments.effect import SmallestEffect, smallest_effects
@@ -62,8 +65,11 @@ class Estimate:
     size: AudienceSize
     # The number of customers for whom texts were rendered; if it is below `recipients`, parts and cost are scaled.
     sampled: int
-    # Recipients who have already got as many texts as the frequency cap allows; scaled like parts and cost.
+    # Recipients who will have got as many texts as the frequency cap allows, when their text could leave; scaled like
+    # parts and cost, as is the reach.
     capped: int
+    # The recipients whom a rule stops, judged when their text could leave.
+    reach: Reach
     # The number of parts if characters that need Unicode were replaced; None if no character can be replaced.
     parts_if_replaced: int | None
     # How long sending takes at the rates of the campaign and of the senders; None if no rate is limited.
@@ -75,6 +81,11 @@ class Estimate:
     between_variants: tuple[SmallestEffect, ...]
     # When the first texts of a campaign at a local time leave; None for other campaigns.
     first_texts_at: datetime | None = None
+
+    @property
+    def gets_text(self) -> int:
+        """The recipients who get the text, at the start or later."""
+        return self.recipients - self.reach.skipped
 
 
 async def estimate(
@@ -96,10 +107,11 @@ async def estimate_counts(tx: Tx, organization_id: UUID, definition: Definition,
     texting = await load_texting(tx, organization_id)
     if texting is None:
         raise CampaignNotFound("There is no organization with this id.")
-    people = await _load_sample(tx, organization_id, definition, counts.sample, texting)
+    first_at = await find_first_time(tx, organization_id, definition, counts.sample)
+    people = await _load_sample(tx, organization_id, definition, counts.sample, texting, first_at=first_at)
     global_holdout = await _estimate_holdout(tx, organization_id, counts)
     assembled = _assemble_estimate(definition, counts, people, texting, global_holdout=global_holdout)
-    return replace(assembled, first_texts_at=await find_first_time(tx, organization_id, definition, counts.sample))
+    return replace(assembled, first_texts_at=first_at)
 
 
 async def _estimate_holdout(tx: Tx, organization_id: UUID, counts: AudienceCounts) -> int:
@@ -118,31 +130,50 @@ class _Person(NamedTuple):
     """A sampled customer. `own_country` is the country of the number in the profile, by which the audience is counted.
     `country` is that of the number with consent, to which the text is sent."""
 
+    recipient: Recipient
     values: Mapping[str, str | None]
     own_country: str | None
     country: str | None
     is_capped: bool
+    # The rule that stops every text to this person.
+    rule: Rule | None
 
 
 async def _load_sample(
-    tx: Tx, organization_id: UUID, definition: Definition, sample: Sequence[UUID], texting: Texting
+    tx: Tx,
+    organization_id: UUID,
+    definition: Definition,
+    sample: Sequence[UUID],
+    texting: Texting,
+    *,
+    first_at: datetime | None,
 ) -> list[_Person]:
     """Load the sampled customers, except those who withdrew their consent since the count."""
     if not sample:
         return []
     numbers = await find_text_numbers(tx, organization_id, sample)
     values = await load_values(tx, organization_id, definition, sample, brand=texting.brand)
-    forecasts = await forecast_texts(tx, organization_id, numbers.values(), texting=texting)
+    start = max(tx.now, first_at or start_of(definition, now=tx.now))
+    end = end_of(definition, start, ZoneInfo(await find_time_zone(tx, organization_id)))
+    starts = {number.number_hash: start for number in numbers.values()}
+    if isinstance(definition.schedule, SendAtLocalTime):
+        local_times = await find_local_times(tx, organization_id, definition.schedule, sample)
+        starts = {number.number_hash: max(start, local_times[it]) for it, number in numbers.items()}
+    forecasts = await forecast_texts(tx, organization_id, numbers.values(), texting=texting, starts=starts)
     people = []
     for profile_id, number in numbers.items():
         if profile_id in values:
-            own_number = values[profile_id].profile.phone_number
+            profile, forecast = values[profile_id].profile, forecasts[number.number_hash]
             people.append(
                 _Person(
+                    Recipient(profile_id, profile.first_name, profile.last_name),
                     values[profile_id].values,
-                    None if own_number is None else find_country(own_number),
+                    None if profile.phone_number is None else find_country(profile.phone_number),
                     locate_number(number.phone_number).country,
-                    forecasts[number.number_hash].capped_until is not None,
+                    forecast.capped_until is not None,
+                    find_rule(
+                        forecast, start=starts[number.number_hash], end=end, waits_for_cap=definition.cap == "wait"
+                    ),
                 )
             )
     return people
@@ -157,7 +188,8 @@ def _assemble_estimate(
     weighted = _weigh_sample(counts, people)
     total_weight = sum(weight for _, _, weight in weighted)
     variants = definition.variants
-    size = _size_texts(variants, weighted, recipients, texting)
+    texts = _size_each(variants, weighted, texting)
+    size = _add_up(texts, recipients, variants, texting)
     replaced = [msgspec.structs.replace(variant, text=_replace_unicode(variant.text)) for variant in variants]
     is_replaceable = any(new.text != old.text for new, old in zip(replaced, variants, strict=True))
     capped = sum(weight for person, _, weight in weighted if person.is_capped)
@@ -169,7 +201,8 @@ def _assemble_estimate(
         size=size,
         sampled=len(people),
         capped=round(recipients * capped / total_weight) if total_weight else 0,
-        parts_if_replaced=_size_texts(replaced, weighted, recipients, texting).parts if is_replaceable else None,
+        reach=_count_reach(texts, recipients),
+        parts_if_replaced=_size_replaced(replaced, weighted, recipients, texting) if is_replaceable else None,
         duration=_estimate_duration(recipients, definition.texts_per_hour, size.countries, texting),
         holdouts=tuple(_offer_holdouts(definition, counts, assignable)),
         between_variants=_compare_variants(definition, counts, recipients),
@@ -193,17 +226,43 @@ def _weigh_sample(counts: AudienceCounts, people: Sequence[_Person]) -> list[tup
     return weighted
 
 
-def _size_texts(
+def _size_each(
+    variants: Sequence[Variant], weighted: Sequence[tuple[_Person, str | None, float]], texting: Texting
+) -> list[tuple[_Person, TextGroup, float]]:
+    """The text of each variant for each person, with its weight."""
+    return [
+        (person, size_text(arm, variant.text, person.values, country, texting), weight * variant.share)
+        for arm, variant in enumerate(variants, start=1)
+        for person, country, weight in weighted
+    ]
+
+
+def _add_up(
+    texts: Sequence[tuple[_Person, TextGroup, float]], recipients: int, variants: Sequence[Variant], texting: Texting
+) -> AudienceSize:
+    weights: dict[TextGroup, float] = defaultdict(float)
+    for _, group, weight in texts:
+        weights[group] += weight
+    return add_up(apportion(weights, recipients), variants, texting.settings.prices)
+
+
+def _count_reach(texts: Sequence[tuple[_Person, TextGroup, float]], recipients: int) -> Reach:
+    """The rules that stop texts: what is wrong with the text of a person comes before what holds for all texts."""
+    judged = (
+        (person.recipient, Rule(group.reason) if group.reason else person.rule, weight)
+        for person, group, weight in texts
+    )
+    return count_reach(judged, recipients)
+
+
+def _size_replaced(
     variants: Sequence[Variant],
     weighted: Sequence[tuple[_Person, str | None, float]],
     recipients: int,
     texting: Texting,
-) -> AudienceSize:
-    weights: dict[TextGroup, float] = defaultdict(float)
-    for arm, variant in enumerate(variants, start=1):
-        for person, country, weight in weighted:
-            weights[size_text(arm, variant.text, person.values, country, texting)] += weight * variant.share
-    return add_up(apportion(weights, recipients), variants, texting.settings.prices)
+) -> int:
+    """The number of parts of other variants."""
+    return _add_up(_size_each(variants, weighted, texting), recipients, variants, texting).parts
 
 
 def _replace_unicode(content: str | TextVariants) -> str | TextVariants:

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from regulars.campaigns.confirmed_numbers import Numbers
 from regulars.campaigns.definition import PERCENT, Definition, SendAt, SendAtLocalTime, Variant
+from regulars.messaging.model import UNCHARGED_REASONS
 
 # The `kind` with which campaigns register the segments that they use.
 KIND: Final = "campaign"
@@ -216,6 +217,11 @@ class TotalRow(NamedTuple):
     country: str
     recipients: int
     parts: int
+
+
+def was_sent(outcome: str, reason: str) -> bool:
+    """Whether the text of a recipient left, so that the provider charges for it; it may have failed later."""
+    return outcome in RECEIVED or (outcome == RecipientOutcome.FAILED and reason not in UNCHARGED_REASONS)
 
 
 def add_up(totals: Sequence[TotalRow]) -> Mapping[str, int]:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from regulars.campaigns.definition import Variant
 from regulars.messaging import cost
@@ -18,6 +18,8 @@ from regulars.messaging.template import MissingValue, TemplateError, TextVariant
 
 # The skip reason of a text whose template has an error.
 FAULT = "fault"
+# Customers or texts that are counted together.
+Group = TypeVar("Group", bound=tuple[Any, ...])
 
 
 class TextGroup(NamedTuple):
@@ -100,7 +102,7 @@ def size_text(
     return TextGroup(arm, country, measured.parts, is_unicode=measured.encoding is Encoding.UCS_2, reason="")
 
 
-def apportion(weights: Mapping[TextGroup, float], total: int) -> Counter[TextGroup]:
+def apportion(weights: Mapping[Group, float], total: int) -> Counter[Group]:
     """Distribute the total over the groups in proportion to the weights, by the method of the largest remainder."""
     total_weight = sum(weights.values())
     if not total_weight:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.campaigns.model import TotalRow
+from regulars.campaigns.model import TotalRow, was_sent
 from regulars.kit.arrays import Bigints, Ids, Labels
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
@@ -72,6 +72,23 @@ async def list_totals(tx: Tx, organization_id: UUID, campaign_id: UUID) -> list[
         """,
         (organization_id, campaign_id),
     )
+
+
+async def count_sent(tx: Tx, organization_id: UUID, campaign_ids: Collection[UUID]) -> Mapping[UUID, int]:
+    """The recipients whose text left, for each campaign."""
+    rows = await tx.fetch(
+        """
+        SELECT campaign_id, outcome, reason, sum(recipients)::bigint FROM campaign_totals
+        WHERE organization_id = %s AND campaign_id = ANY (%s::uuid[]) AND arm > 0
+        GROUP BY campaign_id, outcome, reason
+        """,
+        (organization_id, list(campaign_ids)),
+    )
+    sent = Counter[UUID]()
+    for campaign_id, outcome, reason, recipients in rows:
+        if was_sent(outcome, reason):
+            sent[campaign_id] += recipients
+    return sent
 
 
 async def count_outcomes(

@@ -14,7 +14,7 @@ def estimate_as_data(estimate: Estimate) -> dict[str, Any]:
     return {
         "customers": estimate.counts.total,
         "may_be_texted": estimate.counts.split.may_be_texted,
-        **pick(estimate, "recipients", "held_out", "global_holdout", "capped"),
+        **pick(estimate, "recipients", "held_out", "global_holdout", "capped", "gets_text"),
         **pick(estimate.size, "skipped", "parts"),
         "cost": estimate.size.cost.amounts,
         "parts_without_price": estimate.size.cost.parts_without_price,
@@ -51,8 +51,10 @@ def print_estimate(estimate: Estimate, exact: ExactCost | None) -> None:
         sentences.append(f"No price is set for {', '.join(size.cost.parts_without_price)}.")
     if exact is not None and exact.size is None:
         sentences.append(exact.reason or f"{exact.rendered:,} of {exact.customers:,} customers are counted exactly.")
+    if estimate.reach.skipped:
+        sentences.append(f"{estimate.gets_text:,} of {estimate.recipients:,} get the text at the chosen start.")
     if estimate.capped:
-        sentences.append(f"About {estimate.capped:,} have reached the frequency cap.")
+        sentences.append(f"About {estimate.capped:,} have reached the frequency cap then.")
     for number, variant in enumerate(estimate.size.variants, start=1):
         sentences += [f"Variant {number}: {each.character} in {each.word} forces Unicode." for each in variant.forcing]
     print_outcome({}, " ".join(sentences), as_json=False)

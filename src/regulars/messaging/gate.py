@@ -1,8 +1,9 @@
 """The check before a text is sent, called the gate: consent, suppression, country, sending hours and frequency caps."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -118,8 +119,14 @@ def find_country_fault(texting: Texting, country: str | None, body: str) -> Skip
 
 def find_caps_end(caps: Sequence[Cap], earlier: Sequence[datetime], now: datetime) -> datetime | None:
     """When the caps allow one more text to a number; None if they allow a text now."""
-    ends = [end for cap in caps if (end := find_cap_end(cap, earlier, now)) > now]
-    return max(ends, default=None)
+    cap = find_full_cap(caps, earlier, now)
+    return None if cap is None else find_cap_end(cap, earlier, now)
+
+
+def find_full_cap(caps: Sequence[Cap], earlier: Sequence[datetime], now: datetime) -> Cap | None:
+    """The cap that allows no text to a number for the longest time from now on; None if all caps allow a text now."""
+    full = [cap for cap in caps if find_cap_end(cap, earlier, now) > now]
+    return max(full, key=lambda cap: find_cap_end(cap, earlier, now), default=None)
 
 
 def find_cap_end(cap: Cap, earlier: Sequence[datetime], now: datetime) -> datetime:
@@ -132,12 +139,15 @@ def find_cap_end(cap: Cap, earlier: Sequence[datetime], now: datetime) -> dateti
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When sending hours and caps allow a text to a number. `opens_at` is now if texts are allowed at this hour, and
-    None if they are not allowed within 96 hours or the country is unknown; `capped_until` is None if the caps allow a
-    text now."""
+    """When sending hours and caps allow a text to a number, from a moment on. `opens_at` is that moment if texts are
+    allowed then, and None if they are not allowed within 96 hours or the country is unknown. `capped_until` and `cap`,
+    the cap that ends last, are None if the caps allow a text at that moment."""
 
     opens_at: datetime | None
     capped_until: datetime | None
+    cap: Cap | None
+    # Whether a reply from the number may be a STOP.
+    is_suppressed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,15 +224,20 @@ class BatchGate:
                 skipped.append(claims.EndedText(row.id, TextState.SKIPPED.value, reason.value))
         return claimed, postponed, skipped
 
-    def forecast(self, number: TextNumber) -> Forecast:
+    def forecast(self, number: TextNumber, at: datetime) -> Forecast:
         location = self._locate(number.phone_number, self._consents.get(number.number_hash, _NO_CONSENT))
         settings = self._texting.settings
         earlier = self._earlier.get(number.number_hash, ())
         opens_at = None
         if location.country is not None:
             rule = settings.rule_of(location.country)
-            opens_at = next_opening(rule, location.country, location.zones, self._now, region=location.region).at
-        return Forecast(opens_at, find_caps_end(settings.caps, earlier, self._now))
+            opens_at = next_opening(rule, location.country, location.zones, at, region=location.region).at
+        return Forecast(
+            opens_at,
+            find_caps_end(settings.caps, earlier, at),
+            find_full_cap(settings.caps, earlier, at),
+            number.number_hash in self._suppressed,
+        )
 
     def _decide(self, row: TextRow) -> Decision:
         number_hash = row.number_hash or b""
@@ -289,10 +304,16 @@ class BatchGate:
 
 
 async def forecast_texts(
-    tx: Tx, organization_id: UUID, numbers: Collection[TextNumber], *, texting: Texting
+    tx: Tx,
+    organization_id: UUID,
+    numbers: Collection[TextNumber],
+    *,
+    texting: Texting,
+    starts: Mapping[bytes, datetime] = MappingProxyType({}),
 ) -> dict[bytes, Forecast]:
-    """When each number may get one more text, by its hash. Nothing is locked, so the later decision may differ."""
+    """When each number may get one more text, by its hash: from its time in `starts` on, or else from now on. Nothing
+    is locked, so the later decision may differ."""
     hashes = {number.number_hash for number in numbers}
     consents = await find_consents(tx, organization_id, hashes)
     gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)
-    return {number.number_hash: gate.forecast(number) for number in numbers}
+    return {it.number_hash: gate.forecast(it, starts.get(it.number_hash, tx.now)) for it in numbers}

@@ -139,6 +139,10 @@ class SkipReason(StrEnum):
     GLOBAL_HOLDOUT = "global_holdout"
 
 
+# The reasons of failed texts for which the provider does not charge: they never left.
+UNCHARGED_REASONS: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.value})
+
+
 def moves_forward(before: TextState, after: TextState) -> bool:
     return _STATE_ORDER[after] > _STATE_ORDER[before]
 

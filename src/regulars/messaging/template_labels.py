@@ -20,6 +20,15 @@ def describe_without_values(text: str) -> str | None:
     return None if described == describe_template(text) else described
 
 
+def list_destinations(text: str) -> list[str]:
+    """The addresses of the links of a text, without links to opt out; none if the text has a mistake."""
+    try:
+        links = parse_template(text).links
+    except TemplateError:
+        return []
+    return [link.destination for link in links if link.destination != marks.OPT_OUT]
+
+
 def _describe(text: str, describe_variable: Callable[[Variable], str]) -> str:
     try:
         pieces = parse_template(text).pieces

@@ -20,6 +20,7 @@ from regulars.attribution.pages.overview import describe_cost
 from regulars.attribution.sent_texts import read_sent_of
 from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.manage import load_campaign
+from regulars.campaigns.totals import count_sent
 from regulars.journeys.definition import SendText
 from regulars.journeys.errors import JourneyNotFound
 from regulars.journeys.labels import describe_step
@@ -99,9 +100,11 @@ async def show_campaign_results(visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             row = (await load_campaign(tx, visit.organization_id, campaign_id)).row
             group, prices, clicks = await _load_results(tx, visit, Origin(OriginKind.CAMPAIGN, campaign_id))
+            sent = await count_sent(tx, visit.organization_id, [campaign_id])
     except CampaignNotFound as error:
         raise PageNotFound(str(error)) from None
-    values = _template_values(visit, group, prices)
+    # Like on the page of progress: a text that was sent again counts once.
+    values = {**_template_values(visit, group, prices), "texts": sent.get(campaign_id, 0)}
     names = {str(arm): f"Variant {letter}" for arm, letter in enumerate(VARIANT_LETTERS, start=1)}
     return render(
         visit,
@@ -153,7 +156,9 @@ async def _load_results(
     )
     texting = await load_texting(tx, visit.organization_id)
     clicks = await count_clicks(tx, visit.organization_id, origin.kind, [origin.id])
-    return group, {} if texting is None else dict(texting.settings.prices), clicks.get(origin.id, {})
+    # Without a text that left, there is no link that a customer could click.
+    counted = clicks.get(origin.id, {}) if group.texts else {}
+    return group, {} if texting is None else dict(texting.settings.prices), counted
 
 
 def _list_click_lines(formats: Format, clicks: Mapping[str, ClickCount], names: Mapping[str, str]) -> list[ClickLine]:

@@ -22,6 +22,7 @@ from regulars.campaigns.pages.figures import (
     read_preview,
 )
 from regulars.campaigns.pages.progress import REASON_LABELS
+from regulars.campaigns.pages.reach import list_rules
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
@@ -199,6 +200,7 @@ class Editor:
             "figures": figures,
             "shown": None if estimate is None else describe_estimate(visit.format, estimate),
             "reasons": REASON_LABELS,
+            "rules": [] if estimate is None else list_rules(visit.format, estimate, definition),
             "choice": choice,
             "label_value": partial(label_value, languages=visit.format.locale.languages),
             "profile_id": PROFILE.encode,

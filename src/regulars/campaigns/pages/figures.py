@@ -124,7 +124,9 @@ def list_audience_parts(estimate: Estimate) -> list[BarPart]:
     # The customers of the segments by their consent.
     split = estimate.counts.split
     parts = (
-        ("Get the text", estimate.recipients, "c1", ""),
+        ("Get the text", estimate.gets_text - estimate.reach.later, "c1", ""),
+        ("Get it after the start", estimate.reach.later, "c3", "is-3"),
+        ("No text: stopped by a rule below", estimate.reach.skipped, "c2", "is-2"),
         ("No text: holdout", estimate.held_out, "c5", "is-5"),
         ("No text: global holdout", estimate.global_holdout, "line", "is-line"),
         ("No text: never asked for consent", split.never_asked, "past", "is-past"),

@@ -8,9 +8,9 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.definition import Definition
 from regulars.campaigns.manage import PATH, create_campaign, list_campaigns
-from regulars.campaigns.model import RECEIVED, CampaignRow
+from regulars.campaigns.model import CampaignRow
 from regulars.campaigns.pages.common import ARCHIVED, STATES, campaign_url
-from regulars.campaigns.totals import count_outcomes
+from regulars.campaigns.totals import count_sent
 from regulars.kit.ids import CAMPAIGN
 from regulars.kit.keyset import PageRows, page_of
 from regulars.segments.saved import manage as segments
@@ -32,8 +32,8 @@ FILTERS: Final = (
 class CampaignLine(NamedTuple):
     row: CampaignRow
     url: str
-    # The number of texts that were sent or delivered, or may have been sent.
-    received: int
+    # The number of recipients whose text left.
+    sent: int
     # When the campaign starts or started; for a draft, when it was last changed.
     at: datetime
     by: str | None
@@ -44,12 +44,12 @@ async def show_campaigns(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         campaigns = await list_campaigns(tx, visit.organization_id, limit=CAMPAIGNS_MAX)
         page = make_page(view, _apply_filters(view, campaigns))
-        outcomes = await count_outcomes(tx, visit.organization_id, [row.id for row in page.rows])
+        sent = await count_sent(tx, visit.organization_id, [row.id for row in page.rows])
     lines = [
         CampaignLine(
             row,
             campaign_url(visit, row),
-            sum(outcomes.get(row.id, {}).get(outcome, 0) for outcome in RECEIVED),
+            sent.get(row.id, 0),
             row.frozen_at or row.starts_at or row.updated_at,
             row.confirmed_by or row.created_by,
         )

@@ -10,15 +10,12 @@ from starlette.responses import Response
 
 from regulars.campaigns.approval import find_approval, why_not_approver
 from regulars.campaigns.approval_rule import ApprovalRule, load_rule
-from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
-from regulars.campaigns.local_times import FREEZE_BEFORE
-from regulars.campaigns.manage import list_choices
+from regulars.campaigns.definition import Definition
 from regulars.campaigns.model import (
     ACTIVE,
     GETS_NO_TEXT,
     HELD_OUT_ARM,
     NO_ARM,
-    RECEIVED,
     STOPPABLE,
     WITHOUT_CONSENT,
     CampaignRow,
@@ -26,8 +23,16 @@ from regulars.campaigns.model import (
     RecipientOutcome,
     TotalRow,
     add_up,
+    was_sent,
 )
 from regulars.campaigns.pages.common import VARIANT_LETTERS, describe_most, find_campaign, render_campaign
+from regulars.campaigns.pages.definition_labels import (
+    describe_audience,
+    describe_freeze,
+    describe_path,
+    describe_schedule,
+    describe_texts,
+)
 from regulars.campaigns.recipients import find_arms
 from regulars.campaigns.run.recipient_queries import find_next_send_at
 from regulars.campaigns.totals import list_totals
@@ -35,13 +40,12 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, REPLY
 from regulars.messaging.cost import estimate as cost_of
 from regulars.messaging.find import list_replies_to_origin
-from regulars.messaging.labels import MEANINGS, REASONS, label_choice
-from regulars.messaging.model import OriginKind, ReplyToOrigin, SkipReason
+from regulars.messaging.labels import MEANINGS, REASONS
+from regulars.messaging.model import OriginKind, ReplyToOrigin
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.template import texts_by_value
 from regulars.messaging.template_labels import describe_template
-from regulars.segments.saved.manage import list_choices as list_segment_choices
 from regulars.web.charts import stack_sections
 from regulars.web.format import Format
 from regulars.web.visit import Visit
@@ -76,8 +80,6 @@ WITHOUT_CONSENT_LABELS: Final = {
 }
 # The outcomes of recipients whose text is sent, or will not be sent.
 _DONE: Final = frozenset(RecipientOutcome) - GETS_NO_TEXT - {RecipientOutcome.WAITING, RecipientOutcome.QUEUED}
-# Reasons of failed texts for which the provider does not charge.
-_UNCHARGED: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.value})
 
 
 class OutcomeLine(NamedTuple):
@@ -107,7 +109,7 @@ class VariantLine(NamedTuple):
     letter: str
     text: str
     recipients: int
-    received: int
+    sent: int
     delivered: int
     stops: int
 
@@ -168,17 +170,7 @@ async def show_campaign(visit: Visit) -> Response:
         why_not_approver=why_not,
         schedule=describe_schedule(visit.format, campaign.definition),
         audience=audience,
-        texts=[
-            (
-                letter,
-                variant.share,
-                [
-                    (label_choice(variant.text, value, visit.format.locale.languages), describe_template(text))
-                    for value, text in texts_by_value(variant.text).items()
-                ],
-            )
-            for letter, variant in zip(VARIANT_LETTERS, campaign.definition.variants, strict=False)
-        ],
+        texts=describe_texts(visit.format, campaign.definition),
         faults=[(describe_path(fault.place), fault.message) for fault in campaign.faults],
     )
 
@@ -204,55 +196,6 @@ def list_outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
         if number := sum(by_reason.values()):
             lines.append(OutcomeLine(outcome.value, *label_and_classes, number, reasons, *section))
     return lines
-
-
-def describe_path(path: str) -> str:
-    """The label for the path of a fault in the definition: `variants[1].text` is the text of variant B."""
-    name, _, index = path.partition("[")
-    if name == "variants" and index:
-        return f"Text of variant {VARIANT_LETTERS[int(index.partition(']')[0])]}"
-    return {
-        "include": "Segments",
-        "exclude": "Left out",
-        "exclude_received": "Left out",
-        "variants": "Texts",
-        "schedule": "Start",
-        "not_after": "Stop sending at",
-    }.get(name, name)
-
-
-def describe_freeze(formats: Format, definition: Definition, first_texts_at: datetime | None) -> str | None:
-    """When the audience of a campaign at a local time is fixed, in the zone of the organization; else None. Until then
-    the campaign can be changed."""
-    if first_texts_at is None or not isinstance(definition.schedule, SendAtLocalTime):
-        return None
-    fixed_at = first_texts_at - FREEZE_BEFORE
-    if fixed_at <= formats.now:
-        return "Audience fixed at once; recipients whose local time has passed get the text if their hours are open."
-    city = formats.zone.key.rpartition("/")[2].replace("_", " ")
-    return f"Audience fixed {formats.moment(fixed_at)}, first texts {formats.moment(first_texts_at)} {city}"
-
-
-def describe_schedule(formats: Format, definition: Definition) -> str:
-    match definition.schedule:
-        case SendAt(at=at):
-            return formats.full_moment(at)
-        case SendAtLocalTime(day=day, time=clock):
-            return f"{formats.full_day(day)}, {clock} in each recipient's own time zone"
-        case _:
-            return "As soon as it is confirmed"
-
-
-async def describe_audience(tx: Tx, visit: Visit, definition: Definition) -> list[tuple[str, list[str]]]:
-    """The names of the included and excluded segments and campaigns, each list with a label."""
-    segments = dict(await list_segment_choices(tx, visit.organization_id))
-    campaigns = dict(await list_choices(tx, visit.organization_id)) if definition.exclude_received else {}
-    lists = [
-        ("Segments", [segments.get(it, it) for it in definition.include]),
-        ("Left out", [segments.get(it, it) for it in definition.exclude]),
-        ("Left out: recipients of", [campaigns.get(it, it) for it in definition.exclude_received]),
-    ]
-    return [(label, names) for label, names in lists if names]
 
 
 def _count_without_consent(totals: Sequence[TotalRow]) -> list[tuple[str, int]]:
@@ -314,7 +257,7 @@ def _count_charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
     """The SMS parts by country of texts that a provider accepted, and so charges for."""
     parts: dict[str, int] = defaultdict(int)
     for total in totals:
-        if total.outcome in RECEIVED or (total.outcome == RecipientOutcome.FAILED and total.reason not in _UNCHARGED):
+        if was_sent(total.outcome, total.reason):
             parts[total.country] += total.parts
     return parts
 
@@ -348,7 +291,7 @@ def _list_variants(definition: Definition, totals: Sequence[TotalRow], stops: Ma
                 VARIANT_LETTERS[arm - 1],
                 describe_template(texts_by_value(variant.text)[""]),  # the default text
                 sum(total.recipients for total in arm_totals),
-                sum(total.recipients for total in arm_totals if total.outcome in RECEIVED),
+                sum(total.recipients for total in arm_totals if was_sent(total.outcome, total.reason)),
                 sum(total.recipients for total in arm_totals if total.outcome == RecipientOutcome.DELIVERED),
                 stops.get(arm, 0),
             )

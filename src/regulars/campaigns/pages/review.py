@@ -9,15 +9,19 @@ from regulars.campaigns.exact_cost import ExactCost, find_exact_cost
 from regulars.campaigns.manage import Campaign
 from regulars.campaigns.model import most_of
 from regulars.campaigns.pages.common import describe_most, find_campaign
-from regulars.campaigns.pages.figures import Figures, describe_estimate, list_unpriced, load_figures
-from regulars.campaigns.pages.progress import (
-    REASON_LABELS,
+from regulars.campaigns.pages.definition_labels import (
     describe_audience,
     describe_freeze,
     describe_path,
     describe_schedule,
+    describe_texts,
+    name_zone,
 )
+from regulars.campaigns.pages.figures import Figures, describe_estimate, list_unpriced, load_figures
+from regulars.campaigns.pages.reach import list_rules
 from regulars.campaigns.text_sizes import AudienceSize
+from regulars.kit.ids import PROFILE
+from regulars.messaging.links.marks import short_url
 from regulars.segments.analysis.client import Analysis
 from regulars.web.visit import Visit
 
@@ -57,10 +61,14 @@ class Review:
             "schedule": describe_schedule(visit.format, definition),
             "freeze": None if estimate is None else describe_freeze(visit.format, definition, estimate.first_texts_at),
             "is_now": isinstance(definition.schedule, SendNow),
+            "zone": name_zone(visit.format.zone, visit.now),
+            "texts": describe_texts(visit.format, definition),
+            "profile_id": PROFILE.encode,
+            "has_short_links": short_url("") is not None,
             "faults": [(describe_path(fault.place), fault.message) for fault in self.campaign.faults],
             "figures": self.figures,
             "shown": None if estimate is None else describe_estimate(visit.format, estimate),
-            "reasons": REASON_LABELS,
+            "rules": [] if estimate is None else list_rules(visit.format, estimate, definition),
             "exact": self.exact,
             "size": size,
             "exact_cost": "" if size is None else visit.format.amounts(size.cost.amounts),

@@ -11,7 +11,6 @@ from regulars.campaigns import estimate
 from regulars.campaigns.text_sizes import TextGroup, apportion
 from regulars.messaging.settings.model import Price, SmsSettings
 from regulars.segments.analysis.protocol import WeeklySpend
-from regulars.segments.audience import AudienceRefused
 from regulars.segments.effect import smallest_effects
 
 PRICES = {"FR": Price(Decimal("0.049"), "EUR"), "CH": Price(Decimal("0.053"), "CHF")}
@@ -129,11 +128,6 @@ def test_the_smallest_effect_is_that_of_a_plain_power_calculation():
     [too_few] = smallest_effects([spend], customers=20_000, first=18_400, second=1_600)
     assert too_few.cents is None
     assert smallest_effects([spend], customers=0, first=0, second=0)[0].cents is None
-
-
-def test_an_audience_that_cannot_be_evaluated_is_refused_with_a_sentence(desk):
-    with pytest.raises(AudienceRefused, match="at least one segment"):
-        desk.estimate(include=[])
 
 
 def test_scaled_numbers_are_whole_and_add_up():

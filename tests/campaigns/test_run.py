@@ -35,33 +35,6 @@ def test_each_recipient_gets_one_text_with_their_own_values(desk):
     assert {reason for _, reason in desk.texts(again)} == {"cap"}
 
 
-def test_the_audience_is_who_was_in_it_at_the_start(desk):
-    desk.crowd(3)
-    campaign = desk.send()
-    desk.crowd(2)
-    desk.opt_out("+33612300000")
-    desk.drain()
-    desk.work()
-    assert desk.outcomes(campaign) == {"sent": 2, "skipped": 1}
-    assert ("skipped", "no_consent") in desk.texts(campaign)
-
-
-def test_customers_who_may_not_be_texted_are_counted_by_reason(desk):
-    desk.crowd(2, tier="gold")
-    desk.customer("asked never", tier="gold")
-    desk.drain()
-    gold = desk.segment({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}, name="Gold")
-    campaign = desk.send(segment=gold)
-    desk.feed()
-    left_out = desk.sql(
-        "SELECT reason, recipients FROM campaign_totals WHERE organization_id = %s AND campaign_id = %s AND arm = -1"
-        " AND recipients > 0",
-        campaign,
-    )
-    assert left_out == [("never_asked", 1)]
-    assert desk.outcomes(campaign) == {"queued": 2}
-
-
 def test_a_segment_with_a_fault_stops_the_campaign_with_a_sentence(desk):
     desk.crowd(1, tier="gold")
     gold = desk.segment({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}, name="Gold")

@@ -2,12 +2,12 @@
 without bringing an erased person back."""
 
 import asyncio
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
-from tests.messaging.fake_twilio import ACCOUNT, TOKEN, fake_twilio
+from tests.messaging.fake_twilio import ACCOUNT, TOKEN, FakeTwilio, fake_twilio
 from tests.messaging.test_erasure import customer, erase, rows_with
 from tests.support.desk import NUMBER
 from tests.support.gateway import OPEN
@@ -32,26 +32,35 @@ def message(sid, body="STOP", *, number=NUMBER, to=SENDER, ago=timedelta(minutes
     return {"sid": sid, "direction": direction, "from": number, "to": to, "body": body, "date_sent": sent}
 
 
-@asynccontextmanager
-async def polling(desk):
-    """A Twilio on loopback, and a function that reads its list once."""
-    async with fake_twilio() as fake:
-        provider = Twilio(fake.url, open_token=lambda _: TOKEN, callback_url=lambda *_: None)
-        queue = InboundPolls(provider, desk.database)
+@pytest.fixture
+def fake(desk) -> Iterator[FakeTwilio]:
+    """A Twilio on loopback."""
+    opening = fake_twilio()
+    yield desk.runner.run(opening.__aenter__())
+    desk.runner.run(opening.__aexit__(None, None, None))
 
-        async def poll():
-            async with desk.database.transaction() as tx:
-                await tx.execute(
-                    "UPDATE sms_settings SET due_at = %s - interval '1 second' WHERE organization_id = %s",
-                    (tx.now, desk.organization_id),
-                )
-            await queue.run_pass(desk.database, desk.organization_id)
-            await queue.finish()
 
-        try:
-            yield fake, poll
-        finally:
-            await provider.close()
+class Polls:
+    def __init__(self, desk, fake) -> None:
+        self.desk = desk
+        self.provider = Twilio(fake.url, open_token=lambda _: TOKEN, callback_url=lambda *_: None)
+        self.queue = InboundPolls(self.provider, desk.database)
+
+    def read(self) -> None:
+        """Reads the list once."""
+        self.desk.alter("UPDATE sms_settings SET due_at = now() - interval '1 second' WHERE organization_id = %s")
+        self.desk.runner.run(self.read_due())
+
+    async def read_due(self) -> None:
+        await self.queue.run_pass(self.desk.database, self.desk.organization_id)
+        await self.queue.finish()
+
+
+@pytest.fixture
+def polls(desk, fake) -> Iterator[Polls]:
+    opened = Polls(desk, fake)
+    yield opened
+    desk.runner.run(opened.provider.close())
 
 
 def replies(desk):
@@ -63,123 +72,83 @@ def replies(desk):
     [(SENDER, SENDER), ("12345", "12345"), ("MG1", "+15005550008"), ("MG1", "54321")],
     ids=["number", "short code", "number of a service", "short code of a service"],
 )
-def test_a_stop_is_found_behind_any_number_of_texts_that_we_sent(desk, sender, to):
+def test_a_stop_is_found_behind_any_number_of_texts_that_we_sent(desk, fake, polls, sender, to):
     use_twilio(desk, sender)
     desk.subscribe()
-
-    async def play():
-        async with polling(desk) as (fake, poll):
-            fake.numbers, fake.short_codes = ["+15005550007", "+15005550008"], ["54321"]
-            ours = [message(f"OUT{it}", "Hello", to=NUMBER, direction="outbound-api") for it in range(12_000)]
-            fake.inbound = [*ours, message("SM1", to=to)]
-            await poll()
-
-    desk.runner.run(play())
+    fake.numbers, fake.short_codes = ["+15005550007", "+15005550008"], ["54321"]
+    ours = [message(f"OUT{it}", "Hello", to=NUMBER, direction="outbound-api") for it in range(12_000)]
+    fake.inbound = [*ours, message("SM1", to=to)]
+    polls.read()
     assert not desk.is_subscribed()
     assert desk.texting.inbound_progress.read_until is not None
     assert not desk.texting.inbound_progress.is_behind
 
 
-def test_replies_to_the_sender_of_a_country_are_read_too(desk):
+def test_replies_to_the_sender_of_a_country_are_read_too(desk, fake, polls):
     account = TwilioAccount(ACCOUNT, "SHOP")
     desk.settings(SmsSettings(rules=OPEN, twilio=account, senders={"DE": SENDER, "FR": "38123", "CH": SENDER}))
     desk.alter("UPDATE sms_settings SET provider = 'twilio', credentials = 'x' WHERE organization_id = %s")
     desk.subscribe()
-
-    async def play():
-        async with polling(desk) as (fake, poll):
-            fake.inbound = [message("SM1", to="38123")]
-            await poll()
-
-    desk.runner.run(play())
+    fake.inbound = [message("SM1", to="38123")]
+    polls.read()
     assert not desk.is_subscribed()
     assert set(desk.texting.inbound_progress.senders) == {SENDER, "38123"}
 
 
-def test_a_name_gets_no_replies_and_its_list_is_not_read(desk):
+def test_a_name_gets_no_replies_and_its_list_is_not_read(desk, fake, polls):
     use_twilio(desk, "SHOP")
-
-    async def play():
-        async with polling(desk) as (fake, poll):
-            await poll()
-            return fake.asked
-
-    assert desk.runner.run(play()) == []
+    polls.read()
+    assert fake.asked == []
 
 
-def test_a_list_that_is_longer_than_a_pass_is_read_on_until_the_mark_and_says_so(desk, monkeypatch):
+def test_a_list_that_is_longer_than_a_pass_is_read_on_until_the_mark_and_says_so(desk, fake, polls, monkeypatch):
     monkeypatch.setattr(inbound_poll, "SENDER_PAGES_MAX", 2)
     use_twilio(desk)
     desk.subscribe()
-    behind = []
-
-    async def play():
-        async with polling(desk) as (fake, poll):
-            fake.page_messages = 3
-            fake.inbound = [message(f"SM{it}", "ok", number=f"+3361234000{it}") for it in range(9)]
-            fake.inbound.append(message("SM10", "STOP", ago=timedelta(hours=20)))
-            for _ in range(2):
-                await poll()
-                async with desk.database.reading() as tx:
-                    texting = await inbound_poll.load_texting(tx, desk.organization_id)
-                    [(due_at,)] = await tx.fetch(
-                        "SELECT due_at FROM sms_settings WHERE organization_id = %s", (desk.organization_id,)
-                    )
-                    behind.append((texting.inbound_progress.is_behind, due_at - tx.now < timedelta(minutes=1)))
-            # The mark is reached: from now on only what is newer is read.
-            asked = len(fake.asked)
-            fake.inbound.insert(0, message("SM11", "merci", number="+33612340020"))
-            await poll()
-            return len(fake.asked) - asked
-
-    assert desk.runner.run(play()) <= 2
-    assert behind == [(True, True), (False, False)]
+    fake.page_messages = 3
+    fake.inbound = [message(f"SM{it}", "ok", number=f"+3361234000{it}") for it in range(9)]
+    fake.inbound.append(message("SM10", "STOP", ago=timedelta(hours=20)))
+    for is_behind in (True, False):
+        polls.read()
+        soon = desk.sql("SELECT due_at - now() < interval '1 minute' FROM sms_settings WHERE organization_id = %s")
+        assert (desk.texting.inbound_progress.is_behind, soon) == (is_behind, [(is_behind,)])
+    # The mark is reached: from now on only what is newer is read.
+    asked = len(fake.asked)
+    fake.inbound.insert(0, message("SM11", "merci", number="+33612340020"))
+    polls.read()
+    assert len(fake.asked) - asked <= 2
     assert not desk.is_subscribed()
     assert len(replies(desk)) == 11
 
 
-def test_a_list_that_cannot_be_read_is_said_on_the_page_until_it_can(desk):
+def test_a_list_that_cannot_be_read_is_said_on_the_page_until_it_can(desk, fake, polls):
     use_twilio(desk)
     desk.subscribe()
-
-    async def play():
-        async with polling(desk) as (fake, poll):
-            fake.refuses_to_list = 503
-            await poll()
-            async with desk.database.reading() as tx:
-                failing = await inbound_poll.load_texting(tx, desk.organization_id)
-            fake.refuses_to_list = 0
-            fake.inbound = [message("SM1")]
-            await poll()
-            return failing.inbound_progress
-
-    marks = desk.runner.run(play())
+    fake.refuses_to_list = 503
+    polls.read()
+    marks = desk.texting.inbound_progress
     assert "503" in marks.error
     assert marks.failing_since is not None
+    fake.refuses_to_list = 0
+    fake.inbound = [message("SM1")]
+    polls.read()
     assert desk.texting.inbound_progress.error is None
     assert not desk.is_subscribed()
 
 
-def test_a_sender_whose_list_cannot_be_read_keeps_no_other_from_being_read(desk, monkeypatch):
+def test_a_sender_whose_list_cannot_be_read_keeps_no_other_from_being_read(desk, fake, polls, monkeypatch):
     monkeypatch.setattr(inbound_poll, "PASS_PAGES_MAX", 2)
     use_twilio(desk, "MG1")
     desk.subscribe()
     bad, good, last = "+15005550007", "+15005550008", "54321"
-
-    async def play():
-        async with polling(desk) as (fake, poll):
-            fake.numbers, fake.short_codes = [bad, good], [last]
-            fake.unlisted = {bad}
-            fake.inbound = [message("SM1", "merci", to=good)]
-            await poll()
-            async with desk.database.reading() as tx:
-                marks = (await inbound_poll.load_texting(tx, desk.organization_id)).inbound_progress
-            # The one that failed comes last: a pass has time for two.
-            fake.inbound = [message("SM2", "STOP", to=last)]
-            await poll()
-            return marks
-
-    marks = desk.runner.run(play())
+    fake.numbers, fake.short_codes = [bad, good], [last]
+    fake.unlisted = {bad}
+    fake.inbound = [message("SM1", "merci", to=good)]
+    polls.read()
+    marks = desk.texting.inbound_progress
+    # The one that failed comes last: a pass has time for two.
+    fake.inbound = [message("SM2", "STOP", to=last)]
+    polls.read()
     assert len(replies(desk)) == 2
     assert not desk.is_subscribed()
     assert "500" in marks.error
@@ -191,43 +160,33 @@ def test_a_sender_whose_list_cannot_be_read_keeps_no_other_from_being_read(desk,
     assert again.senders[bad].read_until == read_until[bad]
 
 
-def test_known_replies_are_taken_again_without_a_lock(desk):
+def test_known_replies_are_taken_again_without_a_lock(desk, fake, polls):
     use_twilio(desk)
     desk.subscribe()
+    fake.inbound = [message("SM1", "merci")]
+    polls.read()
+    desk.alter("UPDATE sms_settings SET due_at = now() - interval '1 second' WHERE organization_id = %s")
 
-    async def play():
-        async with polling(desk) as (fake, poll):
-            fake.inbound = [message("SM1", "merci")]
-            await poll()
-            async with desk.database.transaction() as tx:
-                # A withdrawal at this moment locks the number; the poll must neither wait for it nor delay it.
-                await tx.fetch(
-                    "SELECT 1 FROM subscriptions WHERE organization_id = %s FOR UPDATE", (desk.organization_id,)
-                )
-                async with asyncio.timeout(60):
-                    await poll()
+    async def read_while_locked(tx):
+        # A withdrawal at this moment locks the number; the poll must neither wait for it nor delay it.
+        await tx.fetch("SELECT 1 FROM subscriptions WHERE organization_id = %s FOR UPDATE", (desk.organization_id,))
+        await asyncio.wait_for(polls.read_due(), 60)
 
-    desk.runner.run(play())
+    desk.do(read_while_locked)
     assert desk.texting.inbound_progress.error is None
     assert len(replies(desk)) == 1
 
 
-def test_a_person_who_was_erased_does_not_come_back_with_the_list(desk):
+def test_a_person_who_was_erased_does_not_come_back_with_the_list(desk, fake, polls):
     profile_id = customer(desk, "C1")
     use_twilio(desk)
-    secret = desk.texting.secret
-
-    async def play():
-        async with polling(desk) as (fake, poll):
-            fake.inbound = [message("SM2", "Unmistakable"), message("SM1")]
-            await poll()
-            await erase(desk, secret, profile_id)
-            # One that was not received before the erasure, and one by a clock that is ahead of ours.
-            fake.inbound.append(message("SM3", "Unmistakable too", ago=timedelta(hours=2)))
-            fake.inbound[0]["date_sent"] = format_datetime(datetime.now(UTC) + timedelta(minutes=1))
-            await poll()
-
-    desk.runner.run(play())
+    fake.inbound = [message("SM2", "Unmistakable"), message("SM1")]
+    polls.read()
+    desk.runner.run(erase(desk, desk.texting.secret, profile_id))
+    # One that was not received before the erasure, and one by a clock that is ahead of ours.
+    fake.inbound.append(message("SM3", "Unmistakable too", ago=timedelta(hours=2)))
+    fake.inbound[0]["date_sent"] = format_datetime(datetime.now(UTC) + timedelta(minutes=1))
+    polls.read()
     desk.gateway.sent.clear()
     desk.alter("UPDATE sms_settings SET provider = 'simulator' WHERE organization_id = %s")
     desk.turn()

@@ -1,13 +1,11 @@
 """The columns have every sale once, of customers and of others, and segments read only those of customers."""
 
 import contextlib
-from datetime import timedelta
 
 import pytest
-from tests.segments.stored_sales import check_all_sales, sales_in_columns
+from tests.segments.stored_sales import check_all_sales
 
 from regulars.segments.columns import lifecycle
-from regulars.segments.columns.model import ERASED
 from regulars.segments.feed import build
 from regulars.segments.feed import runs as feeding
 from regulars.segments.feed.build import run_batch
@@ -31,29 +29,6 @@ def sold(shop):
     shop.begin()
     shop.build()
     return shop
-
-
-def test_a_build_and_the_feed_take_sales_without_a_customer(sold):
-    check_all_sales(sold)
-    sell_some(sold)
-    sold.drain()
-    check_all_sales(sold)
-    assert sum(1 for _ in sales_in_columns(sold)) == 24
-
-
-def test_the_sales_of_an_erased_customer_stay_without_the_customer(sold):
-    sold.erase("c1")
-    sold.drain()
-    check_all_sales(sold)
-    assert sold.members(BOUGHT) == {"c0", "c2", "c3", "c4"}
-    assert sold.compact(purge_after=timedelta(0))
-    check_all_sales(sold)
-    assert sum(customer == ERASED for customer, *_ in sales_in_columns(sold)) == 1
-    # Who was erased before a build is in it in the same way.
-    sold.do(lambda tx: lifecycle.rebuild(tx, sold.organization_id))
-    sold.build()
-    check_all_sales(sold)
-    assert sold.members(BOUGHT) == {"c0", "c2", "c3", "c4"}
 
 
 def test_segments_do_not_read_sales_without_a_customer(sold):

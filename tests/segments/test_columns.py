@@ -12,7 +12,6 @@ from tests.support.waiting import until, until_locked
 
 from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE_PREFIX, PROFILE
 from regulars.segments.analysis.engine.encoding import decode, decode_coded
-from regulars.segments.analysis.engine.engine import Engine
 from regulars.segments.analysis.engine.sales_encoding import read_numbers
 from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import FORMAT, PACKED, unpack_customers, unpack_sales
@@ -39,15 +38,6 @@ def fed(shop):
     return shop
 
 
-def test_a_build_reads_what_was_there(fed):
-    assert fed.members() == {"ann", "bob", "cat"}
-    assert fed.members(BOUGHT) == {"ann", "bob"}
-    assert fed.members({"type": "bought", "window": {"last_days": 30}}) == {"ann"}
-    assert fed.members({"type": "bought", "none": True}) == {"cat"}
-    assert fed.members({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}) == {"ann"}
-    assert fed.members(spend(600, stores=["PAR"])) == {"bob"}
-
-
 def test_only_a_text_that_was_sent_or_may_have_been_writes_a_run(fed):
     """A campaign of a million texts has as many facts of each state."""
 
@@ -64,46 +54,6 @@ def test_only_a_text_that_was_sent_or_may_have_been_writes_a_run(fed):
     fed.drain()
     assert runs() == before + 1
     assert fed.members({"type": "texts", "days": 1}) == {"ann"}
-
-
-def test_a_sale_that_is_published_during_the_build_counts_once(shop):
-    for number in range(6):
-        shop.sale(f"c{number}", amount=1000)
-    shop.drain()
-    shop.sale("c0", amount=1000)
-    shop.begin()
-    shop.sale("c1", amount=1000)
-    shop.drain()
-    shop.sale("c2", amount=1000)
-    shop.build()
-    shop.sale("c3", amount=1000)
-    shop.drain()
-    assert shop.members(spend(2000)) == {"c0", "c1", "c2", "c3"}
-    assert shop.count(spend(2001)) == 0
-    assert shop.sql("SELECT count(*) FROM segment_fed WHERE organization_id = %s") == [(0,)]
-
-
-def test_the_split_by_consent_is_of_the_same_moment(fed):
-    fed.opt_in("ann", "+33612345601")
-    fed.opt_in("bob", "+33612345602")
-    fed.opt_out("+33612345602")
-    fed.drain()
-    split = fed.figures({"type": "all", "of": []}).split
-    assert (split.may_be_texted, split.withdrawn, split.never_asked, split.do_not_contact) == (1, 1, 1, 0)
-    # The number moves to another customer, and the consent of both changes.
-    fed.opt_in("cat", "+33612345601")
-    fed.drain()
-    assert fed.members({"type": "consent", "state": "may_be_texted"}) == {"cat"}
-    assert fed.members({"type": "consent", "state": "never_asked"}) == {"ann"}
-
-
-def test_a_customer_with_the_number_of_an_erased_customer_is_not_to_be_contacted(fed):
-    fed.customer("eve", phone="+33612345609")
-    fed.opt_in("bob", "+33612345609")
-    fed.erase("bob")
-    fed.drain()
-    assert fed.members({"type": "consent", "state": "do_not_contact"}) == {"eve"}
-    assert fed.members() == {"ann", "cat", "eve"}
 
 
 def test_an_erased_customer_leaves_nothing_in_the_stored_bytes(fed):
@@ -348,14 +298,3 @@ def test_a_first_count_says_how_far_it_is(fed):
     fed.count(spend(700))
     # What is in memory is not read again.
     assert cached.progress.total == 0
-
-
-def test_columns_beyond_the_budget_go_and_come_back(fed):
-    fed.engine = Engine(fed.database, bytes_max=1)
-    gold = {"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}
-    for _ in range(2):
-        assert fed.members(gold) == {"ann"}
-        assert fed.members(spend(600)) == {"ann", "bob"}
-        [(_, cached)] = fed.engine.cache.list_cached()
-        assert "a:tier" not in cached.columns
-        assert not cached.results

@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
 from tests.segments.desk import line
 
 from regulars.catalog.model import AttributeType
@@ -83,41 +82,6 @@ def test_by_product_line_totals_count_and_the_line_decides(desk):
     assert desk.holds(customer, {"type": "ticket_value", "currency": "EUR", "at_most_cents": 3000, **by_linen})
 
 
-@pytest.mark.parametrize(
-    ("lines", "cents", "articles"),
-    [
-        ([line(cents=1000, quantity=1)], -1000, -1),
-        ([line(cents=-1000, quantity=-1)], -1000, -1),
-        ([line(cents=-1000, quantity=1)], -1000, -1),
-        ([line(cents=1000, quantity=-1)], -1000, -1),
-        ([line(cents=-1500, quantity=-2), line("B", cents=500, quantity=1)], -1500, -2),
-    ],
-)
-def test_a_return_may_be_signed_already(desk, lines, cents, articles):
-    customer = desk.customer()
-    desk.sale(customer, kind="RETURN", amount=1000, lines=lines)
-    of_a = {"products": ["A"]}
-    spend = {"type": "spend", "currency": "EUR", "at_least_cents": cents, "at_most_cents": cents}
-    assert desk.holds(customer, {**spend, **of_a})
-    assert desk.holds(customer, {"type": "articles", "at_least": articles, "at_most": articles, **of_a})
-    assert desk.holds(customer, {"type": "spend", "currency": "EUR", "at_least_cents": -1000, "at_most_cents": -1000})
-
-
-def test_windows_and_days_are_those_of_the_organization(desk):
-    customer = desk.customer()
-    desk.sale(customer, ago=10 * DAY)
-    for days, expected in ((10, False), (11, True), (12, True)):
-        assert desk.holds(customer, {"type": "bought", "window": {"last_days": days}}) is expected
-    day = (desk.now() - 10 * DAY).date()
-    between = {"from": day.isoformat(), "to": day.isoformat()}
-    assert desk.holds(customer, {"type": "bought", "window": between})
-    assert desk.holds(customer, {"type": "last_purchase", "when": {"comparison": "between", **between}})
-    desk.sale(customer)
-    last = {"comparison": "in_last_days", "days": 1}
-    assert desk.holds(customer, {"type": "last_purchase", "when": last})
-    assert not desk.holds(customer, {"type": "first_purchase", "when": last})
-
-
 def test_a_zone_decides_which_day_a_sale_fell_on(desk):
     customer = desk.customer()
     desk.alter("UPDATE organizations SET time_zone = 'Pacific/Kiritimati' WHERE id = %s")
@@ -164,15 +128,6 @@ def test_an_own_number_that_is_only_a_do_not_contact_entry_is_not_to_be_contacte
     assert desk.holds(customer, {"type": "country", "any_of": ["FR"]})
     desk.opt_out()
     assert desk.holds(customer, {"type": "consent", "state": "do_not_contact"})
-
-
-def test_profiles_are_asked_about_their_age_name_and_country(desk):
-    customer = desk.customer()
-    assert desk.holds(customer, {"type": "created", "when": {"comparison": "in_last_days", "days": 1}})
-    assert desk.holds(customer, {"type": "named"})
-    assert not desk.holds(customer, {"type": "country", "any_of": ["FR"]})
-    desk.alter("UPDATE profiles SET first_name = ' ', last_name = NULL WHERE organization_id = %s")
-    assert desk.holds(customer, {"type": "named", "is": False})
 
 
 def test_texts_count_by_journey_and_day(desk):

@@ -19,7 +19,8 @@ from tests.stored_rows.rows import insert_rows, read_file
 from tests.support import database as databases
 from tests.support.client import new_http
 from tests.support.drain_queues import SETTINGS, drain
-from tests.support.run_async import run_async
+from tests.support.open_database import open_database
+from tests.support.run_async import in_transaction
 from tests.support.server import Server, running_server
 from tests.support.visitor import Visitor, sign_in_now
 
@@ -28,7 +29,7 @@ from regulars.accounts.audit.chain import verify_log
 from regulars.consent.verify import verify_organization
 from regulars.journeys import definition as journeys
 from regulars.kit import vault
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.messaging.providers.gateways import open_gateways
 from regulars.messaging.settings.model import InboundProgress, SmsSettings
 from regulars.messaging.settings.store import load_texting, open_token
@@ -139,15 +140,9 @@ def test_names_that_rows_wait_under_are_still_known(stored_url):
 
 
 def test_both_chains_verify(stored_url):
-    async def verify() -> tuple[Any, Any]:
-        opened = Database(stored_url, pool_max=2)
-        await opened.open()
-        try:
-            return await verify_log(opened, ORGANIZATION), await verify_organization(opened, ORGANIZATION)
-        finally:
-            await opened.close()
-
-    log, ledger = run_async(verify())
+    with open_database(stored_url) as opened:
+        log = opened.run(lambda database: verify_log(database, ORGANIZATION))
+        ledger = opened.run(lambda database: verify_organization(database, ORGANIZATION))
     assert (log.fault, log.rows) == (None, len(STORED["tables"]["audit_log"]["rows"]))
     assert (ledger.faults, ledger.entries) == ({}, len(STORED["tables"]["consent_ledger"]["rows"]))
 
@@ -159,21 +154,15 @@ def test_sealed_secrets_open(stored_url):
     [(plain, sealed)] = fetch(stored_url, "SELECT secret, sealed_secret FROM organizations")
     assert opening.open(bytes(sealed), context=context_of(ORGANIZATION)) == bytes(plain)
 
-    async def read() -> str:
-        opened = Database(stored_url, pool_max=2)
-        await opened.open()
-        try:
-            async with opened.transaction() as tx:
-                user_id, totp = UUID(STORED["totp"]["user_id"]), pyotp.TOTP(STORED["totp"]["secret"])
-                await second_factor.check(tx, opening, user_id, totp.at(tx.now))
-                await second_factor.check(tx, opening, user_id, STORED["totp"]["recovery_codes"][0])
-                texting = await load_texting(tx, ORGANIZATION)
-                assert texting is not None
-                return open_token(opening, texting)
-        finally:
-            await opened.close()
+    async def read(tx: Tx) -> str:
+        user_id, totp = UUID(STORED["totp"]["user_id"]), pyotp.TOTP(STORED["totp"]["secret"])
+        await second_factor.check(tx, opening, user_id, totp.at(tx.now))
+        await second_factor.check(tx, opening, user_id, STORED["totp"]["recovery_codes"][0])
+        texting = await load_texting(tx, ORGANIZATION)
+        assert texting is not None
+        return open_token(opening, texting)
 
-    assert run_async(read()) == "a token"
+    assert in_transaction(stored_url, read) == "a token"
 
 
 def call(server: Server, method: str, path: str, **more: Any) -> httpx.Response:
@@ -214,21 +203,16 @@ def test_pages_show_what_is_stored(stored_server, stored_url):
 def test_stored_facts_take_effect(database_url):
     insert_stored_rows(database_url)
 
-    async def work() -> tuple[int, int]:
-        opened = Database(database_url, pool_max=2)
-        await opened.open()
-        try:
-            done = await drain(opened, ORGANIZATION, LISTENERS)
-            retries = RetryQueue(LISTENERS)
-            while await retries.run_pass(opened, ORGANIZATION):
-                pass
-            async with opened.reading() as tx:
-                [(left,)] = await tx.fetch("SELECT count(*) FROM outbox_retries", ())
-            return done, left
-        finally:
-            await opened.close()
+    async def work(opened: Database) -> int:
+        done = await drain(opened, ORGANIZATION, LISTENERS)
+        retries = RetryQueue(LISTENERS)
+        while await retries.run_pass(opened, ORGANIZATION):
+            pass
+        return done
 
     before = fetch(database_url, "SELECT count(*) FROM webhook_messages")[0][0]
     facts = fetch(database_url, "SELECT count(*) FROM outbox")[0][0]
-    assert run_async(work()) == (facts, 0)
+    with open_database(database_url) as opened:
+        assert opened.run(work) == facts
+    assert fetch(database_url, "SELECT count(*) FROM outbox_retries") == [(0,)]
     assert fetch(database_url, "SELECT count(*) FROM webhook_messages")[0][0] > before

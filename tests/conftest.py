@@ -19,7 +19,8 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 
 pytest_plugins = [
-    "tests.support.suite", "tests.support.api", "tests.support.desks", "tests.support.visitor", "tests.support.browser",
+    "tests.support.suite", "tests.support.api", "tests.support.database_fixtures", "tests.support.desks",
+    "tests.support.visitor", "tests.support.browser",
 ]  # fmt: skip
 
 SERVER_VARIABLE = "REGULARS_TEST_DATABASE_URL"

@@ -1,8 +1,5 @@
 import pytest
-from tests.support.database_fixtures import anyio_backend, database, organization_id
 from tests.support.sign_ins import forget_failed_sign_ins
-
-__all__ = ["anyio_backend", "database", "organization_id"]
 
 
 @pytest.fixture(autouse=True)

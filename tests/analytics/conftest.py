@@ -9,11 +9,11 @@ from tests.support.contract import Contract
 from tests.support.open_database import OpenDatabase
 from tests.support.server import Server
 from tests.support.tenant import create_tenant
-from tests.support.visitor import Visitor, sign_in_now, visitor_as
+from tests.support.visitor import Visitor, sign_in_now
 
 from regulars.web.access import Role
 
-__all__ = ["analysis", "visitor_as"]
+__all__ = ["analysis"]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from uuid import UUID
 
 import pytest
 from tests.sales.desk import Desk, ticket
-from tests.support.database_fixtures import anyio_backend, database
 
 from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales
 from regulars.kit.db import Database
@@ -23,7 +22,6 @@ from regulars.work.loop import run_worker
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
 
-__all__ = ["anyio_backend", "database"]
 pytestmark = pytest.mark.anyio
 ZONES = ("Europe/Paris", "Asia/Kolkata", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Chatham", "UTC")
 CURRENCIES = ("EUR", "GBP", "USD", "CHF")

@@ -2,29 +2,16 @@
 
 import pytest
 from tests.analytics.test_pages import rows_of, text_of
-from tests.attribution.results_shop import ResultsShop, open_results
 from tests.support import samples
 from tests.support.drain_queues import drain_queues
 from tests.support.texts import open_at_any_hour, send_order
-from tests.support.visitor import visitor_as
 
 from regulars.kit.ids import PROFILE, TEXT, new_uuid
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder
 from regulars.web.access import Role
 
-__all__ = ["visitor_as"]
 PATH = "/analyse/attribution/tickets"
-
-
-@pytest.fixture
-def shop(api, api_database_url) -> ResultsShop:
-    return open_results(api, api_database_url)
-
-
-@pytest.fixture
-def analyst(visitor_as):
-    return visitor_as(Role.ANALYST)
 
 
 @pytest.fixture

@@ -225,27 +225,6 @@ def test_a_cancelled_campaign_is_measured_if_a_text_was_sent(desk):
     assert [it.state for it in desk.lifts(part)] == [LiftState.OPEN]
 
 
-def test_a_worker_that_is_killed_leaves_the_computation_to_another(desk):
-    desk.crowd(CROWD)
-    campaign_id = desk.sent()
-    desk.move_to(campaign_id, days_ago=9)
-
-    async def claim() -> None:
-        async with answering(desk, desk.path) as analysis:
-            queue = LiftQueue(analysis, desk.database)
-            async with desk.database.transaction() as tx:
-                claimed = await queue.claim(
-                    tx, desk.organization_id, limit=2, lowest=0, owner=queue.owner, until=tx.now + timedelta(minutes=2)
-                )
-            assert len(claimed) == 1
-
-    desk.runner.run(claim())
-    desk.compute(is_due=False)
-    assert [it.state for it in desk.lifts(campaign_id)] == [LiftState.OPEN]
-    desk.compute()
-    assert [it.state for it in desk.lifts(campaign_id)] == [LiftState.PROVISIONAL]
-
-
 def test_an_update_measures_campaigns_that_ended_before_it(desk):
     desk.crowd(3)
     campaign_id, _ = desk.sent(), desk.sent(holdout_percent=0)

@@ -2,16 +2,12 @@
 
 from datetime import timedelta
 
-import pytest
 from tests.analytics.test_pages import links, rows_of, text_of
-from tests.attribution.results_shop import ResultsShop, arm, open_results
-from tests.support.visitor import visitor_as
+from tests.attribution.results_shop import ResultsShop, arm
 
 from regulars.cli.attribution import GroupBy, _load
 from regulars.kit.ids import CAMPAIGN, JOURNEY
-from regulars.web.access import Role
 
-__all__ = ["visitor_as"]
 MORE, LESS = arm(90_000, 9_900, 60), arm(10_000, 900, 60)
 SAME = arm(10_000, 1_100, 60)
 PATH = "/analyse/attribution"
@@ -20,16 +16,6 @@ PATH = "/analyse/attribution"
 def first_month(shop: ResultsShop) -> str:
     """The month in which the window of a result begins."""
     return f"{shop.today - timedelta(days=20):%Y-%m}"
-
-
-@pytest.fixture
-def shop(api, api_database_url) -> ResultsShop:
-    return open_results(api, api_database_url)
-
-
-@pytest.fixture
-def analyst(visitor_as):
-    return visitor_as(Role.ANALYST)
 
 
 def test_of_what_is_attributed_the_page_says_how_much_was_extra(shop, analyst):

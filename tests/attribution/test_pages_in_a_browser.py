@@ -11,7 +11,6 @@ from tests.attribution.test_pages import LESS, MORE, SAME, first_month
 from tests.support.browser import PHONE, context_of
 from tests.support.page_checks import examine
 from tests.support.shared_tabs import tab_of
-from tests.support.visitor import visitor_as
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY
@@ -19,7 +18,6 @@ from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting, save_texting
 from regulars.web.access import Role
 
-__all__ = ["visitor_as"]
 PATH = "/analyse/attribution"
 # The number of lines of text in an element.
 LINES = """(one) => {

@@ -118,15 +118,16 @@ class Desk(FedShop):
 
     def crowd(self, count: int, **attributes: str) -> list[UUID]:
         """Customers who may be texted, each with a number."""
-        made = []
-        for number in range(len(self.people), len(self.people) + count):
-            name, phone = f"C{number}", f"+336123{number:05d}"
-            self.people[name] = self.customer(name, phone=phone, first_name=f"Zoé{number}", **attributes)
-            self.opt_in(name, phone)
-            made.append(self.people[name])
+        made = self.customers(count, first=len(self.people), **attributes)
+        self.people |= made
         self.drain()
         self.build()
-        return made
+        return [*made.values()]
+
+    def person(self, name: str, phone: str, first_name: str | None = None) -> None:
+        """Such a customer with a number and a name of the test's own."""
+        self.people[name] = self.customer(name, phone=phone, first_name=first_name)
+        self.opt_in(name, phone)
 
     # What the worker does.
 

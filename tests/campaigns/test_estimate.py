@@ -21,17 +21,12 @@ def settings(**more) -> SmsSettings:
     return SmsSettings(brand="Shop", rules=OPEN_TO_ALL, prices=PRICES, **more)
 
 
-def person(desk, name, phone, first_name=None):
-    desk.people[name] = desk.customer(name, phone=phone, first_name=first_name)
-    desk.opt_in(name, phone)
-
-
 def test_an_estimate_counts_recipients_parts_and_cost_by_country(desk):
     desk.settings(settings())
     desk.crowd(6)
-    person(desk, "Beat", "+41791234501", "Beat")
-    person(desk, "Zoë", "+41791234502", "Zoë")
-    person(desk, "Anne", "+447400123456", "Anne")
+    desk.person("Beat", "+41791234501", "Beat")
+    desk.person("Zoë", "+41791234502", "Zoë")
+    desk.person("Anne", "+447400123456", "Anne")
     desk.customer("never asked")
     desk.drain()
     text = "Hello {{ profile.first_name }}, " + "the new collection is here. " * 3 + "See you soon in your store."
@@ -50,9 +45,9 @@ def test_an_estimate_counts_recipients_parts_and_cost_by_country(desk):
 def test_the_estimate_is_what_the_campaign_sends(desk):
     desk.settings(settings())
     desk.crowd(4)
-    person(desk, "Beat", "+41791234501", "Beat")
+    desk.person("Beat", "+41791234501", "Beat")
     # Of a range that is not assigned: columns know no country of it.
-    person(desk, "Kim", "+446195064365", "Kim")
+    desk.person("Kim", "+446195064365", "Kim")
     desk.drain()
     variants = [{"text": "Hello {{ profile.first_name }}, " + "a longer text " * 11}]
     found = desk.estimate(variants=variants)
@@ -80,7 +75,7 @@ def test_the_character_that_forces_unicode_is_named_with_its_word(desk):
 def test_recipients_without_a_text_are_counted_by_reason(desk):
     desk.settings(settings())
     desk.crowd(1)
-    person(desk, "nameless", "+33699999999")
+    desk.person("nameless", "+33699999999")
     desk.drain()
     found = desk.estimate(variants=[{"text": "Hello {{ profile.first_name }}"}])
     assert found.size.skipped == {"missing_value: profile.first_name": 1}
@@ -140,7 +135,7 @@ def test_scaled_numbers_are_whole_and_add_up():
 def test_a_country_that_no_sampled_customer_has_is_scaled_from_all(desk, monkeypatch):
     desk.settings(settings())
     desk.crowd(8)
-    person(desk, "Beat", "+41791234501", "Beat")
+    desk.person("Beat", "+41791234501", "Beat")
     desk.drain()
     monkeypatch.setattr(estimate, "SAMPLE_MAX", 2)
     found = desk.estimate()

@@ -12,7 +12,6 @@ from regulars.campaigns import exact_cost, manage
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.exact_cost import CostQueue, ExactCost, find_exact_cost, request_exact_cost
 from regulars.cli.campaign_estimate import exact_as_data, print_estimate
-from regulars.kit.db import Database
 from regulars.messaging.holdout.settings import change_holdout
 from regulars.messaging.settings.model import Price, SmsSettings
 from regulars.segments.columns import lifecycle
@@ -36,8 +35,7 @@ def shop(desk):
     desk.crowd(14)
     for number, first_name in enumerate(["Zoë", "Beat", None]):
         name, phone = f"S{number}", f"+4179123450{number}"
-        desk.people[name] = desk.customer(name, phone=phone, first_name=first_name)
-        desk.opt_in(name, phone)
+        desk.person(name, phone, first_name)
     desk.customer("asked never")
     desk.drain()
     return desk
@@ -123,25 +121,6 @@ def test_the_command_prints_the_estimate_and_then_the_exact_cost(shop, capsys):
     print_estimate(found, find(shop, campaign))
     assert "17 recipients, 0 held out, 17 parts. It costs 0.69 EUR, 0.16 CHF." in capsys.readouterr().err
     assert exact_as_data(find(shop, campaign))["counted"] == 17
-
-
-def test_a_worker_that_dies_with_a_page_loses_and_doubles_no_customer(shop):
-    campaign = shop.draft(variants=VARIANTS)
-    request(shop, campaign)
-    render_pages(shop, 1)
-
-    async def die(database: Database) -> None:
-        queue = CostQueue(None, database)
-        async with database.transaction() as tx:
-            until = tx.now
-            assert (
-                len(await queue.claim(tx, shop.organization_id, limit=1, lowest=0, owner=queue.owner, until=until)) == 1
-            )
-
-    shop.runner.run(die(shop.database))
-    render_pages(shop)
-    found = find(shop, campaign)
-    assert (found.rendered, found.size.recipients) == (17, 17)
 
 
 def test_two_counts_at_once_render_each_text_once(shop, monkeypatch):

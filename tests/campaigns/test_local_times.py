@@ -31,8 +31,7 @@ def times(desk):
 
 
 def add_tokyo(desk):
-    desk.people["Tokyo"] = desk.customer("Tokyo", phone=IN_TOKYO)
-    desk.opt_in("Tokyo", IN_TOKYO)
+    desk.person("Tokyo", IN_TOKYO)
     desk.drain()
 
 

@@ -19,8 +19,7 @@ PEOPLE = {
 def shop(desk):
     desk.settings(SmsSettings(brand="Shop", rules={"FR": ALWAYS, "CH": ALWAYS}))
     for name, (phone, first_name) in PEOPLE.items():
-        desk.people[name] = desk.customer(name, phone=phone, first_name=first_name)
-        desk.opt_in(name, phone)
+        desk.person(name, phone, first_name)
     desk.customer("asked never", first_name="Wolfeschlegelsteinhausen")
     desk.drain()
     desk.build()

@@ -139,8 +139,7 @@ def test_a_local_time_is_of_each_number(desk):
     )
     numbers = {"NY": "+12125550123", "Tokyo": "+881612345678", "somewhere": "+881612345679"}
     for name, phone in numbers.items():
-        desk.people[name] = desk.customer(name, phone=phone)
-        desk.opt_in(name, phone)
+        desk.person(name, phone)
     desk.sale("Tokyo", store="PAR")
     desk.drain()
     day = (datetime.now(UTC) + timedelta(days=1)).date()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import psycopg
@@ -183,6 +184,15 @@ def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
         wait_until_gone(worker)
         assert link not in server.log()
         assert all(isinstance(json.loads(line), dict) for line in server.log().splitlines())
+
+
+def test_commands_print_the_address_at_which_the_server_runs(command, one_process):
+    folder = {"REGULARS_DATA_DIR": str(one_process.data_dir)}
+    command("organization", "create", "Addressed", **folder)
+    invite = ("user", "create", f"{uuid4().hex}@shop.example", "--organization", "Addressed")
+    assert command(*invite, **folder).out.startswith(f"{one_process.url}/link/")
+    public = {"REGULARS_PUBLIC_URL": "https://regulars.example.com"}
+    assert command(*invite, **folder, **public).out.startswith("https://regulars.example.com/link/")
 
 
 def test_a_second_server_on_the_folder_says_what_is_wrong(command, one_process):

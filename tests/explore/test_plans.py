@@ -3,7 +3,6 @@
 import httpx
 import pytest
 from tests.explore.crowd import CUSTOMERS, LARGE, STATEMENTS, identifier
-from tests.support.database_fixtures import anyio_backend, database
 from tests.support.plans import nodes, watch
 from tests.support.visitor import sign_in
 
@@ -27,7 +26,6 @@ from regulars.web import cookies
 from regulars.web.access import Role
 from regulars.web.app import WebApp
 
-__all__ = ["anyio_backend", "database"]
 pytestmark = pytest.mark.anyio
 
 MODULES = (home, consents, collisions, shops, find)

@@ -52,19 +52,17 @@ class Desk(texts_desk.Desk):
     def customer(self, name: str = "C1", **given: Any) -> UUID:
         return super().customer(name, **{"first_name": "Zoé", **given})
 
-    def sale(
-        self,
-        profile_id: UUID | None,
-        *,
-        kind: str = "PURCHASE",
-        amount: int = 1990,
-        ago: timedelta = timedelta(0),
-        lines: Any = (),
-    ) -> UUID:
+    def sale(self, profile_id: UUID | None, **given: Any) -> UUID:
         """Record a sale and its fact, as every path does; the next pass of the outbox delivers it."""
-        sale_id = self.do(lambda tx: self.write_sale(tx, profile_id, kind=kind, amount=amount, ago=ago, lines=lines))
+        sale_id = self.do(lambda tx: self.write_sale(tx, profile_id, **given))
         self.publish_sales(sale_id)
         return sale_id
+
+    def sell(self, *profile_ids: UUID | None, **given: Any) -> None:
+        """Records a sale to each, and gives all queues their turns."""
+        for profile_id in profile_ids:
+            self.sale(profile_id, **given)
+        self.work()
 
     async def write_sale(
         self,
@@ -75,9 +73,10 @@ class Desk(texts_desk.Desk):
         amount: int = 1990,
         ago: timedelta = timedelta(0),
         lines: Any = (),
+        sale_id: UUID | None = None,
     ) -> UUID:
         """The row alone, in a transaction that is still open."""
-        sale_id = new_uuid()
+        sale_id = sale_id or new_uuid()
         await tx.execute(
             "INSERT INTO sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at,"
             " total_amount_cents, total_discount_cents, external_id, type, currency, line_items)"

@@ -39,13 +39,8 @@ class Past:
         moment = self.now - ago
         bits = new_uuid().int & ((1 << 80) - 1)
         sale_id = UUID(int=int(moment.timestamp() * 1000) << 80 | bits)
-        self.desk.alter(
-            "INSERT INTO sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at,"
-            " total_amount_cents, total_discount_cents, external_id, type, currency, line_items)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, %s, 'EUR', '[]')",
-            sale_id, self.desk.store_id, customer, moment - late, moment, amount, str(sale_id), kind,
-        )  # fmt: skip
-        return sale_id
+        given = {"kind": kind, "amount": amount, "ago": late, "sale_id": sale_id}
+        return self.desk.do(lambda tx: self.desk.write_sale(tx, customer, **given), now=moment)
 
     def opt_in(self, ago, external_id="C1", number=NUMBER, *, late=timedelta(0)) -> None:
         self.desk.opt_in(external_id, number, ago=late, now=self.now - ago)

@@ -118,12 +118,10 @@ class Faults:
 def test_no_customer_enters_by_a_filter_that_cannot_be_evaluated(shop):
     faults = Faults(shop)
     journeys = [shop.journey({"do": "exit"}, filter=condition) for condition in faults.conditions()]
-    shop.sale(faults.customer, lines=LINES)
-    shop.work()
+    shop.sell(faults.customer, lines=LINES)
     assert [len(shop.runs(journey)) for journey in journeys] == [1] * len(journeys)
     faults.break_all()
-    shop.sale(faults.customer, lines=LINES)
-    shop.work()
+    shop.sell(faults.customer, lines=LINES)
     assert [len(shop.runs(journey)) for journey in journeys] == [1] * len(journeys)
     rows = shop.do(lambda tx: manage.list_journeys(tx, shop.organization_id, limit=1000))
     found = shop.do(lambda tx: find_unevaluable_journeys(tx, shop.organization_id, rows))
@@ -137,8 +135,7 @@ def test_runs_wait_at_a_branch_that_cannot_be_judged_and_go_on_or_end_after_thir
         shop.journey({"do": "wait", "days": 1}, {"do": "branch", "id": "b", "if": condition, **ways})
         for condition in faults.some_conditions()
     ]
-    shop.sale(faults.customer, lines=LINES)
-    shop.work()
+    shop.sell(faults.customer, lines=LINES)
     faults.break_all()
     shop.alter("UPDATE journey_runs SET due_at = now() - interval '1 second' WHERE organization_id = %s")
     shop.work()

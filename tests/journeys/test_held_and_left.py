@@ -112,8 +112,7 @@ def test_a_withdrawal_ends_runs_that_wait_for_a_person(desk):
     customer = desk.customer()
     desk.opt_in()
     journey = desk.journey(WAIT, TEXT)
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     desk.alter("UPDATE journey_runs SET state = 'parked', due_at = NULL WHERE organization_id = %s")
     # No journey is live and no run is on its way: the parked one alone needs to hear of it.
     pause(desk, journey)
@@ -151,8 +150,7 @@ def test_a_text_says_what_a_step_before_it_set(desk):
         {"do": "send_text", "text": "{{ profile.attributes.tier }} {{ profile.attributes.colour }}"},
         branch_on("tier", "gold"),
     )
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     assert desk.sent == ["Shop: gold red Reply STOP to opt out"]
     assert [run.step for run in desk.runs(journey)] == ["set"]
     assert play(desk, journey) == (1, {})
@@ -167,8 +165,7 @@ def test_a_refused_attribute_counts_neither_for_a_branch_nor_for_a_text(desk):
         {"do": "send_text", "text": "{{ profile.attributes.tier }}"},
         branch_on("tier", "gold"),
     )
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     [run] = desk.runs(journey)
     assert run.step == "not"
     assert ("1", "not set") in desk.events(run)

@@ -29,9 +29,7 @@ def sides(desk):
 def test_who_passes_a_holdout_is_stored_with_the_side_and_the_first_time(desk):
     journey = desk.journey(HOLDOUT)
     customers = [desk.customer(f"C{number}") for number in range(20)]
-    for customer in customers:
-        desk.sale(customer)
-    desk.work()
+    desk.sell(*customers)
     stored = sides(desk)
     assert {profile_id for _, profile_id in stored} == set(customers)
     assert set(stored.values()) == {True, False}
@@ -59,9 +57,7 @@ def test_who_passes_a_holdout_is_stored_with_the_side_and_the_first_time(desk):
             ],
         )
     ]
-    for customer in customers:
-        desk.sale(customer)
-    desk.work()
+    desk.sell(*customers)
     assert len(desk.runs(journey)) == 40
     assert desk.sql(passed) == before
     sides_read = desk.do(
@@ -81,9 +77,7 @@ def test_who_passes_a_holdout_is_stored_with_the_side_and_the_first_time(desk):
 
 def test_two_splits_of_a_journey_divide_the_customers_independently(desk):
     desk.journey(HOLDOUT, {**HOLDOUT, "id": "second"})
-    for number in range(60):
-        desk.sale(desk.customer(f"C{number}"))
-    desk.work()
+    desk.sell(*desk.customers(60).values())
     stored = sides(desk)
     pairs = [(stored["1", it], stored["second", it]) for step, it in stored if step == "1"]
     assert len(pairs) == 60
@@ -108,9 +102,7 @@ def test_splits_of_earlier_versions_stay_where_they_are(desk, past):  # noqa: F8
 
 
 def test_the_texts_of_customers_in_the_global_holdout_are_skipped_where_journeys_are_chosen(desk):
-    for number in range(60):
-        desk.customer(f"C{number}")
-        desk.opt_in(f"C{number}", f"+336123{number:05d}")
+    customers = desk.customers(60).values()
     desk.do(lambda tx: change_holdout(tx, desk.organization_id, percent=20, with_journeys=False, by="ann"))
     draw_all(desk)
     held_out = {
@@ -119,15 +111,11 @@ def test_the_texts_of_customers_in_the_global_holdout_are_skipped_where_journeys
     }
     assert 0 < len(held_out) < 60
     first = desk.journey(TEXT, {"do": "set_attribute", "key": "told", "value": "true"})
-    for number in range(60):
-        desk.sale(desk.customer(f"C{number}"))
-    desk.work()
+    desk.sell(*customers)
     assert len(desk.sent) == 60
     desk.alter("UPDATE texts SET claimed_at = now() - interval '60 days' WHERE organization_id = %s")
     desk.do(lambda tx: change_holdout(tx, desk.organization_id, percent=20, with_journeys=True, by="ann"))
-    for number in range(60):
-        desk.sale(desk.customer(f"C{number}"))
-    desk.work()
+    desk.sell(*customers)
     skipped = desk.sql(
         "SELECT profile_id FROM texts WHERE organization_id = %s AND state = 'skipped' AND reason = 'global_holdout'"
     )

@@ -54,8 +54,7 @@ def test_a_purchase_that_began_before_a_wait_and_commits_after_it_began_counts(d
 def test_a_purchase_that_was_there_when_the_wait_began_does_not_count(desk):
     customer = desk.customer()
     journey = desk.journey(WAIT, BOUGHT, reentry={"policy": "never"})
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     between = desk.sale(customer)
     desk.work()
     desk.alter("UPDATE journey_runs SET due_at = now() - interval '1 second' WHERE organization_id = %s")
@@ -65,22 +64,19 @@ def test_a_purchase_that_was_there_when_the_wait_began_does_not_count(desk):
     [run] = desk.runs(journey)
     assert run.waits_for == "purchase"
     assert between in run.seen_sales
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     assert steps(desk, journey) == ["bought"]
 
 
 def test_a_purchase_after_the_end_of_a_wait_comes_too_late_also_if_the_worker_does(desk):
     customer = desk.customer()
     journey = desk.journey(BOUGHT, reentry={"policy": "never"})
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     desk.alter(
         "UPDATE journey_runs SET waiting_since = now() - interval '8 days',"
         " due_at = now() - interval '1 day' WHERE organization_id = %s"
     )
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     assert steps(desk, journey) == ["waited"]
 
 
@@ -108,8 +104,7 @@ def test_a_run_that_leaves_takes_its_queued_text_with_it(desk, how):
     days = tuple(OPEN["FR"].days[0] if day == tomorrow else None for day in range(7))
     desk.settings(SmsSettings(brand="Shop", rules={"FR": SendHoursRule(days=days, on_holidays=True)}))
     journey = desk.journey(TEXT, exit_on=["return"])
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     assert desk.texts() == [("queued", None)]
     if how == "return":
         desk.sale(customer, kind="RETURN")
@@ -139,9 +134,7 @@ def test_a_run_that_leaves_in_its_own_turn_takes_its_queued_text_too(desk):
 def test_who_ends_a_run_does_not_wait_for_who_decides_about_an_entry(desk):
     customers = [desk.customer(f"C{number}") for number in range(4)]
     journey = desk.journey(WAIT)
-    for customer in customers:
-        desk.sale(customer)
-    desk.work()
+    desk.sell(*customers)
 
     async def play():
         async with desk.database.transaction() as tx:
@@ -223,9 +216,7 @@ def test_a_withdrawal_and_a_pause_at_once_end_without_a_circle(desk):
     for position, _ in enumerate(customers):
         desk.opt_in(f"C{position}", f"+3361234560{position}")
     journey = desk.journey(WAIT, TEXT)
-    for customer in customers:
-        desk.sale(customer)
-    desk.work()
+    desk.sell(*customers)
     for position in (5, 1, 3):
         desk.opt_out(f"+3361234560{position}")
 

@@ -8,7 +8,6 @@ from tests.messaging.test_links import host
 from regulars.journeys import manage
 from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused, NotPossible
-from regulars.journeys.retention import erase_runs
 from regulars.journeys.runs.fact_handlers import handle_messages
 from regulars.journeys.runs.lifecycle import resume_run
 from regulars.messaging.facts import MessagesChanged
@@ -25,8 +24,7 @@ def test_a_text_in_several_languages_is_chosen_by_the_customer(desk, language, s
     desk.opt_in()
     content = {"attribute": "language", "default": "Thank you", "texts": {"fr": "Merci {{ profile.first_name }}"}}
     desk.journey({"do": "send_text", "text": content})
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     assert desk.sent == [f"Shop: {sent} Reply STOP to opt out"]
 
 
@@ -49,11 +47,9 @@ def test_anonymous_old_and_other_sales_start_no_run(desk):
     journey = desk.journey(WAIT)
     desk.sale(None)
     desk.sale(customer, ago=timedelta(days=7, seconds=1))
-    desk.sale(customer, kind="RETURN")
-    desk.work()
+    desk.sell(customer, kind="RETURN")
     assert desk.runs(journey) == []
-    desk.sale(customer, ago=timedelta(days=6, hours=23))
-    desk.work()
+    desk.sell(customer, ago=timedelta(days=6, hours=23))
     assert len(desk.runs(journey)) == 1
 
 
@@ -69,8 +65,7 @@ def test_facts_from_before_the_activation_or_during_a_pause_start_no_run(desk):
     desk.publish_sales(during)
     desk.work()
     assert desk.runs(journey) == []
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     assert len(desk.runs(journey)) == 1
 
 
@@ -110,8 +105,7 @@ def test_the_receipt_of_an_earlier_text_does_not_hurry_a_run(desk):
     customer = desk.customer()
     desk.opt_in()
     journey = desk.journey(TEXT, {"do": "send_text", "text": "Again", "id": "second"})
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     [run] = desk.runs(journey)
     # The cap skipped the second one, so the run has ended; put it back to where it waits for it.
     desk.alter(
@@ -131,23 +125,18 @@ def test_the_receipt_of_an_earlier_text_does_not_hurry_a_run(desk):
 def test_another_fact_starts_a_run_again_as_the_policy_says(desk, reentry, runs):
     customer = desk.customer()
     journey = desk.journey({"do": "exit"}, reentry=reentry)
-    desk.sale(customer)
-    desk.work()
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
+    desk.sell(customer)
     assert len(desk.runs(journey)) == runs
     desk.alter("UPDATE journey_customers SET entered_at = now() - interval '4 days' WHERE organization_id = %s")
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     assert len(desk.runs(journey)) == (runs if reentry["policy"] == "never" else runs + 1)
 
 
 def test_one_run_for_a_customer_at_a_time(desk):
     customer = desk.customer()
     journey = desk.journey(WAIT)
-    desk.sale(customer)
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer, customer)
     assert len(desk.runs(journey)) == 1
 
 
@@ -167,12 +156,10 @@ def test_the_filter_decides_by_declared_types_and_the_ticket(desk):
         },
     )
     desk.sale(other)
-    desk.sale(gold, amount=999)
-    desk.work()
+    desk.sell(gold, amount=999)
     assert desk.runs(journey) == []
     desk.alter("DELETE FROM sales_events WHERE organization_id = %s")
-    desk.sale(gold)
-    desk.work()
+    desk.sell(gold)
     assert [run.profile_id for run in desk.runs(journey)] == [gold]
 
 
@@ -200,12 +187,9 @@ def test_a_purchase_in_time_takes_one_way_and_none_the_other(desk):
               "else": [{"do": "set_attribute", "key": "again", "value": "false"}]},)  # fmt: skip
     journey = desk.journey(*steps, reentry={"policy": "never"})
     buyer, other = desk.customer("buyer"), desk.customer("other")
-    desk.sale(buyer)
-    desk.sale(other)
-    desk.work()
+    desk.sell(buyer, other)
     assert [run.waits_for for run in desk.runs(journey)] == ["purchase", "purchase"]
-    desk.sale(buyer)
-    desk.work()
+    desk.sell(buyer)
     desk.pass_time()
     rows = desk.sql("SELECT external_id, attributes ->> 'again' FROM profiles WHERE organization_id = %s ORDER BY 1")
     assert rows == [("buyer", "true"), ("other", "false")]
@@ -215,13 +199,10 @@ def test_a_purchase_in_time_takes_one_way_and_none_the_other(desk):
 def test_an_exit_condition_ends_a_run_that_waits(desk):
     customer = desk.customer()
     journey = desk.journey(WAIT, TEXT, exit_on=["return"])
-    desk.sale(customer)
-    desk.work()
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
+    desk.sell(customer)
     assert desk.outcomes(journey) == [None]
-    desk.sale(customer, kind="RETURN")
-    desk.work()
+    desk.sell(customer, kind="RETURN")
     assert desk.outcomes(journey) == ["left by a return"]
 
 
@@ -229,8 +210,7 @@ def test_a_branch_sees_the_customer_of_that_moment(desk):
     customer = desk.customer()
     branch = {"do": "branch", "if": {"type": "subscribed"}, "then": [TEXT], "else": [{"do": "exit", "id": "out"}]}
     journey = desk.journey(WAIT, branch)
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     desk.opt_in()
     desk.pass_time()
     [run] = desk.runs(journey)
@@ -243,8 +223,7 @@ def test_a_branch_sees_the_customer_of_that_moment(desk):
 def test_a_pause_holds_runs_and_a_long_one_asks_what_becomes_of_them(desk):
     customer = desk.customer()
     journey = desk.journey(WAIT, {"do": "exit"})
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     desk.do(lambda tx: manage.pause(tx, desk.organization_id, journey))
     desk.pass_time()
     assert desk.outcomes(journey) == [None]
@@ -259,43 +238,18 @@ def test_a_pause_holds_runs_and_a_long_one_asks_what_becomes_of_them(desk):
 def test_a_change_of_a_live_journey_makes_a_version_and_runs_finish_on_theirs(desk):
     customer, late = desk.customer("early"), desk.customer("late")
     journey = desk.journey(WAIT, {"do": "exit", "id": "old"})
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     changed = read_definition(b'{"name": "B", "trigger": "purchase", "steps": [{"do": "exit", "id": "new"}]}')
     desk.do(lambda tx: manage.update_journey(tx, desk.organization_id, journey, changed))
-    desk.sale(late)
-    desk.work()
+    desk.sell(late)
     desk.pass_time()
     assert [(run.version, run.step) for run in desk.runs(journey)] == [(1, "old"), (2, "new")]
-
-
-def test_archiving_lets_runs_leave_and_ends_the_interest(desk):
-    customer = desk.customer()
-    journey = desk.journey(WAIT)
-    desk.sale(customer)
-    desk.work()
-    assert desk.sql("SELECT count(*) FROM interests WHERE organization_id = %s") == [(2,)]
-    desk.do(lambda tx: manage.archive(tx, desk.organization_id, journey))
-    assert desk.outcomes(journey) == ["archived"]
-    desk.work()
-    assert desk.sql("SELECT count(*) FROM interests WHERE organization_id = %s") == [(0,)]
 
 
 def test_a_draft_with_faults_is_saved_and_cannot_go_live(desk):
     journey = desk.journey({"do": "wait"}, live=False)
     with pytest.raises(DefinitionRefused, match="1: The wait has no length"):
         desk.activate(journey)
-
-
-def test_erasure_takes_runs_and_traces_and_leaves_the_totals(desk):
-    customer = desk.customer()
-    journey = desk.journey(WAIT)
-    desk.sale(customer)
-    desk.work()
-    desk.do(lambda tx: erase_runs(tx, desk.organization_id, [customer]))
-    assert desk.runs(journey) == []
-    assert desk.sql("SELECT count(*) FROM journey_trace WHERE organization_id = %s") == [(0,)]
-    assert desk.sql("SELECT times FROM journey_totals WHERE organization_id = %s AND event = 'entered'") == [(1,)]
 
 
 def test_a_run_that_keeps_failing_is_parked_with_its_reason_and_can_be_resumed(desk, monkeypatch):
@@ -320,8 +274,7 @@ def test_a_run_that_keeps_failing_is_parked_with_its_reason_and_can_be_resumed(d
     assert run.reason == "A step failed; the log of the worker says why."
     assert [row.detail["error"] for row in desk.trace(run) if row.event == "failed"] == ["LookupError"] * 6
     # It delays no other run, and continues when a user resumes it.
-    desk.sale(other)
-    desk.work()
+    desk.sell(other)
     desk.do(lambda tx: resume_run(tx, desk.organization_id, run.id))
     desk.work()
     assert desk.outcomes(journey) == ["exited", "exited"]
@@ -333,9 +286,7 @@ def test_links_of_a_step_are_counted_for_the_journey_whatever_the_run(desk, host
         desk.opt_in(f"C{number}", f"+3361234567{number}")
     text = {"do": "send_text", "text": '{{ link("https://shop.example/") }}'}
     journey = desk.journey(text, {**text, "id": "own", "personal_links": True})
-    for customer in customers:
-        desk.sale(customer)
-    desk.work()
+    desk.sell(*customers)
     rows = desk.sql(
         "SELECT origin_kind, origin_id, step, profile_id FROM links WHERE organization_id = %s ORDER BY step, profile_id"
     )

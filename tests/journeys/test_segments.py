@@ -36,9 +36,7 @@ def test_only_members_enter_and_the_trace_names_the_version(shop):
     gold, other = shop.customer("C1", tier="gold"), shop.customer("C2", tier="blue")
     segment = shop.segment(GOLD)
     journey = shop.journey({"do": "wait", "days": 1}, filter=asks(segment))
-    shop.sale(gold)
-    shop.sale(other)
-    shop.work()
+    shop.sell(gold, other)
     [run] = shop.runs(journey)
     assert run.profile_id == gold
     entered = shop.trace(run)[0]
@@ -51,9 +49,7 @@ def test_a_branch_follows_the_current_version(shop):
     journey = shop.journey(branch(asks(segment)))
     blue = definition({**GOLD, "value": "blue"})
     shop.do(lambda tx: segments.update_segment(tx, shop.organization_id, segment, blue))
-    shop.sale(gold)
-    shop.sale(other)
-    shop.work()
+    shop.sell(gold, other)
     ways = {run.profile_id: shop.trace(run)[1] for run in shop.runs(journey)}
     assert (ways[gold].event, ways[other].event) == ("else", "then")
     assert ways[other].detail["segments"] == {SEGMENT.encode(segment): {"version": 2, "in": True}}
@@ -63,8 +59,7 @@ def test_the_sale_that_triggered_counts(shop):
     customer = shop.customer("C1")
     segment = shop.segment({"type": "tickets", "at_least": 1, "at_most": 1})
     journey = shop.journey({"do": "wait", "days": 1}, filter=asks(segment))
-    shop.sale(customer)
-    shop.work()
+    shop.sell(customer)
     assert len(shop.runs(journey)) == 1
 
 
@@ -72,8 +67,7 @@ def test_an_attribute_that_the_run_has_just_set_counts_at_its_next_branch(shop):
     customer = shop.customer("C1", tier="blue")
     segment = shop.segment(GOLD)
     journey = shop.journey({"do": "set_attribute", "key": "tier", "value": "gold"}, branch(asks(segment)))
-    shop.sale(customer)
-    shop.work()
+    shop.sell(customer)
     [run] = shop.runs(journey)
     assert [event for step, event in shop.events(run) if step == "b"] == ["then"]
 
@@ -82,13 +76,11 @@ def test_a_segment_with_a_fault_matches_no_customer_also_under_none(shop):
     customer = shop.customer("C1", points="12")
     segment = shop.segment({"type": "attribute", "key": "points", "comparison": "more", "value": "50"})
     journey = shop.journey({"do": "wait", "days": 1}, filter={"type": "none", "of": [asks(segment)]})
-    shop.sale(customer)
-    shop.work()
+    shop.sell(customer)
     assert len(shop.runs(journey)) == 1
     shop.declare("points", AttributeType.TEXT)
     other = shop.customer("C2", points="12")
-    shop.sale(other)
-    shop.work()
+    shop.sell(other)
     assert len(shop.runs(journey)) == 1
 
 

@@ -12,7 +12,6 @@ EXIT = {"do": "exit"}
 WAIT = {"do": "wait", "days": 1}
 YES = {"type": "subscribed"}
 NO = {"type": "subscribed", "is": False}
-AMOUNT = {"type": "amount", "at_least_cents": 100}
 
 
 def definition(*steps, **more):

@@ -6,14 +6,11 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from psycopg import sql
-from tests.support.database_fixtures import anyio_backend, database
 
 from regulars.kit.clock import truncate_to_milliseconds
 from regulars.kit.db import Database
 from regulars.kit.errors import Unavailable
 from regulars.kit.horizon import find_problem, read_horizon
-
-__all__ = ["anyio_backend", "database"]
 
 pytestmark = pytest.mark.anyio
 OF_THE_POOLER = "regulars - 10.0.0.7:51234"

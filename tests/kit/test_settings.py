@@ -1,4 +1,5 @@
 import dataclasses
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,13 @@ def test_lists_are_read_from_the_environment_and_from_the_file(nowhere, tmp_path
 def test_a_public_url_loses_its_last_slash_and_becomes_the_base(nowhere):
     found = load({**nowhere, "REGULARS_PUBLIC_URL": "https://regulars.example.com/"})
     assert found.base_url == "https://regulars.example.com"
+
+
+@pytest.mark.parametrize(
+    ("host", "base"), [(str(IPv4Address(0)), "http://127.0.0.1:8080"), ("::", "http://[::1]:8080")]
+)
+def test_a_server_on_every_interface_is_reached_on_this_machine(nowhere, host, base):
+    assert load({**nowhere, "REGULARS_HOST": host}).base_url == base
 
 
 def test_an_ipv6_host_gets_brackets_in_links(nowhere):

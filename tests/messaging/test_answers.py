@@ -125,14 +125,6 @@ def test_an_answer_that_was_not_sent_leaves_the_reply_open(capped):
     assert decision(capped) == ("answered", None)
 
 
-def test_a_repeated_request_sends_one_answer(capped):
-    reply, once = capped.reply(QUESTION), new_uuid()
-    for _ in range(2):
-        say(capped, reply.id, once=once)
-    capped.turn()
-    assert len(capped.gateway.sent) == 2
-
-
 def test_keywords_are_not_answered(capped):
     for keyword in ("HELP", "STOP", "START"):
         with pytest.raises(NotAnswerable):

@@ -116,8 +116,8 @@ def test_a_change_of_a_text_names_the_state_before(desk):
         ("sending", "sent", None),
         ("sent", "delivered", None),
     ]
-    counted = desk.sql("SELECT state, texts FROM text_totals WHERE organization_id = %s ORDER BY state")
-    assert counted == [("delivered", 1), ("sent", 1), ("skipped", 2), ("unknown", 1)]
+    counted = desk.sql("SELECT state, texts, parts FROM text_totals WHERE organization_id = %s ORDER BY state")
+    assert counted == [("delivered", 1, 1), ("sent", 1, 1), ("skipped", 2, 1), ("unknown", 1, 1)]
 
 
 def stop(desk, campaign_id, reason=None):

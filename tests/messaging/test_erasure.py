@@ -3,41 +3,25 @@
 import asyncio
 
 import pytest
-from tests.support.desk import NUMBER, ORIGIN
+from tests.support.desk import NUMBER
 from tests.support.waiting import until_locked
 
-from regulars.consent.opt_in import Consent, opt_in
-from regulars.kit.ids import ByExternalId, ById, new_uuid
+from regulars.kit.ids import ById, new_uuid
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
 from regulars.messaging.providers.base import Accepted, Refused
 from regulars.messaging.providers.simulator import Simulator
 from regulars.privacy import erase as privacy
-from regulars.profiles.model import Phone, ProfileUpsert
 from regulars.profiles.personal import lock_profiles_to_erase
-from regulars.profiles.write import upsert_profiles
 from regulars.work import outbox
 from regulars.work.outbox import register_interest
 
 
 def customer(desk, external_id, number=NUMBER):
     """A customer who consented with this number."""
-    secret = desk.texting.secret
-
-    async def act(tx):
-        upsert = ProfileUpsert(external_id=external_id, phone=Phone(number, reachable=True))
-        [found] = await upsert_profiles(tx, desk.organization_id, [upsert])
-        consent = Consent(
-            phone_number=number,
-            source="OTHER",
-            consented_at=tx.now,
-            origin=ORIGIN,
-            profile=ByExternalId(external_id),
-        )
-        await opt_in(tx, desk.organization_id, [consent], secret=secret)
-        return found.profile.id
-
-    return desk.do(act)
+    profile_id = desk.customer(external_id, phone=number)
+    desk.opt_in(external_id, number)
+    return profile_id
 
 
 async def erase(desk, secret, profile_id):

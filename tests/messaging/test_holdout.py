@@ -3,10 +3,8 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from tests.support.desk import ORIGIN
 
-from regulars.consent.opt_in import Consent, opt_in
-from regulars.kit.ids import ByExternalId, new_uuid
+from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.holdout import draw as drawing
 from regulars.messaging.holdout.draw import HoldoutDraws
@@ -14,8 +12,6 @@ from regulars.messaging.holdout.groups import find_held_out, list_quarters_of
 from regulars.messaging.holdout.model import check_percent, draw, first_whole_day, last_day_of, next_quarter, quarter_of
 from regulars.messaging.holdout.settings import change_holdout, is_holdout_being_drawn, load_holdout
 from regulars.messaging.personal import PERSONAL_DATA
-from regulars.profiles.model import ProfileUpsert
-from regulars.profiles.write import upsert_profiles
 from regulars.work.personal import ErasedPeople
 
 WINTER = datetime(2027, 2, 10, 12, tzinfo=UTC)
@@ -35,29 +31,6 @@ def draw_all(desk, *, now=None):
 
     while desk.do(act, **more):
         pass
-
-
-def crowd(desk, count):
-    """Customers who may be texted."""
-    secret = desk.texting.secret
-    upserts = [ProfileUpsert(external_id=f"C{number}", first_name="Zoé") for number in range(count)]
-
-    async def act(tx):
-        await upsert_profiles(tx, desk.organization_id, upserts)
-        given = [
-            Consent(
-                phone_number=f"+336123{number:05d}",
-                source="OTHER",
-                consented_at=tx.now,
-                origin=ORIGIN,
-                profile=ByExternalId(f"C{number}"),
-            )
-            for number in range(count)
-        ]
-        await opt_in(tx, desk.organization_id, given, secret=secret)
-
-    desk.do(act)
-    return [row[0] for row in desk.sql("SELECT id FROM profiles WHERE organization_id = %s ORDER BY id")]
 
 
 def change(desk, percent, *, now, with_journeys=False):
@@ -103,7 +76,7 @@ def test_a_share_that_leaves_too_few_or_none_is_refused(percent):
 
 def test_who_may_be_texted_is_drawn_page_by_page_and_once(desk, monkeypatch):
     monkeypatch.setattr(drawing, "PAGE_CUSTOMERS", 7)
-    people = crowd(desk, 40)
+    people = [*desk.customers(40).values()]
     desk.opt_out("+33612300003")
     # A reply that may ask to stop waits for a person.
     desk.reply("please no more of this", number="+33612300005")
@@ -129,7 +102,7 @@ def test_who_may_be_texted_is_drawn_page_by_page_and_once(desk, monkeypatch):
 
 
 def test_a_quarter_keeps_its_share_and_the_next_one_is_drawn_when_it_begins(desk):
-    people = crowd(desk, 100)
+    people = [*desk.customers(100).values()]
     change(desk, 10, now=WINTER)
     draw_all(desk, now=WINTER)
     first = held_out(desk, people, at=WINTER)
@@ -151,7 +124,7 @@ def test_a_quarter_keeps_its_share_and_the_next_one_is_drawn_when_it_begins(desk
 
 
 def test_no_share_ends_the_quarter_at_once_and_it_is_not_drawn_again(desk):
-    people = crowd(desk, 100)
+    people = [*desk.customers(100).values()]
     change(desk, 20, now=WINTER)
     draw_all(desk, now=WINTER)
     assert held_out(desk, people, at=WINTER)
@@ -171,7 +144,7 @@ def test_no_share_ends_the_quarter_at_once_and_it_is_not_drawn_again(desk):
 
 
 def test_customers_of_quarters_that_ended_long_ago_are_deleted(desk, monkeypatch):
-    crowd(desk, 30)
+    desk.customers(30)
     change(desk, 20, now=WINTER)
     draw_all(desk, now=WINTER)
     change(desk, 0, now=WINTER)
@@ -186,7 +159,7 @@ def test_customers_of_quarters_that_ended_long_ago_are_deleted(desk, monkeypatch
 
 
 def test_a_person_goes_with_their_rows_and_exports_them_before(desk):
-    people = crowd(desk, 5)
+    people = [*desk.customers(5).values()]
     change(desk, 20, now=WINTER)
     draw_all(desk, now=WINTER)
     [(quarter, _)] = desk.do(lambda tx: list_quarters_of(tx, desk.organization_id, people[0]))
@@ -197,7 +170,7 @@ def test_a_person_goes_with_their_rows_and_exports_them_before(desk):
 
 
 def test_texts_of_people_and_responses_are_never_held_out(desk):
-    crowd(desk, 30)
+    desk.customers(30)
     change(desk, 20, now=WINTER, with_journeys=True)
     draw_all(desk, now=WINTER)
     for number in range(30):

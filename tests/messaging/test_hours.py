@@ -1,10 +1,7 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from tests.support.desk import ORIGIN
 
-from regulars.consent.opt_in import Consent, opt_in
-from regulars.kit.ids import ByExternalId
 from regulars.messaging.gate import BatchGate
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.public_holidays import coming_holidays, find_closed_days, holidays_of, region_of
@@ -157,22 +154,10 @@ def test_a_looser_cap_is_named():
 def test_a_number_keeps_the_days_of_the_region_of_its_store_and_the_list_says_so_before(desk):
     address = Address(address_line1="1 rue des Orfèvres", locality="Strasbourg", country_code="FR", postal_code="67000")
     numbers = {PARIS: None, "+33612345679": "STRASBOURG", BERLIN: "STRASBOURG"}
-    secret = desk.texting.secret
-
-    async def act(tx):
-        await upsert_stores(tx, desk.organization_id, [StoreUpsert(external_id="STRASBOURG", address=address)])
-        for number, store in numbers.items():
-            consent = Consent(
-                phone_number=number,
-                source="POINT_OF_SALE",
-                consented_at=tx.now,
-                origin=ORIGIN,
-                store=None if store is None else ByExternalId(store),
-            )
-            await opt_in(tx, desk.organization_id, [consent], secret=secret)
-
-    desk.do(act)
-    for number in numbers:
+    strasbourg = StoreUpsert(external_id="STRASBOURG", address=address)
+    desk.do(lambda tx: upsert_stores(tx, desk.organization_id, [strasbourg]))
+    for number, store in numbers.items():
+        desk.opt_in(None, number, source="POINT_OF_SALE", store=store)
         desk.order(number=number)
     texting = desk.texting
 

@@ -11,7 +11,6 @@ from regulars.messaging.errors import ReplyAlreadyDecided
 from regulars.messaging.find import list_replies, read_conversation
 from regulars.messaging.inbox.decide import OverdueReplies, decide
 from regulars.messaging.inbox.receive import decision_deadline
-from regulars.messaging.retention import erase_messages
 from regulars.messaging.settings.model import Cap, SmsSettings
 
 
@@ -163,18 +162,6 @@ def test_a_conversation_shows_both_sides_in_order(desk):
         "Shop: Hello Reply STOP to opt out",
         "merci",
     ]
-
-
-def test_erasure_takes_texts_and_replies_and_leaves_the_totals(desk):
-    desk.subscribe()
-    desk.order()
-    desk.turn()
-    desk.reply("remove me please")
-    [(number_hash,)] = desk.sql("SELECT DISTINCT number_hash FROM texts WHERE organization_id = %s")
-    desk.do(lambda tx: erase_messages(tx, desk.organization_id, profile_ids=[], number_hashes=[number_hash]))
-    for table in ("texts", "replies", "suppressions"):
-        assert desk.sql(f"SELECT 1 FROM {table} WHERE organization_id = %s") == []  # noqa: S608  # three fixed names
-    assert desk.sql("SELECT state, texts FROM text_totals WHERE organization_id = %s") == [("sent", 1)]
 
 
 def test_a_late_stop_withdraws_but_is_not_answered_and_a_late_start_revives_no_consent(desk):

@@ -8,9 +8,8 @@ import psycopg
 import pytest
 from tests.support import samples
 from tests.support.drain_queues import drain_queues
-from tests.support.tenant import new_tenant
 from tests.support.texts import open_at_any_hour
-from tests.support.visitor import Visitor, sign_in_now
+from tests.support.visitor import Visitor
 
 from regulars.messaging.public_holidays import coming_holidays
 from regulars.web.access import Role
@@ -197,23 +196,6 @@ def test_caps_are_changed_and_say_where_they_are_looser(owner):
     refused = owner.post("/settings/texts/rules/caps", texts_0="many", hours_0="0")
     assert refused.status_code == 400
     assert 'id="e-hours_0"' in refused.text
-
-
-def test_every_role_reads_the_rules_and_few_change_them(visitor_as):
-    for role in (Role.MARKETER, Role.ANALYST, Role.DEVELOPER):
-        visitor = visitor_as(role)
-        assert visitor.get("/settings/texts/rules").status_code == 200
-        assert "Save frequency caps" not in visitor.get("/settings/texts/rules").text
-        assert visitor.post("/settings/texts/countries/FR/notice", words="x", reply_path="y").status_code == 403
-        assert visitor.post("/settings/texts/test", number="+33612345678", words="x").status_code == 403
-    assert visitor_as(Role.ANALYST).post("/settings/texts/hold", reason="x").status_code == 403
-
-
-def test_settings_of_one_organization_are_not_those_of_another(owner, api_database_url):
-    owner.post("/settings/texts/hold", reason="Ours")
-    other = new_tenant(api_database_url)
-    stranger = Visitor(owner.http, owner.base_url, sign_in_now(api_database_url, other.organization_id, Role.OWNER))
-    assert "Ours" not in stranger.get("/settings/texts").text
 
 
 def test_the_global_holdout_says_what_a_change_does_to_the_running_quarter(

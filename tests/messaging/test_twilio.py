@@ -43,14 +43,14 @@ def outgoing() -> OutgoingText:
     )
 
 
-def send(*, respond=None, sender="+15005550006", prepare=None, **senders):
+def send(*, respond=None, sender="+15005550006", prepare=None, open_token=lambda _: TOKEN, **senders):
     async def run():
         async with fake_twilio() as fake:
             if respond is not None:
                 fake.respond = respond
             if prepare is not None:
                 prepare(fake)
-            provider = Twilio(fake.url, open_token=lambda _: TOKEN, callback_url=lambda *_: "https://shop.example/x")
+            provider = Twilio(fake.url, open_token=open_token, callback_url=lambda *_: "https://shop.example/x")
             try:
                 return await provider.send(outgoing(), texting(sender, **senders)), fake.posts
             finally:
@@ -88,15 +88,7 @@ def test_a_token_that_cannot_be_opened_means_that_nothing_left():
     def locked(_texting):
         raise VaultError("another key")
 
-    async def run():
-        async with fake_twilio() as fake:
-            provider = Twilio(fake.url, open_token=locked, callback_url=lambda *_: None)
-            try:
-                return await provider.send(outgoing(), texting()), fake.posts
-            finally:
-                await provider.close()
-
-    outcome, posts = asyncio.run(run())
+    outcome, posts = send(open_token=locked)
     assert isinstance(outcome, NotAuthorized)
     assert posts == []
 

@@ -8,11 +8,11 @@ from tests.support.client import Api, new_http
 from tests.support.contract import Contract
 from tests.support.server import Server
 from tests.support.tenant import new_tenant
-from tests.support.visitor import Visitor, sign_in_now, visitor_as
+from tests.support.visitor import Visitor, sign_in_now
 
 from regulars.web.access import Role
 
-__all__ = ["analysis", "visitor_as"]
+__all__ = ["analysis"]
 
 
 @pytest.fixture(scope="session")

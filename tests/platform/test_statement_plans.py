@@ -9,14 +9,12 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from tests.architecture.test_statements import DIRECTORY_TABLES
-from tests.support.database_fixtures import anyio_backend, database
 from tests.support.package_statements import SAMPLES, Statement, all_statements, plan
 from tests.support.plans import nodes
 from tests.support.rows import insert_rows
 
 from regulars.work.statistics import ROWS_MIN, Statistics
 
-__all__ = ["anyio_backend", "database"]
 pytestmark = pytest.mark.anyio
 
 # So many that a list of twenty keys is far cheaper by the index than a reading of the whole table: at half as many the

@@ -1,11 +1,9 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.support.database_fixtures import LOCK_TIMEOUT_MS, anyio_backend, organization_id
+from tests.support.database_fixtures import LOCK_TIMEOUT_MS
 
 from regulars.kit.db import Database
-
-__all__ = ["anyio_backend", "organization_id"]
 
 
 @pytest.fixture

@@ -5,14 +5,14 @@ import pytest
 from tests.sales.counter import Counter, open_counter
 from tests.sales.desk import STORE, Desk
 from tests.support import database as databases
-from tests.support.database_fixtures import anyio_backend, database, database_url, organization_id
+from tests.support.database_fixtures import database_url
 
 from regulars.catalog.entries import register_product_keys
 from regulars.kit.db import Database
 from regulars.profiles.facts import ProfilesChanged
 from regulars.work.outbox import register_interest
 
-__all__ = ["anyio_backend", "database", "database_url", "organization_id"]
+__all__ = ["database_url"]
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from tests.support import samples
 from tests.support.drain_queues import drain
 
 from regulars.sales.facts import SalesRecorded
-from regulars.sales.jobs import register_new_product_keys
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
@@ -15,10 +14,6 @@ pytestmark = pytest.mark.anyio
 
 def with_properties(**properties):
     return [samples.line(product={"external_id": "SKU", "properties": properties})]
-
-
-async def test_the_worker_listens_to_recorded_sales():
-    assert register_new_product_keys in LISTENERS[SalesRecorded].values()
 
 
 async def test_new_product_keys_are_in_the_catalog_as_text(desk):

@@ -11,8 +11,7 @@ from tests.sales.desk import STORE, ticket
 from regulars.kit.db import Tx
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.organizations.facts import TimeZoneChanged
-from regulars.sales.facts import SalesRecorded
-from regulars.sales.jobs import count_new_sales, recount_in_time_zone
+from regulars.sales.jobs import recount_in_time_zone
 from regulars.sales.load import load_sales
 from regulars.sales.totals import fill as filling
 from regulars.sales.totals import progress
@@ -21,14 +20,9 @@ from regulars.sales.totals.model import Sums, expected_tickets, is_silent
 from regulars.sales.totals.progress import last_id_at, made_at
 from regulars.sales.totals.reports import read_store_activity, sum_days, sum_stores
 from regulars.stores.find import find_stores
-from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
 PARIS = ZoneInfo("Europe/Paris")
-
-
-async def test_the_worker_counts_new_sales():
-    assert count_new_sales in LISTENERS[SalesRecorded].values()
 
 
 async def test_sales_are_counted_in_their_hour_and_their_day_per_store_and_currency(desk):

@@ -35,6 +35,7 @@ class Row:
     discount: int
     tax: int
     lines: list[dict[str, Any]]
+    external_id: str
 
     @property
     def totals(self) -> list[int]:
@@ -62,7 +63,7 @@ class Row:
 def read_rows(shop: FedShop) -> list[Row]:
     found = shop.sql(
         "SELECT profile_id, anonymised_at IS NOT NULL, type = 'RETURN', occurred_at, store_id, currency,"
-        " total_amount_cents, total_discount_cents, COALESCE(total_tax_cents, 0), line_items FROM sales_events WHERE organization_id = %s"
+        " total_amount_cents, total_discount_cents, COALESCE(total_tax_cents, 0), line_items, external_id FROM sales_events WHERE organization_id = %s"
     )
     zone = ZoneInfo(shop.zone)
     return [Row(*row[:4], in_zone(row[3], zone).date(), *row[4:]) for row in found]

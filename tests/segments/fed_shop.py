@@ -160,6 +160,10 @@ class FedShop(Desk):
 
         self.runner.run(run())
 
+    def begin_and_build(self) -> None:
+        self.begin()
+        self.build()
+
     async def is_building(self) -> bool:
         """What waits for older transactions, of other tests too, is due again in a moment."""
         async with self.database.transaction() as tx:

@@ -26,8 +26,7 @@ def sell_some(shop) -> None:
 def sold(shop):
     sell_some(shop)
     shop.drain()
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
     return shop
 
 

@@ -59,8 +59,7 @@ class RandomShop:
         # In some shops there are amounts whose sums are beyond doubles.
         self.large = [LARGE] if seed % 3 == 1 else []
         self.sell(70)
-        shop.begin()
-        shop.build()
+        shop.begin_and_build()
         self.sell(40)
         shop.erase(PEOPLE[0])
         shop.drain()
@@ -316,8 +315,7 @@ def as_dict(figures: Any) -> dict[str, Any]:
 
 def test_an_answer_is_dated_by_the_oldest_change_that_waits(shop):
     shop.sale("ada", at=datetime(2026, 3, 1, 12, tzinfo=UTC))
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
     shop.drain()
     march = Period(date(2026, 3, 1), date(2026, 3, 31))
 

@@ -13,7 +13,6 @@ from tests.segments.test_members import answering
 
 from regulars.catalog.entries import retype
 from regulars.catalog.model import AttributeType, Catalog
-from regulars.kit.ids import new_uuid
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.engine import audience as frozen
@@ -117,38 +116,11 @@ def test_an_audience_has_everyone_once_with_their_consent_state(crowd, tmp_path,
     assert len(crowd.count(crowd.query([crowd.tiered]), tmp_path, sample=1).sample) == 1
 
 
-def test_customers_of_an_excluded_segment_are_not_in_it(crowd, tmp_path):
-    crowd.shop.sale("a")
-    crowd.shop.drain()
-    pieces = crowd.read_audience(crowd.query([crowd.gold, crowd.buyers], [crowd.buyers]), tmp_path)
-    assert crowd.by_state(pieces) == {"may_be_texted": {"b"}, "withdrawn": {"c"}}
-
-
-def test_customers_who_received_a_campaign_are_not_in_it(crowd, tmp_path):
-    campaign = new_uuid()
-    crowd.shop.text("a", ago=timedelta(hours=1), campaign=campaign, state="unknown")
-    crowd.shop.text("b", ago=timedelta(hours=1), campaign=campaign, state="failed")
-    crowd.shop.drain()
-    pieces = crowd.read_audience(crowd.query([crowd.gold], exclude_received=[campaign]), tmp_path)
-    assert crowd.by_state(pieces) == {"may_be_texted": {"b"}, "withdrawn": {"c"}}
-
-
 def test_an_audience_without_a_customer_says_so(crowd, tmp_path):
     pieces = crowd.read_audience(crowd.query([crowd.gold], [crowd.tiered]), tmp_path)
     assert crowd.by_state(pieces) == {}
     assert pieces[0].counts is not None
     assert (pieces[0].counts.total, pieces[-1].is_last) == (0, True)
-
-
-def test_later_changes_do_not_reach_a_frozen_audience(crowd):
-    shop, query = crowd.shop, crowd.query([crowd.tiered])
-    audience = shop.ask(query, want="freeze")
-    shop.erase("a")
-    shop.opt_out("+447400123456")
-    shop.customer("g", tier="Gold")
-    shop.drain()
-    assert shop.ask(query, want="audience").audience.split == ConsentSplit(0, 2, 3, 1)
-    assert crowd.by_state(list(audience.pieces()))["may_be_texted"] == {"a", "b"}
 
 
 def test_a_segment_with_a_fault_is_refused_with_its_name(crowd):

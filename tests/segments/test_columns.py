@@ -33,8 +33,7 @@ def fed(shop):
     shop.sale("ann", amount=5000, ago=timedelta(days=3))
     shop.sale("bob", amount=700, ago=timedelta(days=100), store="PAR")
     shop.drain()
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
     return shop
 
 
@@ -199,8 +198,7 @@ def test_with_the_last_segment_the_columns_go_and_with_the_next_they_come_back(f
     fed.build()
     for table in ("segment_columns", "segment_customers", "segment_runs", "segment_blobs", "segment_fed", "interests"):
         assert fed.sql(f"SELECT 1 FROM {table} WHERE organization_id = %s") == []  # noqa: S608  # names of ours
-    fed.begin()
-    fed.build()
+    fed.begin_and_build()
     assert fed.members(spend(5001)) == {"ann"}
 
 

@@ -110,8 +110,7 @@ def erased(shop):
     for name in ("ann", "bob"):
         shop.sale(name, amount=1000)
     shop.drain()
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
     shop.erase("bob")
     shop.drain()
     shop.compact()

@@ -21,8 +21,7 @@ def fed(shop):
     shop.customer("cat")
     shop.sale("ann")
     shop.drain()
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
     return shop
 
 
@@ -69,8 +68,7 @@ def test_an_organization_that_takes_long_delays_no_other(fed):
     other = FedShop(fed.runner, fed.database)
     other.sale("zoe", amount=1)
     other.drain()
-    other.begin()
-    other.build()
+    other.begin_and_build()
     fed.alter("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
 
     def request(shop) -> AnalysisRequest:

@@ -136,8 +136,7 @@ def test_texts_count_by_journey_and_day(desk):
     journey = desk.journey({"do": "send_text", "text": "Bonjour"})
     none = {"type": "texts", "days": 30, "got": False}
     assert desk.holds(customer, none)
-    desk.sale(customer)
-    desk.work()
+    desk.sell(customer)
     assert desk.sent
     assert not desk.holds(customer, none)
     from_it = {"type": "texts", "days": 30, "journey": desk.journey_id(journey)}

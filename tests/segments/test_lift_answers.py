@@ -3,15 +3,16 @@
 import os
 import random
 import struct
-from collections import defaultdict
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID, uuid4
-from zoneinfo import ZoneInfo
 
 import pytest
+from tests.sales.test_returned_lines import search
+from tests.segments.answer_oracle import read_rows
 from tests.segments.fed_shop import FedShop
 
+from regulars.sales.returned_lines import CustomerSale
 from regulars.segments.analysis.questions import ArmPeople, ArmSums, LiftAnswer, LiftQuestion, Period
 
 SEEDS = int(os.environ.get("REGULARS_TEST_SEEDS", "2"))
@@ -22,36 +23,37 @@ ALL: dict[str, Any] = {"type": "all", "of": []}
 PRODUCTS = ["A", "B", "C", None]
 
 
-class Row(NamedTuple):
-    profile_id: UUID
-    at: datetime
-    external_id: str
-    is_return: bool
-    currency: str
-    total: int
-    lines: list[dict[str, Any]]
-
-
 class RandomShop:
     def __init__(self, shop: FedShop, seed: int) -> None:
         self.shop, self.chance = shop, random.Random(seed)
         shop.move_to_zone(ZONES[seed % len(ZONES)])
-        self.zone = ZoneInfo(shop.zone)
         self.people = {name: shop.customer(name) for name in PEOPLE}
         self.sell(70)
-        shop.begin()
-        shop.build()
+        shop.begin_and_build()
         self.sell(40)
         shop.erase(PEOPLE[0])
         shop.drain()
         self.today = shop.query(ALL).today
-        self.rows = [
-            Row(*row)
-            for row in shop.sql(
-                "SELECT profile_id, occurred_at, external_id, type = 'RETURN', currency, total_amount_cents, line_items"
-                " FROM sales_events WHERE organization_id = %s AND profile_id IS NOT NULL"
-            )
-        ]
+        self.rows = [row for row in read_rows(shop) if row.profile_id is not None]
+        self.returned = {name: cents for person in PEOPLE for name, cents in self._find_returned(person).items()}
+
+    def _find_returned(self, name: str) -> dict[str, int]:
+        """What came back of each purchase of a customer, by ticket."""
+        return search(
+            [
+                CustomerSale(
+                    row.external_id,
+                    int(row.at.timestamp() * 1_000_000),
+                    row.external_id,
+                    row.is_return,
+                    row.currency,
+                    row.amount,
+                    [(code_of(line), line["total_price_cents"]) for line in row.lines],
+                )
+                for row in self.rows
+                if row.profile_id == self.people[name]
+            ]
+        )[0]
 
     def sell(self, count: int) -> None:
         pick = self.chance.choice
@@ -75,50 +77,20 @@ class RandomShop:
         assert isinstance(response.answer, LiftAnswer), response
         return response.answer
 
-    def day(self, row: Row) -> date:
-        return row.at.astimezone(self.zone).date()
-
     def spend(self, person: UUID, first: date, last: date) -> dict[str, tuple[int, bool]]:
-        """By currency: the net of the purchases in a window, and that there are any. Returns look for their purchase one
-        after the other among all purchases of the customer."""
-        mine = [row for row in self.rows if row.profile_id == person]
-        left = {
-            (row.external_id, code): sum(it["total_price_cents"] for it in row.lines if code_of(it) == code)
-            for row in mine
-            if not row.is_return
-            for code in {code_of(line) for line in row.lines} - {None}
-        }
-        taken: dict[str, int] = defaultdict(int)
-        for back in sorted((row for row in mine if row.is_return), key=lambda row: (row.at, row.external_id)):
-            for code in {code_of(line) for line in back.lines} - {None}:
-                amount = abs(sum(it["total_price_cents"] for it in back.lines if code_of(it) == code))
-                earlier = [
-                    row
-                    for row in mine
-                    if not row.is_return
-                    and row.currency == back.currency
-                    and row.at < back.at <= row.at + timedelta(days=30)
-                ]
-                for row in sorted(earlier, key=lambda row: (row.at, row.external_id), reverse=True):
-                    part = min(amount, left.get((row.external_id, code), 0))
-                    amount -= part
-                    taken[row.external_id] += part
-                    if part:
-                        left[row.external_id, code] -= part
+        """By currency: the net of the purchases in a window, and that there are any."""
         spent: dict[str, tuple[int, bool]] = {}
-        for row in mine:
-            if not row.is_return and first <= self.day(row) <= last:
-                net = max(0, row.total - taken[row.external_id])
+        for row in self.rows:
+            if row.profile_id == person and not row.is_return and first <= row.day <= last:
+                net = max(0, row.amount - self.returned.get(row.external_id, 0))
                 spent[row.currency] = (spent.get(row.currency, (0, True))[0] + net, True)
         return spent
 
     def before(self, person: UUID, day: date, currency: str) -> int:
         return sum(
-            -row.total if row.is_return else row.total
+            row.net
             for row in self.rows
-            if row.profile_id == person
-            and row.currency == currency
-            and day - timedelta(days=365) <= self.day(row) < day
+            if row.profile_id == person and row.currency == currency and day - timedelta(days=365) <= row.day < day
         )
 
     def sums(self, group: list[tuple[UUID, date, date, date]], currency: str) -> ArmSums:
@@ -189,8 +161,7 @@ def test_the_bootstrap_is_about_the_interval_of_the_verdict(shop):
     for number, name in enumerate(names):
         if number % 4:
             shop.sale(name, amount=1000 + 10 * number)
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
     shop.drain()
     today = shop.query(ALL).today
     arms = [ArmPeople(b"".join(it.bytes for it in some)) for some in (people[:20], people[20:])]
@@ -204,8 +175,7 @@ def test_the_bootstrap_is_about_the_interval_of_the_verdict(shop):
 
 
 def test_a_group_with_half_an_id_is_refused(shop):
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
     day = datetime.combine(date(2026, 1, 1), time(), UTC).date()
     question = LiftQuestion(treated=ArmPeople(b"x" * 15), held_out=ArmPeople(), window=Period(day, day), frozen_on=day)
     assert "Each customer" in (shop.ask(ALL, want="answer", question=question).fault or "")

@@ -20,8 +20,7 @@ PEOPLE = [f"c{number}" for number in range(5)]
 def crowd(shop):
     for name in PEOPLE:
         shop.customer(name)
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
     return shop
 
 

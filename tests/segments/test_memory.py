@@ -79,8 +79,7 @@ def test_many_distinct_products_stay_within_the_budget(shop):
     for first in range(0, 900, 300):
         shop.sale(f"p{first}", lines=lines[first : first + 300])
     shop.drain()
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
     assert shop.count(sized("size", "40")) == 3
     [(_, cached)] = shop.engine.cache.list_cached()
     # Sixty sizes are all there is to know of nine hundred products.
@@ -108,8 +107,7 @@ def test_many_distinct_products_stay_within_the_budget(shop):
 def test_an_eviction_adds_the_sizes_up_once_and_knows_what_each_item_freed(shop, monkeypatch):
     shop.sale("p", lines=[{"product": json.loads(product)} for product in products(60)])
     shop.drain()
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
     assert shop.count(sized("size", "40"), {"type": "bought", "products": ["A7"]}) == 1
     [(organization_id, cached)] = shop.engine.cache.list_cached()
     size_of = CachedColumns.nbytes.fget

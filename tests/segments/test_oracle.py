@@ -358,8 +358,7 @@ def test_they_agree_about_texts_and_other_segments(shop):
     for name in ("p0", "p1", "p2"):
         shop.customer(name, tier="Gold" if name == "p0" else "Silver")
     shop.sale("p1", amount=700)
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
     journey, other = new_uuid(), new_uuid()
     shop.text("p0", ago=timedelta(days=3), journey=journey)
     shop.text("p0", ago=timedelta(days=9))

@@ -48,8 +48,7 @@ def test_a_cycle_which_cannot_be_saved_ends():
 @pytest.mark.parametrize(("segments", "is_in"), [(fanned(), True), (chained(), False)], ids=["fanned", "chained"])
 def test_columns_and_rows_agree_about_many_mentions_and_long_chains(shop: FedShop, segments, is_in):
     shop.customer("p0", first_name="Zoé")
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
     last = asks([*segments][-1])
     query = SegmentQuery(match=last, segments=segments, zone=ZONE, today=date(2026, 11, 11))
     assert shop.figures(query).total == is_in

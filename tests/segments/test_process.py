@@ -81,8 +81,7 @@ def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, m
         return served
 
     served = shop.runner.run(ask_before_it_listens())
-    shop.begin()
-    shop.build()
+    shop.begin_and_build()
 
     async def ask() -> None:
         async with running(settings) as analysis:

@@ -1,3 +1,3 @@
-from tests.support.database_fixtures import anyio_backend, database, database_url, organization_id
+from tests.support.database_fixtures import database_url
 
-__all__ = ["anyio_backend", "database", "database_url", "organization_id"]
+__all__ = ["database_url"]

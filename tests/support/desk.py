@@ -18,7 +18,7 @@ from regulars.messaging.send import TextQueue
 from regulars.messaging.settings.model import SmsSettings
 from regulars.messaging.settings.store import Texting, load_texting, save_texting
 from regulars.organizations.manage import create_organization, find_secret_and_country
-from regulars.profiles.model import ProfileUpsert, read_phone
+from regulars.profiles.model import Phone, ProfileUpsert, read_phone
 from regulars.profiles.write import upsert_profiles
 from regulars.work.queue import Queue
 
@@ -113,6 +113,32 @@ class Desk:
         upsert = ProfileUpsert(external_id=name, **given)
         [upserted] = self.do(lambda tx: upsert_profiles(tx, self.organization_id, [upsert]))
         return upserted.profile.id
+
+    def customers(self, count: int, *, first: int = 0, **attributes: str) -> dict[str, UUID]:
+        """Customers who may be texted, each with a number; their ids by name."""
+        numbers = {f"C{number}": f"+336123{number:05d}" for number in range(first, first + count)}
+        upserts = [
+            ProfileUpsert(
+                external_id=name,
+                phone=Phone(number, reachable=True),
+                first_name=f"Zoé{name[1:]}",
+                attributes=attributes,
+            )
+            for name, number in numbers.items()
+        ]
+
+        async def act(tx: Tx) -> dict[str, UUID]:
+            upserted = await upsert_profiles(tx, self.organization_id, upserts)
+            given = [
+                Consent(
+                    phone_number=number, source="OTHER", consented_at=tx.now, origin=ORIGIN, profile=ByExternalId(name)
+                )
+                for name, number in numbers.items()
+            ]
+            await opt_in(tx, self.organization_id, given, secret=self.secret)
+            return {name: one.profile.id for name, one in zip(numbers, upserted, strict=True)}
+
+        return self.do(act)
 
     def moment(self, now: datetime, ago: timedelta) -> datetime:
         return now - ago

@@ -96,6 +96,19 @@ class Shop:
         await self.run_listeners()
         await self.send()
 
+    async def deliver_to(self, url: str, **fields: Any) -> manage.EndpointWithSecret:
+        """A first event, for a new endpoint."""
+        created = await self.create(url)
+        await self.upsert("a", **fields)
+        await self.deliver()
+        return created
+
+    async def claim(self, queue: DeliveryQueue) -> list[Any]:
+        """What a worker claims that does nothing else."""
+        async with self.database.transaction() as tx:
+            until = tx.now + queue.claim_for
+            return await queue.claim(tx, self.organization_id, limit=10, lowest=0, owner=queue.owner, until=until)
+
     async def deliveries(self, **filters: Any) -> list[Any]:
         return await self.do(find.list_newest_deliveries, **filters)
 

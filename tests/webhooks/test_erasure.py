@@ -39,9 +39,7 @@ async def test_payloads_and_stored_answers_are_blanked_and_what_waits_is_cancell
 
 
 async def test_what_was_delivered_stays_delivered_without_its_content(shop, receiver):
-    await shop.create(receiver.url)
-    await shop.upsert("a", first_name="Persephone")
-    await shop.deliver()
+    await shop.deliver_to(receiver.url, first_name="Persephone")
     await shop.erase("a")
     await shop.deliver()
     assert {(one.type, one.state) for one in await shop.deliveries()} == {
@@ -80,9 +78,7 @@ async def test_a_delivery_whose_content_was_erased_after_its_claim_is_not_sent(s
 
 
 async def test_operators_see_how_deliveries_end(shop, receiver):
-    await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.deliver()
+    await shop.deliver_to(receiver.url)
     receiver.answer = b"HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n"
     await shop.upsert("b")
     await shop.deliver()

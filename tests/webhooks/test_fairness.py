@@ -90,33 +90,12 @@ async def test_hung_endpoints_hold_one_connection_each_and_the_others_go_on(data
         database.after_commit = None
 
 
-async def test_a_worker_that_dies_after_its_claim_loses_nothing(shop, receiver):
-    await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.run_listeners()
-    dead = shop.new_queue()
-    async with shop.database.transaction() as tx:
-        claims = await dead.claim(
-            tx, shop.organization_id, limit=10, lowest=0, owner=dead.owner, until=tx.now + dead.claim_for
-        )
-    assert len(claims) == 1
-    await shop.send()
-    assert receiver.received == []
-    await shop.later(seconds=31)
-    await shop.send()
-    (delivery,) = await shop.deliveries()
-    assert (delivery.state, delivery.lapses, delivery.attempts) == ("delivered", 1, 1)
-
-
 async def test_a_worker_that_dies_after_the_answer_delivers_again_with_the_same_id(shop, receiver):
     await shop.create(receiver.url)
     await shop.upsert("a")
     await shop.run_listeners()
     dead = shop.new_queue()
-    async with shop.database.transaction() as tx:
-        (claim,) = await dead.claim(
-            tx, shop.organization_id, limit=10, lowest=0, owner=dead.owner, until=tx.now + dead.claim_for
-        )
+    (claim,) = await shop.claim(dead)
     outcome = await dead.act(shop.organization_id, claim)
     await dead.finish()
     await shop.later(seconds=31)
@@ -161,9 +140,7 @@ async def test_an_endpoint_that_keeps_failing_is_only_probed_and_catches_up_afte
 
 async def test_five_days_of_failure_disable_an_endpoint(shop, receiver):
     receiver.answer = b"HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n"
-    created = await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.deliver()
+    created = await shop.deliver_to(receiver.url)
     await shop.later(days=5)
     await shop.send()
     endpoint = await shop.endpoint(created)
@@ -172,9 +149,7 @@ async def test_five_days_of_failure_disable_an_endpoint(shop, receiver):
 
 
 async def test_a_replay_is_a_new_delivery_of_the_same_message(shop, receiver):
-    created = await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.deliver()
+    created = await shop.deliver_to(receiver.url)
     (first,) = await shop.deliveries()
     await shop.do(replay.replay_delivery, first.id)
     await shop.send()

@@ -81,9 +81,7 @@ async def test_only_an_answer_of_2xx_is_a_success(shop, receiver, answer, said):
         await writer.drain()
 
     receiver.misbehave = misbehave
-    await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.deliver()
+    await shop.deliver_to(receiver.url)
     details = await only(shop)
     assert details.delivery.state == "pending"
     assert said in details.attempts[0].error
@@ -96,17 +94,13 @@ async def test_a_reset_connection_is_a_failure(shop, receiver):
         writer.transport.abort()
 
     receiver.misbehave = misbehave
-    await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.deliver()
+    await shop.deliver_to(receiver.url)
     assert "closed the connection" in (await only(shop)).attempts[0].error
 
 
 async def test_a_receiver_that_is_down_is_a_failure(shop, receiver):
     await receiver.close()
-    await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.deliver()
+    await shop.deliver_to(receiver.url)
     assert "The connection failed" in (await only(shop)).attempts[0].error
 
 
@@ -139,17 +133,13 @@ async def test_an_answer_without_end_is_cut(shop, receiver):
             await writer.drain()
 
     receiver.misbehave = misbehave
-    await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.deliver()
+    await shop.deliver_to(receiver.url)
     assert (await only(shop)).delivery.state == "delivered"
 
 
 async def test_the_beginning_of_a_bad_answer_is_stored_for_people(shop, receiver):
     receiver.answer = b"HTTP/1.1 500 Oops\r\ncontent-length: 5000\r\n\r\n" + b"\0" + b"x" * 4999
-    await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.deliver()
+    await shop.deliver_to(receiver.url)
     answer = (await only(shop)).attempts[0].answer
     assert len(answer) == RESPONSE_STORED_BYTES
     assert answer.startswith("�xxx")
@@ -157,9 +147,7 @@ async def test_the_beginning_of_a_bad_answer_is_stored_for_people(shop, receiver
 
 async def test_a_410_disables_the_endpoint_and_nothing_more_is_sent(shop, receiver):
     receiver.answer = b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n"
-    created = await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.deliver()
+    created = await shop.deliver_to(receiver.url)
     endpoint = await shop.endpoint(created)
     assert (endpoint.state, endpoint.disabled_by) == ("disabled", "receiver")
     await shop.upsert("b")
@@ -179,9 +167,7 @@ async def test_a_410_disables_the_endpoint_and_nothing_more_is_sent(shop, receiv
 )
 async def test_a_receiver_may_ask_for_a_later_attempt(shop, receiver, header, at_least, at_most):
     receiver.answer = b"HTTP/1.1 429 Slow\r\nretry-after: " + header.encode() + b"\r\ncontent-length: 0\r\n\r\n"
-    await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.deliver()
+    await shop.deliver_to(receiver.url)
     delivery = (await only(shop)).delivery
     assert at_least <= delivery.due_at - delivery.attempted_at <= at_most
 
@@ -217,17 +203,13 @@ async def test_a_name_that_resolves_to_a_private_address_is_not_dialled(shop, re
 async def test_no_proxy_of_the_environment_is_used(shop, receiver, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.deliver()
+    await shop.deliver_to(receiver.url)
     assert len(receiver.received) == 1
 
 
 async def test_the_last_attempt_that_fails_ends_the_delivery(shop, receiver):
     receiver.answer = b"HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n"
-    await shop.create(receiver.url)
-    await shop.upsert("a")
-    await shop.deliver()
+    await shop.deliver_to(receiver.url)
     for _ in RETRIES.waits_s:
         # Without the endpoint being given up, which comes sooner than the tenth attempt if days pass.
         async with shop.database.transaction() as tx:

@@ -2,13 +2,11 @@
 
 import asyncio
 from typing import ClassVar
-from uuid import UUID
 
 import psycopg
 import pytest
 
 from regulars.kit.db import Database
-from regulars.kit.ids import new_uuid
 from regulars.work import outbox
 from regulars.work.facts import Fact
 from regulars.work.retries import RetryQueue
@@ -53,11 +51,6 @@ def database(database_url):
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE received (number integer NOT NULL)")
     return Database(database_url, pool_max=4)
-
-
-@pytest.fixture
-def organization_id() -> UUID:
-    return new_uuid()
 
 
 def run(database, work):

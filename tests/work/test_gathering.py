@@ -13,11 +13,6 @@ pytestmark = pytest.mark.anyio
 ONE, OTHER = new_uuid(), new_uuid()
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def serve(ring: _Ring, *, has_more: bool = False) -> object:
     async with asyncio.timeout(60):
         organization_id = await ring.next()

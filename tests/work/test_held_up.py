@@ -1,7 +1,6 @@
 """A listener that waits for a lock, or takes too long, steps aside and holds up no other."""
 
 from dataclasses import dataclass
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -9,7 +8,6 @@ from psycopg.errors import QueryCanceled
 from tests.work.test_outbox import Listening, SaleSeen, query, record, retry, run
 
 from regulars.kit.db import Database
-from regulars.kit.ids import new_uuid
 from regulars.work import outbox
 from regulars.work.outbox import OutboxQueue
 from regulars.work.queue import BATCH_ROWS, Due, RowQueue, Schedule
@@ -21,11 +19,6 @@ def database(database_url: str) -> Database:
     opened = Database(database_url, pool_max=4)
     make(opened, "CREATE TABLE received (number integer NOT NULL)")
     return opened
-
-
-@pytest.fixture
-def organization_id() -> UUID:
-    return new_uuid()
 
 
 def make(database, sql):

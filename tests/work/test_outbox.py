@@ -9,7 +9,6 @@ from tests.work.outbox_desk import (
     StoreOpened,
     Whispered,
     database,
-    organization_id,
     query,
     record,
     retry,
@@ -21,7 +20,7 @@ from regulars.work import outbox
 from regulars.work.outbox import RETRIES, OutboxQueue, register_interest, withdraw_interest
 from regulars.work.retries import RetryQueue
 
-__all__ = ["database", "organization_id"]
+__all__ = ["database"]
 
 ATTEMPTS_MAX = len(RETRIES.waits_s) + 1
 

@@ -1,14 +1,14 @@
 """How many facts are handed over together."""
 
 from tests.support.drain_queues import drain
-from tests.work.outbox_desk import Listening, SaleSeen, database, organization_id, query, record, run
+from tests.work.outbox_desk import Listening, SaleSeen, database, query, record, run
 
 from regulars.kit.ids import new_uuid
 from regulars.work import outbox
 from regulars.work.outbox import OutboxQueue
 from regulars.work.queue import BATCH_ROWS
 
-__all__ = ["database", "organization_id"]
+__all__ = ["database"]
 
 
 def test_a_drain_hands_over_every_fact_in_order_and_empties_the_outbox(database, organization_id):

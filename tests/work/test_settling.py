@@ -8,7 +8,6 @@ import psycopg
 import pytest
 from psycopg.errors import LockNotAvailable
 from structlog.testing import capture_logs
-from tests.support.database_fixtures import anyio_backend, database, organization_id
 
 from regulars.kit.clock import monotonic
 from regulars.kit.ids import new_uuid
@@ -16,7 +15,6 @@ from regulars.work import claims
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due
 
-__all__ = ["anyio_backend", "database", "organization_id"]
 pytestmark = pytest.mark.anyio
 
 

@@ -4,11 +4,9 @@ from uuid import uuid4
 
 import pytest
 from tests.support.database import plant_catalog_of_a_cluster
-from tests.support.database_fixtures import anyio_backend, database, organization_id
 
 from regulars.work.statistics import ROWS_MIN, Statistics
 
-__all__ = ["anyio_backend", "database", "organization_id"]
 pytestmark = pytest.mark.anyio
 
 

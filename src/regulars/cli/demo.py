@@ -9,12 +9,13 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regulars.accounts.audit.log import OPERATOR, record
+from regulars.cli.address import find_address
 from regulars.cli.output import CommandError, ExitCode, err, format_count, out
 from regulars.cli.runner import run_on_pool
 from regulars.demo.fill import fill_with_demo
 from regulars.demo.load import SALES_MAX, DemoPlan, organization_has_data
 from regulars.demo.people import count_customers
-from regulars.kit import vault
+from regulars.kit import settings, vault
 from regulars.kit.connection import Connection
 from regulars.kit.db import Database
 from regulars.organizations import manage
@@ -43,7 +44,7 @@ def demo(
         raise CommandError("--until must not be in the future.", code=ExitCode.USAGE)
     plan = DemoPlan(seed=seed, sales=sales, customers=count_customers(sales), last_day=(until or today).date())
     run_on_pool(
-        lambda pool, settings: _fill(pool, organization, plan, force=force, opened_vault=vault.of(settings)),
+        lambda pool, loaded: _fill(pool, organization, plan, force=force, opened_vault=vault.of(loaded)),
         needs_vault=True,
         may_create=True,
         statement_timeout_ms=STATEMENT_TIMEOUT_MS,
@@ -54,7 +55,8 @@ def demo(
     out.print(f"  regulars user create {arguments}  # prints a link to sign in", markup=False, soft_wrap=True)
     out.print(f"  regulars key create --organization {_quoted(organization)}", markup=False)
     out.print("  regulars serve", markup=False)
-    out.print("  curl -H 'x-api-key: …' 'http://127.0.0.1:8080/v1/sales-events?limit=5'", markup=False)
+    address = find_address(settings.load())
+    out.print(f"  curl -H 'x-api-key: …' '{address}/v1/sales-events?limit=5'", markup=False, soft_wrap=True)
 
 
 async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, opened_vault: vault.AnyVault) -> None:

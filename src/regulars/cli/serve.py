@@ -68,7 +68,7 @@ def serve(
     )
     log.configure(settings, is_service=True)
     with (
-        serve_lock.hold(settings),
+        serve_lock.hold(settings) as lock,
         database.opened(settings, may_create=True) as url,
         in_use.shared_lock(url) as registration,
         _listening_socket(settings) as listening,
@@ -81,6 +81,7 @@ def serve(
         _check_erasure_log(settings)
         check_change_lists(url)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
+        lock.publish_address(_own_address(settings))
         metrics.PROCESS_METRICS.publish_to(server_process.metrics_folder(settings), process_name="0")
         is_started = _run(_serve_all(settings, listening, with_worker=not no_worker, embedded_folder=embedded_folder))
     if not is_started:
@@ -206,11 +207,15 @@ def _server_child(settings: Settings, slot: int, listening: socket.socket, lifel
 
 async def _announce(settings: Settings, started: asyncio.Event) -> None:
     await started.wait()
-    address = dataclasses.replace(settings, public_url=None).base_url
+    address = _own_address(settings)
     if not log.writes_json():
         out.print(f"Regulars serves on {address}", markup=False)
     _log.info("server.started", url=address, port=settings.port, workers=settings.workers)
     owner_link.publish(settings, await _first_owner_token(settings))
+
+
+def _own_address(settings: Settings) -> str:
+    return dataclasses.replace(settings, public_url=None).base_url
 
 
 async def _first_owner_token(settings: Settings) -> str | None:

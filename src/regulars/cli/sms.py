@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from regulars.cli.address import find_address
 from regulars.cli.output import CommandError, ExitCode, err, print_json
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, run
 from regulars.cli.sms_holdout import app as holdout_app
@@ -138,7 +139,7 @@ def set_provider(
     texting = run(organization, work, needs_vault=True)
     err.print(f"Texts are sent by {texting.provider}." + (" They are on hold." if texting.is_on_hold else ""))
     if texting.provider == "twilio":
-        base_url = kit_settings.load().base_url
+        base_url = find_address(kit_settings.load())
         err.print(f"Enter this address at Twilio for incoming messages: {inbound_url(base_url, texting)}")
 
 

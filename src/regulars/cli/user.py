@@ -7,6 +7,7 @@ import typer
 from regulars.accounts import users
 from regulars.accounts.links import LINK_PATH
 from regulars.accounts.model import read_email
+from regulars.cli.address import find_address
 from regulars.cli.output import CommandError, ExitCode, err, pick, print_rows
 from regulars.cli.runner import AsJson, OfOrganization, bind, run, transact
 from regulars.kit import settings
@@ -84,7 +85,7 @@ def role(
 
 def _print_link(token: str) -> None:
     # stdout has only the link, so that a script can read it.
-    typer.echo(f"{settings.load().base_url}{LINK_PATH}/{token}")
+    typer.echo(f"{find_address(settings.load())}{LINK_PATH}/{token}")
     err.print("The link works once, for 48 hours; send it to the user.", style="dim")
 
 

@@ -7,6 +7,7 @@ An unknown name is an error: a typing mistake must not silently leave a default 
 import dataclasses
 import difflib
 import functools
+import ipaddress
 import logging
 import os
 import re
@@ -28,6 +29,7 @@ REMOVED: Final = frozenset({"environment"})
 # Variables of the test suite, which runs our commands as child processes that inherit them.
 TEST_PREFIX: Final = "REGULARS_TEST_"
 PORT_MAX: Final = 65_535
+IPV6: Final = 6
 MASK: Final = "***"
 
 _log: Final = logging.getLogger(__name__)
@@ -214,8 +216,10 @@ class Settings:
 
     @property
     def base_url(self) -> str:
-        """The URL for links to this server, in which an IPv6 host needs brackets."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        """The URL for links to this server, in which an IPv6 host needs brackets. A server that listens on every
+        interface is reached on this machine."""
+        host = _reachable_host(self.host)
+        host = f"[{host}]" if ":" in host else host
         return self.public_url or f"http://{host}:{self.port}"
 
 
@@ -234,6 +238,17 @@ def declarations() -> dict[str, Declaration]:
     return {
         name: Declaration(*hint.__metadata__) for name, hint in annotations.items() if get_origin(hint) is Annotated
     }
+
+
+def _reachable_host(host: str) -> str:
+    """The host at which this machine reaches a server that listens on the host."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if not address.is_unspecified:
+        return host
+    return "::1" if address.version == IPV6 else "127.0.0.1"
 
 
 def variable_of(name: str) -> str:

@@ -25,6 +25,7 @@ from regulars.campaigns.manage import describe_uses as describe_campaigns
 from regulars.campaigns.manage import name_campaigns
 from regulars.campaigns.model import KIND as CAMPAIGN_KIND
 from regulars.campaigns.pages import routes as campaigns
+from regulars.campaigns.segment_change import find_scheduled_users
 from regulars.catalog import pages as catalog
 from regulars.catalog.model import Catalog
 from regulars.consent import api as consent
@@ -55,6 +56,7 @@ from regulars.journeys.manage import list_choices
 from regulars.journeys.pages import routes as journeys
 from regulars.journeys.pages.common import PATH as JOURNEYS_PATH
 from regulars.journeys.runs.lists import find_journeys_of_runs, list_runs_of_sale
+from regulars.journeys.segment_change import find_live_users
 from regulars.journeys.stats import count_parked
 from regulars.kit import failpoint, vault
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
@@ -108,6 +110,8 @@ REQUEST_MS: Final = int(REQUEST_S * 1000)
 WAITING_COUNTED_MAX: Final = 100
 # The functions that describe the journeys and campaigns which use a segment, by kind.
 SEGMENT_USERS: Final = {JOURNEY_KIND: describe_journeys, CAMPAIGN_KIND: describe_campaigns}
+# The functions that find the live and scheduled ones among them.
+ACTIVE_SEGMENT_USERS: Final = {JOURNEY_KIND: find_live_users, CAMPAIGN_KIND: find_scheduled_users}
 # Stands in the OpenAPI document for the address that the caller used.
 ADDRESS_PLACEHOLDER: Final = "https://address.invalid"
 
@@ -198,7 +202,12 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *EndpointPages(secrets_vault, AddressPolicy(settings.webhook_allow)).pages(),
         *DeliveryPages(secrets_vault).pages(),
         *CheckerPages(secrets_vault).pages(),
-        *segments.pages(Analysis(settings), describe_uses=SEGMENT_USERS, list_journeys=list_choices),
+        *segments.pages(
+            Analysis(settings),
+            describe_uses=SEGMENT_USERS,
+            find_active_users=ACTIVE_SEGMENT_USERS,
+            list_journeys=list_choices,
+        ),
         *analytics.pages(Analysis(settings)),
         *attribution.PAGES,
         *catalog.pages(uses=[find_reading_segments]),

@@ -35,10 +35,7 @@ async def resolve_audience(
     """
     if not include:
         raise AudienceRefused("Choose at least one segment to include.")
-    received = (tree.ReceivedCampaign(id=CAMPAIGN.encode(campaign_id)) for campaign_id in exclude_received)
-    excluded: tuple[tree.Condition, ...] = (*_membership_conditions(exclude), *received)
-    exclusion = (tree.Nothing(of=excluded),) if excluded else ()
-    match = tree.All(of=(tree.Any(of=_membership_conditions(include)), *exclusion))
+    match = match_audience(include=include, exclude=exclude, exclude_received=exclude_received)
     resolved = await resolve(tx, organization_id, match)
     for segment_id in map(SEGMENT.encode, (*include, *exclude)):
         segment = resolved.context.segments.get(segment_id)
@@ -49,6 +46,14 @@ async def resolve_audience(
     if resolved.faults:
         raise AudienceRefused(resolved.faults[0].message)
     return query_of(resolved)
+
+
+def match_audience(*, include: Sequence[UUID], exclude: Sequence[UUID], exclude_received: Sequence[UUID]) -> tree.All:
+    """The conditions of the customers of an audience."""
+    received = (tree.ReceivedCampaign(id=CAMPAIGN.encode(campaign_id)) for campaign_id in exclude_received)
+    excluded: tuple[tree.Condition, ...] = (*_membership_conditions(exclude), *received)
+    exclusion = (tree.Nothing(of=excluded),) if excluded else ()
+    return tree.All(of=(tree.Any(of=_membership_conditions(include)), *exclusion))
 
 
 def _membership_conditions(segments: Sequence[UUID]) -> tuple[tree.InSegment, ...]:

@@ -27,13 +27,13 @@ from regulars.conditions.forms.view import (
 from regulars.conditions.labels import GROUPS, STATES, Labels
 from regulars.conditions.tree import Group, Path
 from regulars.kit.db import Tx
-from regulars.kit.etag import EtagMismatch, etag_of
+from regulars.kit.etag import EtagMismatch, etag_of, require_etag
 from regulars.kit.ids import SEGMENT
 from regulars.segments.analysis.client import DEADLINE_S, Analysis
 from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentQuery
 from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import BuildProgress
-from regulars.segments.definition import Definition, DefinitionRefused, InUse, SegmentNotFound, read_definition
+from regulars.segments.definition import Definition, DefinitionRefused, SegmentNotFound, read_definition
 from regulars.segments.pages.explanations import explain_membership
 from regulars.segments.pages.figures import (
     PAGE_WAIT_S,
@@ -46,6 +46,7 @@ from regulars.segments.pages.figures import (
     find_difference,
 )
 from regulars.segments.pages.member_rows import MemberRow, load_member_rows
+from regulars.segments.pages.save_question import SaveQuestion
 from regulars.segments.saved import manage
 from regulars.segments.saved.model import Segment, SizeRow
 from regulars.segments.saved.resolve import ResolvedSegment, query_of, resolve
@@ -53,7 +54,7 @@ from regulars.segments.saved.sizes import list_sizes, store_size
 from regulars.segments.saved.uses import PATH, DescribeUses, Use, list_uses
 from regulars.segments.suggestions import find_suggestions, new_definition
 from regulars.web.errors import FormTooLarge, PageNotFound
-from regulars.web.form import EditConflict, FormState
+from regulars.web.form import EditConflict
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
@@ -100,10 +101,17 @@ ListChoices = Callable[[Tx, UUID], Awaitable[Choices]]
 
 
 class Builder:
-    def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses], list_journeys: ListChoices) -> None:
+    def __init__(
+        self,
+        analysis: Analysis,
+        describe: Mapping[str, DescribeUses],
+        list_journeys: ListChoices,
+        question: SaveQuestion,
+    ) -> None:
         self._analysis = analysis
         self._describe_uses = describe
         self._list_journeys = list_journeys
+        self._question = question
 
     async def begin(self, visit: Visit) -> Response:
         """The page of a new segment; the URL may name a suggested segment (`from`) or have conditions (`match`)."""
@@ -152,6 +160,10 @@ class Builder:
         if segment is not None and not _is_changed(edit, definition.match, is_complete=True):
             done = f"Nothing was changed, so it is still version {segment.row.version}."
             return redirect(visit, visit.url(PATH, segment.id), done=done)
+        if segment is not None and _as_form_writes(segment) != definition.match:
+            require_etag(segment.row.version, edit.base_etag)
+            if (question := await self._question.ask(visit, segment, definition)) is not None:
+                return question
         async with visit.database.transaction() as tx:
             if edit.segment is None:
                 saved = await manage.create_segment(tx, visit.organization_id, definition, created_by=user_name)
@@ -181,26 +193,6 @@ class Builder:
             now=f"version {saved.row.version}, “{saved.row.name}”",
             url=visit.url(PATH, saved.id),
         )
-
-    async def ask_to_delete(self, visit: Visit) -> Response:
-        async with visit.database.reading() as tx:
-            segment = await find_segment(tx, visit)
-            uses = await self._list_uses(tx, visit, segment)
-        return _render_deletion(visit, segment, uses, FormState())
-
-    async def delete(self, visit: Visit) -> Response:
-        async with visit.database.transaction() as tx:
-            segment = await find_segment(tx, visit)
-            try:
-                await manage.delete_segment(tx, visit.organization_id, segment.row.id)
-            except InUse as error:
-                uses = await self._list_uses(tx, visit, segment)
-                form = FormState()
-                form.refuse("uses", str(error))
-                return _render_deletion(visit, segment, uses, form)
-            before = {"version": segment.row.version}
-            await record(tx, visit.organization_id, actor_of(visit), "segment.delete", segment.id, before=before)
-        return redirect(visit, visit.url(PATH), done=f"{segment.row.name} is deleted.")
 
     async def prepare(self, visit: Visit) -> Response:
         """Start the build of the columnar data before the first segment is saved, so that drafts can be counted."""
@@ -383,11 +375,6 @@ def _as_form_writes(segment: Segment) -> Group:
     """The saved conditions as the form would write them, such as "bought at least once" instead of "bought", for a
     comparison with the draft."""
     return build(node_of(segment.definition.match)).match
-
-
-def _render_deletion(visit: Visit, segment: Segment, uses: Sequence[Use], form: FormState) -> Response:
-    status, url = 400 if form.is_refused else 200, visit.url(PATH, segment.id)
-    return render(visit, "segments/delete.html", status=status, form=form, segment=segment, uses=uses, here=url)
 
 
 def _read_seed(text: str) -> int:

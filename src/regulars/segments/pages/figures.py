@@ -96,6 +96,13 @@ async def build_difference_queries(
     if draft.faults or saved.faults:
         return None
     before, after = saved.definition.match, draft.match
+    return await build_difference(tx, organization_id, before=before, after=after)
+
+
+async def build_difference(
+    tx: Tx, organization_id: UUID, *, before: Group, after: Group
+) -> tuple[SegmentQuery, SegmentQuery]:
+    """Build the queries for customers who match only the later conditions, and for those who match only the earlier."""
     # Both are valid, and are combined only to be counted, so the combined depth may exceed the limit.
     joining = await resolve(tx, organization_id, All(of=(after, Nothing(of=(before,)))))
     leaving = await resolve(tx, organization_id, All(of=(before, Nothing(of=(after,)))))

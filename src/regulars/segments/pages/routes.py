@@ -8,9 +8,11 @@ from starlette.responses import Response
 from regulars.conditions.forms.draft import FIELDS_MAX
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.pages.builder import Builder, ListChoices
+from regulars.segments.pages.deletion import Deletion
 from regulars.segments.pages.listing import Listing
 from regulars.segments.pages.members import MemberPages
-from regulars.segments.saved.uses import PATH, DescribeUses, describe_segments
+from regulars.segments.pages.save_question import SaveQuestion
+from regulars.segments.saved.uses import PATH, DescribeUses, FindActiveUsers, describe_segments
 from regulars.web.access import Action
 from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Harm, Page
 from regulars.web.visit import Visit
@@ -20,13 +22,16 @@ def pages(
     analysis: Analysis,
     *,
     describe_uses: Mapping[str, DescribeUses] | None = None,
+    find_active_users: Mapping[str, FindActiveUsers] | None = None,
     list_journeys: ListChoices,
 ) -> tuple[Page, ...]:
     """`describe_uses` has for each kind of object that uses segments, such as journeys, the function that describes
-    these objects; `list_journeys` lists the journeys that a condition may name."""
+    these objects, and `find_active_users` the function that finds the live or scheduled ones; `list_journeys` lists the
+    journeys that a condition may name."""
     describe_by_kind = {"segment": describe_segments, **(describe_uses or {})}
-    builder, listing = Builder(analysis, describe_by_kind, list_journeys), Listing(analysis, describe_by_kind)
-    members = MemberPages(analysis, describe_by_kind)
+    builder = Builder(analysis, describe_by_kind, list_journeys, SaveQuestion(analysis, find_active_users or {}))
+    listing = Listing(analysis, describe_by_kind)
+    deletion, members = Deletion(describe_by_kind), MemberPages(analysis, describe_by_kind)
 
     async def show(visit: Visit) -> Response:
         """Show the builder, or a summary to users who may not edit segments."""
@@ -46,6 +51,6 @@ def pages(
         tree_form(path=f"{segment_path}/save", handle=builder.save),
         Page(path=f"{segment_path}/members", needs=read, handle=members.show),
         Page(path=f"{segment_path}/members.csv", needs=edit, handle=members.export, harm=Harm.EXPORTS),
-        Page(path=f"{segment_path}/delete", needs=edit, handle=builder.ask_to_delete),
-        Form(path=f"{segment_path}/delete", needs=edit, handle=builder.delete, harm=Harm.STOPS),
+        Page(path=f"{segment_path}/delete", needs=edit, handle=deletion.ask),
+        Form(path=f"{segment_path}/delete", needs=edit, handle=deletion.delete, harm=Harm.STOPS),
     )

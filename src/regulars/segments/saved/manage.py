@@ -30,7 +30,7 @@ from regulars.segments.saved.resolve import resolve
 
 SEGMENTS_MAX: Final = 500
 # Segments may use segments: the kind under which their uses are stored, beside those of journeys and campaigns.
-_KIND: Final = "segment"
+KIND: Final = "segment"
 
 
 async def create_segment(
@@ -72,7 +72,7 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Seg
     if uses:
         kinds = sorted({use.kind for use in uses})
         raise InUse(f"It is used by {len(uses)} of these: {', '.join(kinds)}. Take it out there first.")
-    await queries.delete_uses(tx, organization_id, kind=_KIND, used_by_id=segment_id)
+    await queries.delete_uses(tx, organization_id, kind=KIND, used_by_id=segment_id)
     await queries.delete_keys(tx, organization_id, segment_id)
     await queries.delete_versions(tx, organization_id, segment_id)
     # Delete the segment before its sizes, since a transaction that stores a size locks the segment first too.
@@ -144,9 +144,9 @@ async def _save_version(
         tx, organization_id, row.id, version=saved.version, definition=text, created_by=created_by
     )
     await queries.update_segment(tx, organization_id, saved)
-    await queries.delete_uses(tx, organization_id, kind=_KIND, used_by_id=row.id)
+    await queries.delete_uses(tx, organization_id, kind=KIND, used_by_id=row.id)
     used_ids = SEGMENT.decode_all(segments_of(definition.match))
-    await queries.insert_uses(tx, organization_id, used_ids, kind=_KIND, used_by_id=row.id)
+    await queries.insert_uses(tx, organization_id, used_ids, kind=KIND, used_by_id=row.id)
     await _store_keys(tx, organization_id, row.id, definition)
     return Segment(saved, SegmentVersionRow(saved.version, text, tx.now, created_by), definition, faults)
 
@@ -171,7 +171,7 @@ async def _find_faults_of_chain(
     saved_ids = [] if segment_id is None else [segment_id]
     # First follow the new references of the definition, then go back to the segments that refer to this segment.
     referenced = set(SEGMENT.decode_all(segments_of(definition.match)))
-    referenced.difference_update(await queries.find_used_by(tx, organization_id, kind=_KIND, used_by_ids=saved_ids))
+    referenced.difference_update(await queries.find_used_by(tx, organization_id, kind=KIND, used_by_ids=saved_ids))
     if not referenced:
         return []
     length = 1
@@ -179,11 +179,11 @@ async def _find_faults_of_chain(
         if segment_id in referenced:
             return [Fault("match", "The segment would refer to itself, through another segment.")]
         length += 1
-        referenced = set(await queries.find_used_by(tx, organization_id, kind=_KIND, used_by_ids=referenced))
+        referenced = set(await queries.find_used_by(tx, organization_id, kind=KIND, used_by_ids=referenced))
     referring = saved_ids
     while referring and length <= CHAIN_MAX:
         uses = await queries.find_uses(tx, organization_id, referring)
-        referring = list({use.id for use in uses if use.kind == _KIND})
+        referring = list({use.id for use in uses if use.kind == KIND})
         length += bool(referring)
     if length <= CHAIN_MAX:
         return []

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from regulars.conditions.tree import Group
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
 from regulars.segments.saved import queries
-from regulars.segments.saved.manage import find_names
-from regulars.segments.saved.model import SegmentRow
+from regulars.segments.saved.manage import KIND, find_names
+from regulars.segments.saved.model import SegmentRow, UseRow
 
 SEGMENT_ROWS_MAX = 100
 
@@ -24,6 +25,21 @@ class Use:
     kind: str
     state: str = ""
     effect: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveUser:
+    """A live journey or a scheduled campaign that uses a segment. `match` are the conditions of its customers, and
+    `at_branch` the customers who are in the journey and whose next branch checks the segment."""
+
+    use: Use
+    match: Group
+    at_branch: frozenset[UUID] = frozenset()
+
+
+# Finds those of some journeys or campaigns that are live or scheduled; the ids name the segment that changes and the
+# segments that refer to it. Like `DescribeUses`, the functions come from the packages that use segments.
+FindActiveUsers = Callable[[Tx, UUID, Collection[UUID], frozenset[str]], Awaitable[list[ActiveUser]]]
 
 
 # Describes objects of one kind, such as journeys, by id. The functions come from the packages that use segments, which
@@ -71,7 +87,7 @@ async def describe_segments(tx: Tx, organization_id: UUID, ids: Collection[UUID]
     names = await find_names(tx, organization_id, ids)
     effect = "Its customers change together with this segment."
     return {
-        identifier: Use(name, f"{PATH}/{SEGMENT.encode(identifier)}", "segment", effect=effect)
+        identifier: Use(name, f"{PATH}/{SEGMENT.encode(identifier)}", KIND, effect=effect)
         for identifier, name in names.items()
     }
 
@@ -92,3 +108,22 @@ async def list_uses(
     for row in rows:
         uses[row.segment_id].append(described.get((row.kind, row.id), Use(f"A {row.kind}", "", row.kind)))
     return dict(uses)
+
+
+async def find_active_users(
+    tx: Tx, organization_id: UUID, segment_id: UUID, find_users: Mapping[str, FindActiveUsers]
+) -> tuple[list[ActiveUser], frozenset[str]]:
+    """The live journeys and scheduled campaigns that use a segment, also through other segments; and the ids of the
+    segment and of those segments."""
+    segment_ids, new_ids, rows = {segment_id}, {segment_id}, list[UseRow]()
+    while new_ids:
+        found = await queries.find_uses(tx, organization_id, new_ids)
+        rows += found
+        new_ids = {row.id for row in found if row.kind == KIND} - segment_ids
+        segment_ids |= new_ids
+    canonical_ids = frozenset(SEGMENT.encode(identifier) for identifier in segment_ids)
+    users: list[ActiveUser] = []
+    for kind, find in find_users.items():
+        if used_by := {row.id for row in rows if row.kind == kind}:
+            users += await find(tx, organization_id, used_by, canonical_ids)
+    return sorted(users, key=lambda user: user.use.path), canonical_ids

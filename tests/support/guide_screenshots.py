@@ -49,7 +49,7 @@ def main() -> None:
 def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID, key: str) -> None:
     begin_with_one_that_works(tab, visitor)
     write_the_text(tab)
-    tab.get_by_role("button", name="Save as version 2").click()
+    tab.get_by_role("button", name="Save as version 1").click()
     journey = tab.url.partition("?")[0]
     tab.get_by_role("navigation", name="Journey").get_by_role("link", name="Backtest").click()
     tab.get_by_role("button", name="Run backtest").click()
@@ -58,8 +58,8 @@ def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID
     expect(tab.get_by_text("Would enter")).to_be_visible()
     _picture(tab, "journey-backtest")
     tab.get_by_role("link", name="Activate journey…").click()
-    tab.get_by_role("button", name="Activate version 2").click()
-    expect(tab.get_by_text("Version 2, live since")).to_be_visible()
+    tab.get_by_role("button", name="Activate version 1").click()
+    expect(tab.get_by_text("Version 1, live since")).to_be_visible()
     opt_customer_in(visitor, key)
     for _ in range(3):
         drain_queues(database_url, organization_id)

@@ -15,7 +15,7 @@ from regulars.journeys.check import find_empty_texts, find_size_fault
 from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import DraftTooLarge, NotPossible
 from regulars.journeys.labels import find_reference_names
-from regulars.journeys.manage import Journey, check_definition, load_journey, update_journey
+from regulars.journeys.manage import UNSAVED, Journey, check_definition, load_journey, update_journey
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.program import references_of
 from regulars.kit.db import Tx
@@ -48,6 +48,11 @@ class Draft:
     def has_changes(self) -> bool:
         """Whether the draft has changes to save."""
         return self.stored.changed_at is not None
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether saving makes a version: the draft has changes, or the journey was never saved."""
+        return self.has_changes or self.row.version == UNSAVED
 
     @property
     def etag(self) -> str:
@@ -83,11 +88,11 @@ async def save_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, etag: s
     """Save the draft that the user saw (`etag`) as a new version, which a live journey uses at once. A draft that is
     equal to the last version makes none."""
     draft = await lock_draft(tx, organization_id, journey_id)
-    if not draft.has_changes:
+    if not draft.can_be_saved:
         raise NotPossible("There are no changes to save since the last version.")
     require_etag((draft.definition, draft.row.version), etag)
     journey = await load_journey(tx, organization_id, journey_id)
-    if draft.definition != journey.definition:
+    if draft.definition != journey.definition or journey.row.version == UNSAVED:
         journey = await update_journey(tx, organization_id, journey_id, draft.definition, created_by=by)
     await discard_draft(tx, organization_id, journey_id)
     return journey

@@ -27,6 +27,8 @@ LONG_PAUSE: Final = timedelta(hours=48)
 WaitingRuns = Literal["continue", "end"]
 # The `kind` with which journeys register the segments that they use.
 KIND: Final = "journey"
+# The version of a journey that no user has saved yet.
+UNSAVED: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,10 @@ class Journey:
 
 
 async def create_journey(
-    tx: Tx, organization_id: UUID, definition: Definition, *, created_by: str | None = None
+    tx: Tx, organization_id: UUID, definition: Definition, *, created_by: str | None = None, is_saved: bool = True
 ) -> Journey:
-    """Create a draft, which may have faults."""
+    """Create a draft, which may have faults. Its definition is version 1. If `is_saved` is false, it is version 0, from
+    which the user makes version 1 by saving or activating the journey."""
     journey_id = new_uuid()
     await tx.execute(
         """
@@ -48,7 +51,8 @@ async def create_journey(
         """,
         (organization_id, journey_id, definition.name, tx.now, tx.now),
     )
-    row = JourneyRow(journey_id, definition.name, "draft", 0, None, None, tx.now, tx.now)
+    version_before = 0 if is_saved else UNSAVED - 1
+    row = JourneyRow(journey_id, definition.name, "draft", version_before, None, None, tx.now, tx.now)
     return await _save_version(tx, organization_id, row, definition, created_by=created_by)
 
 
@@ -87,9 +91,11 @@ async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[Jo
     )
 
 
-async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: WaitingRuns | None = None) -> Journey:
+async def activate(
+    tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: WaitingRuns | None = None, by: str | None = None
+) -> Journey:
     """Make a journey live: only sales and consents recorded from now on start runs. After a long pause, `waiting` says
-    whether runs that waited continue or end."""
+    whether runs that waited continue or end. A journey that was never saved is saved."""
     row = await queries.lock_journey(tx, organization_id, journey_id)
     if row.state in {"live", "archived"}:
         raise NotPossible(f"This journey is {row.state}.")
@@ -101,6 +107,8 @@ async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: 
     if waiting == "end":
         await end_all_runs(tx, organization_id, journey_id, outcome="ended by a person")
     await release_all_runs(tx, organization_id, journey_id)
+    if row.version == UNSAVED:
+        journey = await _save_version(tx, organization_id, row, journey.definition, created_by=by)
     return await _go_live(tx, organization_id, journey)
 
 

@@ -57,7 +57,9 @@ async def create(visit: Visit) -> Response:
         form.refuse("start", "Choose a template.")
         return _render_new(visit, form)
     async with visit.database.transaction() as tx:
-        created = await create_journey(tx, visit.organization_id, definition, created_by=visit.user.email)
+        created = await create_journey(
+            tx, visit.organization_id, definition, created_by=visit.user.email, is_saved=False
+        )
         subject, after = JOURNEY.encode(created.row.id), {"name": definition.name, "start": visit.form["start"]}
         await record(tx, visit.organization_id, actor_of(visit), "journey.create", subject, after=after)
     done = "Draft created. No customer enters until you activate it."
@@ -71,7 +73,7 @@ async def duplicate(visit: Visit) -> Response:
         suffix = " (copy)"
         name = f"{journey.definition.name[: NAME_CHARACTERS_MAX - len(suffix)]}{suffix}"
         copied = msgspec.structs.replace(journey.definition, name=name)
-        created = await create_journey(tx, visit.organization_id, copied, created_by=visit.user.email)
+        created = await create_journey(tx, visit.organization_id, copied, created_by=visit.user.email, is_saved=False)
         after = {"name": name, "copy_of": JOURNEY.encode(journey.row.id)}
         await record(
             tx, visit.organization_id, actor_of(visit), "journey.create", JOURNEY.encode(created.row.id), after=after
@@ -93,8 +95,14 @@ async def submit_activate(visit: Visit) -> Response:
         if form.is_refused:
             return await _render_activation(tx, visit, journey, form, status=400)
         with page_errors():
-            await activate(tx, visit.organization_id, journey.row.id, waiting=cast("WaitingRuns | None", waiting))
-        await _record_state(visit, tx, journey, "journey.activate", "live")
+            activated = await activate(
+                tx,
+                visit.organization_id,
+                journey.row.id,
+                waiting=cast("WaitingRuns | None", waiting),
+                by=visit.user.email,
+            )
+        await _record_state(visit, tx, "journey.activate", before=journey.row, after=activated.row)
     done = f"{journey.row.name} is live. Customers enter from now on."
     return redirect(visit, journey_url(visit, journey.row), done=done)
 
@@ -113,7 +121,7 @@ async def _stop(visit: Visit, use_case: Callable[..., Awaitable[JourneyRow]], ac
         journey = await find_journey(tx, visit)
         with page_errors():
             stopped = await use_case(tx, visit.organization_id, journey.row.id)
-        await _record_state(visit, tx, journey, act, stopped.state)
+        await _record_state(visit, tx, act, before=journey.row, after=stopped)
     return redirect(visit, journey_url(visit, journey.row), done=f"{journey.row.name} {outcome}.")
 
 
@@ -163,13 +171,13 @@ def _was_pause_long(visit: Visit, journey: Journey) -> bool:
     return since is not None and visit.now - since > LONG_PAUSE - timedelta(minutes=1)
 
 
-async def _record_state(visit: Visit, tx: Tx, journey: Journey, act: str, state: str) -> None:
+async def _record_state(visit: Visit, tx: Tx, act: str, *, before: JourneyRow, after: JourneyRow) -> None:
     await record(
         tx,
         visit.organization_id,
         actor_of(visit),
         act,
-        JOURNEY.encode(journey.row.id),
-        before={"state": journey.row.state},
-        after={"state": state, "version": journey.row.version},
+        JOURNEY.encode(after.id),
+        before={"state": before.state},
+        after={"state": after.state, "version": after.version},
     )

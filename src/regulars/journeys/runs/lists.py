@@ -100,12 +100,12 @@ async def list_runs_of_person(
 
 
 async def list_versions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[VersionRow]:
-    """The versions of a journey, newest first."""
+    """The saved versions of a journey, newest first; version 0 is what an unsaved journey starts from."""
     return await tx.fetch_all(
         VersionRow,
         """
         SELECT {columns} FROM journey_versions
-        WHERE organization_id = %s AND journey_id = %s
+        WHERE organization_id = %s AND journey_id = %s AND version > 0
         ORDER BY version DESC
         LIMIT %s
         """,

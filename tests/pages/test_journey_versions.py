@@ -1,0 +1,54 @@
+"""Versions of journeys on their pages: which is the first, and how two differ."""
+
+import html
+import re
+
+import pytest
+from tests.pages.test_journey_builder import Builder
+from tests.pages.test_journeys import id_of
+from tests.support.visitor import Visitor
+
+from regulars.web.access import Role
+
+
+@pytest.fixture
+def marketer(visitor_as) -> Visitor:
+    return visitor_as(Role.MARKETER)
+
+
+@pytest.fixture
+def blank(marketer) -> Builder:
+    return Builder(marketer, id_of(marketer.post("/journeys", start="blank")))
+
+
+def test_the_first_version_is_the_one_that_a_user_saves_or_activates(blank):
+    journey, marketer = f"/journeys/{blank.journey}", blank.visitor
+    assert "Not saved yet" in marketer.get("/journeys").text
+    for page in (journey, f"{journey}/edit", f"{journey}/versions", f"{journey}/backtest", f"{journey}/activate"):
+        text = marketer.get(page).text
+        assert ("ersion 0" in text, "ersion 2" in text) == (False, False), page
+    blank.add("1", "wait", days="2")
+    assert "Draft of version 1" in blank.page()
+    assert "version=1" in blank.save().headers["location"]
+    # A template needs no save before it goes live.
+    template = Builder(marketer, id_of(marketer.post("/journeys", start="welcome")))
+    assert "Save as version 1" in re.sub(r"\s+", " ", template.page())
+    assert marketer.post(f"/journeys/{template.journey}/activate").is_redirect
+    assert "Version 1, live since" in marketer.get(f"/journeys/{template.journey}").text
+    assert "1 version saved" in marketer.get(f"/journeys/{template.journey}/versions").text
+    # A copy begins anew.
+    copy = id_of(marketer.post(f"/journeys/{template.journey}/duplicate"))
+    assert "Not saved yet" in marketer.get(f"/journeys/{copy}").text
+    saved = Builder(marketer, copy).save()
+    assert "version=1" in saved.headers["location"]
+
+
+def test_versions_show_their_difference(blank):
+    blank.add("1", "wait", days="1")
+    blank.save()
+    blank.add("2", "exit")
+    blank.save()
+    page = html.unescape(blank.visitor.get(f"/journeys/{blank.journey}/versions").text)
+    assert "From version 1 to version 2" in page
+    assert "<ins>Exit</ins>" in page
+    assert blank.visitor.get(f"/journeys/{blank.journey}/versions", version="99", since="x").status_code == 200

@@ -189,7 +189,7 @@ def test_an_erasure_asks_for_the_id_and_then_takes_the_person_away(visitor_as, s
     assert owner.get(page).status_code == 404
     assert shop.api.get(f"/v1/profiles/{shop.customer['id']}").status == 404
     assert owner.get(f"/tickets/{shop.ticket['id']}").status_code == 200
-    assert "Do not contact" in owner.get(f"/consent/numbers/{shop.number['id']}").text
+    assert "Of an erased customer" in owner.get(f"/consent/numbers/{shop.number['id']}").text
     # Who did it is in the audit log, by an id that tells nothing about the person.
     log = owner.get("/settings/audit").text
     assert "customer.erase" in log

@@ -57,6 +57,18 @@ def test_everything_works_by_sending_the_form(marketer, crowd):
     assert "tier is “Gold”" in why.text
 
 
+def test_a_rule_about_a_condition_stands_beside_it(marketer, crowd):
+    page = marketer.post("/segments/draft", name="x", act="add r texts", **{"r~kind": "all"}).text
+    assert "At most 730 days back." in page.partition('id="c-r-0"')[2].partition("adder")[0]
+    assert "Texts go back" not in page
+    journey = {"r~kind": "all", "r.0~kind": "texts", "r.0~days": "30", "r.0~journey": "jrn_1"}
+    assert "At most 365 days back." in marketer.post("/segments/draft", name="x", **journey).text
+    spend = marketer.post("/segments/draft", name="x", act="add r spend", **{"r~kind": "all"}).text
+    assert "Other currencies do not count." in spend
+    blocked = {"r~kind": "all", "r.0~kind": "consent", "r.0~state": "do_not_contact"}
+    assert "waits for a decision" in marketer.post("/segments/draft", name="x", **blocked).text
+
+
 def test_a_campaign_is_chosen_by_its_name(marketer, crowd, tenant, api_database_url):
     assert "Received the campaign" not in marketer.get("/segments/new").text
     campaign = make_campaign(api_database_url, tenant.organization_id, name="Spring")
@@ -204,6 +216,12 @@ def test_a_customer_who_must_not_be_texted_is_not_called_subscribed(marketer, cr
     url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})
     counted = open_counted(marketer, url)
     assert re.search(r"Do not contact</dt><dd>2</dd>", counted)
+    # The same words mean the same on every page: consent counts the numbers of erased customers under their own name.
+    assert "waits for a decision" in counted
+    marketer.get("/consent")
+    crowd.shop.work()
+    consent = marketer.get("/consent").text
+    assert ("Of erased customers" in consent, "Do not contact" in consent) == (True, False)
     exported = ask_until("first_name", lambda: marketer.get(f"{url}/members.csv"))
     consents = {row["first_name"]: row["consent"] for row in csv.DictReader(io.StringIO(exported))}
     assert consents == {"Rémi": "DO_NOT_CONTACT", "Odile": "DO_NOT_CONTACT", "Nadia": "NEVER_ASKED"}

@@ -10,7 +10,7 @@ from uuid import UUID
 from regulars.catalog.entries import find_types, list_entries
 from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog, fold_text, list_distinct
 from regulars.conditions.campaign_names import find_campaign_names
-from regulars.conditions.check import Fault, Types
+from regulars.conditions.check import TEXTS_DAYS_MAX, TEXTS_OF_JOURNEY_DAYS_MAX, Fault, Types
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node
@@ -234,6 +234,10 @@ class FormChoices(Names):
     def sources(self) -> Mapping[str, str]:
         """The sources of a consent, with their labels."""
         return SOURCES
+
+    def texts_days_max(self, journey: str) -> int:
+        """How many days back a condition about texts may go; less if it names a journey."""
+        return TEXTS_OF_JOURNEY_DAYS_MAX if journey else TEXTS_DAYS_MAX
 
     @property
     def kinds(self) -> dict[str, str]:

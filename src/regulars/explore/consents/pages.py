@@ -41,7 +41,11 @@ from regulars.web.visit import Visit
 PATH: Final = "/consent"
 NUMBERS: Final = "/consent/numbers"
 NO_NUMBER: Final = "No number of this organization has this id."
-STATUSES: Final = (("SUBSCRIBED", "May be texted"), ("UNSUBSCRIBED", "Opted out"), (DO_NOT_CONTACT, "Do not contact"))
+STATUSES: Final = (
+    ("SUBSCRIBED", "May be texted"),
+    ("UNSUBSCRIBED", "Opted out"),
+    (DO_NOT_CONTACT, "Of an erased customer"),
+)
 CSV_HEADER: Final = (
     "id", "phone_number", "status", "consent_source", "consented_at", "unsubscribed_at", "profile_id",
     "profile_external_id",

@@ -45,7 +45,7 @@ def write_journey(tab: Page, journeys_url: str, *, name: str, trigger: str) -> s
     tab.get_by_role("link", name="Wait", exact=True).click()
     tab.get_by_label("Days").fill("2")
     tab.get_by_role("button", name="Add step").click()
-    tab.get_by_role("button", name="Save as version 2").click()
+    tab.get_by_role("button", name="Save as version 1").click()
     expect(tab.get_by_role("heading", level=1)).to_have_text(name)
     return tab.url.partition("?")[0]
 
@@ -63,8 +63,8 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
         tab.reload()
         expect(tab.get_by_text("Would enter")).to_be_visible()
         tab.get_by_role("link", name="Activate journey…").click()
-        tab.get_by_role("button", name="Activate version 2").click()
-        expect(tab.get_by_text("Version 2, live since")).to_be_visible()
+        tab.get_by_role("button", name="Activate version 1").click()
+        expect(tab.get_by_text("Version 1, live since")).to_be_visible()
 
         number = samples.phone()
         consent = {"phone_number": number, "consent_source": "WEBSITE", "consented_at": samples.ago(minutes=1)}
@@ -178,8 +178,9 @@ class Keys:
         self.tab.keyboard.press("Enter")
         self.tab.wait_for_load_state()
 
-    def fill(self, name: str, text: str) -> None:
-        self.to(name)
+    def overwrite(self, name: str, text: str) -> None:
+        """The field that has the focus."""
+        expect(self.tab.locator(":focus")).to_have_accessible_name(name)
         self.tab.keyboard.press("ControlOrMeta+a")
         self.tab.keyboard.type(text)
 
@@ -197,19 +198,21 @@ def test_four_steps_with_the_keyboard_alone(chromium, owner: Visitor):
                 ("Exit", "", ""),
             )
         ):
-            tab.wait_for_url(re.compile(r"/edit(\?entry=1)?(#.*)?$"))
-            keys.press("Add a step" if number else "Add the first step")
-            tab.wait_for_url(re.compile("add="))
+            # After a step, the page offers the next one.
+            tab.wait_for_url(re.compile(rf"/edit\?add={number + 1}#panel$" if number else r"/edit\?entry=1$"))
+            if not number:
+                keys.press("Add the first step")
+                tab.wait_for_url(re.compile("add="))
             keys.press(kind)
             tab.wait_for_url(re.compile("kind="))
             if field:
-                keys.fill(field, value)
+                keys.overwrite(field, value)
             keys.press("Add step")
         tab.wait_for_url(re.compile(r"/edit(#.*)?$"))
         names = tab.locator("#builder .step-name").all_inner_texts()[2:]
         assert names == ["1 day", "“Hello”", "greeted =", "Exit"]
-        keys.press("Save as version 2")
-        expect(tab.get_by_text("Version 2 is saved")).to_be_visible()
+        keys.press("Save as version 1")
+        expect(tab.get_by_text("Version 1 is saved")).to_be_visible()
 
 
 def test_twenty_steps_three_deep_can_be_read_on_a_phone(chromium, owner: Visitor, tenant, api_database_url):

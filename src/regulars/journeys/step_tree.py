@@ -102,6 +102,12 @@ def split_place(place: str) -> tuple[str, int]:
     return path, int(number) - 1
 
 
+def place_after(place: str) -> str:
+    """The place after a step, on the same path."""
+    path, index = split_place(place)
+    return f"{path}.{index + 2}" if path else str(index + 2)
+
+
 def _with_steps(definition: Definition, path: str, steps: tuple[Step, ...]) -> Definition:
     if not path:
         return replace(definition, steps=steps)

@@ -79,11 +79,22 @@ async def add_step(visit: Visit) -> Response:
             new_definition=None if step is None else tree.insert_step(draft.definition, place, step),
             panel=lambda: builder.add_panel(tx, visit, draft, place, kind, form=form),
             current_text="The neighbouring steps have changed.",
-            url_suffix=f"?step={place}" if kind == "branch" else f"#s-{place}",
+            url_suffix=_where_after(place, kind),
             message=None if step is None else f"Added: {describe_step(step).kind.lower()}.",
         )
 
     return await apply_change(visit, plan)
+
+
+def _where_after(place: str, kind: str) -> str:
+    """What the builder shows after a step was added: the conditions of a branch, else the choice of the next step."""
+    match kind:
+        case "branch":
+            return f"?step={place}"
+        case "exit":
+            return f"#s-{place}"
+        case _:
+            return f"?add={tree.place_after(place)}#panel"
 
 
 async def change_step(visit: Visit) -> Response:

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import json
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ REGULARS = [sys.executable, "-m", "regulars.cli"]
 # In this order: a sale needs its store, and an opt-out follows an opt-in.
 TASKS = ("store", "profile", "sale", "opt-in", "opt-out", "feed", "webhook")
 EXAMPLE_S_MAX = 120
+START_S_MAX = 180
 SECRET = "whsec_" + base64.b64encode(b"a secret of twenty-four.").decode()
 BODY = b'{"type":"profile.created","timestamp":"2026-03-02T09:30:00.000Z","data":{"first_name":"Zo\xc3\xab"}}'
 
@@ -104,15 +106,29 @@ def _signed(body: bytes) -> dict[str, str]:
 
 @contextmanager
 def running_server(folder: Path) -> Iterator[str]:
-    environment = {**os.environ, "REGULARS_DATA_DIR": str(folder), "REGULARS_LOG_LEVEL": "warning"}
-    server = subprocess.Popen([*REGULARS, "serve", "--port", "0"], env=environment, stdout=subprocess.PIPE, text=True)
+    # As root the database has an account of its own, which enters the folder.
+    folder.chmod(0o711)
+    environment = {**os.environ, **_folder_of(str(folder))}
+    log = folder / "server.log"
+    with log.open("w") as output:
+        server = subprocess.Popen([*REGULARS, "serve", "--port", "0"], env=environment, stdout=output, stderr=output)
     try:
-        if server.stdout is None:
-            raise AssertionError("it was started with a pipe")
-        yield server.stdout.readline().split()[-1]
+        yield _wait_for_address(server, log)
     finally:
         server.terminate()
         server.wait(timeout=60)
+
+
+def _wait_for_address(server: "subprocess.Popen[bytes]", log: Path) -> str:
+    """The address in the server's log, whose lines are JSON documents."""
+    deadline = time.monotonic() + START_S_MAX
+    while time.monotonic() < deadline and server.poll() is None:
+        for line in log.read_text().splitlines():
+            if '"server.started"' in line and line.endswith("}"):
+                url: str = json.loads(line)["url"]
+                return url
+        time.sleep(0.2)
+    raise TimeoutError(f"the server did not start: {log.read_text()}")
 
 
 def new_key(folder: str, organization: str) -> str:

@@ -46,9 +46,11 @@ def test_a_late_script_does_not_take_the_focus_from_a_field(tab: Page, marketer:
     expect(text).to_be_focused()
 
 
-def test_a_panel_that_opens_has_the_focus_on_its_heading(tab: Page, marketer: Visitor, journey: str):
-    tab.goto(marketer.url(f"/journeys/{journey}/edit?add=1&kind=send_text"))
+def test_a_panel_that_opens_has_the_focus_on_its_heading_or_first_field(tab: Page, marketer: Visitor, journey: str):
+    tab.goto(marketer.url(f"/journeys/{journey}/edit?add=1"))
     expect(tab.locator("#pn")).to_be_focused()
+    tab.goto(marketer.url(f"/journeys/{journey}/edit?add=1&kind=send_text"))
+    expect(tab.get_by_label("Text", exact=True)).to_be_focused()
 
 
 def test_a_text_is_counted_while_it_is_written_on(tab: Page, marketer: Visitor, journey: str):

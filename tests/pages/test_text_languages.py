@@ -32,6 +32,8 @@ def test_a_text_has_several_languages_each_with_its_parts_and_cost(api, visitor_
     refused = blank.send("add", **{**form, **blank.opened(add="1", kind="send_text")}, **{**fields, "by": ""})
     assert refused.status_code == 400
     assert "Choose the attribute" in refused.text
+    blank.add("1", "wait", days="1")
+    assert blank.save().status_code == 303
     blank.add("1", "send_text", **fields, personal_links="on")
     assert "other texts for French; each customer gets links of their own" in blank.page()
     assert 'value="fr"' in blank.page(step="1")

@@ -6,8 +6,6 @@ from importlib import resources
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from babel.core import get_global
-
 UTC_NAME: Final = "UTC"
 _MONTHS: Final = range(1, 13)
 
@@ -36,9 +34,8 @@ def find_zone(name: str) -> ZoneInfo:
 @cache
 def zones_by_country() -> dict[str, tuple[str, ...]]:
     """The zones of each country by its ISO 3166 code, from the table that comes with the time zone data."""
-    table = resources.files("tzdata.zoneinfo").joinpath("zone.tab").read_text(encoding="utf-8")
     zones: dict[str, tuple[str, ...]] = {}
-    for line in table.splitlines():
+    for line in _read_lines("zone.tab"):
         if line and not line.startswith("#"):
             country, _, zone = line.split("\t")[:3]
             zones[country] = (*zones.get(country, ()), zone)
@@ -47,7 +44,7 @@ def zones_by_country() -> dict[str, tuple[str, ...]]:
 
 def country_of(zone: str) -> str | None:
     """The country of a zone, also by an old name such as `Asia/Calcutta`, which browsers still send."""
-    return _countries_by_zone().get(zone) or _countries_by_zone().get(get_global("zone_aliases").get(zone, ""))
+    return _countries_by_zone().get(zone) or _countries_by_zone().get(_zones_by_old_name().get(zone, ""))
 
 
 def has_zone(country: str, zone: str) -> bool:
@@ -69,6 +66,17 @@ def keeps_utc(country: str, *, year: int) -> bool:
 @cache
 def _countries_by_zone() -> dict[str, str]:
     return {zone: country for country, zones in zones_by_country().items() for zone in zones}
+
+
+@cache
+def _zones_by_old_name() -> dict[str, str]:
+    """The zones by their other names, from the lines `L zone name` of the source of the time zone data."""
+    links = (line.split() for line in _read_lines("tzdata.zi") if line.startswith("L "))
+    return {name: zone for _, zone, name in links}
+
+
+def _read_lines(file: str) -> list[str]:
+    return resources.files("tzdata.zoneinfo").joinpath(file).read_text(encoding="utf-8").splitlines()
 
 
 @cache

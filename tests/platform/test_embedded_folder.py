@@ -3,6 +3,7 @@ import pwd
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -63,6 +64,28 @@ def test_only_the_owner_enters_the_data_and_the_socket(data_dir):
         owner = pwd.getpwuid((data_dir / "cluster").stat().st_uid).pw_name
         assert owner == account.DEDICATED_ACCOUNT
         assert embedded.binaries(data_dir).is_relative_to(data_dir / "programs" / wheel.locate().version)
+
+
+@as_root
+def test_commands_that_start_at_once_create_one_account(tmp_path, monkeypatch):
+    """Of two useradd at once, the second gives the account another id."""
+    made = tmp_path / "made"
+    tool = tmp_path / "useradd"
+    tool.write_text(f"#!/bin/sh\nsleep 0.2\necho $$ >>{made}\n")  # sleep: as long as useradd takes
+    tool.chmod(0o755)
+    find = pwd.getpwnam
+
+    def find_once_made(name: str) -> pwd.struct_passwd:
+        if not made.exists():
+            raise KeyError(name)
+        return find("nobody")
+
+    monkeypatch.setattr(account, "ACCOUNT_TOOLS_PATH", f"{tmp_path}:{account.ACCOUNT_TOOLS_PATH}")
+    monkeypatch.setattr(pwd, "getpwnam", find_once_made)
+    with ThreadPoolExecutor() as threads:
+        chosen = {started.result() for started in [threads.submit(account.choose) for _ in range(3)]}
+    assert [one.name for one in chosen] == ["nobody"]
+    assert len(made.read_text().splitlines()) == 1
 
 
 @as_root

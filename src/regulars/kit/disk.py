@@ -5,7 +5,10 @@ A caller syncs a file before it renames it to the final name.
 
 import fcntl
 import os
+import time
 from pathlib import Path
+
+LOCK_POLL_SECONDS = 0.02
 
 
 def sync_tree(folder: Path) -> None:
@@ -38,4 +41,14 @@ def try_lock(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    return True
+
+
+def lock_within(descriptor: int, seconds: float) -> bool:
+    """Lock the file exclusively once no other process has it locked; False if that takes longer."""
+    deadline = time.monotonic() + seconds
+    while not try_lock(descriptor):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOCK_POLL_SECONDS)
     return True

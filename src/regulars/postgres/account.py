@@ -4,15 +4,20 @@ import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from regulars.kit import disk
 from regulars.postgres.errors import EmbeddedDatabaseError
 
 DEDICATED_ACCOUNT = "regulars-db"
 PROGRAM_SECONDS_MAX = 120
 ACCOUNT_TOOLS_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
+# Locked while the account is created: the folder exists on every machine, and the tools that create accounts do not
+# lock it.
+LOCKED_FOLDER = "/etc"
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,14 @@ def _find_or_create_account() -> pwd.struct_passwd:
     try:
         return pwd.getpwnam(DEDICATED_ACCOUNT)
     except KeyError:
+        with _creation_lock():
+            return _create_account()
+
+
+def _create_account() -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(DEDICATED_ACCOUNT)
+    except KeyError:
         useradd = shutil.which("useradd", path=ACCOUNT_TOOLS_PATH)
         adduser = shutil.which("adduser", path=ACCOUNT_TOOLS_PATH)
     if useradd:
@@ -100,3 +113,19 @@ def _find_or_create_account() -> pwd.struct_passwd:
             f"PostgreSQL refuses to run as root and the account {DEDICATED_ACCOUNT} could not be made: "
             f"{' '.join(result.stderr.split())}"
         ) from None
+
+
+@contextmanager
+def _creation_lock() -> Iterator[None]:
+    """Let one process create the account: of two at once, useradd gives the account of the first another user id, and
+    the first can no longer read its data."""
+    descriptor = os.open(LOCKED_FOLDER, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if not disk.lock_within(descriptor, PROGRAM_SECONDS_MAX):
+            raise EmbeddedDatabaseError(
+                f"Another command has been making the account {DEDICATED_ACCOUNT} "
+                f"for more than {PROGRAM_SECONDS_MAX} seconds."
+            )
+        yield
+    finally:
+        os.close(descriptor)

@@ -8,7 +8,6 @@ cleaned up after `kill -9`: the next command finds the postmaster running, or re
 import fcntl
 import os
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +22,6 @@ from regulars.postgres.errors import EmbeddedDatabaseError
 from regulars.postgres.folder import Folder
 
 LOCK_SECONDS_MAX = 120
-LOCK_POLL_SECONDS = 0.02
 
 _held_locks: dict[tuple[int, Path], int] = {}
 _thread_lock = threading.Lock()
@@ -146,14 +144,11 @@ def _start_lock(folder: Folder) -> Iterator[None]:
             f"The data folder {folder.root} cannot be written ({error.strerror}); set REGULARS_DATA_DIR."
         ) from error
     try:
-        deadline = time.monotonic() + LOCK_SECONDS_MAX
-        while not disk.try_lock(descriptor):
-            if time.monotonic() > deadline:
-                raise EmbeddedDatabaseError(
-                    f"Another command has been starting or stopping the database in {folder.root} "
-                    f"for more than {LOCK_SECONDS_MAX} seconds."
-                )
-            time.sleep(LOCK_POLL_SECONDS)
+        if not disk.lock_within(descriptor, LOCK_SECONDS_MAX):
+            raise EmbeddedDatabaseError(
+                f"Another command has been starting or stopping the database in {folder.root} "
+                f"for more than {LOCK_SECONDS_MAX} seconds."
+            )
         yield
     finally:
         os.close(descriptor)

@@ -3,7 +3,7 @@
 from structlog.testing import capture_logs
 from tests.support.pooler import pooled
 
-from regulars.cli.serve import check_change_lists
+from regulars.cli.database import check_change_lists
 
 
 def finding(ran):

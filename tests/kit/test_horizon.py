@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from psycopg import sql
+from structlog.testing import capture_logs
 
+from regulars.kit import horizon
 from regulars.kit.clock import truncate_to_milliseconds
 from regulars.kit.db import Database
 from regulars.kit.errors import Unavailable
@@ -33,14 +35,23 @@ async def test_a_session_whose_name_a_pooler_extended_holds_the_horizon_back(dat
             assert await read_horizon(tx) == truncate_to_milliseconds(began)
 
 
-async def test_a_list_is_refused_while_the_transactions_of_another_role_are_hidden(database: Database, role: str):
+async def test_a_list_is_refused_while_the_transactions_of_another_role_are_hidden(
+    database: Database, role: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(horizon, "_PROBLEM_LOG", horizon.ProblemLog())
     become = sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(role))
     allow = sql.SQL("GRANT pg_read_all_stats TO {}").format(sql.Identifier(role))
     # The sessions of `database` were opened by another role, and one of them may be writing.
     async with database.transaction() as tx:
+        await read_horizon(tx)
         await tx.connection.execute(become)
-        with pytest.raises(Unavailable, match="regulars doctor"):
-            await read_horizon(tx)
+        with capture_logs() as lines:
+            # The first refusal follows the reading before at once, and the second logs nothing more.
+            for _ in range(2):
+                with pytest.raises(Unavailable, match="regulars doctor"):
+                    await read_horizon(tx)
+    [line] = lines
+    assert "of another role: " in line["reason"]
     async with database.transaction() as tx:
         await tx.connection.execute(allow)
         await tx.connection.execute(become)

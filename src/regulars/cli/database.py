@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import psycopg
 
 from regulars.cli.output import CommandError, ExitCode, err
-from regulars.kit import db_checks, db_session, migrate, releases, vault
+from regulars.kit import db_checks, db_session, horizon, migrate, releases, vault
 from regulars.kit import settings as all_settings
 from regulars.kit.db import LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, Database
 from regulars.kit.releases import ProcessRole
@@ -123,6 +123,11 @@ def check_version(connection: psycopg.Connection[Any]) -> None:
 def check_fsync_settings(url: str) -> None:
     with connected(url) as connection:
         db_checks.assert_durable(connection)
+
+
+def check_change_lists(url: str) -> None:
+    with connected(url) as connection:
+        horizon.warn_at_start(connection)
 
 
 def run_on_pool(url: str, work: Callable[[Database], Awaitable[Result]], **timeouts_ms: int) -> Result:

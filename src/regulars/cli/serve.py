@@ -16,7 +16,7 @@ import uvloop
 from regulars.accounts.link_use import make_first_owner_link
 from regulars.cli import database, owner_link
 from regulars.cli.output import CommandError, out
-from regulars.kit import horizon, log, metrics, migrate, vault
+from regulars.kit import log, metrics, migrate, vault
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS
 from regulars.kit.process import Lifeline, Stop, on_parent_exit, on_stop_signals
@@ -79,7 +79,7 @@ def serve(
         registration.publish_key_fingerprint(vault.of(settings).fingerprint)
         database.finish_restore(url)
         _check_erasure_log(settings)
-        check_change_lists(url)
+        database.check_change_lists(url)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
         lock.publish_address(_own_address(settings))
         metrics.PROCESS_METRICS.publish_to(server_process.metrics_folder(settings), process_name="0")
@@ -234,14 +234,6 @@ def _prepare_schema(settings: Settings, url: str, *, with_worker: bool) -> None:
 def _check_erasure_log(settings: Settings) -> None:
     if not ErasureLog(settings.erasure_log_path).is_writable():
         _log.warning("erasure_log.cannot_be_written", path=str(settings.erasure_log_path))
-
-
-def check_change_lists(url: str) -> None:
-    """Warn if lists with `updated_from` will be refused, before the first caller asks for one."""
-    with database.connected(url) as connection:
-        problem = horizon.find_problem(connection)
-    if problem is not None:
-        _log.warning("changes.cannot_be_listed", reason=problem, fix=horizon.FIX)
 
 
 @contextlib.contextmanager

@@ -26,4 +26,7 @@ def worker(
         settings = database.with_secret_key(settings, url)
         registration.publish_key_fingerprint(vault.of(settings).fingerprint)
         database.finish_restore(url)
+        if lifeline is None:
+            # A worker that `regulars serve` starts has the same database, about which `serve` has warned.
+            database.check_change_lists(url)
         worker_process.run(settings, url, lifeline=lifeline)

@@ -3,6 +3,9 @@
 It is read from the sessions of the database. PostgreSQL shows the start of another role's transaction only to members
 of that role and of `pg_read_all_stats`, and none where `track_activities` is off. If one of our sessions hides it,
 there is no horizon: a caller that polls would miss the rows of that session's transactions.
+
+Each reading finds out whether a session hides its transactions, because one may have begun since the reading before.
+Why one hides them is read once a minute at most.
 """
 
 from datetime import datetime
@@ -10,7 +13,8 @@ from typing import Any, Final, LiteralString, NamedTuple
 
 import psycopg
 
-from regulars.kit.clock import truncate_to_milliseconds
+from regulars.kit import log
+from regulars.kit.clock import monotonic, truncate_to_milliseconds
 from regulars.kit.db import Tx
 from regulars.kit.db_session import APPLICATION_NAME
 from regulars.kit.errors import Unavailable
@@ -19,22 +23,33 @@ FIX: Final = (
     "Let all nodes connect as one role, or GRANT pg_read_all_stats to their roles; keep track_activities on, and let a"
     " pooler pass the application name on, with an addition at its end if need be."
 )
-# A pooler may add the address of its client to our application name.
-_READ_SESSIONS: Final[LiteralString] = """
+PROBLEM_LOGGED_EVERY_S: Final = 60.0
+# A pooler may add the address of its client to our application name. Every poll runs this statement, so it reads the
+# function below the view `pg_stat_activity`, which joins the names of roles and databases: with 80 sessions it takes
+# half as long.
+_READ_HORIZON: Final[LiteralString] = """
 SELECT least(clock_timestamp(), min(xact_start) FILTER (WHERE pid <> pg_backend_pid())) - interval '2 seconds'
            AS horizon,
-       coalesce(bool_or(pid = pg_backend_pid()), false) AS is_own_found,
+       coalesce(bool_or(pid = pg_backend_pid()), false)
+           AND bool_and(backend_start IS NOT NULL AND state IS DISTINCT FROM 'disabled') AS is_readable
+FROM pg_stat_get_activity(NULL)
+WHERE starts_with(application_name, %s)
+  AND datid = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+_READ_SESSIONS: Final[LiteralString] = """
+SELECT coalesce(bool_or(pid = pg_backend_pid()), false) AS is_own_found,
        string_agg(DISTINCT usename, ', ') FILTER (WHERE backend_start IS NULL) AS hidden_roles,
        coalesce(bool_or(state = 'disabled'), false) AS is_tracking_off
 FROM pg_stat_activity
 WHERE starts_with(application_name, %s) AND datname = current_database()
 """
 
+_log = log.get(__name__)
+
 
 class Sessions(NamedTuple):
     """What the database shows of our sessions."""
 
-    horizon: datetime
     is_own_found: bool
     # The names of the roles whose transactions are hidden.
     hidden_roles: str | None
@@ -51,19 +66,45 @@ class Sessions(NamedTuple):
         return None
 
 
+class ProblemLog:
+    """Reads and logs why there is no horizon, once a minute at most, however many polls are refused."""
+
+    def __init__(self) -> None:
+        self._next_at = float("-inf")
+
+    async def record(self, tx: Tx) -> None:
+        if monotonic() >= self._next_at:
+            self._next_at = monotonic() + PROBLEM_LOGGED_EVERY_S
+            [row] = await tx.fetch(_READ_SESSIONS, (APPLICATION_NAME,))
+            _log_problem(Sessions(*row).describe_problem())
+
+
+_PROBLEM_LOG: Final = ProblemLog()
+
+
 async def read_horizon(tx: Tx) -> datetime:
     """Read the horizon; call it before reading the rows, because a transaction that begins later writes newer rows."""
-    [row] = await tx.fetch(_READ_SESSIONS, (APPLICATION_NAME,))
-    sessions = Sessions(*row)
-    if sessions.describe_problem() is not None:
+    [(horizon, is_readable)] = await tx.fetch(_READ_HORIZON, (APPLICATION_NAME,))
+    if not is_readable:
+        await _PROBLEM_LOG.record(tx)
         raise Unavailable(
             "Changes cannot be listed now: the database hides transactions in which rows may be missed. `regulars"
             " doctor` says why."
         )
-    return truncate_to_milliseconds(sessions.horizon)
+    return truncate_to_milliseconds(horizon)
+
+
+def warn_at_start(connection: psycopg.Connection[Any]) -> None:
+    """Log that lists of changes will be refused, if they will, before the first caller asks for one."""
+    _log_problem(find_problem(connection))
 
 
 def find_problem(connection: psycopg.Connection[Any]) -> str | None:
     """One sentence about why changes cannot be listed; None if they can."""
     [row] = connection.execute(_READ_SESSIONS, (APPLICATION_NAME,)).fetchall()
     return Sessions(*row).describe_problem()
+
+
+def _log_problem(problem: str | None) -> None:
+    if problem is not None:
+        _log.warning("changes.cannot_be_listed", reason=problem, fix=FIX)

@@ -42,7 +42,7 @@ from regulars.kit import vault
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.metrics import PROCESS_METRICS, PUBLISH_INTERVAL_S
-from regulars.kit.process import on_parent_exit, on_stop_signals, reduce_garbage_collection
+from regulars.kit.process import on_parent_exit, on_stop_signals, reduce_garbage_collection, send_ready
 from regulars.kit.releases import OutdatedReleaseError, ProcessRole, find_refusal
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
@@ -210,14 +210,15 @@ def _audit_sweep(retention: timedelta) -> Sweep:
     return Sweep("audit.sweep_addresses", due, partial(sweep_addresses, retention=retention), poll_every_s=3600)
 
 
-def run(settings: Settings, url: str, *, lifeline: int | None = None) -> None:
-    """Work until SIGTERM or SIGINT, or until the parent exits, which closes `lifeline`; needs a migrated database."""
+def run(settings: Settings, url: str, *, lifeline: int | None = None, ready: int | None = None) -> None:
+    """Work until SIGTERM or SIGINT, or until the parent exits, which closes `lifeline`; needs a migrated database. The
+    parent reads from the other end of `ready` that the worker has started."""
     reduce_garbage_collection()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_run(settings, url, lifeline=lifeline))
+        runner.run(_run(settings, url, lifeline=lifeline, ready=ready))
 
 
-async def _run(settings: Settings, url: str, *, lifeline: int | None) -> None:
+async def _run(settings: Settings, url: str, *, lifeline: int | None, ready: int | None) -> None:
     stop = asyncio.Event()
     on_stop_signals(stop.set)
     if lifeline is not None:
@@ -235,7 +236,13 @@ async def _run(settings: Settings, url: str, *, lifeline: int | None) -> None:
     publishing = asyncio.create_task(_publish_metrics())
     checking = asyncio.create_task(_stop_when_outdated(database, stop))
     try:
-        await run_worker(database, queues(settings, gateways), stop=stop, grace_s=settings.shutdown_grace_s)
+        await run_worker(
+            database,
+            queues(settings, gateways),
+            stop=stop,
+            grace_s=settings.shutdown_grace_s,
+            on_started=partial(send_ready, ready),
+        )
     finally:
         publishing.cancel()
         checking.cancel()

@@ -37,7 +37,9 @@ class Ran:
         """The one sentence of a command that could not go on."""
         assert self.code == code, self.err
         assert "Traceback" not in self.err
-        (sentence,) = self.err.strip().splitlines()
+        *before, sentence = self.err.strip().splitlines()
+        # On a busy machine a service says how far its start is.
+        assert all(json.loads(line)["level"] == "info" for line in before), self.err
         if sentence.startswith("{"):
             # A server or worker that logs as JSON.
             sentence = f"regulars: {json.loads(sentence)['reason'].removeprefix('regulars: ')}"

@@ -2,6 +2,7 @@ import contextlib
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from uuid import uuid4
 import httpx
 import psycopg
 import pytest
+from tests.accounts.browser import Browser
 from tests.cli.conftest import Ran, environment, new_data_dir
 from tests.support.client import get_url, post_url
 from tests.support.embedded_command import postmaster_pid
@@ -21,6 +23,7 @@ from tests.support.fork_server import Child, fork_server
 from tests.support.pid_namespace import NEW_PID_NAMESPACE, needs_pid_namespace
 from tests.support.waiting import wait_until, wait_until_gone, wait_until_logged
 
+from regulars.kit.releases import MIGRATIONS
 from regulars.postgres import embedded
 
 READY_SECONDS_MAX = 150
@@ -135,6 +138,13 @@ def find_link(server: Serving) -> str:
     return path.read_text().strip().rpartition("/link/")[2]
 
 
+def become_owner(server: Serving, link: str) -> None:
+    fields = {"organization": "Maison", "name": "Claire", "email": "claire@shop.example", "country": "FR"}
+    passwords = dict.fromkeys(("password", "repeated"), "four words in a row")
+    page = f"/link/{link}"
+    assert Browser(server.url).fill(page, page, **fields, **passwords).status_code == 303
+
+
 def until_answered(server: Serving, ask: Callable[[], httpx.Response]) -> httpx.Response:
     """The first response that is not a 503, which tells the caller to retry."""
 
@@ -176,6 +186,8 @@ def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
         worker = server.child("worker")
         link = find_link(server)
         assert "Set up Regulars" in server.get(f"/link/{link}").text
+        become_owner(server, link)
+        wait_until(lambda: not (data_dir / "owner-link.txt").exists(), show=server.log)
         assert (data_dir / "secret.key").stat().st_mode & 0o777 == 0o600
         key = make_key(command, data_dir)
         assert put_store(server, key, "S1").status_code == 201, "the server still runs after another command"
@@ -183,7 +195,34 @@ def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
         assert server.stop() == 0
         wait_until_gone(worker)
         assert link not in server.log()
-        assert all(isinstance(json.loads(line), dict) for line in server.log().splitlines())
+        events = [json.loads(line) for line in server.log().splitlines()]
+        # The line that names the file comes after those of the start.
+        named = [event["event"] for event in events]
+        assert max(named.index("server.started"), named.index("worker.started")) < named.index("server.has_no_user")
+        [migrated] = [event for event in events if event["event"] == "database.migrated"]
+        assert migrated["migrations"] == len(list(MIGRATIONS.glob("0*.sql")))
+
+
+def test_on_a_terminal_a_start_ends_with_the_address_and_the_link(migrated_data_dir):
+    terminal, theirs = os.openpty()
+    given = environment(REGULARS_DATA_DIR=str(migrated_data_dir))
+    command = [sys.executable, "-m", "regulars.cli", "serve", "--port", "0"]
+    server = subprocess.Popen(command, env=given, cwd=migrated_data_dir.parent, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = ""
+    try:
+        while "/link/" not in shown or not shown.endswith("\n"):
+            assert select.select([terminal], [], [], READY_SECONDS_MAX)[0], shown
+            shown += os.read(terminal, 1 << 16).decode()
+    finally:
+        server.terminate()
+        assert server.wait(END_SECONDS_MAX) == 0
+        os.close(terminal)
+    lines = shown.splitlines()
+    assert any(line.endswith(f"Starting the database in {migrated_data_dir}.") for line in lines)
+    address = lines[-2].removeprefix("Regulars serves on ")
+    assert re.search(rf"works once, for 24 hours\): {re.escape(address)}/link/\S+$", lines[-1]), shown
+    assert not (migrated_data_dir / "owner-link.txt").exists()
 
 
 def test_commands_print_the_address_at_which_the_server_runs(command, one_process):
@@ -212,10 +251,11 @@ def test_tables_that_begin_to_fill_get_their_statistics_also_without_a_worker(on
         wait_until(lambda: connection.execute(looked).fetchone() == (True,), show=one_process.log)
 
 
-def test_a_port_that_is_taken_says_so(regulars, one_process):
+def test_a_port_that_is_taken_says_so_before_a_database_is_made(command, one_process, tmp_path):
     port = one_process.url.rsplit(":", 1)[1]
-    sentence = regulars("serve", "--port", port).complains(code=1)
+    sentence = command("serve", "--port", port).complains(code=1)
     assert f"Port {port} on 127.0.0.1 is already in use" in sentence
+    assert not embedded.exists(tmp_path / "data")
 
 
 def test_after_a_kill_it_comes_up_with_the_data_and_leaves_no_orphan(command, migrated_data_dir):

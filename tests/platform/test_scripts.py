@@ -1,5 +1,6 @@
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -9,6 +10,14 @@ import pytest
 from tests.support.project import ROOT
 
 CLI = '"""Stands in for the package."""\nimport sys\n\n\ndef main():\n    print("ran with", sys.argv[1:])\n'
+
+CHECK = [
+    f"src/regulars/{name}.py"
+    for name in (
+        *("__init__", "kit/__init__", "kit/settings", "kit/setting_kinds"),
+        *("processes/__init__", "processes/listening", "processes/start_check"),
+    )
+]
 
 # Installing pip into a new environment takes seconds; the stand-in lends it the one of the environment we run in.
 QUICK_PYTHON = """#!/bin/sh
@@ -33,6 +42,10 @@ def clone(tmp_path, monkeypatch) -> Path:
     (project / "pyproject.toml").write_text('[project.scripts]\nregulars = "stand_in:main"\n')
     (project / "src").mkdir()
     (project / "src" / "stand_in.py").write_text(CLI)
+    # What the check of the arguments needs without a package.
+    for name in CHECK:
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, project / name)
     python = tmp_path / "python"
     python.write_text(QUICK_PYTHON.format(python=sys.executable, packages=sysconfig.get_path("purelib")))
     python.chmod(0o755)
@@ -53,15 +66,36 @@ def run(*command: object, **environment: str) -> subprocess.CompletedProcess[str
 
 
 def test_serve_makes_its_environment_once_and_installs_a_changed_list(clone):
-    first = run(clone / "bin" / "serve", "--port", "8090", "a b")
-    assert first.stdout == "ran with ['serve', '--port', '8090', 'a b']\n", first.stderr
+    first = run(clone / "bin" / "serve", "--port", "0", "--no-worker")
+    assert first.stdout == "ran with ['serve', '--port', '0', '--no-worker']\n", first.stderr
     assert "Making .venv" in first.stderr
     second = run(clone / "bin" / "serve")
     assert second.stdout == "ran with ['serve']\n"
     assert second.stderr == ""
     (clone / "requirements" / "runtime.txt").write_text("# changed\n")
-    assert "Installing" in run(clone / "bin" / "setup", "runtime", ".venv").stderr
+    again = run(clone / "bin" / "setup", "runtime", ".venv")
+    assert again.stderr == "Installing packages.\n"
     assert run(clone / "bin" / "setup", "runtime", ".venv").stderr == ""
+
+
+def test_a_mistake_shows_before_anything_is_installed(clone):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        mistakes = [
+            (["--prot", "1"], {}, 2, "--prot"),
+            (["a b"], {}, 2, "a b"),
+            (["--port", "70000"], {}, 2, "from 0 to 65535"),
+            (["--workers", "0"], {}, 2, "from 1 to 64"),
+            ([], {"REGULARS_PROT": "1"}, 2, "did you mean REGULARS_PORT?"),
+            (["--host", "no such host"], {}, 1, "is not an address"),
+            (["--port", port], {}, 1, f"Port {port} on 127.0.0.1 is already in use"),
+        ]
+        for arguments, variables, code, sentence in mistakes:
+            answer = run(clone / "bin" / "serve", *arguments, **variables)
+            assert (answer.returncode, answer.stdout) == (code, ""), arguments
+            assert sentence in answer.stderr
+            assert "Making" not in answer.stderr
+    assert not list(clone.glob(".venv*"))
 
 
 def test_a_clone_that_was_moved_makes_its_environment_again(clone):

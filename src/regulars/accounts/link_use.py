@@ -73,6 +73,15 @@ async def make_first_owner_link(tx: Tx) -> str | None:
     return await make_link(tx, Purpose.FIRST_OWNER)
 
 
+async def awaits_first_owner(tx: Tx, token: str) -> bool:
+    """Whether the link can still be used: it has not expired, no newer one was made, and there is no user."""
+    try:
+        await find_link(tx, token)
+    except LinkUnusable:
+        return False
+    return not await queries.has_users(tx)
+
+
 async def create_first_owner(
     tx: Tx,
     token: str,

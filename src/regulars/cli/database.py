@@ -8,7 +8,8 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 
-from regulars.cli.output import CommandError, ExitCode, err
+from regulars.cli.output import CommandError, ExitCode, err, format_count
+from regulars.cli.start_steps import step
 from regulars.kit import db_checks, db_session, horizon, migrate, releases, vault
 from regulars.kit import settings as all_settings
 from regulars.kit.db import LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, Database
@@ -199,6 +200,19 @@ def describe_missing_key(settings: Settings, connection: psycopg.Connection[Any]
 def migrate_schema() -> None:
     """`regulars migrate`."""
     with opened(all_settings.load(), may_create=True) as url:
-        applied = migrate.migrate(url)
+        applied = apply_migrations(url)
         finish_restore(url)
-    err.print(f"Applied {', '.join(applied)}." if applied else "Nothing to do: the schema is up to date.", markup=False)
+    if applied:
+        err.print(f"Applied {format_count(len(applied), 'migration')}, the last one is {applied[-1]}.", markup=False)
+    else:
+        err.print("Nothing to do: the schema is up to date.", markup=False)
+
+
+def apply_migrations(url: str) -> list[str]:
+    """Apply the missing migrations, and say how many of them are done."""
+    missing = migrate.pending(url)
+    if not missing:
+        return migrate.migrate(url)
+    with step("Applying migrations", "database.migrating") as current:
+        current.count(0, len(missing))
+        return migrate.migrate(url, on_applied=lambda done: current.count(done, max(done, len(missing))))

@@ -27,6 +27,7 @@ EXIT_CODE_BY_ERROR: Final = {
     "regulars.kit.settings.SettingsError": ExitCode.USAGE,
     "regulars.kit.vault.VaultError": ExitCode.USAGE,
     "regulars.processes.in_use.InUseError": ExitCode.FAILED,
+    "regulars.processes.listening.PortError": ExitCode.FAILED,
     "regulars.accounts.errors.AccountRefusal": ExitCode.FAILED,
     "regulars.organizations.settings.NameTaken": ExitCode.FAILED,
     "regulars.organizations.settings.ForeignZone": ExitCode.USAGE,

@@ -2,11 +2,14 @@
 
 import importlib
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any, ClassVar, NamedTuple
 
 import typer
 from typer._coercion import RuntimeParam, build_runtime_param
 from typer.core import TyperCommand, TyperGroup
+
+from regulars.cli.start_steps import loading
 
 
 class LazyCommand(NamedTuple):
@@ -15,10 +18,13 @@ class LazyCommand(NamedTuple):
     target: str
     help: str
     hidden: bool = False
+    # Whether the import is long enough to say so.
+    is_slow: bool = False
 
     def load(self, name: str) -> Any:
         module, _, attribute = self.target.partition(":")
-        loaded = getattr(importlib.import_module(f"regulars.cli.{module}"), attribute)
+        with loading() if self.is_slow else nullcontext():
+            loaded = getattr(importlib.import_module(f"regulars.cli.{module}"), attribute)
         parent = typer.Typer()
         if isinstance(loaded, typer.Typer):
             parent.add_typer(loaded, name=name, help=self.help)

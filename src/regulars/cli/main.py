@@ -16,7 +16,7 @@ from regulars.kit import log, settings
 PROJECT_FILE: Final = Path(__file__).parents[3] / "pyproject.toml"
 
 COMMANDS: Final = {
-    "serve": LazyCommand("serve:serve", "Run the API, the pages and the worker until SIGTERM or Ctrl+C."),
+    "serve": LazyCommand("serve:serve", "Run the API, the pages and the worker until SIGTERM or Ctrl+C.", is_slow=True),
     "serve-process": LazyCommand(
         "serve:serve_process", "One of several server processes; `regulars serve` starts it.", hidden=True
     ),

@@ -15,22 +15,20 @@ FILE_NAME: Final = "owner-link.txt"
 _log = log.get(__name__)
 
 
-def publish(settings: Settings, token: str | None) -> None:
+def publish(settings: Settings, token: str | None) -> bool:
     """Print the link on a terminal, else write it to a file that the log names: who has it can become the owner.
 
-    Without a token there is a user already, and the file of an earlier start is removed.
+    Return whether there is a file. Without a token there is a user already, and the file of an earlier start is
+    removed.
     """
     path = settings.data_dir / FILE_NAME
     if token is None:
-        path.unlink(missing_ok=True)
-        return
+        remove(settings)
+        return False
     link = f"{settings.base_url}{LINK_PATH}/{token}"
     if sys.stdout.isatty() and not log.writes_json():
-        out.print(
-            "There is no user yet. Set up your organization with this link; it works once, for 24 hours:", markup=False
-        )
-        out.print(f"  {link}", markup=False, soft_wrap=True)
-        return
+        out.print(f"Set up your organization (the link works once, for 24 hours): {link}", markup=False, soft_wrap=True)
+        return False
     try:
         _write(path, link)
     except OSError as error:
@@ -38,6 +36,12 @@ def publish(settings: Settings, token: str | None) -> None:
         _log.warning("server.owner_link_not_written", path=str(path), reason=error.strerror)
     else:
         _log.warning("server.has_no_user", owner_link_file=str(path))
+        return True
+    return False
+
+
+def remove(settings: Settings) -> None:
+    (settings.data_dir / FILE_NAME).unlink(missing_ok=True)
 
 
 def _write(path: Path, link: str) -> None:

@@ -3,36 +3,38 @@
 import asyncio
 import contextlib
 import dataclasses
-import errno
 import socket
-import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 import uvloop
 
-from regulars.accounts.link_use import make_first_owner_link
+from regulars.accounts.link_use import awaits_first_owner, make_first_owner_link
 from regulars.cli import database, owner_link
 from regulars.cli.output import CommandError, out
-from regulars.kit import log, metrics, migrate, vault
+from regulars.cli.start_steps import step
+from regulars.kit import log, metrics, vault
 from regulars.kit.clock import monotonic
-from regulars.kit.db import CONNECTION_ERRORS
-from regulars.kit.process import Lifeline, Stop, on_parent_exit, on_stop_signals
+from regulars.kit.db import CONNECTION_ERRORS, Database
+from regulars.kit.process import Lifeline, ReadySignal, Stop, on_parent_exit, on_stop_signals, send_ready
 from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import PORT_MAX, Settings, load, variable_of
 from regulars.kit.shared_memory import map_block, new_block
+from regulars.postgres import embedded
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.processes import in_use, revive, serve_lock, server_process
+from regulars.processes.listening import bound_socket, listen
 from regulars.processes.supervise import Child, supervise
 from regulars.work.due import find_due_organizations
 from regulars.work.queue import Due
 from regulars.work.statistics import Statistics
 
-# The child processes of a killed server release the port within this time.
-PORT_WAIT_S: Final = 2.0
-PORT_RETRY_S: Final = 0.05
+# Lines that a user needs come last. They do not wait longer than this for the children, which may fail to start.
+CHILDREN_START_S_MAX: Final = 30.0
+WATCH_LINK_S: Final = 1.0
 ANALYSIS_POLL_S: Final = 2.0
 ANALYSIS_QUERY_S_MAX: Final = 2.0
 # Finds the organizations that need the analysis process: only they have a row in this table.
@@ -69,10 +71,12 @@ def serve(
     log.configure(settings, is_service=True)
     with (
         serve_lock.hold(settings) as lock,
-        database.opened(settings, may_create=True) as url,
+        # A taken port shows before a database is made.
+        bound_socket(settings) as listening,
+        _opened_database(settings) as url,
         in_use.shared_lock(url) as registration,
-        _listening_socket(settings) as listening,
     ):
+        listen(listening, settings)
         _prepare_schema(settings, url, with_worker=not no_worker)
         embedded_folder = settings.data_dir if settings.is_embedded else None
         settings = database.with_secret_key(settings, url)
@@ -92,6 +96,7 @@ def serve_process(
     *,
     listening: Annotated[int, typer.Option(help="File descriptor of the bound socket.")],
     lifeline: Annotated[int, typer.Option(help="File descriptor that closes when the parent exits.")],
+    ready: Annotated[int, typer.Option(help="File descriptor for a byte when the server has started.")],
     slot: Annotated[int, typer.Option(help="Number of this process, from 0.")],
     host: Annotated[str, typer.Option(help="Address the socket is bound to.")],
     workers: Annotated[int, typer.Option(help="Number of server processes.")],
@@ -110,12 +115,21 @@ def serve_process(
             on_stop_signals(stop.request)
             # A server that is started again needs the port soon.
             on_parent_exit(lifeline, stop.hurry)
-            memory = map_block(shared)
-            return await server_process.serve(settings, bound, stop=stop, started=asyncio.Event(), shared=memory)
+            started, memory = asyncio.Event(), map_block(shared)
+            sending = asyncio.create_task(_send_when(started, ready))
+            try:
+                return await server_process.serve(settings, bound, stop=stop, started=started, shared=memory)
+            finally:
+                sending.cancel()
 
         is_started = _run(run())
     if not is_started:
         raise CommandError("This server process could not start; the log above says why.")
+
+
+async def _send_when(started: asyncio.Event, ready: int) -> None:
+    await started.wait()
+    send_ready(ready)
 
 
 def _run(main: Coroutine[object, object, bool]) -> bool:
@@ -133,13 +147,14 @@ async def _serve_all(
     """
     stop, started = Stop(), asyncio.Event()
     on_stop_signals(stop.request)
-    lifeline = Lifeline()
-    children = [(_child("worker", lifeline), settings.shutdown_grace_s)] if with_worker else []
+    lifeline, ready = Lifeline(), ReadySignal()
+    children = [(_child("worker", lifeline, ready), settings.shutdown_grace_s)] if with_worker else []
     if settings.workers > 1:
         # All server processes count the requests of an API key in this memory.
         shared, grace_s = new_block(), settings.drain_s + settings.shutdown_grace_s
         children += [
-            (_server_child(settings, slot, listening, lifeline, shared), grace_s) for slot in range(settings.workers)
+            (_server_child(settings, slot, listening, shared, (lifeline, ready)), grace_s)
+            for slot in range(settings.workers)
         ]
         started.set()
     supervised = [asyncio.create_task(supervise(child, stop=stop, grace_s=grace_s)) for child, grace_s in children]
@@ -148,7 +163,7 @@ async def _serve_all(
         supervised.append(asyncio.create_task(_gather_statistics(settings, stop=stop.requested)))
     if embedded_folder is not None:
         supervised.append(asyncio.create_task(revive.keep_alive(embedded_folder, stop=stop.requested)))
-    announcing = asyncio.create_task(_announce(settings, started))
+    announcing = asyncio.create_task(_announce(settings, started, partial(ready.wait, len(children))))
     try:
         if settings.workers > 1:
             await stop.requested.wait()
@@ -157,8 +172,10 @@ async def _serve_all(
     finally:
         stop.requested.set()
         announcing.cancel()
+        await asyncio.wait({announcing, *supervised})
         await asyncio.gather(*supervised)
         lifeline.close()
+        ready.close()
 
 
 async def _gather_statistics(settings: Settings, *, stop: asyncio.Event) -> None:
@@ -186,48 +203,72 @@ async def _analyse_when_needed(settings: Settings, child: Child, *, stop: Stop) 
         await supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)
 
 
-def _child(name: str, lifeline: Lifeline) -> Child:
+def _child(name: str, lifeline: Lifeline, ready: ReadySignal | None = None) -> Child:
     """Make the child process that runs the command with this name."""
-    return Child(name=name, arguments=[name, "--lifeline", str(lifeline.reading)], descriptors=[lifeline.reading])
+    options = {"--lifeline": lifeline.reading} | ({} if ready is None else {"--ready": ready.writing})
+    arguments = [name, *(str(item) for option in options.items() for item in option)]
+    return Child(name=name, arguments=arguments, descriptors=list(options.values()))
 
 
-def _server_child(settings: Settings, slot: int, listening: socket.socket, lifeline: Lifeline, shared: int) -> Child:
+def _server_child(
+    settings: Settings, slot: int, listening: socket.socket, shared: int, pipes: tuple[Lifeline, ReadySignal]
+) -> Child:
+    lifeline, ready = pipes
     options = {
         "--listening": listening.fileno(),
         "--lifeline": lifeline.reading,
+        "--ready": ready.writing,
         "--slot": slot,
         "--host": settings.host,
         "--workers": settings.workers,
         "--shared": shared,
     }
     arguments = ["serve-process", *(str(item) for option in options.items() for item in option)]
-    descriptors = [listening.fileno(), lifeline.reading, shared]
+    descriptors = [listening.fileno(), lifeline.reading, ready.writing, shared]
     return Child(name=f"server {slot}", arguments=arguments, descriptors=descriptors)
 
 
-async def _announce(settings: Settings, started: asyncio.Event) -> None:
-    await started.wait()
+async def _announce(
+    settings: Settings, started: asyncio.Event, wait_for_children: Callable[[], Coroutine[object, object, None]]
+) -> None:
+    """Say where the server is; at the very end, how its first owner gets in."""
     address = _own_address(settings)
+    with step("Starting the server", "server.starting", moves=False):
+        await started.wait()
+        if log.writes_json():
+            _log.info("server.started", url=address, port=settings.port, workers=settings.workers)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(wait_for_children(), CHILDREN_START_S_MAX)
     if not log.writes_json():
         out.print(f"Regulars serves on {address}", markup=False)
-    _log.info("server.started", url=address, port=settings.port, workers=settings.workers)
-    owner_link.publish(settings, await _first_owner_token(settings))
+    async with database.pool(settings.database_url or "") as opened:
+        async with opened.transaction() as tx:
+            token = await make_first_owner_link(tx)
+        if owner_link.publish(settings, token) and token is not None:
+            await _remove_used_link(settings, opened, token)
+
+
+async def _remove_used_link(settings: Settings, opened: Database, token: str) -> None:
+    """Remove the file with the owner link as soon as the link cannot be used any more."""
+    while True:
+        await asyncio.sleep(WATCH_LINK_S)
+        with contextlib.suppress(*CONNECTION_ERRORS):
+            async with opened.transaction() as tx:
+                if not await awaits_first_owner(tx, token):
+                    break
+    with contextlib.suppress(OSError):
+        owner_link.remove(settings)
 
 
 def _own_address(settings: Settings) -> str:
     return dataclasses.replace(settings, public_url=None).base_url
 
 
-async def _first_owner_token(settings: Settings) -> str | None:
-    async with database.pool(settings.database_url or "") as opened, opened.transaction() as tx:
-        return await make_first_owner_link(tx)
-
-
 def _prepare_schema(settings: Settings, url: str, *, with_worker: bool) -> None:
     database.check_fsync_settings(url)
-    applied = migrate.migrate(url) if settings.is_embedded else []
-    if applied:
-        _log.info("database.migrated", migrations=applied)
+    applied = database.apply_migrations(url) if settings.is_embedded else []
+    if applied and log.writes_json():
+        _log.info("database.migrated", migrations=len(applied), last=applied[-1])
     database.check_schema(url, ProcessRole.SERVER, *([ProcessRole.WORKER] if with_worker else []))
 
 
@@ -237,29 +278,16 @@ def _check_erasure_log(settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def _listening_socket(settings: Settings) -> Iterator[socket.socket]:
-    try:
-        family, kind, protocol, _name, address = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except socket.gaierror as error:
-        raise CommandError(f"The host '{settings.host}' is not an address: {error.strerror}.") from None
-    with socket.socket(family, kind, protocol) as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        _bind(listening, address, settings)
-        listening.listen(server_process.BACKLOG)
-        yield listening
-
-
-def _bind(listening: socket.socket, address: object, settings: Settings) -> None:
-    deadline = time.monotonic() + PORT_WAIT_S
-    while True:
-        try:
-            listening.bind(address)  # type: ignore[arg-type]  # its type depends on the family getaddrinfo chose
-            return
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE and time.monotonic() < deadline:
-                time.sleep(PORT_RETRY_S)
-                continue
-            why = "is already in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
-            raise CommandError(f"Port {settings.port} on {settings.host} {why}; choose another with --port.") from None
+def _opened_database(settings: Settings) -> Iterator[str]:
+    """Open the database for the time of the block, and say meanwhile what is done."""
+    is_new = settings.is_embedded and not embedded.exists(settings.data_dir)
+    if is_new:
+        doing = step(f"Making a database in {settings.data_dir}", "database.creating", is_logged=True)
+    elif settings.is_embedded:
+        doing = step(f"Starting the database in {settings.data_dir}", "database.starting")
+    else:
+        doing = step("Connecting to the database", "database.connecting")
+    with contextlib.ExitStack() as stack:
+        with doing:
+            url = stack.enter_context(database.opened(settings, may_create=True))
+        yield url

@@ -16,6 +16,9 @@ def worker(
     lifeline: Annotated[
         int | None, typer.Option(hidden=True, help="File descriptor that closes when the parent exits.")
     ] = None,
+    ready: Annotated[
+        int | None, typer.Option(hidden=True, help="File descriptor for a byte when the worker has started.")
+    ] = None,
 ) -> None:
     settings = load()
     log.configure(settings, is_service=True)
@@ -29,4 +32,4 @@ def worker(
         if lifeline is None:
             # A worker that `regulars serve` starts has the same database, about which `serve` has warned.
             database.check_change_lists(url)
-        worker_process.run(settings, url, lifeline=lifeline)
+        worker_process.run(settings, url, lifeline=lifeline, ready=ready)

@@ -1,7 +1,7 @@
 """Migrate a database to the schema of this release: apply numbered SQL files, forward only, one transaction each."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
@@ -34,8 +34,11 @@ class MigrationError(Exception):
     """The message is one sentence for the person who runs the command."""
 
 
-def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
-    """Apply the missing migrations and return their names. Several nodes may call it at once."""
+def migrate(
+    url: str, *, folder: Path = MIGRATIONS, on_applied: Callable[[int], None] = lambda _count: None
+) -> list[str]:
+    """Apply the missing migrations and return their names. Several nodes may call it at once. `on_applied` gets the
+    number of those that are applied."""
     try:
         with db_session.connect(url) as connection:
             # The driver must not prepare statements: a prepared statement keeps its snapshot until the next statement
@@ -43,7 +46,12 @@ def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
             connection.prepare_threshold = None
             releases.refuse_outdated(connection, ProcessRole.SERVER, release=releases.newest_migration(folder))
             _create_migrations_table(connection)
-            return [file.stem for file in _files(folder) if _apply(url, connection, file)]
+            applied: list[str] = []
+            for file in _files(folder):
+                if _apply(url, connection, file):
+                    applied.append(file.stem)
+                    on_applied(len(applied))
+            return applied
     except psycopg.OperationalError as error:
         raise MigrationError(f"The database could not be migrated: {_one_line(error)}") from error
 

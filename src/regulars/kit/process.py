@@ -1,6 +1,7 @@
 """Handle stop signals, detect the end of the parent process, and configure garbage collection."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -11,6 +12,7 @@ from typing import Final
 # so a collection before that finds nothing to free. With Python's default, collections took a twentieth of the time of
 # a server process, and a third of the time in which a worker builds the columnar copies of customers and sales.
 YOUNG_OBJECTS_MAX: Final = 20_000
+SIGNALS_READ: Final = 64
 
 
 class Lifeline:
@@ -22,6 +24,43 @@ class Lifeline:
     def close(self) -> None:
         os.close(self.reading)
         os.close(self._writing)
+
+
+class ReadySignal:
+    """A pipe into which every child writes a byte once it has started."""
+
+    def __init__(self) -> None:
+        self._reading, self.writing = os.pipe()
+        os.set_blocking(self._reading, False)
+
+    async def wait(self, children: int) -> None:
+        """Wait until so many children have started, or one of them several times."""
+        loop, seen, is_seen = asyncio.get_running_loop(), 0, asyncio.Event()
+
+        def on_readable() -> None:
+            nonlocal seen
+            with contextlib.suppress(BlockingIOError):
+                seen += len(os.read(self._reading, SIGNALS_READ))
+            if seen >= children:
+                is_seen.set()
+
+        if children:
+            loop.add_reader(self._reading, on_readable)
+            try:
+                await is_seen.wait()
+            finally:
+                loop.remove_reader(self._reading)
+
+    def close(self) -> None:
+        os.close(self._reading)
+        os.close(self.writing)
+
+
+def send_ready(descriptor: int | None) -> None:
+    """Tell the parent that this process has started; `descriptor` is the writing end of its `ReadySignal`."""
+    if descriptor is not None:
+        with contextlib.suppress(OSError):
+            os.write(descriptor, b"1")
 
 
 def on_parent_exit(lifeline: int, callback: Callable[[], None]) -> None:

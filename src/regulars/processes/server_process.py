@@ -18,9 +18,9 @@ from regulars.kit.clock import monotonic
 from regulars.kit.process import Stop, reduce_garbage_collection
 from regulars.kit.settings import Settings
 from regulars.processes.accepting import AcceptingServer
+from regulars.processes.listening import BACKLOG
 from regulars.server import create_app
 
-BACKLOG: Final = 2048
 # Longer than the idle time of usual proxies and client pools, so that they close an idle connection first. Otherwise
 # they might send a request on a connection that we are closing.
 KEEP_ALIVE_S: Final = 75

@@ -7,7 +7,7 @@ poll finds rows that a poll missed, because their transaction committed late or 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -42,7 +42,14 @@ AFTER_FAILURE_S: Final = 1.0
 _log = log.get(__name__)
 
 
-async def run_worker(database: Database, queues: Sequence[Queue], *, stop: asyncio.Event, grace_s: float) -> None:
+async def run_worker(
+    database: Database,
+    queues: Sequence[Queue],
+    *,
+    stop: asyncio.Event,
+    grace_s: float,
+    on_started: Callable[[], None] = lambda: None,
+) -> None:
     """Serve the queues until `stop` is set, then wait up to `grace_s` for running work."""
     loop = Loop(database, queues)
     # Rows that a pass adds to another queue are served at once.
@@ -54,6 +61,7 @@ async def run_worker(database: Database, queues: Sequence[Queue], *, stop: async
             group.create_task(Statistics(database).run()),
         ]
         _log.info("worker.started")
+        on_started()
         failpoint.hit("start")
         await stop.wait()
         failpoint.hit("drain")

@@ -16,36 +16,6 @@ def headers(api: Api) -> list[raw.Header]:
     return [*api.key_header(), JSON_TYPE]
 
 
-def test_a_connection_serves_many_requests_refused_ones_included(api: Api, headers: list[raw.Header]) -> None:
-    store = samples.json_bytes(samples.store())
-    requests = [
-        (b"GET", b"/v1/nothing", None, 404),
-        (b"POST", b"/v1/stores", b"{", 400),
-        (b"POST", b"/v1/stores", store, 201),
-        (b"PUT", b"/v1/stores", store, 405),
-        (b"GET", b"/v1/stores/nowhere", None, 404),
-        (b"POST", b"/v1/stores", store, 200),
-    ]
-    with socket.create_connection(api.server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
-        for method, target, body, status in requests:
-            connection.sendall(_keep_alive_request(method, target, headers, body))
-            assert raw.read_answer(connection).status == status
-
-
-def test_requests_sent_without_waiting_are_answered_in_order(api: Api, headers: list[raw.Header]) -> None:
-    names = [samples.unique("s") for _ in range(5)]
-    pieces = [
-        _keep_alive_request(b"POST", b"/v1/stores", headers, samples.json_bytes({"external_id": name}))
-        for name in names
-    ]
-    with socket.create_connection(api.server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
-        connection.sendall(b"".join(pieces))
-        received = b""
-        while received.count(b"HTTP/1.1 201") < len(names) or not received.endswith(b"}"):
-            received += connection.recv(65_536)
-    assert sorted(names, key=lambda name: received.index(name.encode())) == names
-
-
 def test_a_body_in_many_pieces_is_one_body(api: Api, headers: list[raw.Header]) -> None:
     body = samples.json_bytes(samples.profile())
     chunked = raw.chunked_bytes(b"POST", b"/v1/profiles", headers, [bytes([byte]) for byte in body])
@@ -89,10 +59,6 @@ def test_what_is_not_http_is_refused_and_disturbs_no_other_request(api: Api, gar
         answered = connection.recv(65_536)
     assert answered == b"" or b" 4" in answered.partition(b"\r\n")[0]
     assert api.get("/v1/stores").status == 200
-
-
-def _keep_alive_request(method: bytes, target: bytes, headers: list[raw.Header], body: bytes | None) -> bytes:
-    return raw.keep_alive(raw.request_bytes(method, target, headers, body))
 
 
 def test_a_head_that_never_ends_is_refused_and_its_caller_gets_the_refusal(either_server: Server) -> None:

@@ -1,6 +1,5 @@
 """The short way of requests through the server answers like the long one, whatever is sent to it."""
 
-import json
 import re
 import socket
 from collections.abc import Callable
@@ -8,29 +7,16 @@ from typing import Any
 
 import pytest
 from tests.support import raw, samples
-from tests.support.api import StartServer
 from tests.support.client import Api
-from tests.support.raw import Answer
 from tests.support.server import Server
 from tests.support.tenant import Tenant, new_tenant
 
 TARGET = b"/v1/sales-events"
 JSON = (b"Content-Type", b"application/json")
-VARIES = re.compile(rb'"(?:id|created_at|updated_at|request_id|next_cursor)":"[^"]*"')
 
 
 def key_of(tenant: Tenant) -> raw.Header:
     return (b"x-api-key", tenant.key.encode())
-
-
-def comparable(answer: Answer) -> tuple[int, list[tuple[str, str]], bytes]:
-    """An answer without what differs between any two: ids, times, and the figures of the rate limit."""
-    headers = sorted(
-        (name.lower(), value)
-        for name, value in answer.headers.items()
-        if not name.lower().startswith("ratelimit-") and name.lower() not in {"date", "x-request-id"}
-    )
-    return answer.status, headers, VARIES.sub(b"", answer.body)
 
 
 def ticket(number: int, **changes: Any) -> dict[str, Any]:
@@ -137,38 +123,9 @@ def test_it_answers_like_the_long_way(server: Server, laneless_server: Server, a
         tenant = new_tenant(api_database_url)
         key = key_of(tenant)
         raw.send(where.address, "POST", "/v1/stores", headers=[key, JSON], body=raw.json_body({"external_id": "S1"}))
-        answers_by_server.append([comparable(raw.exchange(where.address, said)) for said in conversation(key)])
+        answers_by_server.append([raw.comparable(raw.exchange(where.address, said)) for said in conversation(key)])
     for quick, plain in zip(*answers_by_server, strict=True):
         assert quick == plain
-
-
-def test_requests_in_one_packet_are_answered_in_their_order(server: Server, api: Api, store: dict[str, Any]) -> None:
-    assert api.tenant is not None
-    key = key_of(api.tenant)
-    tickets = [samples.sale(store["external_id"]) for _ in range(8)]
-    packet = b"".join(
-        raw.request_bytes(b"POST", TARGET, [key, JSON], raw.json_body(body)).replace(b"Connection: close\r\n", b"")
-        + raw.request_bytes(b"GET", b"/v1/stores/nowhere", [key]).replace(b"Connection: close\r\n", b"")
-        for body in tickets
-    )
-    with socket.create_connection(server.address, timeout=60) as connection:
-        connection.sendall(packet)
-        reader = connection.makefile("rb")
-        answers = [read_from(reader) for _ in range(2 * len(tickets))]
-    assert [status for status, _ in answers] == [201, 404] * len(tickets)
-    assert [json.loads(body)["sales_event"]["external_id"] for _, body in answers[::2]] == [
-        body["external_id"] for body in tickets
-    ]
-
-
-def read_from(reader: Any) -> tuple[int, bytes]:
-    status = int(reader.readline().split()[1])
-    length = 0
-    while (line := reader.readline().strip()) != b"":
-        name, _, value = line.partition(b":")
-        if name.lower() == b"content-length":
-            length = int(value)
-    return status, reader.read(length)
 
 
 @pytest.mark.parametrize("cut", [1, 60, 200, -10, -1])
@@ -204,18 +161,6 @@ def test_a_caller_who_hangs_up_loses_nothing(server: Server, api: Api, store: di
         again = api.post(TARGET.decode(), body)
         assert again.status in {200, 201}
         assert again.json()["sales_event"]["external_id"] == body["external_id"]
-
-
-def test_without_a_rate_limit_there_are_no_figures_of_one(
-    start_server: StartServer, api: Api, store: dict[str, Any]
-) -> None:
-    unlimited = api.on(start_server(rate_limit_per_s="0"))
-    for caller, has_figures in ((api, True), (unlimited, False)):
-        # The first call of a key is looked up on the long way; those after it take the lane.
-        for _ in range(3):
-            answer = caller.post("/v1/sales-events", samples.sale(store["external_id"]))
-            assert answer.status == 201
-            assert (answer.header("ratelimit-remaining") is not None) == has_figures
 
 
 def repeated_heads(key: raw.Header) -> list[bytes]:
@@ -290,10 +235,8 @@ def test_heads_that_come_again_are_read_as_the_long_way_reads_them(
             reader = connection.makefile("rb")
             for said in repeated_heads(key):
                 connection.sendall(said)
-                for _ in range(said.count(b"POST /v1")):
-                    status, body = read_from(reader)
-                    answers.append((status, VARIES.sub(b"", body)))
+                answers += [raw.comparable(raw.read_one(reader)) for _ in range(said.count(b"POST /v1"))]
         answers_by_server.append(answers)
     for number, (quick, plain) in enumerate(zip(*answers_by_server, strict=True)):
         assert quick == plain, number
-    assert [status for status, _ in answers_by_server[0]].count(201) == 28
+    assert [answer[0] for answer in answers_by_server[0]].count(201) == 28

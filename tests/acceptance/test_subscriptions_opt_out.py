@@ -7,27 +7,6 @@ from tests.support.tenant import Tenant, in_country
 PATH = "/v1/subscriptions/opt-out"
 
 
-def test_it_needs_a_number_or_a_profile(api: Api) -> None:
-    for body in ({}, {"phone_number": None}, {"phone_number": None, "profile_id": None}, {"reason": "x"}):
-        assert api.post(PATH, body).refused == (400, "VALIDATION_ERROR")
-
-
-def test_it_refuses_an_unknown_profile(api: Api) -> None:
-    assert api.post(PATH, {"profile_id": "nobody"}).refused == (404, "PROFILE_NOT_FOUND")
-
-
-def test_it_refuses_a_withdrawal_from_the_future(api: Api) -> None:
-    body = {"phone_number": samples.phone(), "unsubscribed_at": samples.ahead(hours=1)}
-    assert api.post(PATH, body).refused == (400, "VALIDATION_ERROR")
-
-
-def test_it_refuses_a_number_that_is_not_linked_to_the_profile(api: Api) -> None:
-    profile = api.post("/v1/profiles", samples.profile(phone_number=None)).json()
-    api.post("/v1/subscriptions/opt-in", samples.opt_in(profile_id=profile["id"]))
-    answer = api.post(PATH, {"phone_number": samples.phone(), "profile_id": profile["id"]})
-    assert answer.refused == (400, "VALIDATION_ERROR")
-
-
 def test_a_number_that_is_possible_only_in_its_area_can_be_withdrawn_and_looked_up(api: Api) -> None:
     local = "+15551234"
     assert api.post("/v1/subscriptions/opt-in", samples.opt_in(phone_number=local)).code == "INVALID_PHONE_NUMBER"
@@ -47,13 +26,6 @@ def test_by_profile_it_withdraws_every_linked_number(api: Api) -> None:
     assert sorted(item["phone_number"] for item in body["subscriptions"]) == sorted(numbers)
     assert {item["status"] for item in body["subscriptions"]} == {"UNSUBSCRIBED"}
     assert body["subscription"] in body["subscriptions"]
-
-
-def test_by_profile_without_a_linked_number_its_own_number_is_suppressed(api: Api) -> None:
-    number = samples.phone()
-    profile = api.post("/v1/profiles", samples.profile(phone_number=number)).json()
-    body = api.post(PATH, {"profile_id": profile["id"]}).json()
-    assert (body["outcome"], body["subscription"]["phone_number"]) == ("unsubscribed", number)
 
 
 def test_by_profile_without_any_number_there_is_no_subscription(api: Api) -> None:

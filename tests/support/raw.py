@@ -1,6 +1,7 @@
 """Sends HTTP requests as raw bytes over a socket: no client library changes or refuses them."""
 
 import http.client
+import re
 import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from regulars.kit.json import encode
 ANSWER_SECONDS_MAX = 90
 
 Header = tuple[bytes, bytes]
+Comparable = tuple[int, list[tuple[str, str]], bytes]
+VARIES = re.compile(rb'"(?:id|created_at|updated_at|request_id|next_cursor)":"[^"]*"')
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,17 @@ def read_answer(connection: socket.socket, *, method: str | None = None) -> Answ
     response = http.client.HTTPResponse(connection, method=method)
     response.begin()
     return Answer(response.status, response.headers, response.read())
+
+
+def comparable(answer: Answer) -> Comparable:
+    """An answer without what differs between two requests and between organizations with the same content: ids, times,
+    and the figures of the rate limit."""
+    headers = sorted(
+        (name.lower(), value)
+        for name, value in answer.headers.items()
+        if not name.lower().startswith("ratelimit-") and name.lower() not in {"date", "x-request-id"}
+    )
+    return answer.status, headers, VARIES.sub(b"", answer.body)
 
 
 def json_body(value: object) -> bytes:

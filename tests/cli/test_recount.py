@@ -7,6 +7,7 @@ import psycopg
 from tests.support import samples
 from tests.support.drain_queues import drain_queues
 
+from regulars import worker
 from regulars.kit import ids
 from regulars.sales.totals import fill
 
@@ -20,7 +21,8 @@ SELECT (SELECT sum(purchases)::int FROM sales_totals WHERE NOT is_hour),
 
 
 def test_facts_that_an_older_worker_removed_are_counted_from_the_rows(regulars, database_url, tmp_path, monkeypatch):
-    monkeypatch.setattr(fill, "SALE_AGE_MIN", timedelta(seconds=-60))
+    for reader in (fill, worker):
+        monkeypatch.setattr(reader, "SALE_AGE_MIN", timedelta(seconds=-60))
     shown = regulars("organization", "create", "Shop").out.strip()
     lines = [{**samples.sale("S1"), "external_id": f"S1:{number}"} for number in range(SALES)]
     for line in lines:

@@ -144,6 +144,7 @@ def see_a_demo(walk: Walk) -> None:
     tab.get_by_role("link", name="Look around").click()
     walk.reads("Net sales per day", "Needs attention")
     expect(tab.locator("main")).not_to_contain_text("No ticket in the last 30 days")
+    tab.locator("nav summary", has_text="Customers").click()
     tab.get_by_role("link", name="Customers", exact=True).first.click()
     expect(tab.locator("tbody tr").first).not_to_contain_text("No name yet")
     tab.goto(f"{walk.server.url}/o/demo/demo")

@@ -94,7 +94,7 @@ from regulars.segments.pages import routes as segments
 from regulars.segments.saved.uses import PATH as SEGMENTS_PATH
 from regulars.segments.saved.uses import find_segments_by_key
 from regulars.stores import api as stores
-from regulars.web import theme
+from regulars.web import shortcuts, theme
 from regulars.web.access import Action
 from regulars.web.app import WebApp
 from regulars.web.route import Page
@@ -199,6 +199,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *rules.PAGES,
         *holdout.PAGES,
         *search.PAGES,
+        *shortcuts.PAGES,
         *EndpointPages(secrets_vault, AddressPolicy(settings.webhook_allow)).pages(),
         *DeliveryPages(secrets_vault).pages(),
         *CheckerPages(secrets_vault).pages(),

@@ -29,7 +29,7 @@ def tab(request, chromium, owner):
 
 def find(tab: Page, owner: Visitor, text: str) -> None:
     tab.goto(owner.url("/"))
-    tab.get_by_role("searchbox", name="Find a customer, ticket or store").fill(text)
+    tab.get_by_label("Find anything").fill(text)
     tab.keyboard.press("Enter")
 
 
@@ -84,12 +84,25 @@ def test_a_ticket_a_collision_and_a_store_are_reached_by_links(tab: Page, owner:
 def test_the_keyboard_alone_finds_opens_and_asks(chromium, owner: Visitor, shop: Shop):
     with tab_of(chromium, owner, locale="en-GB") as tab:
         tab.goto(owner.url("/stores"))
+        tab.keyboard.press("?")
+        expect(tab.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+        tab.keyboard.press("Escape")
         tab.keyboard.press("/")
         tab.keyboard.type("fictive")
+        found = tab.get_by_role("option", name="Odile Fictive Odile")
+        expect(found).to_be_visible()
+        tab.keyboard.press("Escape")
+        expect(found).to_be_hidden()
         tab.keyboard.press("Enter")
-        tab.wait_for_url("**/search?q=fictive")
+        tab.wait_for_url("**/search")
         tab.locator("h1").focus()
         tab.keyboard.press("j")
+        expect(tab.get_by_role("link", name="Odile Fictive Odile")).to_be_focused()
+        tab.keyboard.press("/")
+        tab.keyboard.type("fictive")
+        expect(found).to_be_visible()
+        tab.keyboard.press("ArrowDown")
+        expect(found).to_have_attribute("aria-selected", "true")
         tab.keyboard.press("Enter")
         tab.wait_for_url(f"**/customers/{shop.customer['id']}")
         field = tab.get_by_label("Were we allowed to text on this date?")

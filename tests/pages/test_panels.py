@@ -1,6 +1,7 @@
 """What opens inside a page is accessible too: the panels of the builders, refused forms, questions without an answer."""
 
 import pytest
+from playwright.sync_api import expect
 from tests.support.browser import DESKTOP, PHONE, add_axe, block_htmx, context_of
 from tests.support.journeys import make_journey
 from tests.support.page_checks import find_violations
@@ -54,4 +55,18 @@ def test_panels_and_answers_are_accessible_light_and_dark(visitor_as, tenant, ap
             assert tab.goto(visitor.url(path)).ok, path
             add_axe(tab)
             findings += [(path, *found) for found in find_violations(tab)]
+        tab.goto(visitor.url("/stores"))
+        add_axe(tab)
+        for size in (DESKTOP, PHONE):
+            tab.set_viewport_size(size)
+            tab.keyboard.press("/")
+            tab.keyboard.type("n")
+            expect(tab.get_by_role("option", name="New campaign")).to_be_visible()
+            findings += [("results", *found) for found in find_violations(tab)]
+            tab.keyboard.press("Escape")
+            tab.get_by_label("Find anything").fill("")
+            tab.locator("h1").focus()
+        tab.keyboard.press("?")
+        expect(tab.get_by_role("dialog")).to_be_visible()
+        findings += [("shortcuts", *found) for found in find_violations(tab)]
     assert findings == []

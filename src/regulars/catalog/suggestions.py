@@ -13,8 +13,11 @@ from regulars.catalog.counts.model import CountJob
 from regulars.catalog.counts.products import Product
 from regulars.catalog.model import AttributeType, Catalog, CatalogEntry, fold_text, interpret
 from regulars.kit.db import Tx
+from regulars.kit.name_search import NamePatterns
 
 SUGGESTIONS_MAX: Final = 20
+# Products whose names the search of all pages reads: with the stores, segments, journeys and campaigns 20,000 names.
+NAMED_PRODUCTS_MAX: Final = 12_500
 # No stored value or product that is suggested is longer.
 TYPED_CHARACTERS_MAX: Final = 255
 # Types whose values staff declared, so that they say nothing about one customer.
@@ -59,6 +62,16 @@ async def suggest_products(tx: Tx, organization_id: UUID, typed: str) -> list[Pr
     if count is None or len(typed) > TYPED_CHARACTERS_MAX or "\0" in typed:
         return []
     return await products.search_products(tx, organization_id, count.id, typed, limit=SUGGESTIONS_MAX)
+
+
+async def find_products_by_name(tx: Tx, organization_id: UUID, patterns: NamePatterns, *, limit: int) -> list[Product]:
+    """Return products whose code or name matches, those that sold most first."""
+    count = await _find_count(tx, organization_id, Catalog.PRODUCTS)
+    if count is None:
+        return []
+    return await products.search_by_name(
+        tx, organization_id, count.id, patterns, searched_max=NAMED_PRODUCTS_MAX, limit=limit
+    )
 
 
 async def find_known_products(tx: Tx, organization_id: UUID, codes: Collection[str]) -> KnownProducts:

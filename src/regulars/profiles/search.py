@@ -1,12 +1,14 @@
-"""Search for customers by the beginning of a name, by id, or by phone number; and list all of them.
+"""Search for customers by the beginning of a name or phone number, or by id; and list all of them.
 
 Each statement reads a limited range of an index, however many customers the organization has.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
+import phonenumbers
 from psycopg.sql import SQL
 
 from regulars.kit.columns import names_of
@@ -21,6 +23,9 @@ from regulars.profiles.queries import PROFILES
 SAME_NUMBER_MAX: Final = 50
 # The number of suggestions while a user types a customer's name or id.
 SUGGESTIONS_MAX: Final = 8
+# With fewer digits a text is not searched as the beginning of a number.
+DIGITS_MIN: Final = 3
+_NUMBER_BEGINNING: Final = re.compile(r"\+?[0-9 ().\-/\u00a0\u202f]+")
 
 
 class ProfileHit(NamedTuple):
@@ -62,6 +67,47 @@ class SearchedOrganization(Protocol):
     def organization_id(self) -> UUID: ...
     @property
     def default_country(self) -> str | None: ...
+
+
+async def search_by_number(tx: Tx, organization: SearchedOrganization, text: str, *, limit: int) -> list[Profile]:
+    """Return customers whose phone number begins with the text, by number."""
+    beginning = read_number_beginning(text, default_country=organization.default_country)
+    if beginning is None:
+        return []
+    return await tx.fetch_all(
+        Profile,
+        """
+        SELECT {columns}
+        FROM (
+            SELECT {columns} FROM profiles
+            WHERE organization_id = %(organization_id)s
+              AND phone_number IS NOT NULL AND left(phone_number, 64) >= %(beginning)s
+            ORDER BY left(phone_number, 64)
+            LIMIT %(limit)s
+        ) AS following
+        WHERE starts_with(phone_number, %(beginning)s)
+        ORDER BY phone_number, id
+        """,
+        {"organization_id": organization.organization_id, "beginning": beginning, "limit": limit},
+    )
+
+
+def read_number_beginning(text: str, *, default_country: str | None) -> str | None:
+    """The beginning of a number in E.164; None if the text is not one. Without a plus or `00` it is a national number
+    of the default country, with the prefix that is dialled there or without it."""
+    if _NUMBER_BEGINNING.fullmatch(text) is None:
+        return None
+    digits = "".join(re.findall("[0-9]", text))
+    if len(digits) < DIGITS_MIN:
+        return None
+    if text.startswith("+"):
+        return f"+{digits}"
+    if digits.startswith("00"):
+        return f"+{digits[2:]}"
+    metadata = None if default_country is None else phonenumbers.PhoneMetadata.metadata_for_region(default_country)
+    return (
+        None if metadata is None else f"+{metadata.country_code}{digits.removeprefix(metadata.national_prefix or '')}"
+    )
 
 
 async def suggest_profiles(

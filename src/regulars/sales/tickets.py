@@ -108,6 +108,31 @@ _CONDITIONS: Final[dict[str, LiteralString]] = {
 }
 
 
+class NamedTicket(NamedTuple):
+    external_id: str
+    type: str
+    occurred_at: datetime
+
+
+async def find_by_beginning(tx: Tx, organization_id: UUID, text: str, *, limit: int) -> list[NamedTicket]:
+    """Return tickets whose number begins with the text, by number."""
+    return await tx.fetch_all(
+        NamedTicket,
+        """
+        SELECT {columns}
+        FROM (
+            SELECT {columns} FROM sales_events
+            WHERE organization_id = %(organization_id)s AND external_id >= %(text)s
+            ORDER BY external_id
+            LIMIT %(limit)s
+        ) AS following
+        WHERE starts_with(external_id, %(text)s)
+        ORDER BY external_id
+        """,
+        {"organization_id": organization_id, "text": text, "limit": limit},
+    )
+
+
 async def list_tickets(
     tx: Tx, organization_id: UUID, filters: TicketFilters, page: PageRequest
 ) -> PageRows[ListedTicket]:

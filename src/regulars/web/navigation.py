@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from regulars.web.access import Action, may
-from regulars.web.route import Page
+from regulars.web.page_names import ENTRY_WORDS, OTHER_NAMES
+from regulars.web.route import Audience, Page
 from regulars.web.visit import Visit
 
 
@@ -93,13 +94,21 @@ class NavigationArea:
         return self.label in TAB_AREAS
 
 
+@dataclass(frozen=True, slots=True)
+class NamedPage:
+    """A page or setting that a search can find; `area` is the area of the navigation that has it."""
+
+    label: str
+    url: str
+    area: str
+    words: str
+
+
 class Navigation:
     """Stores the permission of every page; `build` makes the navigation for one visit."""
 
     def __init__(self, pages: Iterable[Page]) -> None:
-        self._needs = {
-            page.path: page.needs for page in pages if page.method == "GET" and isinstance(page.needs, Action)
-        }
+        self._needs = {page.path: page.needs for page in pages if page.method == "GET"}
 
     @property
     def has_search(self) -> bool:
@@ -119,6 +128,23 @@ class Navigation:
                 areas.append(NavigationArea(area.label, area.icon, entries[0].url, is_here, entries))
         return areas
 
+    def list_pages(self, visit: Visit) -> list[NamedPage]:
+        """List the pages and settings that the visitor's role may open."""
+        entries = [
+            NamedPage(label, visit.url(path), area.label if len(area.entries) > 1 else "", ENTRY_WORDS.get(path, ""))
+            for area in AREAS
+            for label, path in area.entries.items()
+            if self._may_open(visit, path)
+        ]
+        others = []
+        for label, path, words in OTHER_NAMES:
+            needs = self._needs.get(path.partition("#")[0])
+            if needs is Audience.SIGNED_IN:
+                others.append(NamedPage(label, path, "Account", words))
+            elif isinstance(needs, Action) and may(visit.organization.role, needs):
+                others.append(NamedPage(label, visit.url(path), _area_of(path), words))
+        return entries + others
+
     def _may_open(self, visit: Visit, path: str) -> bool:
         if path == FIRST_STEPS and not visit.organization.shows_first_steps:
             return False
@@ -137,3 +163,9 @@ def entry_of(path: str) -> str:
     paths = [entry for area in AREAS for entry in area.entries.values()]
     matching = [entry for entry in paths if path == entry or (entry != "/" and path.startswith(f"{entry}/"))]
     return max(matching, key=len, default="")
+
+
+def _area_of(path: str) -> str:
+    """The label of the area of a page without an entry of its own."""
+    entry = entry_of(path.partition("#")[0])
+    return next((area.label for area in AREAS if entry in area.entries.values()), "")

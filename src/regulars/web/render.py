@@ -16,7 +16,7 @@ from regulars.web.access import Action, Role, roles_that_may
 from regulars.web.form import FormState
 from regulars.web.format import short_external_id, short_id
 from regulars.web.line_breaks import LineBreaks
-from regulars.web.navigation import Navigation, entry_of
+from regulars.web.navigation import NamedPage, Navigation, entry_of
 from regulars.web.static import NO_STORE, ONE_YEAR_HTTPS, SECURITY_HEADERS, asset_url
 from regulars.web.visit import Visit
 
@@ -76,6 +76,12 @@ def render_public(
 def public_html(template: str, **values: Any) -> str:
     """The text of a page without session and organization."""
     return _TEMPLATES.get_template(template).render(values)
+
+
+def list_pages(visit: Visit) -> list[NamedPage]:
+    """The pages and settings that the visitor may open, for a search."""
+    navigation: Navigation | None = getattr(visit.request.state, NAVIGATION_STATE, None)
+    return [] if navigation is None else navigation.list_pages(visit)
 
 
 def headers(visit: Visit) -> dict[str, str]:

@@ -38,6 +38,7 @@ _APP_STYLES: Final = (
     "empty",
     "notice",
     "dialog",
+    "find",
     "tabs",
     "pager",
     "code",

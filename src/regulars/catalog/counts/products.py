@@ -9,6 +9,7 @@ import msgspec
 
 from regulars.catalog.model import fold_text
 from regulars.kit.db import Tx
+from regulars.kit.name_search import NamePatterns
 
 # Products beyond this number are not suggested.
 PRODUCTS_MAX: Final = 100_000
@@ -126,6 +127,36 @@ async def search_products(tx: Tx, organization_id: UUID, count_id: UUID, text: s
             "count_id": count_id,
             "text": fold_text(text),
             "searched_max": SEARCHED_MAX,
+            "limit": limit,
+        },
+    )
+    return [_product(*row) for row in rows]
+
+
+async def search_by_name(
+    tx: Tx, organization_id: UUID, count_id: UUID, patterns: NamePatterns, *, searched_max: int, limit: int
+) -> list[Product]:
+    """Return products whose code or name matches, those that sold most first, among those that were sold last."""
+    rows = await tx.fetch(
+        """
+        SELECT code, name, prices::text, days::text, last_day
+        FROM (
+            SELECT code, name, searched, prices, days, sold, last_day
+            FROM catalog_products
+            WHERE organization_id = %(organization_id)s AND count_id = %(count_id)s
+            ORDER BY last_day DESC, code
+            LIMIT %(searched_max)s
+        ) AS latest
+        WHERE searched ~ ALL (%(parts)s::text[])
+        ORDER BY searched ~ %(first)s DESC, sold DESC, code
+        LIMIT %(limit)s
+        """,
+        {
+            "organization_id": organization_id,
+            "count_id": count_id,
+            "parts": patterns.parts,
+            "first": patterns.first,
+            "searched_max": searched_max,
             "limit": limit,
         },
     )

@@ -1,71 +1,71 @@
-"""The search over customers, phone numbers, tickets, stores, segments, journeys and campaigns: an exact id redirects to
-the page of its object, any other text shows a list of matching names."""
+"""The search over everything with a name, an id or a number: a page, and the results while the user types. On the page,
+an exact id redirects to the page of its object.
 
-from typing import Final, NamedTuple
+The text is sent in a form and never in the address, so that it is in no log of a proxy and in no history of a browser.
+"""
+
+from typing import Final
 
 from starlette.responses import Response
 
-from regulars.campaigns.manage import list_campaigns, name_campaigns
-from regulars.campaigns.model import CampaignRow
+from regulars.campaigns.manage import name_campaigns
 from regulars.consent.find import search_subscription
 from regulars.explore.customers import listing
-from regulars.journeys.manage import list_journeys
-from regulars.journeys.model import JourneyRow
+from regulars.explore.find.results import Found, FoundGroup, find_by_text
 from regulars.journeys.runs.lists import name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, SEGMENT, STORE, SUBSCRIPTION, read_reference
-from regulars.kit.keyset import PageRequest
-from regulars.profiles.model import Profile
-from regulars.profiles.search import search_by_name
 from regulars.sales.listing import find_sale
-from regulars.segments.saved.manage import find_names, list_segments
-from regulars.segments.saved.model import SegmentRow
-from regulars.stores.find import find_store, list_by_name
-from regulars.stores.model import Store
+from regulars.segments.saved.manage import find_names
+from regulars.stores.find import find_store
 from regulars.web.access import Action
 from regulars.web.render import redirect, render
-from regulars.web.route import Page
+from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/search"
 TEXT_CHARACTERS_MAX: Final = 255
-# Objects of each kind that are shown, and journeys and campaigns whose names are searched.
+# Objects of each kind on the page, and while the user types.
 SHOWN_MAX: Final = 10
-SEARCHED_MAX: Final = 1_000
-
-
-class SearchResults(NamedTuple):
-    customers: list[Profile]
-    has_more_customers: bool
-    stores: list[Store]
-    segments: list[SegmentRow]
-    journeys: list[JourneyRow]
-    campaigns: list[CampaignRow]
+SUGGESTED_MAX: Final = 5
+# While the user types, customers and tickets are searched from this many characters on.
+TYPED_CHARACTERS_MIN: Final = 3
 
 
 async def search(visit: Visit) -> Response:
-    text = visit.query.get("q", "").strip()[:TEXT_CHARACTERS_MAX]
+    """Show the results of a form, or of an address that someone wrote by hand."""
+    text = _read_text(visit)
     if not text:
-        return _show(visit, "", None)
+        return render(visit, "explore/search.html", text="", groups=None)
     async with visit.database.reading() as tx:
         target = await find_exactly(tx, visit, text)
         if target is not None:
             return redirect(visit, target)
-        results = await _find_by_text(tx, visit, text)
-    return _show(visit, text, results)
+        groups = await find_by_text(tx, visit, text, limit=SHOWN_MAX)
+    return render(visit, "explore/search.html", text=text, groups=groups)
 
 
-def _show(visit: Visit, text: str, results: SearchResults | None) -> Response:
+async def suggest(visit: Visit) -> Response:
+    """Show the first results while the user types."""
+    text = _read_text(visit)
+    groups: list[FoundGroup] = []
+    if text:
+        async with visit.database.reading() as tx:
+            groups = await find_by_text(tx, visit, text, limit=SUGGESTED_MAX, characters_min=TYPED_CHARACTERS_MIN)
+            target = await find_exactly(tx, visit, text) if len(text) >= TYPED_CHARACTERS_MIN else None
+        if target is not None and all(row.url != target for group in groups for row in group.rows):
+            groups = [FoundGroup("Exact match", [Found(text, target)]), *groups]
     return render(
         visit,
-        "explore/search.html",
-        text=text,
-        found=results,
-        customer_id=PROFILE.encode,
-        segment_id=SEGMENT.encode,
-        journey_id=JOURNEY.encode,
-        campaign_id=CAMPAIGN.encode,
+        "explore/suggestions.html",
+        groups=groups,
+        count=sum(len(group.rows) for group in groups),
+        is_short=len(text) < TYPED_CHARACTERS_MIN,
     )
+
+
+def _read_text(visit: Visit) -> str:
+    return visit.form.get("q", visit.query.get("q", "")).strip()[:TEXT_CHARACTERS_MAX].strip()
 
 
 async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
@@ -97,28 +97,8 @@ async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
     return None if number is None else visit.url("/consent/numbers", SUBSCRIPTION.encode(number.id))
 
 
-async def _find_by_text(tx: Tx, visit: Visit, text: str) -> SearchResults:
-    customers: list[Profile] = []
-    if visit.sees_personal:
-        customers = await listing.find_exactly(tx, visit, text)
-        if not customers:
-            hits = await search_by_name(tx, visit.organization_id, text, PageRequest(SHOWN_MAX + 1))
-            customers = [hit.profile for hit in hits]
-    search_text = text.casefold()
-    stores = await list_by_name(tx, visit.organization_id, PageRequest(SHOWN_MAX), text=text)
-    segments = await list_segments(tx, visit.organization_id) if visit.may(Action.READ_SEGMENTS) else []
-    matching_segments = [row for row in segments if search_text in row.name.casefold()]
-    journeys = await list_journeys(tx, visit.organization_id, limit=SEARCHED_MAX)
-    matching_journeys = [row for row in journeys if search_text in row.name.casefold()]
-    campaigns = await list_campaigns(tx, visit.organization_id, limit=SEARCHED_MAX)
-    return SearchResults(
-        customers[:SHOWN_MAX],
-        len(customers) > SHOWN_MAX,
-        [listed.store for listed in stores],
-        matching_segments[:SHOWN_MAX],
-        matching_journeys[:SHOWN_MAX],
-        [row for row in campaigns if search_text in row.name.casefold()][:SHOWN_MAX],
-    )
-
-
-PAGES: Final = (Page(path=PATH, needs=Action.READ, handle=search),)
+PAGES: Final = (
+    Page(path=PATH, needs=Action.READ, handle=search),
+    Form(path=PATH, needs=Action.READ, handle=search, harm=Harm.CHANGES),
+    Form(path=f"{PATH}/suggestions", needs=Action.READ, handle=suggest, harm=Harm.CHANGES),
+)

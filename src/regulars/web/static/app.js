@@ -99,15 +99,21 @@ const isEditable = (element) => element.closest("input, textarea, select, [conte
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || isEditable(event.target)) return;
-  if (event.key === "/") {
-    const searchField = document.querySelector(".side-find input, .filters-find input");
-    if (searchField && searchField.offsetParent !== null) {
-      event.preventDefault();
-      searchField.focus();
-    }
-  }
+  if (document.querySelector("dialog[open]")) return;
+  if (event.key === "/") focusSearch(event);
+  const shortcuts = document.querySelector("[data-dialog][aria-keyshortcuts='?']");
+  if (event.key === "?" && shortcuts) openDialog(shortcuts);
   if (event.key === "j" || event.key === "k") moveRow(event.key === "j" ? 1 : -1);
 });
+
+// On a narrow screen the field is in the menu, which is opened first.
+function focusSearch(event) {
+  const searchField = document.querySelector(".side-find input[type=search], .filters-find input[type=search]");
+  if (!searchField) return;
+  event.preventDefault();
+  if (!searchField.checkVisibility()) searchField.closest("[popover]")?.showPopover();
+  searchField.focus();
+}
 
 // Moves the focus to the link in the next or previous table row, so that Enter opens that row.
 function moveRow(step) {

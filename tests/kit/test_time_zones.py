@@ -21,7 +21,14 @@ def test_a_country_whose_clocks_show_one_time_has_a_zone(country, zone):
 
 @pytest.mark.parametrize(
     ("zone", "country"),
-    [("Asia/Kolkata", "IN"), ("Asia/Calcutta", "IN"), ("US/Eastern", "US"), ("UTC", None), ("Mars/Olympus", None)],
+    [
+        ("Asia/Kolkata", "IN"),
+        ("Asia/Calcutta", "IN"),
+        ("US/Eastern", "US"),
+        ("Africa/Asmera", "ER"),
+        ("UTC", None),
+        ("Mars/Olympus", None),
+    ],
 )
 def test_a_zone_names_its_country_also_by_an_old_name(zone, country):
     assert country_of(zone) == country

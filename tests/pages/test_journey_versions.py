@@ -30,12 +30,15 @@ def test_the_first_version_is_the_one_that_a_user_saves_or_activates(blank):
     blank.add("1", "wait", days="2")
     assert "Draft of version 1" in blank.page()
     assert "version=1" in blank.save().headers["location"]
-    # A template needs no save before it goes live.
+    # A template needs no save before it goes live. What was changed in the builder by then stays a draft.
     template = Builder(marketer, id_of(marketer.post("/journeys", start="welcome")))
+    template.add("1", "wait", days="3")
     assert "Save as version 1" in re.sub(r"\s+", " ", template.page())
     assert marketer.post(f"/journeys/{template.journey}/activate").is_redirect
     assert "Version 1, live since" in marketer.get(f"/journeys/{template.journey}").text
+    assert "Draft of version 2" in template.page()
     assert "1 version saved" in marketer.get(f"/journeys/{template.journey}/versions").text
+    assert "version=2" in template.save().headers["location"]
     # A copy begins anew.
     copy = id_of(marketer.post(f"/journeys/{template.journey}/duplicate"))
     assert "Not saved yet" in marketer.get(f"/journeys/{copy}").text

@@ -158,7 +158,7 @@ async def _load_sample(
     starts = {number.number_hash: start for number in numbers.values()}
     if isinstance(definition.schedule, SendAtLocalTime):
         local_times = await find_local_times(tx, organization_id, definition.schedule, sample)
-        starts = {number.number_hash: max(start, local_times[it]) for it, number in numbers.items()}
+        starts = {number.number_hash: max(start, local_times.get(it, start)) for it, number in numbers.items()}
     forecasts = await forecast_texts(tx, organization_id, numbers.values(), texting=texting, starts=starts)
     people = []
     for profile_id, number in numbers.items():

@@ -109,6 +109,7 @@ async def activate(
     await release_all_runs(tx, organization_id, journey_id)
     if row.version == UNSAVED:
         journey = await _save_version(tx, organization_id, row, journey.definition, created_by=by)
+        await queries.rebase_draft(tx, organization_id, journey_id, based_on=journey.row.version)
     return await _go_live(tx, organization_id, journey)
 
 

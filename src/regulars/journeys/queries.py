@@ -22,6 +22,14 @@ async def update_journey(tx: Tx, organization_id: UUID, journey: JourneyRow) -> 
     )
 
 
+async def rebase_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, based_on: int) -> None:
+    """Let the draft, if there is one, follow a version with the definition from which the draft was made."""
+    await tx.execute(
+        "UPDATE journey_drafts SET based_on = %s WHERE organization_id = %s AND journey_id = %s",
+        (based_on, organization_id, journey_id),
+    )
+
+
 _FIND: Final = "SELECT {columns} FROM journeys WHERE organization_id = %s AND id = %s"
 
 

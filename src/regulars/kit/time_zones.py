@@ -8,6 +8,18 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 UTC_NAME: Final = "UTC"
 _MONTHS: Final = range(1, 13)
+# The countries of names for which the time zone data has only a zone of another country with the same clocks.
+_COUNTRIES_OF_SHARED_ZONES: Final = {
+    "Africa/Asmera": "ER",
+    "Africa/Timbuktu": "ML",
+    "America/Coral_Harbour": "CA",
+    "America/Virgin": "VI",
+    "Atlantic/Jan_Mayen": "SJ",
+    "Iceland": "IS",
+    "Pacific/Ponape": "FM",
+    "Pacific/Truk": "FM",
+    "Pacific/Yap": "FM",
+}
 
 
 @cache
@@ -44,7 +56,8 @@ def zones_by_country() -> dict[str, tuple[str, ...]]:
 
 def country_of(zone: str) -> str | None:
     """The country of a zone, also by an old name such as `Asia/Calcutta`, which browsers still send."""
-    return _countries_by_zone().get(zone) or _countries_by_zone().get(_zones_by_old_name().get(zone, ""))
+    countries = _countries_by_zone()
+    return countries.get(zone) or countries.get(_zones_by_old_name().get(zone, ""))
 
 
 def has_zone(country: str, zone: str) -> bool:
@@ -65,7 +78,8 @@ def keeps_utc(country: str, *, year: int) -> bool:
 
 @cache
 def _countries_by_zone() -> dict[str, str]:
-    return {zone: country for country, zones in zones_by_country().items() for zone in zones}
+    by_zone = {zone: country for country, zones in zones_by_country().items() for zone in zones}
+    return by_zone | _COUNTRIES_OF_SHARED_ZONES
 
 
 @cache

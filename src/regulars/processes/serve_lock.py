@@ -68,7 +68,9 @@ def hold(settings: Settings) -> Iterator[ServeLock]:
                 " REGULARS_DATA_DIR to another folder."
             )
         lock = ServeLock(descriptor)
-        yield lock
-        lock.publish_address("")
+        try:
+            yield lock
+        finally:
+            lock.publish_address("")
     finally:
         os.close(descriptor)

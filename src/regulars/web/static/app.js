@@ -23,6 +23,7 @@ function hasUserFocus(element) {
 function preselectTimeZone(zoneSelect) {
   const zone = [...zoneSelect.options].find((option) => option.value === Intl.DateTimeFormat().resolvedOptions().timeZone);
   const countrySelect = document.getElementById(zoneSelect.dataset.country);
+  if (!countrySelect) return;
   countrySelect.addEventListener("change", () => {
     const isOwn = !countrySelect.value || zone?.dataset.country === countrySelect.value;
     zoneSelect.value = zone && isOwn ? zone.value : "";

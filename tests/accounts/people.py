@@ -1,12 +1,12 @@
 """Staff of an organization, hired by the use cases."""
 
-import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from tests.support.open_database import in_transaction
 from tests.support.quick_passwords import QUICK
 
 from regulars.accounts import queries, users
@@ -14,7 +14,7 @@ from regulars.accounts.audit.log import list_acts
 from regulars.accounts.links import LINK_PATH
 from regulars.accounts.model import Membership
 from regulars.accounts.users import disable_user, invite_user
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest
 from regulars.web.access import Role
 
@@ -28,16 +28,7 @@ class Staff:
     organization_id: UUID
 
     def run(self, act: Callable[[Tx], Awaitable[Any]]) -> Any:
-        async def work() -> Any:
-            database = Database(self.database_url, pool_max=2)
-            await database.open()
-            try:
-                async with database.transaction() as tx:
-                    return await act(tx)
-            finally:
-                await database.close()
-
-        return asyncio.run(work())
+        return in_transaction(self.database_url, act)
 
     def hire(self, role: Role, email: str | None = None) -> str:
         address = email or f"{role.value}-{uuid.uuid4().hex[:8]}@shop.example"

@@ -37,11 +37,6 @@ def reader(read_shop, analysis, reader_as) -> Visitor:
     return marketer
 
 
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
-
-
 def prepare(shop: Shop, visitor: Visitor) -> None:
     """Opening the page begins to build the columns."""
     page = visitor.get("/analyse/customers")

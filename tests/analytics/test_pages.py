@@ -30,11 +30,6 @@ def shop(api, api_database_url) -> Shop:
     return open_shop(api, api_database_url)
 
 
-@pytest.fixture
-def analyst(visitor_as) -> Visitor:
-    return visitor_as(Role.ANALYST)
-
-
 @pytest.fixture(scope="module")
 def reader(reader_as) -> Visitor:
     """Of the shop that no test changes."""

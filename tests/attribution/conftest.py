@@ -2,9 +2,6 @@ import pytest
 from tests.attribution.desk import Desk
 from tests.attribution.results_shop import ResultsShop, open_results
 from tests.support.desks import Opened
-from tests.support.visitor import Visitor
-
-from regulars.web.access import Role
 
 
 @pytest.fixture
@@ -16,8 +13,3 @@ def desk(opened: Opened) -> Desk:
 @pytest.fixture
 def shop(api, api_database_url) -> ResultsShop:
     return open_results(api, api_database_url)
-
-
-@pytest.fixture
-def analyst(visitor_as) -> Visitor:
-    return visitor_as(Role.ANALYST)

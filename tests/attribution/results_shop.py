@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from tests.support import samples
 from tests.support.client import Api
-from tests.support.run_async import in_transaction
+from tests.support.open_database import in_transaction
 
 from regulars.attribution.model import Attributed
 from regulars.attribution.month_sums import CREDITED

@@ -7,14 +7,8 @@ import pytest
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.drain_queues import drain_queues
-from tests.support.visitor import Visitor
 
 from regulars.web.access import Role
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
 
 
 @pytest.fixture

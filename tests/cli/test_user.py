@@ -1,8 +1,8 @@
 import pytest
-from tests.support.run_async import run_async
+from tests.support.open_database import in_transaction
 
 from regulars.accounts import users
-from regulars.kit.db import Database
+from regulars.kit.db import Tx
 from regulars.organizations.manage import find_organization
 from regulars.web.access import Role
 
@@ -61,16 +61,10 @@ def test_the_last_owner_stays_one(regulars, database_url):
 def hire(database_url: str, email: str, role: Role) -> None:
     """A user who has used their link."""
 
-    async def work() -> None:
-        database = Database(database_url, pool_max=2)
-        await database.open()
-        try:
-            async with database.transaction() as tx:
-                found = await find_organization(tx.connection, "Shop")
-                assert found is not None
-                person = await users.create_account(tx, email=email, name=email)
-                await users.join(tx, found.id, found.name, person.id, role)
-        finally:
-            await database.close()
+    async def act(tx: Tx) -> None:
+        found = await find_organization(tx.connection, "Shop")
+        assert found is not None
+        person = await users.create_account(tx, email=email, name=email)
+        await users.join(tx, found.id, found.name, person.id, role)
 
-    run_async(work())
+    in_transaction(database_url, act)

@@ -26,11 +26,6 @@ def created(visitor: Visitor, *, name="Annecy tills", permission="ingest") -> tu
     return page, SECRET.findall(page.text)[0]
 
 
-@pytest.fixture
-def owner(visitor_as) -> Visitor:
-    return visitor_as(Role.OWNER)
-
-
 def test_a_new_key_is_shown_once_with_a_line_to_try_it(owner):
     page, secret = created(owner)
     assert f"-H &#34;x-api-key: {secret}&#34;" in page.text

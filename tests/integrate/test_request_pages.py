@@ -1,6 +1,5 @@
 """The request log and the API reference in the frame."""
 
-import pytest
 from tests.support.client import Api
 from tests.support.tenant import Tenant
 from tests.support.visitor import Visitor
@@ -8,17 +7,11 @@ from tests.support.waiting import ask_until
 
 from regulars.integrate.pages.requests import mask_problem
 from regulars.kit.ids import API_KEY
-from regulars.web.access import Role
 
 
 def logged(visitor: Visitor, text: str) -> str:
     """The page of the log once it shows this."""
     return ask_until(text, lambda: visitor.get("/requests"))
-
-
-@pytest.fixture
-def owner(visitor_as) -> Visitor:
-    return visitor_as(Role.OWNER)
 
 
 def test_an_empty_log_says_what_will_be_there(owner):

@@ -5,7 +5,6 @@ import json
 import re
 
 import psycopg
-import pytest
 from tests.support import samples
 from tests.support.drain_queues import drain_queues
 from tests.support.texts import open_at_any_hour
@@ -20,11 +19,6 @@ HOURS = {
     "Monday": "9-18", "Tuesday": "9-18", "Wednesday": "9-18", "Thursday": "9:30-18", "Friday": "9-18",
     "Saturday": "closed", "Sunday": "closed",
 }  # fmt: skip
-
-
-@pytest.fixture
-def owner(visitor_as) -> Visitor:
-    return visitor_as(Role.OWNER)
 
 
 def text_of(visitor: Visitor, path: str) -> str:

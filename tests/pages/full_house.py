@@ -4,12 +4,12 @@ import time
 from dataclasses import dataclass
 from uuid import UUID
 
-from psycopg import AsyncConnection
+import psycopg
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.drain_queues import drain, drain_queues
 from tests.support.journeys import change_draft, make_journey
-from tests.support.run_async import in_transaction, run_async
+from tests.support.open_database import in_transaction, open_database
 from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
 from tests.support.waiting import wait_until
@@ -132,15 +132,12 @@ BY_HAND = (
 
 
 def _plant_by_hand(database_url: str, organization_id: UUID, number: str) -> None:
-    async def plant() -> None:
-        async with await AsyncConnection.connect(database_url, autocommit=True) as connection:
-            for statement in BY_HAND:
-                await connection.execute(
-                    statement,
-                    {"o": organization_id, "number": number, "private": f"{number} {PRIVATE}", "planted": PLANTED},
-                )
-
-    run_async(plant())
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for statement in BY_HAND:
+            connection.execute(
+                statement,
+                {"o": organization_id, "number": number, "private": f"{number} {PRIVATE}", "planted": PLANTED},
+            )
 
 
 def _write_journeys(database_url: str, organization_id: UUID) -> None:
@@ -209,31 +206,27 @@ def _hook(api: Api, visitor: Visitor, database_url: str) -> None:
         },
     )
 
-    async def fail() -> None:
-        database = Database(database_url, pool_max=2)
-        await database.open()
-        try:
-            await drain(database, api.tenant.organization_id, LISTENERS)
-            async with database.transaction() as tx:
-                of = (api.tenant.organization_id,)
-                await tx.execute(
-                    "UPDATE webhook_deliveries SET attempts = 1, attempted_at = now(), duration_ms = 9,"
-                    " answer_status = 503 WHERE organization_id = %s",
-                    of,
-                )
-                await tx.execute(
-                    "INSERT INTO webhook_attempts (organization_id, delivery_id, number, attempted_at, duration_ms,"
-                    " status, error, answer) SELECT organization_id, id, 1, now(), 9, 503, %s, %s"
-                    " FROM webhook_deliveries WHERE organization_id = %s",
-                    (PLANTED, PRIVATE, *of),
-                )
-                await tx.execute(
-                    "UPDATE webhook_endpoints SET failures = 1, failing_since = now() WHERE organization_id = %s", of
-                )
-        finally:
-            await database.close()
+    async def fail(database: Database) -> None:
+        await drain(database, api.tenant.organization_id, LISTENERS)
+        async with database.transaction() as tx:
+            of = (api.tenant.organization_id,)
+            await tx.execute(
+                "UPDATE webhook_deliveries SET attempts = 1, attempted_at = now(), duration_ms = 9,"
+                " answer_status = 503 WHERE organization_id = %s",
+                of,
+            )
+            await tx.execute(
+                "INSERT INTO webhook_attempts (organization_id, delivery_id, number, attempted_at, duration_ms,"
+                " status, error, answer) SELECT organization_id, id, 1, now(), 9, 503, %s, %s"
+                " FROM webhook_deliveries WHERE organization_id = %s",
+                (PLANTED, PRIVATE, *of),
+            )
+            await tx.execute(
+                "UPDATE webhook_endpoints SET failures = 1, failing_since = now() WHERE organization_id = %s", of
+            )
 
-    run_async(fail())
+    with open_database(database_url) as opened:
+        opened.run(fail)
 
 
 def _describe_segments(visitor: Visitor) -> str:
@@ -294,14 +287,11 @@ def _send(api: Api, path: str, body: object) -> dict:
 
 
 def _name_the_organization(database_url: str, api: Api) -> None:
-    async def rename() -> None:
-        async with await AsyncConnection.connect(database_url, autocommit=True) as connection:
-            await connection.execute(
-                "UPDATE organizations SET name = %s WHERE id = %s",
-                (f"{PLANTED} {api.tenant.organization_id}", api.tenant.organization_id),
-            )
-
-    run_async(rename())
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "UPDATE organizations SET name = %s WHERE id = %s",
+            (f"{PLANTED} {api.tenant.organization_id}", api.tenant.organization_id),
+        )
 
 
 def _is_counted(visitor: Visitor, segment: str) -> bool:

@@ -8,13 +8,13 @@ from uuid import UUID
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.drain_queues import drain_queues
-from tests.support.run_async import run_async
+from tests.support.open_database import in_transaction
 from tests.support.visitor import Visitor
 from tests.support.waiting import ask_until
 
 from regulars.catalog.entries import retype
 from regulars.catalog.model import AttributeType, Catalog
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Tx
 from regulars.segments.columns.lifecycle import find_build_progress
 
 T = TypeVar("T")
@@ -64,17 +64,7 @@ class SegmentShop:
 
     def act(self, act: Callable[[Tx], Awaitable[T]]) -> T:
         """A use case in a transaction of its own."""
-
-        async def run() -> T:
-            database = Database(self.database_url, pool_max=2)
-            await database.open()
-            try:
-                async with database.transaction() as tx:
-                    return await act(tx)
-            finally:
-                await database.close()
-
-        return run_async(run())
+        return in_transaction(self.database_url, act)
 
 
 @dataclass(frozen=True)

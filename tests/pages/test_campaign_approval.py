@@ -5,23 +5,11 @@ import re
 
 import psycopg
 import pytest
-from tests.pages.campaign_shop import CampaignShop, open_campaign_shop
 from tests.pages.test_campaigns import fields_of, figures, words
-from tests.support.visitor import Visitor
 from tests.support.waiting import ask_until
 
 from regulars.kit.etag import etag_of
 from regulars.web.access import Role
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
-
-
-@pytest.fixture
-def shop(api, marketer, analysis, server, api_database_url) -> CampaignShop:
-    return open_campaign_shop(api, marketer, server, api_database_url)
 
 
 def test_an_audience_that_grew_is_a_question_with_the_number_to_confirm(marketer, shop):

@@ -9,24 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
-from tests.pages.campaign_shop import CampaignShop, open_campaign_shop
 from tests.support import samples
-from tests.support.visitor import Visitor
 from tests.support.waiting import ask_until
 
 from regulars.kit.ids import CAMPAIGN, new_uuid
 from regulars.web import csrf
 from regulars.web.access import Role
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
-
-
-@pytest.fixture
-def shop(api, marketer, analysis, server, api_database_url) -> CampaignShop:
-    return open_campaign_shop(api, marketer, server, api_database_url)
 
 
 def words(page) -> str:

@@ -4,24 +4,10 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from tests.pages.campaign_shop import CampaignShop, open_campaign_shop
 from tests.support.browser import WAIT_MS
 from tests.support.shared_tabs import tab_of
-from tests.support.visitor import Visitor
-
-from regulars.web.access import Role
 
 expect.set_options(timeout=WAIT_MS)
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
-
-
-@pytest.fixture
-def shop(api, marketer, analysis, server, api_database_url) -> CampaignShop:
-    return open_campaign_shop(api, marketer, server, api_database_url)
 
 
 @pytest.mark.parametrize("has_script", [True, False], ids=["with a script", "without a script"])

@@ -8,8 +8,6 @@ from tests.support.browser import WAIT_MS
 from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
-from regulars.web.access import Role
-
 SEGMENT_CLICKS_MAX = 8
 JOURNEY_CLICKS_MAX = 12
 expect.set_options(timeout=WAIT_MS)
@@ -31,11 +29,6 @@ class Hand:
             self.click(field)
         self.tab.keyboard.press("Control+A")
         self.tab.keyboard.type(text)
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
 
 
 @pytest.fixture

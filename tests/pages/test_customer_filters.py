@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
-from tests.pages.segment_shop import WOOL, Crowd, open_shop
+from tests.pages.segment_shop import WOOL
 from tests.support import samples
 from tests.support.shared_tabs import tab_of
 from tests.support.waiting import ask_until
@@ -15,19 +15,9 @@ from regulars.explore.customers.filters import read_amount
 from regulars.web.access import Role
 
 
-@pytest.fixture
-def marketer(visitor_as):
-    return visitor_as(Role.MARKETER)
-
-
 def names(page: str) -> list[str]:
     rows = re.findall(r'<a class="name"[^>]*>\s*(.*?)\s*</a>', page, flags=re.DOTALL)
     return [re.sub(r"<[^>]+>", "", row).strip() for row in rows]
-
-
-@pytest.fixture
-def crowd(api, marketer, analysis, api_database_url) -> Crowd:
-    return open_shop(api, marketer, api_database_url)
 
 
 def test_customers_are_narrowed_sorted_saved_and_exported(marketer, crowd):

@@ -8,17 +8,10 @@ from tests.support.browser import PHONE
 from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
-from regulars.web.access import Role
-
 
 @pytest.fixture
 def shop(api) -> Shop:
     return open_shop(api)
-
-
-@pytest.fixture
-def owner(visitor_as) -> Visitor:
-    return visitor_as(Role.OWNER)
 
 
 @pytest.fixture(params=[True, False], ids=["with a script", "without a script"])

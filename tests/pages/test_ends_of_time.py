@@ -1,12 +1,11 @@
 """A till whose clock was never set sends the first moment there is. In half of the zones that falls on a day of no
 year, and every page opens all the same."""
 
+import psycopg
 import pytest
-from psycopg import AsyncConnection
 from tests.support import samples
 from tests.support.crawl import crawl
 from tests.support.drain_queues import drain_queues
-from tests.support.run_async import run_async
 
 from regulars.kit.settings import Settings
 from regulars.server import page_table
@@ -19,7 +18,8 @@ TABLE = page_table(Settings())
 @pytest.mark.usefixtures("analysis")
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
 def test_every_page_opens(api, visitor_as, api_database_url, zone):
-    run_async(_set_zone(api_database_url, api.tenant.organization_id, zone))
+    with psycopg.connect(api_database_url, autocommit=True) as connection:
+        connection.execute("UPDATE organizations SET time_zone = %s WHERE id = %s", (zone, api.tenant.organization_id))
     visitor = visitor_as(Role.OWNER)
     store = api.post("/v1/stores", samples.store()).json()
     customer = api.post("/v1/profiles", samples.profile(attributes={"birthday": FIRST, "until": LAST})).json()
@@ -39,8 +39,3 @@ def test_every_page_opens(api, visitor_as, api_database_url, zone):
     seen = crawl(visitor, TABLE)
     assert [(one.path, one.status) for one in seen if one.status >= 500] == []
     assert len([one for one in seen if one.is_html]) > len(TABLE) / 4
-
-
-async def _set_zone(database_url, organization_id, zone):
-    async with await AsyncConnection.connect(database_url, autocommit=True) as connection:
-        await connection.execute("UPDATE organizations SET time_zone = %s WHERE id = %s", (zone, organization_id))

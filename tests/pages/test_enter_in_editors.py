@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import expect
-from tests.pages.segment_shop import Crowd, open_counted, open_shop
+from tests.pages.segment_shop import open_counted
 from tests.support.journeys import make_campaign, make_journey
-from tests.support.run_async import in_transaction
+from tests.support.open_database import in_transaction
 from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
@@ -17,7 +17,6 @@ from regulars.campaigns.manage import create_campaign
 from regulars.campaigns.pages.definition_form import fill_form
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import CAMPAIGN
-from regulars.web.access import Role
 
 BOUGHT = {"type": "bought", "at_least": 1}
 STEPS = ({"do": "wait", "days": 3}, {"do": "send_text", "text": "Hello"}, {"do": "branch", "if": BOUGHT})
@@ -34,16 +33,6 @@ JOURNEY_FORMS = (
     "add=4&kind=set_attribute",
     "add=4&kind=send_text",
 )
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
-
-
-@pytest.fixture
-def crowd(api, marketer, analysis, api_database_url) -> Crowd:
-    return open_shop(api, marketer, api_database_url)
 
 
 class _Forms(HTMLParser):

@@ -13,14 +13,13 @@ from tests.support.analysis import running_analysis
 from tests.support.browser import DESKTOP, WAIT_MS
 from tests.support.client import get_url, post_url
 from tests.support.drain_queues import drain_queues
-from tests.support.run_async import run_async
+from tests.support.open_database import in_transaction
 from tests.support.server import Server, running_server
 from tests.support.texts import open_at_any_hour
 from tests.support.waiting import wait_until_locked
 
 from regulars.accounts.link_use import make_first_owner_link
 from regulars.attribution import lift_queue
-from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.kit.settings import Settings
 from regulars.web.access import Role
@@ -34,17 +33,7 @@ expect.set_options(timeout=WAIT_MS)
 
 def offer(database_url):
     """What `serve` prints."""
-
-    async def ask():
-        pool = Database(database_url, pool_max=2)
-        await pool.open()
-        try:
-            async with pool.transaction() as tx:
-                return await make_first_owner_link(tx)
-        finally:
-            await pool.close()
-
-    return run_async(ask())
+    return in_transaction(database_url, make_first_owner_link)
 
 
 @pytest.fixture

@@ -3,21 +3,12 @@
 import html
 import re
 
-import pytest
 from tests.support import samples
 from tests.support.drain_queues import drain_queues
 from tests.support.journeys import make_journey
-from tests.support.visitor import Visitor
-
-from regulars.web.access import Role
 
 WAIT = {"do": "wait", "days": 3}
 COSTLY = {"type": "amount", "at_least_cents": 100_000}
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
 
 
 def buy(api, name: str, cents: int = 5_000) -> dict[str, str]:

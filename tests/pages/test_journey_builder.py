@@ -58,11 +58,6 @@ class Builder:
 
 
 @pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
-
-
-@pytest.fixture
 def blank(marketer) -> Builder:
     return Builder(marketer, id_of(marketer.post("/journeys", start="blank")))
 

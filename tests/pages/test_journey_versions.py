@@ -6,14 +6,6 @@ import re
 import pytest
 from tests.pages.test_journey_builder import Builder
 from tests.pages.test_journeys import id_of
-from tests.support.visitor import Visitor
-
-from regulars.web.access import Role
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
 
 
 @pytest.fixture

@@ -8,17 +8,11 @@ from tests.support import samples
 from tests.support.drain_queues import drain_queues
 from tests.support.journeys import make_journey
 from tests.support.texts import open_at_any_hour
-from tests.support.visitor import Visitor
 
 from regulars.web.access import Role
 
 TEXT = {"do": "send_text", "text": "Hello {{ profile.first_name }}"}
 WAIT = {"do": "wait", "days": 3}
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
 
 
 @pytest.fixture

@@ -1,9 +1,8 @@
-"""With a browser: a journey is written from nothing, played back, activated, and followed to a STOP; two people write at
-once; the keyboard alone; many steps on a phone; also without a script."""
+"""With a browser: a journey is written from nothing, played back, activated, and followed to a STOP; the keyboard
+alone; many steps on a phone; also without a script."""
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 from tests.support import samples
 from tests.support.browser import PHONE
@@ -13,15 +12,8 @@ from tests.support.shared_tabs import tab_of
 from tests.support.texts import open_at_any_hour
 from tests.support.visitor import Visitor
 
-from regulars.web.access import Role
-
 TABS_MAX = 120
 DEEP = {"do": "branch", "if": {"type": "subscribed"}}
-
-
-@pytest.fixture
-def owner(visitor_as) -> Visitor:
-    return visitor_as(Role.OWNER)
 
 
 def write_journey(tab: Page, journeys_url: str, *, name: str, trigger: str) -> str:
@@ -91,26 +83,6 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
         expect(tab.get_by_text("Record intact: 2 entries checked")).to_be_visible()
         expect(tab.get_by_text("Replied")).to_be_visible()
         expect(tab.get_by_role("link", name="Entered Welcome after opt-in")).to_be_visible()
-
-
-def test_the_second_of_two_editors_sees_both_and_loses_nothing(chromium, visitor_as, tenant, api_database_url):
-    steps = ({"do": "send_text", "text": "Hello"}, {"do": "wait", "days": 1})
-    journey = make_journey(api_database_url, tenant.organization_id, *steps, is_live=False)
-    anne, zoe = visitor_as(Role.MARKETER), visitor_as(Role.MARKETER)
-    with tab_of(chromium, anne) as first, tab_of(chromium, zoe) as second:
-        tabs = [first, second]
-        for tab in tabs:
-            tab.goto(anne.url(f"/journeys/{journey}/edit?step=1"))
-        for tab, words in zip(tabs, ("From Anne", "From Zoé"), strict=True):
-            tab.get_by_label("Text", exact=True).fill(words)
-            tab.get_by_role("button", name="Save step").click()
-        clash = tabs[1].get_by_role("alert")
-        expect(clash).to_contain_text(anne.who.email)
-        expect(clash).to_contain_text("Current value: “From Anne”")
-        expect(clash).to_be_focused()
-        expect(tabs[1].locator("#f-text")).to_have_value("From Zoé")
-        tabs[1].get_by_role("button", name="Overwrite with mine").click()
-        expect(tabs[1].locator("[id='s-1']")).to_contain_text("From Zoé")
 
 
 def test_a_place_is_put_where_the_cursor_stands_and_counted_at_once(chromium, owner: Visitor, tenant, api_database_url):

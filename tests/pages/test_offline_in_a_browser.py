@@ -12,8 +12,6 @@ from tests.support.journeys import make_journey
 from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
-from regulars.web.access import Role
-
 OLD = re.compile(r"\bis-old\b")
 expect.set_options(timeout=WAIT_MS)
 
@@ -21,17 +19,6 @@ expect.set_options(timeout=WAIT_MS)
 def is_old(part: Locator) -> bool:
     """Whether it is marked already, without a wait for the request that fails later."""
     return OLD.search(part.get_attribute("class") or "") is not None
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
-
-
-@pytest.fixture
-def tab(chromium, marketer):
-    with tab_of(chromium, marketer, locale="en-GB") as tab:
-        yield tab
 
 
 def test_a_segment_marks_its_count_as_old_and_counts_when_the_server_is_back(
@@ -89,11 +76,6 @@ def test_the_text_of_a_journey_is_counted_when_the_server_is_back(
 def owner_tab(chromium, owner):
     with tab_of(chromium, owner, locale="en-GB") as tab:
         yield tab
-
-
-@pytest.fixture
-def owner(visitor_as) -> Visitor:
-    return visitor_as(Role.OWNER)
 
 
 def live_parts(owner: Visitor, api, organization_id, api_database_url) -> dict[str, str]:

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from tests.pages.campaign_shop import TEXTED, CampaignShop, open_campaign_shop
+from tests.pages.campaign_shop import TEXTED, CampaignShop
 from tests.support import samples
 from tests.support.journeys import make_journey
 from tests.support.visitor import Visitor
@@ -14,22 +14,11 @@ from regulars.campaigns import manage
 from regulars.journeys.definition import read_definition
 from regulars.journeys.segment_change import find_steps_before
 from regulars.segments.pages.save_question import is_confirmed, write_confirmation
-from regulars.web.access import Role
 
 OPTED_OUT = {**TEXTED, "r.0~state": "withdrawn"}
 NAMED = {**TEXTED, "r.1~kind": "named", "r.1~named": "no"}
 
 EXIT = {"do": "exit"}
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
-
-
-@pytest.fixture
-def shop(api, marketer, server, analysis, api_database_url) -> CampaignShop:
-    return open_campaign_shop(api, marketer, server, api_database_url)
 
 
 def words(page) -> str:

@@ -9,7 +9,7 @@ import re
 import httpx
 import psycopg
 import pytest
-from tests.pages.segment_shop import Crowd, open_counted, open_shop
+from tests.pages.segment_shop import Crowd, open_counted
 from tests.support import samples
 from tests.support.journeys import make_campaign
 from tests.support.texts import open_at_any_hour
@@ -23,16 +23,6 @@ from regulars.segments.saved.manage import create_segment
 from regulars.web.access import Role
 
 GOLD = {"r~kind": "all", "r.0~kind": "attribute", "r.0~key": "tier", "r.0~was": "tier", "r.0~cmp": "any_of"}
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
-
-
-@pytest.fixture
-def crowd(api, marketer, analysis, api_database_url) -> Crowd:
-    return open_shop(api, marketer, api_database_url)
 
 
 def save(visitor: Visitor, name: str, **fields: str) -> str:

@@ -1,58 +1,30 @@
 """With a browser: the segment of the design page is built, by mouse and by keyboard; a value that its type cannot read;
 why a customer is in or out; a journey that uses a segment."""
 
-import json
 import re
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from tests.pages.segment_shop import Crowd, open_shop
+from tests.pages.segment_shop import Crowd
 from tests.support.browser import WAIT_MS
-from tests.support.run_async import run_async
-from tests.support.shared_tabs import tab_of
+from tests.support.journeys import make_journey
 from tests.support.visitor import Visitor
-
-from regulars.journeys.definition import read_definition
-from regulars.journeys.manage import create_journey
-from regulars.kit.db import Database
-from regulars.web.access import Role
 
 SOME = re.compile("[0-9]")
 expect.set_options(timeout=WAIT_MS)
 
 
 @pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
-
-
-@pytest.fixture
-def crowd(api, marketer, analysis, api_database_url) -> Crowd:
-    return open_shop(api, marketer, api_database_url)
-
-
-@pytest.fixture
-def tab(chromium, marketer):
-    with tab_of(chromium, marketer, locale="en-GB") as tab:
-        yield tab
-
-
-@pytest.fixture
 def use_journey(api_database_url):
     def use(crowd: Crowd, condition: dict[str, str]) -> None:
-        given = {"name": "We miss you", "trigger": "purchase", "filter": condition, "steps": [{"do": "exit"}]}
-
-        async def create() -> None:
-            database = Database(api_database_url, pool_max=2)
-            await database.open()
-            try:
-                async with database.transaction() as tx:
-                    definition = read_definition(json.dumps(given).encode())
-                    await create_journey(tx, crowd.shop.organization_id, definition)
-            finally:
-                await database.close()
-
-        run_async(create())
+        make_journey(
+            api_database_url,
+            crowd.shop.organization_id,
+            {"do": "exit"},
+            is_live=False,
+            name="We miss you",
+            filter=condition,
+        )
 
     return use
 

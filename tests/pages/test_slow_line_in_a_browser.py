@@ -7,23 +7,9 @@ from tests.pages.segment_shop import open_shop
 from tests.support.browser import WAIT_MS
 from tests.support.journeys import make_journey
 from tests.support.paused_requests import PausedRequests
-from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
-from regulars.web.access import Role
-
 expect.set_options(timeout=WAIT_MS)
-
-
-@pytest.fixture
-def marketer(visitor_as) -> Visitor:
-    return visitor_as(Role.MARKETER)
-
-
-@pytest.fixture
-def tab(chromium, marketer):
-    with tab_of(chromium, marketer, locale="en-GB") as tab:
-        yield tab
 
 
 @pytest.fixture

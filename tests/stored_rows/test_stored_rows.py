@@ -19,8 +19,7 @@ from tests.stored_rows.rows import insert_rows, read_file
 from tests.support import database as databases
 from tests.support.client import new_http
 from tests.support.drain_queues import SETTINGS, drain
-from tests.support.open_database import open_database
-from tests.support.run_async import in_transaction
+from tests.support.open_database import in_transaction, open_database
 from tests.support.server import Server, running_server
 from tests.support.visitor import Visitor, sign_in_now
 

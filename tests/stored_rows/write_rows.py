@@ -28,7 +28,7 @@ from tests.support.client import Api
 from tests.support.crawl import crawl
 from tests.support.drain_queues import SETTINGS, drain_queues
 from tests.support.journeys import make_journey
-from tests.support.run_async import in_transaction
+from tests.support.open_database import in_transaction
 from tests.support.tenant import Tenant, another_key
 from tests.support.visitor import Visitor
 

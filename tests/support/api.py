@@ -8,11 +8,15 @@ import pytest
 from tests.support import database
 from tests.support.client import Api, get_url, new_http
 from tests.support.contract import Contract
-from tests.support.open_database import OpenDatabase, open_database
+from tests.support.open_database import OpenDatabase, close_idle, open_database
 from tests.support.server import Server, running_server
 from tests.support.tenant import Tenant, create_tenant
 
 StartServer = Callable[..., Server]
+
+
+def pytest_unconfigure() -> None:
+    close_idle()
 
 
 @pytest.fixture(scope="session")

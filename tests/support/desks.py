@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 from tests.support.database import new_database
+from tests.support.open_database import cancel_other_tasks
 
 from regulars.kit.db import Database
 
@@ -42,14 +43,14 @@ def _columns_desks(columns_database_url: str) -> Iterator[Opened]:
 def desk_database(_api_desks: Opened) -> Iterator[Opened]:
     """Of the database that servers of the test use, too."""
     yield _api_desks
-    _api_desks[0].run(_cancel_other_tasks())
+    _api_desks[0].run(cancel_other_tasks())
 
 
 @pytest.fixture
 def opened(_columns_desks: Opened) -> Iterator[Opened]:
     """Of the database without servers."""
     yield _columns_desks
-    _columns_desks[0].run(_cancel_other_tasks())
+    _columns_desks[0].run(cancel_other_tasks())
 
 
 @contextmanager
@@ -61,11 +62,3 @@ def _open(url: str) -> Iterator[Opened]:
             yield runner, database
         finally:
             runner.run(database.close())
-
-
-async def _cancel_other_tasks() -> None:
-    """Cancels tasks that a test has left in the event loop, so that they do not run in the next test."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -5,7 +5,7 @@ from time import monotonic
 from typing import Final
 from uuid import UUID
 
-from tests.support.run_async import run_async
+from tests.support.open_database import open_database
 
 from regulars.kit import vault
 from regulars.kit.db import Database
@@ -76,22 +76,16 @@ async def _wait_for(queue: Queue) -> None:
 def drain_queues(database_url: str, organization_id: UUID, settings: Settings = SETTINGS) -> None:
     """Runs passes of every queue of the worker until no queue has due rows."""
 
-    async def work() -> None:
-        database = Database(database_url, pool_max=2)
-        await database.open()
+    async def work(database: Database) -> None:
+        gateways = open_gateways(database, vault=vault.of(settings), twilio_url=settings.twilio_url, public_url=None)
+        opened = queues(settings, gateways)
         try:
-            gateways = open_gateways(
-                database, vault=vault.of(settings), twilio_url=settings.twilio_url, public_url=None
-            )
-            opened = queues(settings, gateways)
-            try:
-                for queue in opened:
-                    await _run_passes(queue, database, organization_id)
-                for queue in opened:
-                    await queue.finish()
-            finally:
-                await gateways.twilio.close()
+            for queue in opened:
+                await _run_passes(queue, database, organization_id)
+            for queue in opened:
+                await queue.finish()
         finally:
-            await database.close()
+            await gateways.twilio.close()
 
-    run_async(work())
+    with open_database(database_url) as lent:
+        lent.run(work)

@@ -4,7 +4,7 @@ import json
 from typing import Any, TypeVar
 from uuid import UUID
 
-from tests.support.run_async import in_transaction
+from tests.support.open_database import in_transaction
 
 from regulars.campaigns.definition import read_definition as read_campaign
 from regulars.campaigns.manage import create_campaign

@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 from tests.support.drain_queues import drain_queues
 from tests.support.gateway import ALWAYS
-from tests.support.run_async import in_transaction
+from tests.support.open_database import in_transaction
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid

@@ -82,3 +82,18 @@ def visitor_as(server: Server, api_database: OpenDatabase, tenant: Tenant) -> It
             return Visitor(stack.enter_context(new_http()), server.url, who)
 
         yield become
+
+
+@pytest.fixture
+def owner(visitor_as: VisitorFactory) -> Visitor:
+    return visitor_as(Role.OWNER)
+
+
+@pytest.fixture
+def marketer(visitor_as: VisitorFactory) -> Visitor:
+    return visitor_as(Role.MARKETER)
+
+
+@pytest.fixture
+def analyst(visitor_as: VisitorFactory) -> Visitor:
+    return visitor_as(Role.ANALYST)

@@ -4,7 +4,7 @@ import html
 import re
 
 import psycopg
-from tests.pages.test_journey_builder import Builder, blank, keep, marketer
+from tests.pages.test_journey_builder import Builder, blank, keep
 from tests.support import samples
 from tests.support.drain_queues import drain_queues
 from tests.support.journeys import make_campaign
@@ -15,7 +15,7 @@ from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder
 from regulars.web.access import Role
 
-__all__ = ["Builder", "blank", "marketer"]
+__all__ = ["Builder", "blank"]
 
 
 def test_a_text_of_a_campaign_names_it_wherever_it_is_shown(api, marketer, tenant, api_database_url):

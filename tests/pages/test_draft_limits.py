@@ -2,10 +2,10 @@
 
 import html
 
-from tests.pages.test_journey_builder import WAIT, Builder, blank, marketer
+from tests.pages.test_journey_builder import WAIT, Builder, blank
 from tests.support.journeys import make_journey
 
-__all__ = ["blank", "marketer"]
+__all__ = ["blank"]
 
 
 def test_a_draft_grows_no_larger_than_a_journey_may_be(marketer, tenant, api_database_url):

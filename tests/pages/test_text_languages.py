@@ -4,13 +4,13 @@ import html
 import re
 
 import psycopg
-from tests.pages.test_journey_builder import blank, marketer
+from tests.pages.test_journey_builder import blank
 from tests.support import samples
 from tests.support.drain_queues import drain_queues
 
 from regulars.web.access import Role
 
-__all__ = ["blank", "marketer"]
+__all__ = ["blank"]
 
 
 def test_a_text_has_several_languages_each_with_its_parts_and_cost(api, visitor_as, blank, tenant, api_database_url):

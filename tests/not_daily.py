@@ -10,8 +10,7 @@ OTHER_SEEDS = "further seeds of an oracle"
 EVERY_WIDTH = "pages with figures at four widths and in both themes; tests/pages examines every page daily"
 
 NOT_DAILY: dict[str, str] = {
-    "tests/crash/test_sample.py::test_nothing_is_lost_doubled_or_stuck[fact": OTHER_TRIALS,
-    "tests/crash/test_sample.py::test_nothing_is_lost_doubled_or_stuck[c": OTHER_TRIALS,
+    "tests/crash/test_sample.py::test_nothing_is_lost_by_other_faults": OTHER_TRIALS,
     "tests/crash/test_sample.py::test_planted_mistakes_are_found": OTHER_TRIALS,
     "tests/pages/test_random_forms.py::*[in full": "random forms beyond one per route",
     "tests/platform/test_embedded_power_cut.py::test_a_copy_of_the_programs": POWER_CUTS,

@@ -1,3 +1,4 @@
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -6,6 +7,7 @@ from contextlib import ExitStack
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from tests.not_daily import DAILY_EXAMPLES
 from tests.support import database
 
 from regulars.kit.process import reduce_garbage_collection
@@ -14,9 +16,13 @@ from regulars.kit.process import reduce_garbage_collection
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# The collection makes hundreds of thousands of objects and hardly any garbage.
+gc.disable()
+
 # No deadlines for examples: a busy machine would miss them.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+settings.register_profile("daily", settings.get_profile("any machine"), max_examples=DAILY_EXAMPLES)
 
 pytest_plugins = [
     "tests.support.suite", "tests.support.api", "tests.support.database_fixtures", "tests.support.desks",
@@ -34,9 +40,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(trylast=True)  # by then it is known whether everything runs
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.option.all:
+        settings.load_profile("daily")
+
+
 def pytest_collection_finish() -> None:
     """Excludes modules and tests, hundreds of thousands of objects, from garbage collection."""
     reduce_garbage_collection()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

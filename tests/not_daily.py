@@ -9,6 +9,9 @@ POWER_CUTS = "what a power cut leaves behind; tests/platform/test_embedded_shari
 OTHER_SEEDS = "further seeds of an oracle"
 EVERY_WIDTH = "pages with figures at four widths and in both themes; tests/pages examines every page daily"
 
+# Random examples of each property; everything takes a hundred.
+DAILY_EXAMPLES = 40
+
 NOT_DAILY: dict[str, str] = {
     "tests/crash/test_sample.py::test_nothing_is_lost_by_other_faults": OTHER_TRIALS,
     "tests/crash/test_sample.py::test_planted_mistakes_are_found": OTHER_TRIALS,

@@ -220,4 +220,6 @@ def _assert_shows(subscription: dict[str, Any], consent: Consent) -> None:
 
 
 def test_random_calls_of_two_organizations_agree_with_the_model(new_api: Callable[[], Api]) -> None:
-    run_state_machine_as_test(lambda: Shops(new_api), settings=settings(max_examples=25, stateful_step_count=40))
+    run_state_machine_as_test(
+        lambda: Shops(new_api), settings=settings(max_examples=settings().max_examples // 4, stateful_step_count=40)
+    )

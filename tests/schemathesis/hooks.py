@@ -24,7 +24,7 @@ from schemathesis import Case, HookContext
 
 PARAMETER_CHARACTERS_MAX = 1_024
 POSSIBLE_NUMBER = "+33612345678"
-STORE, CUSTOMER = "fuzz-store", "fuzz-customer"
+STORE, CUSTOMER = os.environ["REGULARS_TEST_FUZZ_STORE"], os.environ["REGULARS_TEST_FUZZ_CUSTOMER"]
 
 _text = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=255).filter(
     lambda text: text == text.strip() and not any(map(is_control, text))

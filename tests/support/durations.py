@@ -9,6 +9,7 @@ import statistics
 import time
 from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,14 @@ SHARED_FIXTURES = "shared fixtures"
 def find_reason(test: str, table: Mapping[str, str]) -> str | None:
     """Returns the reason of the first pattern that fits the beginning of a test's id."""
     for pattern, reason in table.items():
-        if re.match(".*".join(re.escape(part) for part in pattern.split("*")), test):
+        if _compile(pattern).match(test):
             return reason
     return None
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(re.escape(part) for part in pattern.split("*")))
 
 
 @dataclass

@@ -5,9 +5,8 @@ import re
 from html import unescape
 
 import psycopg
-import pytest
 from tests.accounts.browser import Browser
-from tests.accounts.people import PASSWORD, Staff
+from tests.accounts.people import PASSWORD
 from tests.accounts.test_sign_in import code_page, turn_on
 
 from regulars.kit.settings import Settings
@@ -45,16 +44,6 @@ ASKED_BEFORE = {
     "POST /settings/team/{member}/role",
     "POST /settings/team/{member}/password-link",
 }
-
-
-@pytest.fixture
-def staff(server, api_database_url, tenant):
-    return Staff(api_database_url, tenant.organization_id)
-
-
-@pytest.fixture
-def browser(server):
-    return Browser(server.url)
 
 
 def change(url, statement, *values):

@@ -13,16 +13,6 @@ from regulars.web import cookies
 from regulars.web.access import Role
 
 
-@pytest.fixture
-def staff(server, api_database_url, tenant):
-    return Staff(api_database_url, tenant.organization_id)
-
-
-@pytest.fixture
-def browser(server):
-    return Browser(server.url)
-
-
 def test_the_right_password_opens_the_organization(browser, staff):
     email = staff.hire(Role.OWNER)
     answer = browser.sign_in(email, PASSWORD)

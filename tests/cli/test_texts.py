@@ -128,26 +128,6 @@ def test_a_country_has_a_sender_a_rate_and_a_price(regulars):
     assert (shown["senders"], list(shown["prices"])) == ({}, ["US"])
 
 
-def test_an_organization_filled_with_the_demo_refuses_a_real_provider(regulars):
-    assert regulars("demo", "--organization", "Sample", "--sales", "20").code == 0
-    words = ("sms", "provider", "set", "twilio", *TWILIO, "--organization", "Sample")
-    assert "only simulates" in regulars(*words, REGULARS_SECRET_KEY="k" * 40).complains(code=1)
-    assert (
-        regulars("sms", "provider", "show", "--json", "--organization", "Sample", REGULARS_SECRET_KEY="k" * 40).data[
-            "provider"
-        ]
-        == "simulator"
-    )
-
-
-def test_the_demo_does_not_fill_an_organization_that_texts_people(regulars):
-    key = "k" * 40
-    assert run(regulars, "sms", "provider", "set", "twilio", *TWILIO, REGULARS_SECRET_KEY=key).code == 0
-    refused = run(regulars, "demo", "--sales", "20", REGULARS_SECRET_KEY=key)
-    assert refused.code == 1
-    assert "is not a demo" in refused.err
-
-
 @pytest.mark.parametrize(
     "words", [("message", "receive", "--from", "+33612345678", "--text", "STOP"), ("inbox", "decide", "REPLY", "stop")]
 )

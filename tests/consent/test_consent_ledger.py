@@ -98,20 +98,6 @@ def test_no_ledger_row_is_ever_changed(desk: Desk) -> None:
     assert after[:2] == before
 
 
-def test_64_parallel_opt_ins_and_opt_outs_of_one_number_end_in_the_fold_of_its_ledger(desk: Desk) -> None:
-    seed = random.SystemRandom().randrange(2**32)
-    events = _random_commands(random.Random(seed), [NUMBER], count=CALLERS)
-    results = _in_parallel(desk, [[event] for event in events])
-    (subscription_id,) = {it.subscription.id for it in results}
-    entries = desk.entries(subscription_id)
-    assert len(entries) == CALLERS, f"seed {seed}"
-    assert [entry.sequence for entry in entries] == list(range(1, CALLERS + 1))
-    assert desk.head(subscription_id).state == fold(history(entries)), f"seed {seed}"
-    assert desk.verify(subscription_id).fault is None, f"seed {seed}"
-    # The first caller made the subscription; no other caller saw it as new.
-    assert [entry.outcome for entry in entries[1:]].count("created") == 0
-
-
 def test_heads_equal_the_full_fold_after_random_concurrent_batches(desk: Desk) -> None:
     seed = random.SystemRandom().randrange(2**32)
     rng = random.Random(seed)

@@ -24,16 +24,6 @@ pytestmark = pytest.mark.anyio
 RETRY_AFTER = (b"retry-after", b"1")
 
 
-@pytest.fixture
-async def workshop(database, organization_id):
-    async with database.reading() as tx:
-        await tx.execute("CREATE TABLE things (name text PRIMARY KEY, key text)")
-    made = Workshop(database, organization_id)
-    yield made
-    made.gate.set()
-    await made.writes.coalescer.drain()
-
-
 async def other_connection(workshop) -> psycopg.AsyncConnection:
     return await psycopg.AsyncConnection.connect(workshop.database.url, autocommit=True)
 

@@ -21,16 +21,6 @@ pytestmark = pytest.mark.anyio
 TARGET = b"/v1/things"
 
 
-@pytest.fixture
-async def workshop(database, organization_id):
-    async with database.reading() as tx:
-        await tx.execute("CREATE TABLE things (name text PRIMARY KEY, key text)")
-    made = Workshop(database, organization_id)
-    yield made
-    made.gate.set()
-    await made.writes.coalescer.drain()
-
-
 async def plant(workshop, key: str, body: bytes, *, age: timedelta = timedelta(), answer: bytes = b"planted") -> None:
     """Store an answer as another process would have, on a connection of its own."""
     async with await psycopg.AsyncConnection.connect(workshop.database.url, autocommit=True) as other:

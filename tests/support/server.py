@@ -22,6 +22,8 @@ PATIENT = {
     "regulars.server.REQUEST_MS": 60_000,
     "regulars.kit.db.POOL_WAIT_S": 60.0,
 }
+# What a server writes from time to time, and tests wait for.
+SOON = {"regulars.request_log.recorder.WRITE_EVERY_S": 0.2}
 READY_REQUEST = b"GET /v1/openapi.json HTTP/1.1\r\nHost: ready\r\nConnection: close\r\n\r\n"
 
 
@@ -42,7 +44,7 @@ class Server:
         **settings: str,
     ) -> None:
         self._body_timeouts = json.dumps(body_timeouts or {})
-        self._constants = {**PATIENT, **(constants or {})}
+        self._constants = {**PATIENT, **SOON, **(constants or {})}
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         self._socket.listen(512)

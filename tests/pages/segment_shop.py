@@ -8,13 +8,16 @@ from uuid import UUID
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.drain_queues import drain_queues
-from tests.support.open_database import in_transaction
+from tests.support.open_database import in_transaction, open_database
 from tests.support.visitor import Visitor
 from tests.support.waiting import ask_until
 
+from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.entries import retype
 from regulars.catalog.model import AttributeType, Catalog
-from regulars.kit.db import Tx
+from regulars.kit.db import Database, Tx
+from regulars.profiles.attribute_values import AttributeValues
+from regulars.sales.property_values import PropertyValues
 from regulars.segments.columns.lifecycle import find_build_progress
 
 T = TypeVar("T")
@@ -62,6 +65,21 @@ class SegmentShop:
             )
         )
 
+    def count(self) -> None:
+        """Count what fields suggest, also from tickets of this moment."""
+        queue = CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()})
+
+        async def work(database: Database) -> None:
+            async with database.transaction() as tx:
+                await tx.execute(
+                    "UPDATE catalog_counts SET due_at = %s WHERE organization_id = %s", (tx.now, self.organization_id)
+                )
+            while await queue.run_pass(database, self.organization_id):
+                pass
+
+        with open_database(self.database_url) as opened:
+            opened.run(work)
+
     def act(self, act: Callable[[Tx], Awaitable[T]]) -> T:
         """A use case in a transaction of its own."""
         return in_transaction(self.database_url, act)
@@ -93,6 +111,25 @@ def open_shop(api: Api, visitor: Visitor, database_url: str) -> Crowd:
     assert visitor.post("/segments/prepare").status_code == 303
     shop.prepare()
     return Crowd(shop, slow, busy, ticket)
+
+
+def open_counted_shop(api: Api, database_url: str) -> SegmentShop:
+    """A shop whose fields have something to suggest: two stores of Lyon, two products, and a city of five customers."""
+    assert api.tenant is not None
+    address = {"address_line1": "1 rue", "postal_code": "69002", "locality": "Lyon", "country_code": "FR"}
+    names = {"PART": "Lyon Part-Dieu", "ISLE": "Presqu’île"}
+    stores = [samples.store(external_id=code, name=name, address=address) for code, name in names.items()]
+    ids = [api.post("/v1/stores", store).json()["id"] for store in stores]
+    shop = SegmentShop(api, database_url, api.tenant.organization_id, ids[0])
+    for number in range(5):
+        buyer = shop.customer(f"C{number}", city="Lyon")
+        shop.sale(buyer, days=1, cents=5000, product=LINEN)
+    shop.customer("Odd", city="Lyrique")
+    shop.sale(shop.customer("Late"), days=2, cents=6000, product=LINEN)
+    shop.sale(shop.customer("Old"), days=60, cents=9000, product=WOOL)
+    shop.work()
+    shop.count()
+    return shop
 
 
 def open_counted(visitor: Visitor, path: str, **query: str) -> str:

@@ -19,8 +19,16 @@ from regulars.web.route import Form
 
 # Their use cases record, or the one function through which all forms of the builder go; tests of them hold it.
 RECORDS_BELOW = ("regulars.accounts.", "regulars.journeys.pages.edit.")
-# The first reads what was pasted and stores nothing; the others have figures counted, and change no data of the organization.
-CHANGES_NOTHING = {"/webhooks/check", "/segments/count", "/customers/prepare"}
+# The first four read what was typed and store nothing; the others have figures counted, and change no data of the
+# organization.
+CHANGES_NOTHING = {
+    "/webhooks/check",
+    "/suggestions",
+    "/search",
+    "/search/suggestions",
+    "/segments/count",
+    "/customers/prepare",
+}
 
 
 def forms():

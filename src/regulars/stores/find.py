@@ -10,7 +10,7 @@ from psycopg.sql import SQL
 from regulars.kit.arrays import Jsons, Texts
 from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
-from regulars.kit.ids import STORE, Reference
+from regulars.kit.ids import STORE, Reference, read_reference
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Scan
 from regulars.kit.name_search import NamePatterns
 from regulars.kit.referenced_table import ReferencedTable, ReferenceLookup, select_each
@@ -54,6 +54,13 @@ async def name_stores(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> d
         "SELECT id, coalesce(name, external_id) FROM stores WHERE organization_id = %s AND id = ANY (%s::uuid[])",
         (organization_id, list(ids)),
     )
+
+
+async def find_store_names(tx: Tx, organization_id: UUID, texts: Collection[str]) -> dict[str, str]:
+    """Return the display names of stores by their external or canonical ids; an unknown id is not in the result."""
+    references = {text: read_reference(STORE, text) for text in texts}
+    stores = await STORES.find(tx, organization_id, set(references.values())) if references else {}
+    return {text: stores[reference].display_name for text, reference in references.items() if reference in stores}
 
 
 async def find_addresses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Address]:

@@ -44,6 +44,7 @@ _APP_STYLES: Final = (
     "code",
     "phone",
     "builder",
+    "suggest",
     "outcome",
     "flow",
     "chart",

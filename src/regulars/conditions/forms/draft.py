@@ -10,22 +10,24 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
+from regulars.conditions.field_suggestions import Source, Suggestions
 from regulars.conditions.labels import KINDS, TICKET_KINDS
 from regulars.conditions.tree import CONDITIONS_MAX, DEPTH_MAX, Path
 
 ROOT: Final = "r"
 GROUPS: Final = ("all", "any", "none")
 LEAVES: Final = frozenset({*KINDS, *TICKET_KINDS})
-# The field in which the user picks a value, with the field of the list to which the server appends the value. Fields of
-# product properties have the prefix `p`: `pvalues` are the values of a property, `pkey` is its key.
-_PICKER_FIELDS: Final = {
-    "more_values": "values",
-    "more_pvalues": "pvalues",
-    "more_stores": "stores",
-    "more_sources": "sources",
-    "more_products": "products",
-    "more_countries": "countries",
-    "more_currencies": "currencies",
+# Prefix of the field in which the user picks a value for a list.
+MORE: Final = "more_"
+# The lists whose values the user picks from a select, and which the server appends at once.
+_SELECTED: Final = ("sources", "countries", "currencies")
+# The lists whose values the user types, with what the field suggests (`forms/typed.py` appends them). Fields of product
+# properties have the prefix `p`: `pvalues` are the values of a property, `pkey` is its key.
+TYPED: Final = {
+    "values": Source.ATTRIBUTE_VALUES,
+    "pvalues": Source.PROPERTY_VALUES,
+    "stores": Source.STORES,
+    "products": Source.PRODUCTS,
 }
 # Prefix of the hidden field for a saved value that the visible field cannot show exactly.
 SAVED: Final = "saved_"
@@ -57,11 +59,14 @@ class TooManyNodes(Exception):
 
 @dataclass(slots=True)
 class Node:
-    """A condition or group while it is edited, with the values of its form fields."""
+    """A condition or group while it is edited, with the values of its form fields. `searches` has what was found for a
+    typed text that is no value yet, by its list; `focus` names the field that gets the focus."""
 
     kind: str
     fields: dict[str, list[str]] = field(default_factory=dict)
     inner: list["Node"] = field(default_factory=list)
+    searches: dict[str, Suggestions] = field(default_factory=dict)
+    focus: str = ""
 
     @property
     def is_group(self) -> bool:
@@ -83,6 +88,12 @@ class Node:
 
     def set(self, name: str, *values: str) -> None:
         self.fields[name] = list(values)
+
+    def append(self, name: str, *values: str) -> None:
+        """Add picked values to a list."""
+        picked = [value.strip() for value in values if value.strip()]
+        if picked:
+            self.set(name, *self.get_list(name), *picked)
 
 
 def read_tree(form: Mapping[str, list[str]]) -> Node:
@@ -111,7 +122,7 @@ def _read_node(
 ) -> Node | None:
     kind = kinds.get(place, "")
     if kind in LEAVES and place != ROOT:
-        return _append_picked(Node(kind, dict(fields.get(place, {}))))
+        return _append_selected(Node(kind, dict(fields.get(place, {}))))
     if kind not in GROUPS or depth > DEPTH_MAX:
         return None
     prefix = f"{place}."
@@ -124,12 +135,9 @@ def _read_node(
     return node
 
 
-def _append_picked(node: Node) -> Node:
-    for picker, list_field in _PICKER_FIELDS.items():
-        values = [value.strip() for value in node.get_list(picker) if value.strip()]
-        if values:
-            node.set(list_field, *node.get_list(list_field), *values)
-        node.fields.pop(picker, None)
+def _append_selected(node: Node) -> Node:
+    for name in _SELECTED:
+        node.append(name, *node.fields.pop(f"{MORE}{name}", ()))
     return node
 
 
@@ -166,8 +174,8 @@ def path_of(place: str) -> Path | None:
 
 
 def apply_action(root: Node, act: str) -> Path | None:
-    """Apply the action of a button: add a condition or a group, remove a node, or drop a picked value. Return the path
-    of the node that gets the focus.
+    """Apply the action of a button: add a condition or a group, remove a node, pick a value that was found, or drop a
+    picked one. Return the path of the node that gets the focus.
 
     `act` is the value of the button: a verb, the place of a node, and for some verbs an argument.
     """
@@ -191,6 +199,12 @@ def apply_action(root: Node, act: str) -> Path | None:
             if parent is not None:
                 del parent.inner[path[-1]]
             return path[:-1]
+        case "pick":
+            name, _, value = argument.partition(" ")
+            if name in TYPED:
+                node.append(name, value)
+                node.fields.pop(f"{MORE}{name}", None)
+            return path
         case "drop":
             name, _, value = argument.partition(" ")
             node.set(name, *[picked for picked in node.get_list(name) if picked != value])

@@ -18,7 +18,7 @@ from regulars.conditions import tree
 from regulars.conditions.check import BETWEEN_VALUES, Types
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE, NEGATIVE, OF_DAYS, ONE_VALUE
 from regulars.conditions.documents import describe_decode_error
-from regulars.conditions.forms.draft import SAVED, Node
+from regulars.conditions.forms.draft import MORE, SAVED, Node
 
 Data = dict[str, Any]
 
@@ -40,25 +40,47 @@ class IncompleteCondition(Exception):
 
 
 def fit_fields(node: Node, attributes: Types, properties: Types) -> None:
-    """If the user changed the key, clear the values and select the first comparison that the type of the new key
-    offers."""
+    """If the user changed the key, clear the values, select the first comparison that the type of the new key offers,
+    and move the focus to its value."""
     for prefix, types in (("", attributes), ("p", properties)):
         key = node.get(f"{prefix}key")
         if key != node.get(f"{prefix}was"):
-            for name in (f"{prefix}cmp", f"{prefix}values", f"{prefix}value", f"{SAVED}{prefix}value"):
+            for name in (
+                f"{prefix}cmp",
+                f"{prefix}values",
+                f"{MORE}{prefix}values",
+                f"{prefix}value",
+                f"{SAVED}{prefix}value",
+            ):
                 node.set(name)
         if key not in types:
             continue
         declared, values = types[key]
         if not node.get(f"{prefix}cmp"):
             node.set(f"{prefix}cmp", COMPARISONS_BY_TYPE[declared][0])
+        if key != node.get(f"{prefix}was"):
+            node.focus = _first_field(prefix, node.get(f"{prefix}cmp"))
         # A select shows its first value, so that value is the default.
         if declared in LISTED_TYPES and node.get(f"{prefix}cmp") in ONE_VALUE and not node.get(f"{prefix}value"):
             node.set(f"{prefix}value", "true" if declared is AttributeType.BOOLEAN else next(iter(values), ""))
 
 
+def _first_field(prefix: str, comparison: str) -> str:
+    """The field in which the user fills in the value of a comparison."""
+    if comparison in {"any_of", "none_of"}:
+        return f"{MORE}{prefix}values"
+    if comparison in ONE_VALUE:
+        return f"{prefix}value"
+    if comparison in OF_DAYS:
+        return f"{prefix}days"
+    return f"{prefix}low" if comparison == "between" else f"{prefix}cmp"
+
+
 def condition_of(node: Node) -> tree.Condition:
     """Convert the fields of a node to a condition."""
+    for name, search in node.searches.items():
+        typed = node.get(f"{MORE}{name}")
+        raise IncompleteCondition(search.message if not search.found else f"Choose what you mean by “{typed}”.")
     data = _data_of(node)
     try:
         return msgspec.convert(data, tree.Condition)  # type: ignore[no-any-return]  # a union is not a class

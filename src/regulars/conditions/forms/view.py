@@ -7,20 +7,21 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from regulars.catalog.entries import find_types, list_entries
+from regulars.catalog.entries import find_types
 from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog, fold_text, list_distinct
+from regulars.catalog.suggestions import KnownProducts, find_known_products
 from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.check import TEXTS_DAYS_MAX, TEXTS_OF_JOURNEY_DAYS_MAX, Fault, Types
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import LISTED_TYPES, IncompleteCondition, condition_of, fit_fields
+from regulars.conditions.forms.typed import append_typed
 from regulars.conditions.labels import COMPARISONS, KINDS, SOURCES, TICKET_KINDS, Names
-from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path, campaigns_of
+from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path, stores_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN
-from regulars.kit.keyset import PageRequest
-from regulars.stores.find import list_stores
+from regulars.stores.find import find_store_names
 
 _GROUPS: Final[dict[str, type[All] | type[Any] | type[Nothing]]] = {"all": All, "any": Any, "none": Nothing}
 _INDEX: Final = re.compile(r"\.of\[([0-9]+)\]")
@@ -37,14 +38,15 @@ ICONS: Final = {
 
 
 async def fit_tree(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Types]:
-    """Adapt the fields of each condition to the declared type of its key; return the types of attributes and
-    properties."""
+    """Adapt the fields of each condition to the declared type of its key, and append typed values to their lists.
+    Return the types of attributes and properties."""
     nodes = [node for _, node in draft.walk(root)]
     keys, property_keys = ({node.get(name) for node in nodes} - {""} for name in ("key", "pkey"))
     attributes = await find_types(tx, organization_id, Catalog.ATTRIBUTES, keys)
     properties = await find_types(tx, organization_id, Catalog.PRODUCTS, property_keys)
     for node in nodes:
         fit_fields(node, attributes, properties)
+    await append_typed(tx, organization_id, root)
     draft.number_nodes(root)
     return attributes, properties
 
@@ -125,6 +127,8 @@ class NodeView:
     unreadable: int
     # The URL of the list of customers with unreadable values; None for a draft that was never saved.
     unreadable_url: str | None
+    # The URL to which fields send what the user types.
+    suggest_url: str
     faults: list[str]
     inner: list["NodeView"]
     attribute: KeyView
@@ -152,17 +156,21 @@ class NodeView:
     def get_list(self, field_name: str) -> list[str]:
         return self.node.get_list(field_name)
 
+    def has_focus(self, field_name: str) -> bool:
+        return self.node.focus == field_name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeContext:
-    """The data for all conditions of a page: types, counts and faults by path, the path of a new node, and the URL of
-    the list of members."""
+    """The data for all conditions of a page: types, counts and faults by path, the path of a new node, and the URLs of
+    suggestions and of the list of members."""
 
     attributes: Types
     properties: Types
     counts: Mapping[Path, tuple[int, int]]
     faults: Mapping[Path, Sequence[Fault]]
     new: Path | None
+    suggest_url: str
     members_url: str | None = None
 
 
@@ -179,6 +187,7 @@ def view(node: Node, context: TreeContext, path: Path = ()) -> NodeView:
         count=count,
         unreadable=unreadable,
         unreadable_url=None if context.members_url is None else f"{context.members_url}?unreadable={place}",
+        suggest_url=context.suggest_url,
         faults=[fault.message for fault in context.faults.get(path, ())],
         inner=[view(inner, context, (*path, number)) for number, inner in enumerate(node.inner)],
         attribute=_view_key(node, "", context.attributes),
@@ -225,10 +234,18 @@ Choices = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormChoices(Names):
-    """What the user can choose from: keys, and names by id, in the order of the form."""
+    """What the user can choose from, and the names of what was chosen, by id."""
 
-    attributes: list[str]
-    properties: list[str]
+    products: KnownProducts
+
+    @property
+    def product_names(self) -> Mapping[str, str]:
+        """The names of products, with their codes."""
+        return {code: f"{it.name} ({code})" for code, it in self.products.by_code.items() if it.name not in {"", code}}
+
+    def was_never_sold(self, code: str) -> bool:
+        """Whether no ticket has the product; false while tickets are still being counted."""
+        return self.products.is_complete and code not in self.products.by_code
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -249,24 +266,25 @@ async def find_choices(
     tx: Tx,
     organization_id: UUID,
     territories: Mapping[str, str],
+    root: Node,
     *,
     segments: Choices = (),
     journeys: Choices = (),
-    match: Condition,
+    also: Condition | None = None,
 ) -> FormChoices:
-    """Find the choices that the form offers. `territories` has the names of countries in the user's language. The
-    campaigns are the newest and those to which `match` refers."""
-    campaign_ids = CAMPAIGN.decode_all(campaigns_of(match))
+    """Find the choices that the form of a tree offers. `territories` has the names of countries in the user's language.
+    The campaigns are the newest and those of the tree; the stores and products are those of the tree. `also` is another
+    condition whose stores have names."""
+    nodes = [node for _, node in draft.walk(root)]
+    campaign_ids = CAMPAIGN.decode_all({node.get("campaign") for node in nodes})
     campaigns = await find_campaign_names(tx, organization_id, campaign_ids, newest=CHOICES_MAX)
-    attributes = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(CHOICES_MAX))
-    properties = await list_entries(tx, organization_id, Catalog.PRODUCTS, PageRequest(CHOICES_MAX))
-    stores = await list_stores(tx, organization_id, after=None, limit=CHOICES_MAX)
+    stores = {store for node in nodes for store in node.get_list("stores")} | (stores_of(also) if also else set())
+    products = {code for node in nodes for code in node.get_list("products")}
     is_country = {code: len(code) == COUNTRY_CHARACTERS and code.isalpha() for code in territories}
     countries = [(code, str(name)) for code, name in territories.items() if is_country[code]]
     return FormChoices(
-        attributes=[entry.key for entry in attributes],
-        properties=[entry.key for entry in properties],
-        stores={store.external_id: store.name or store.external_id for store in stores},
+        products=await find_known_products(tx, organization_id, products),
+        stores=await find_store_names(tx, organization_id, stores),
         segments=dict(segments),
         journeys=dict(journeys),
         campaigns={CAMPAIGN.encode(campaign_id): name for campaign_id, name in campaigns},

@@ -10,9 +10,11 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.conditions.check import EMPTY_GROUP, Fault, Types
+from regulars.conditions.field_suggestions import SUGGESTIONS_PATH
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import node_of
+from regulars.conditions.forms.typed import append_typed
 from regulars.conditions.forms.view import (
     BuiltDefinition,
     Choices,
@@ -201,13 +203,14 @@ class Builder:
         return redirect(visit, visit.url(PATH, "new"))
 
     async def _read_edit(self, visit: Visit) -> SegmentEdit:
-        async with visit.database.reading() as tx:
-            segment = await find_segment(tx, visit) if visit.references else None
         try:
             root = draft.read_tree(visit.form_lists)
         except draft.TooManyNodes as error:
             raise FormTooLarge(str(error)) from None
         new = draft.apply_action(root, visit.form.get("act", ""))
+        async with visit.database.reading() as tx:
+            segment = await find_segment(tx, visit) if visit.references else None
+            await append_typed(tx, visit.organization_id, root)
         return SegmentEdit(
             segment=segment,
             base_etag=visit.form.get("was", ""),
@@ -241,6 +244,7 @@ class Builder:
             counts={built.paths[path]: counts for path, counts in counted.counts.items() if path in built.paths},
             faults=faults_by_path(built, [fault for fault in context.faults if fault.message != EMPTY_GROUP]),
             new=edit.new,
+            suggest_url=visit.url(SUGGESTIONS_PATH),
             members_url=visit.url(PATH, edit.segment.id, "members")
             if edit.segment and not context.is_changed
             else None,
@@ -249,6 +253,7 @@ class Builder:
             "segment": edit.segment,
             "was": edit.base_etag,
             "name": edit.name,
+            "is_opened": edit.segment is None and not visit.form,
             "tree": view(edit.root, tree_context),
             "offered": context.offered,
             "counted": counted,
@@ -285,9 +290,10 @@ class Builder:
             tx,
             visit.organization_id,
             visit.format.locale.territories,
+            edit.root,
             segments=[(SEGMENT.encode(row.id), row.name) for row in all_segments if row.id != own_id],
             journeys=await self._list_journeys(tx, visit.organization_id),
-            match=built.match,
+            also=None if edit.segment is None else edit.segment.definition.match,
         )
         labels = Labels(visit.format, offered)
         is_changed = _is_changed(edit, built.match, is_complete=not built.incomplete)

@@ -5,6 +5,7 @@ from functools import partial
 
 from starlette.responses import Response
 
+from regulars.conditions.field_suggestions import SUGGESTIONS_PATH
 from regulars.conditions.forms.draft import FIELDS_MAX
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.pages.builder import Builder, ListChoices
@@ -12,6 +13,7 @@ from regulars.segments.pages.deletion import Deletion
 from regulars.segments.pages.listing import Listing
 from regulars.segments.pages.members import MemberPages
 from regulars.segments.pages.save_question import SaveQuestion
+from regulars.segments.pages.suggestion_list import suggest
 from regulars.segments.saved.uses import PATH, DescribeUses, FindActiveUsers, describe_segments
 from regulars.web.access import Action
 from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Harm, Page
@@ -40,6 +42,7 @@ def pages(
     read, edit, segment_path = Action.READ_SEGMENTS, Action.EDIT_SEGMENTS, f"{PATH}/{{segment}}"
     tree_form = partial(Form, needs=edit, fields_max=FIELDS_MAX, bytes_max=LARGE_FORM_BYTES_MAX, harm=Harm.CHANGES)
     return (
+        Form(path=SUGGESTIONS_PATH, needs=read, handle=suggest, harm=Harm.CHANGES),
         Page(path=PATH, needs=read, handle=listing.show),
         Form(path=f"{PATH}/count", needs=read, handle=listing.count_all, harm=Harm.CHANGES),
         Form(path=f"{PATH}/prepare", needs=edit, handle=builder.prepare, harm=Harm.CHANGES),

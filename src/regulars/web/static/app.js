@@ -8,6 +8,7 @@ function enhance(root) {
   for (const button of root.querySelectorAll("[data-print]")) button.hidden = false;
   for (const toast of root.querySelectorAll("[data-toast]")) setTimeout(() => toast.remove(), TOAST_MS);
   for (const zoneSelect of root.querySelectorAll("select[data-guesses]")) preselectTimeZone(zoneSelect);
+  for (const field of root.querySelectorAll("[data-selected]")) if (field.value === field.defaultValue) field.select();
   const focusTarget = root.querySelector("[data-focus]");
   if (focusTarget && !hasUserFocus(document.activeElement)) focusTarget.focus();
 }
@@ -64,6 +65,8 @@ document.addEventListener("click", async (event) => {
     openDialog(opener);
     return;
   }
+  const summary = event.target.closest("details[data-opens-field] > summary");
+  if (summary && !summary.parentElement.open) setTimeout(() => summary.nextElementSibling.querySelector("select, input:not([type=hidden])")?.focus());
   const close = event.target.closest("dialog [data-close]");
   if (close) {
     event.preventDefault();

@@ -87,10 +87,12 @@ document.addEventListener("htmx:afterSettle", ({ detail }) => {
   }
 });
 
-// Adds a chosen option to the form at once, so that a second choice before the response does not replace the first.
+// Adds a chosen option to the form at once, so that a second choice before the response does not replace the first. A
+// text in a field with data-picks-choice is a search until the user chooses a suggestion.
 document.addEventListener("change", ({ target }) => {
-  if (!target.dataset.picks || !target.value) return;
+  const name = target.dataset.picks ?? (target.dataset.isChosen && target.dataset.picksChoice);
+  if (!name || !target.value) return;
   const hiddenField = document.createElement("input");
-  Object.assign(hiddenField, { type: "hidden", name: target.dataset.picks, value: target.value });
+  Object.assign(hiddenField, { type: "hidden", name, value: target.value });
   target.before(hiddenField);
 }, { capture: true });

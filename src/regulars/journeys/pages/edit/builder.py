@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from regulars.conditions.check import Fault
+from regulars.conditions.field_suggestions import SUGGESTIONS_PATH
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import node_of
 from regulars.conditions.forms.view import TreeContext, build, faults_by_path, find_choices, fit_tree, view
@@ -70,15 +71,20 @@ async def condition_panel(
     attributes, properties = await fit_tree(tx, visit.organization_id, root)
     built = build(root)
     context = TreeContext(
-        attributes=attributes, properties=properties, counts={}, faults=faults_by_path(built, faults), new=new
+        attributes=attributes,
+        properties=properties,
+        counts={},
+        faults=faults_by_path(built, faults),
+        new=new,
+        suggest_url=visit.url(SUGGESTIONS_PATH),
     )
     choices = await find_choices(
         tx,
         visit.organization_id,
         visit.format.locale.territories,
+        root,
         segments=await list_segment_choices(tx, visit.organization_id),
         journeys=await list_choices(tx, visit.organization_id),
-        match=built.match,
     )
     # A journey that an opt-in triggers has no ticket, so conditions on tickets are not offered.
     kinds = choices.kinds if draft.definition.trigger == "opt_in" else {**choices.kinds, **TICKET_KINDS}

@@ -2,7 +2,6 @@
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -167,33 +166,9 @@ def test_what_was_refused_before_the_operation_is_not_stored(api: Api, anonymous
     assert (fresh.status, fresh.is_replay) == (201, False)
 
 
-def test_a_key_is_stored_for_24_hours_and_then_runs_fresh(api: Api, api_database_url: str, key: str) -> None:
-    body = samples.profile()
-    first = api.post("/v1/profiles", body, idempotency_key=key)
-    _backdate(api, api_database_url, key, timedelta(hours=24) - timedelta(minutes=1))
-    assert_replays(first, api.post("/v1/profiles", body, idempotency_key=key))
-    _backdate(api, api_database_url, key, timedelta(minutes=1))
-    fresh = api.post("/v1/profiles", body, idempotency_key=key)
-    assert (fresh.status, fresh.is_replay) == (200, False)
-    assert_replays(fresh, api.post("/v1/profiles", body, idempotency_key=key))
-
-
 def test_the_longest_key_and_every_visible_character_work(api: Api) -> None:
     visible = "".join(map(chr, range(0x21, 0x7F)))
     for key in (visible, "k" * 255):
         body = samples.profile()
         first = api.post("/v1/profiles", body, idempotency_key=key)
         assert_replays(first, api.post("/v1/profiles", body, idempotency_key=key))
-
-
-def _backdate(api: Api, database_url: str, key: str, by: timedelta) -> None:
-    assert api.tenant is not None
-    with psycopg.connect(database_url) as connection:
-        named = (api.tenant.organization_id, key)
-        [(created_at,)] = connection.execute(
-            "SELECT created_at FROM idempotency_keys WHERE organization_id = %s AND key = %s", named
-        ).fetchall()
-        connection.execute(
-            "UPDATE idempotency_keys SET created_at = %s WHERE organization_id = %s AND key = %s",
-            (created_at - by, *named),
-        )

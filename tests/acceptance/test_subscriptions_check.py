@@ -54,24 +54,6 @@ def test_the_description_takes_the_items_that_the_server_takes(
     assert (api.post(PATH, {"items": [item]}, is_described=is_right).status == 200) == is_right
 
 
-@pytest.mark.parametrize(
-    "items",
-    [
-        [],
-        [{}],
-        [{"phone_number": "+33612345678", "profile_id": "x"}],
-        [{"phone_number": "+33612345678"}, {"phone_number": None}],
-        [{"phone_number": 33612345678}],
-        [{"profile_id": " "}],
-        [{"profile_id": "x"}] * 501,
-        None,
-        "x",
-    ],
-)
-def test_it_refuses_what_is_no_list_of_1_to_500_numbers_or_profiles(api: Api, items: Any) -> None:
-    assert api.post(PATH, {"items": items}).refused == (400, "VALIDATION_ERROR")
-
-
 def test_every_number_is_judged_in_its_place(api: Api) -> None:
     profile = api.post("/v1/profiles", samples.profile(phone_number=None)).json()
     person = {"id": profile["id"], "external_id": profile["external_id"]}

@@ -233,7 +233,7 @@ WRITES = [
         "POST",
         "/v1/subscriptions/check",
         lambda _: {"items": [{"phone_number": samples.phone()}]},
-        [*BATCH_ROWS, Row("items.0", {}), *rows("items.0.phone_number", None, *NOT_STRINGS, "x" * 1025)],
+        [*BATCH_ROWS, *rows("items.0", {}, {"profile_id": " "}), *rows("items.0.phone_number", None, *NOT_STRINGS, "x" * 1025)],
     ),
     Endpoint("POST", "/v1/sales-events", samples.sale, SALE_ROWS),
     Endpoint("POST", "/v1/sales-events/batch", lambda store: {"items": [samples.sale(store)]}, BATCH_ROWS),

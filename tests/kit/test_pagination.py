@@ -1,6 +1,8 @@
 import base64
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from regulars.kit.errors import InvalidCursor, ValidationError
 from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
@@ -77,3 +79,9 @@ def test_garbage_a_cut_and_another_spelling_are_refused():
     for wrong in [*GARBAGE, cursor[:-1], cursor[1:], cursor + "A", padded, f" {cursor}", f"{cursor}\n"]:
         with pytest.raises(InvalidCursor):
             read_cursor(SECRET, SCOPE, wrong)
+
+
+@given(st.text(max_size=200) | st.text("ABCabc019-_", max_size=200))
+def test_any_text_is_refused_quietly(text):
+    with pytest.raises(InvalidCursor):
+        read_cursor(SECRET, SCOPE, text)

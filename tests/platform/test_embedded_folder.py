@@ -22,13 +22,6 @@ def modes_above(folder: Path) -> dict[str, tuple[int, int, int]]:
     return {str(path): (stat.S_IMODE(one.st_mode), one.st_uid, one.st_gid) for path, one in found.items()}
 
 
-def test_no_folder_above_the_data_changes_its_permissions(data_dir):
-    before = modes_above(data_dir)
-    with embedded.running(data_dir):
-        assert modes_above(data_dir) == before
-    assert modes_above(data_dir) == before
-
-
 @as_root
 def test_another_account_cannot_connect(filled_data_dir, running_url):
     psql = [embedded.binaries(filled_data_dir) / "psql", running_url, "-c", "SELECT 1"]
@@ -53,17 +46,20 @@ def test_another_account_cannot_connect(filled_data_dir, running_url):
     assert 'Peer authentication failed for user "regulars"' in tried.stderr
 
 
-def test_only_the_owner_enters_the_data_and_the_socket(data_dir):
-    url = embedded.ensure_running(data_dir, throwaway=True)
-    for folder in ("cluster", "socket", "logs"):
-        assert stat.S_IMODE((data_dir / folder).stat().st_mode) == 0o700
-    assert stat.S_IMODE(data_dir.stat().st_mode) & stat.S_IRWXO == 0
-    with psycopg.connect(url) as connection:
-        assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
-    if os.geteuid() == 0:
-        owner = pwd.getpwuid((data_dir / "cluster").stat().st_uid).pw_name
-        assert owner == account.DEDICATED_ACCOUNT
-        assert embedded.binaries(data_dir).is_relative_to(data_dir / "programs" / wheel.locate().version)
+def test_only_the_owner_enters_the_data_and_the_socket_and_no_folder_above_changes(data_dir):
+    before = modes_above(data_dir)
+    with embedded.running(data_dir) as url:
+        assert modes_above(data_dir) == before
+        for folder in ("cluster", "socket", "logs"):
+            assert stat.S_IMODE((data_dir / folder).stat().st_mode) == 0o700
+        assert stat.S_IMODE(data_dir.stat().st_mode) & stat.S_IRWXO == 0
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
+        if os.geteuid() == 0:
+            owner = pwd.getpwuid((data_dir / "cluster").stat().st_uid).pw_name
+            assert owner == account.DEDICATED_ACCOUNT
+            assert embedded.binaries(data_dir).is_relative_to(data_dir / "programs" / wheel.locate().version)
+    assert modes_above(data_dir) == before
 
 
 @as_root

@@ -28,11 +28,6 @@ def test_every_value_has_a_type_and_always_the_same_one(value: str) -> None:
     assert infer_type(value) is inferred
 
 
-@given(values)
-def test_the_inferred_type_can_read_the_value_it_came_from(value: str) -> None:
-    assert interpret(infer_type(value), value) is not None
-
-
 @given(st.sampled_from(list(AttributeType)), values, st.lists(st.text(max_size=5), max_size=3).map(tuple))
 def test_no_type_ever_fails_on_a_value(declared: AttributeType, value: str, allowed: tuple[str, ...]) -> None:
     read = interpret(declared, value, allowed_values=allowed)

@@ -1,6 +1,7 @@
 """The demo by the button of First steps, while a worker runs beside: all of it has to be there."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from regulars.demo.texts import NOTICES
 from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.settings import Settings
+from regulars.messaging.links.marks import set_link_url
 from regulars.messaging.number_location import find_country
 from regulars.messaging.providers.gateways import open_gateways
 from regulars.web.access import Role
@@ -41,6 +43,8 @@ IS_DONE = """
 SELECT EXISTS (SELECT FROM lifts WHERE organization_id = %(demo)s AND state = 'final')
    AND EXISTS (SELECT FROM demo_runs WHERE organization_id = %(demo)s AND finished_at IS NOT NULL)
    AND NOT EXISTS (SELECT FROM outbox WHERE organization_id = %(demo)s)
+   AND NOT EXISTS (SELECT FROM outbox_retries WHERE organization_id = %(demo)s)
+   AND NOT EXISTS (SELECT FROM attribution_customers WHERE organization_id = %(demo)s AND due_at <= now())
 """
 
 
@@ -87,6 +91,7 @@ def pressed(shared_database: tuple[str, str]) -> Iterator[Pressed]:
 async def work(pressed: Pressed, server: Server) -> None:
     """Runs the worker until the demo is done."""
     settings = Settings(secret_key=SETTINGS.secret_key, data_dir=Path(server.environment["REGULARS_DATA_DIR"]))
+    set_link_url(None, demo_url=server.url)
     opened = Database(pressed.database_url, pool_max=10)
     await opened.open()
     gateways = open_gateways(opened, vault=vault.of(settings), twilio_url=settings.twilio_url, public_url=None)
@@ -97,6 +102,7 @@ async def work(pressed: Pressed, server: Server) -> None:
     finally:
         stop.set()
         await working
+        set_link_url(None)
         await gateways.twilio.close()
         await opened.close()
 
@@ -180,6 +186,15 @@ def test_a_campaign_is_running_and_others_have_ended(pressed):
         " WHERE e.organization_id = %(demo)s AND e.external_id LIKE 'AFTER-TEXT-%%'"
     )
     assert bought == [(BUYERS_MAX,)]
+
+
+def test_short_links_work_without_a_setting(pressed):
+    [(body,)] = pressed.rows(
+        "SELECT body FROM texts WHERE organization_id = %(demo)s AND body LIKE '%%/l/%%' AND state = 'delivered' LIMIT 1"
+    )
+    [link] = re.findall(rf"{re.escape(pressed.owner.base_url)}/l/\w+", body)
+    opened = pressed.owner.http.get(link)
+    assert (opened.status_code, opened.headers["location"][:19]) == (302, "https://example.com")
 
 
 def test_customers_buy_in_their_own_country(pressed):

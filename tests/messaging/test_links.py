@@ -13,6 +13,7 @@ from regulars.messaging.links.marks import SAMPLE_CODE, set_link_url
 from regulars.messaging.model import OriginKind
 from regulars.messaging.pages.links import ShortLinkPages
 from regulars.messaging.request import compose
+from regulars.messaging.settings.store import Texting
 from regulars.messaging.template import (
     TemplateError,
     check_fields,
@@ -116,10 +117,23 @@ def test_a_link_to_opt_out_needs_the_host():
 
 def test_a_text_is_described_and_measured_with_its_links(host):
     assert describe_template(LINK) == "See [link to shop.example/sale?a=1|2]"
-    assert compose(words(LINK), brand="Shop", notice=None).body == f"Shop: See {HOST}/l/{SAMPLE_CODE}"
+    assert compose(words(LINK), shop(), notice=None).body == f"Shop: See {HOST}/l/{SAMPLE_CODE}"
     # What a text or a value contains is never taken for a link.
     assert words("a\x02https://evil.example\x03") == "ahttps://evil.example"
     assert "\x02" not in render(parse_template("{{ profile.first_name }}"), {"profile.first_name": "\x02x\x03"})
+
+
+def test_without_a_host_a_demo_has_short_links_on_the_server_itself(host):
+    """Other organizations keep the host, or the address as it was written."""
+    set_link_url(None, demo_url="http://127.0.0.1:8080")
+    assert compose(words(LINK), shop(is_demo=True), notice=None).body.endswith(f"http://127.0.0.1:8080/l/{SAMPLE_CODE}")
+    assert compose(words(LINK), shop(), notice=None).body.endswith(SHOP)
+    set_link_url(HOST, demo_url="http://127.0.0.1:8080")
+    assert compose(words(LINK), shop(is_demo=True), notice=None).body.endswith(f"{HOST}/l/{SAMPLE_CODE}")
+
+
+def shop(*, is_demo: bool = False) -> Texting:
+    return Texting(organization_id=new_uuid(), organization_name="Shop", secret=b"", is_demo=is_demo)
 
 
 def test_without_a_host_links_stay_as_written(desk):

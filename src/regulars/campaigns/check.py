@@ -97,7 +97,7 @@ def _faults_of_text(path: str, content: str | TextVariants, context: CheckContex
     for text in [] if syntax_faults else texts_by_value(content).values():
         shortest = _without_values(parse_template(text))
         # Without the opt-out notice, because it depends on the country of the recipient.
-        parts = compose(shortest, brand=context.texting.brand, notice=None).measured.parts
+        parts = compose(shortest, context.texting, notice=None).measured.parts
         if parts > PARTS_MAX:
             yield Fault(path, f"The text has {parts} SMS parts; at most {PARTS_MAX} are possible.")
 

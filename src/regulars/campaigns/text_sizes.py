@@ -95,7 +95,7 @@ def size_text(
         return skip(FAULT)
     if isinstance(rendered, MissingValue):
         return skip(f"{SkipReason.MISSING_VALUE.value}: {rendered.field}")
-    composed = compose(rendered, brand=texting.brand, notice=notice)
+    composed = compose(rendered, texting, notice=notice)
     if composed.is_too_long:
         return skip(SkipReason.TOO_LONG.value)
     measured = composed.measured

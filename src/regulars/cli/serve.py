@@ -23,6 +23,7 @@ from regulars.kit.process import Lifeline, ReadySignal, Stop, on_parent_exit, on
 from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import PORT_MAX, Settings, load, variable_of
 from regulars.kit.shared_memory import map_block, new_block
+from regulars.messaging.links.marks import set_link_url
 from regulars.postgres import embedded
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.processes import in_use, revive, serve_lock, server_process
@@ -86,6 +87,7 @@ def serve(
         database.check_change_lists(url)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
         lock.publish_address(_own_address(settings))
+        set_link_url(settings.link_url, demo_url=settings.base_url)
         metrics.PROCESS_METRICS.publish_to(server_process.metrics_folder(settings), process_name="0")
         is_started = _run(_serve_all(settings, listening, with_worker=not no_worker, embedded_folder=embedded_folder))
     if not is_started:

@@ -28,6 +28,7 @@ class DemoCountry:
     # Numbers that belong to no real person, used in this order: first those that the country reserves for films and
     # examples, then numbers of the right form that are assigned to no operator.
     numbers: tuple[NumberBlock, ...]
+    # The language of the country's shops and customers.
     language: str
     opens_on_sunday: bool
     # Prices in the country's currency, in percent of the euro prices.
@@ -148,15 +149,15 @@ SHOPS = (
         4,
     ),
     Shop("BRU-NEUVE", "Bruxelles Neuve", "BE", "72 rue Neuve", "1000", "Bruxelles", "Brussels", 5),
-    Shop("ANR-MEIR", "Antwerpen Meir", "BE", "Meir 58", "2000", "Antwerpen", "Vlaanderen", 5),
-    Shop("GNE-VELDS", "Gent Veldstraat", "BE", "Veldstraat 33", "9000", "Gent", "Vlaanderen", 3),
+    Shop("LGG-ILE", "Liège Île", "BE", "18 rue Pont d'Île", "4000", "Liège", "Wallonie", 5),
+    Shop("NAM-FER", "Namur Fer", "BE", "33 rue de Fer", "5000", "Namur", "Wallonie", 3),
     Shop("BER-MITTE", "Berlin Mitte", "DE", "Friedrichstraße 101", "10117", "Berlin", "Berlin", 7),
     Shop("BER-KUDAM", "Berlin Kurfürstendamm", "DE", "Kurfürstendamm 24", "10719", "Berlin", "Berlin", 5),
     Shop("HAM-MONCK", "Hamburg Mönckeberg", "DE", "Mönckebergstraße 7", "20095", "Hamburg", "Hamburg", 5),
     Shop("MUC-KAUFI", "München Kaufinger", "DE", "Kaufingerstraße 15", "80331", "München", "Bayern", 6),
     Shop("CGN-SCHIL", "Köln Schildergasse", "DE", "Schildergasse 65", "50667", "Köln", "Nordrhein-Westfalen", 4),
     Shop("ZRH-BAHNH", "Zürich Bahnhofstrasse", "CH", "Bahnhofstrasse 73", "8001", "Zürich", "Zürich", 5),
-    Shop("GVA-RHONE", "Genève Rhône", "CH", "Rue du Rhône 42", "1204", "Genève", "Genève", 4),
+    Shop("BRN-MARKT", "Bern Marktgasse", "CH", "Marktgasse 42", "3011", "Bern", "Bern", 4),
     Shop("BSL-FREIE", "Basel Freie Strasse", "CH", "Freie Strasse 36", "4001", "Basel", "Basel-Stadt", 2),
     Shop("LDN-REGEN", "London Regent Street", "GB", "180 Regent Street", "W1B 5TD", "London", "Greater London", 10),
     Shop("LDN-KINGS", "London King's Road", "GB", "64 King's Road", "SW3 4UD", "London", "Greater London", 6),

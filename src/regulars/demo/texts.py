@@ -89,6 +89,7 @@ _JOURNEY_TEXTS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 
+# The links lead to a page that exists, so that they can be tried.
 _CAMPAIGN_TEXTS: Final[Mapping[str, Mapping[str, str]]] = {
     "collection": {
         "fr": '{{ profile.first_name | default("Bonjour") }}, la nouvelle collection est à'
@@ -104,9 +105,9 @@ _CAMPAIGN_TEXTS: Final[Mapping[str, Mapping[str, str]]] = {
         "en": "The new collection, for you first. In store until Saturday.",
     },
     "loyalty": {
-        "fr": 'Ce week-end, vos points comptent double : {{ link("https://maison-corvelle.example/fidelite") }}',
-        "de": 'An diesem Wochenende zählen Ihre Punkte doppelt: {{ link("https://maison-corvelle.example/treue") }}',
-        "en": 'Your points count double this weekend: {{ link("https://maison-corvelle.example/loyalty") }}',
+        "fr": 'Ce week-end, vos points comptent double : {{ link("https://example.com/?page=fidelite") }}',
+        "de": 'An diesem Wochenende zählen Ihre Punkte doppelt: {{ link("https://example.com/?page=treue") }}',
+        "en": 'Your points count double this weekend: {{ link("https://example.com/?page=loyalty") }}',
     },
     "sale": {
         "fr": 'Vente privée pour {{ profile.first_name | default("vous") }} : 20 % sur le lin, vendredi et samedi.',

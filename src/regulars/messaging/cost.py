@@ -56,6 +56,6 @@ def cost_by_country(text: str, texting: Texting) -> list[TextCost]:
     has its own opt-out notice at the end of the text."""
     costs = []
     for country, price in sorted(texting.settings.prices.items()):
-        parts = compose(text, brand=texting.brand, notice=texting.opt_out_notice_of(country)).measured.parts
+        parts = compose(text, texting, notice=texting.opt_out_notice_of(country)).measured.parts
         costs.append(TextCost(country, parts, parts * price.amount, price.currency))
     return costs

@@ -99,7 +99,7 @@ async def request_texts(
     profile_ids = {order.profile_id for order in orders if order.profile_id is not None and order.phone_number is None}
     numbers = await find_text_numbers(tx, organization_id, profile_ids) if profile_ids else {}
     ids = [new_uuid() for _ in orders]
-    shortened = await _shorten(tx, organization_id, ids, orders)
+    shortened = await _shorten(tx, organization_id, ids, orders, is_demo=texting.is_demo)
     texts = [
         _new_text(
             text_id,
@@ -128,7 +128,9 @@ def _find_number(order: TextOrder, numbers: dict[UUID, TextNumber], texting: Tex
     return numbers.get(order.profile_id) if order.profile_id is not None else None
 
 
-async def _shorten(tx: Tx, organization_id: UUID, ids: Sequence[UUID], orders: Sequence[TextOrder]) -> dict[UUID, str]:
+async def _shorten(
+    tx: Tx, organization_id: UUID, ids: Sequence[UUID], orders: Sequence[TextOrder], *, is_demo: bool
+) -> dict[UUID, str]:
     """The texts that contain links, with each link replaced by a short link."""
     linked = [
         LinkedText(
@@ -141,7 +143,7 @@ async def _shorten(tx: Tx, organization_id: UUID, ids: Sequence[UUID], orders: S
         for text_id, order in zip(ids, orders, strict=True)
         if isinstance(order.rendered, str) and has_links(order.rendered) and order.skipped_for is None
     ]
-    return await shorten_links(tx, organization_id, linked) if linked else {}
+    return await shorten_links(tx, organization_id, linked, is_demo=is_demo) if linked else {}
 
 
 def _new_text(
@@ -189,18 +191,18 @@ def compose_for(
         return ComposedText("", measure(""), f"{SkipReason.MISSING_VALUE.value}: {rendered.field}")
     country = None if number is None else locate_number(number.phone_number).country
     notice = None if is_exempt else texting.opt_out_notice_of(country)
-    composed = compose(rendered, brand=texting.brand, notice=notice)
+    composed = compose(rendered, texting, notice=notice)
     if number is None:
         return replace(composed, reason=SkipReason.NO_CONSENT.value)
     return replace(composed, reason=SkipReason.TOO_LONG.value) if composed.is_too_long else composed
 
 
-def compose(text: str, *, brand: str, notice: OptOutNotice | None) -> ComposedText:
+def compose(text: str, texting: Texting, *, notice: OptOutNotice | None) -> ComposedText:
     """Add the brand and the opt-out notice, unless the text contains them already. A link that has no short code yet is
     replaced by an example of the same length."""
-    body = preview_links(text).strip()
-    if not _brand_pattern(brand).search(body):
-        body = f"{brand}: {body}"
+    body = preview_links(text, is_demo=texting.is_demo).strip()
+    if not _brand_pattern(texting.brand).search(body):
+        body = f"{texting.brand}: {body}"
     if notice is not None and notice.words not in body:
         body = f"{body} {notice.words}"
     return ComposedText(body, measure(body))

@@ -105,7 +105,7 @@ async def list_variables(
     keys = [entry.key for entry in entries]
     attributes = [(_write_variable(f"{ATTRIBUTE_PREFIX}{key}", key), f"attribute {key}") for key in keys]
     # Without a host for short links there is no opt-out page.
-    opt_out = [] if short_url("") is None else [(OPT_OUT_VARIABLE, "a link to opt out")]
+    opt_out = [] if short_url("", is_demo=False) is None else [(OPT_OUT_VARIABLE, "a link to opt out")]
     return [*plain, (LINK_VARIABLE, "a link"), *opt_out, *attributes], keys
 
 

@@ -206,7 +206,7 @@ class Editor:
             "profile_id": PROFILE.encode,
             "previews": previews,
             "has_number": number is not None and number.is_verified,
-            "has_short_links": short_url("") is not None,
+            "has_short_links": short_url("", is_demo=visit.organization.is_demo) is not None,
             "message": message,
         }
         return render_campaign(visit, "campaigns/edit.html", row, status=status, **values)

@@ -64,7 +64,7 @@ class Review:
             "zone": name_zone(visit.format.zone, visit.now),
             "texts": describe_texts(visit.format, definition),
             "profile_id": PROFILE.encode,
-            "has_short_links": short_url("") is not None,
+            "has_short_links": short_url("", is_demo=visit.organization.is_demo) is not None,
             "faults": [(describe_path(fault.place), fault.message) for fault in self.campaign.faults],
             "figures": self.figures,
             "shown": None if estimate is None else describe_estimate(visit.format, estimate),

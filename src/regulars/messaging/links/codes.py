@@ -38,18 +38,20 @@ class LinkedText(NamedTuple):
     is_personal: bool
 
 
-async def shorten_links(tx: Tx, organization_id: UUID, texts: Sequence[LinkedText]) -> dict[UUID, str]:
+async def shorten_links(
+    tx: Tx, organization_id: UUID, texts: Sequence[LinkedText], *, is_demo: bool
+) -> dict[UUID, str]:
     """Each text with short links; without a host for short links, for which `short_url` returns None, the addresses are
     not shortened."""
-    if short_url("") is None:
-        return {text.id: preview_links(text.marked_text) for text in texts}
+    if short_url("", is_demo=is_demo) is None:
+        return {text.id: preview_links(text.marked_text, is_demo=is_demo) for text in texts}
     prefix = await _load_prefix(tx, organization_id)
     shared = await _load_shared_codes(tx, organization_id, texts)
     personal = await _create_personal_codes(tx, organization_id, texts)
 
     def shorten(text: LinkedText, url: str) -> str:
         code = personal[text.id, url] if _is_personal(text, url) else shared[_shared_link(text, url)]
-        return short_url(prefix + code) or url
+        return short_url(prefix + code, is_demo=is_demo) or url
 
     return {text.id: replace_marked(text.marked_text, partial(shorten, text)) for text in texts}
 

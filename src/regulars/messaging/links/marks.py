@@ -2,7 +2,7 @@
 the destination of each link. No I/O.
 
 A process has one host for short links (`REGULARS_LINK_URL`), which is set once when the process starts. Without a host,
-links are not shortened.
+links are not shortened, except those of demos: their simulated texts lead to the address of the server itself.
 """
 
 import re
@@ -29,17 +29,19 @@ _MARKS: Final = re.compile(f"[{_OPEN}{_CLOSE}]")
 _PRINTABLE: Final = re.compile(r"[!-~]+")
 
 _link_url: str | None = None
+_demo_url: str | None = None
 
 
-def set_link_url(url: str | None) -> None:
-    """Set the base URL of short links for this process."""
-    global _link_url  # noqa: PLW0603  # a process has one host for links
-    _link_url = url
+def set_link_url(url: str | None, *, demo_url: str | None = None) -> None:
+    """Set the base URL of short links for this process, and the one that demos have without it."""
+    global _link_url, _demo_url  # a process has one host for links
+    _link_url, _demo_url = url, url or demo_url
 
 
-def short_url(code: str) -> str | None:
-    """The URL of a code; None if the process has no host for short links."""
-    return None if _link_url is None else f"{_link_url}{PATH}{code}"
+def short_url(code: str, *, is_demo: bool) -> str | None:
+    """The URL of a code; None if there is no host for short links."""
+    base = _demo_url if is_demo else _link_url
+    return None if base is None else f"{base}{PATH}{code}"
 
 
 def find_fault(url: str) -> str | None:
@@ -102,10 +104,10 @@ def remove_marks(text: str) -> str:
     return _MARKS.sub("", text)
 
 
-def preview_links(text: str) -> str:
+def preview_links(text: str, *, is_demo: bool) -> str:
     """The text with an example in place of each link, which is as long as the short link will be; without a host for
     short links, with the destinations."""
-    sample = short_url(SAMPLE_CODE)
+    sample = short_url(SAMPLE_CODE, is_demo=is_demo)
     return replace_marked(text, lambda destination: sample or _unshortened(destination)) if has_links(text) else text
 
 

@@ -197,7 +197,7 @@ async def message_values(tx: Tx, visit: Visit, draft: Draft, form: FormState, *,
         "rows": list_language_rows(form.values),
         "test": "",
         "has_number": number is not None and number.is_verified,
-        "has_short_links": short_url("") is not None,
+        "has_short_links": short_url("", is_demo=visit.organization.is_demo) is not None,
         "search": search,
         "measure_url": journey_url(visit, draft.row, "edit", "measure"),
     }

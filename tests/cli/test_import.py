@@ -90,4 +90,5 @@ def test_the_demo_fills_an_organization_once(regulars):
     ran = regulars("demo", "--sales", "300", "-o", "Try")
     assert ran.code == 0, ran.err
     assert "regulars key create" in ran.out
+    assert "regulars user create you@example.com --role owner --organization Try" in ran.out
     assert "--force" in regulars("demo", "--sales", "300", "-o", "Try").complains(code=1)

@@ -122,15 +122,16 @@ async def test_bulk_loading_keeps_hostile_text_and_empty_fields(database, organi
 async def test_the_whole_demo_loads_and_loading_it_again_adds_nothing(database, organization_id, monkeypatch):
     monkeypatch.setattr(load, "COPY_ROWS", 250)
     story = DemoPlan(seed=7, sales=SALES, customers=60, last_day=LAST_DAY)
-    assert not await organization_has_data(database, organization_id)
+    async with database.transaction() as tx:
+        assert not await organization_has_data(tx, organization_id)
     reported: Counter[str] = Counter()
     for _ in range(2):
         await load_demo(
             database, organization_id, story, secret=SECRET, progress=lambda part, n: reported.update({part: n})
         )
     assert reported["tickets"] == 2 * SALES
-    assert await organization_has_data(database, organization_id)
     async with database.transaction() as tx:
+        assert await organization_has_data(tx, organization_id)
         count = "SELECT count(*), count(DISTINCT store_id) FROM sales_events WHERE organization_id = %s"
         assert await tx.fetch(count, (organization_id,)) == [(SALES, 27)]
         status = "SELECT DISTINCT status FROM subscriptions WHERE organization_id = %s ORDER BY status"

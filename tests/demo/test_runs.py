@@ -2,7 +2,9 @@ from datetime import timedelta
 
 import pytest
 
-from regulars.demo.requests import SILENT_MAX, DemoQueue, find_run, request_demo
+from regulars.demo.load import DemoPlan
+from regulars.demo.people import count_customers
+from regulars.demo.requests import SILENT_MAX, DemoQueue, begin_run, find_run, request_demo
 from regulars.organizations.manage import create_organization
 
 pytestmark = pytest.mark.anyio
@@ -38,6 +40,13 @@ async def test_one_that_is_running_elsewhere_is_left_alone(database, shop):
     await DemoQueue().run_pass(database, shop.id)
     async with database.transaction() as tx:
         assert (await find_run(tx, shop.id)).attempts == 0
+        # The command leaves it alone too, until it has ended or its process has died.
+        plan = DemoPlan(seed=2, sales=7, customers=count_customers(7), last_day=tx.now.date())
+        assert not await begin_run(tx, shop.id, plan)
+        await tx.execute("UPDATE demo_runs SET due_at = %s", (tx.now,))
+        assert await begin_run(tx, shop.id, plan)
+        assert (await find_run(tx, shop.id)).plan == plan
+        assert not await begin_run(tx, shop.id, plan)
 
 
 async def test_what_keeps_failing_is_given_up_and_says_so(database, shop):

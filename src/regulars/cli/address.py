@@ -1,9 +1,28 @@
-"""Find the address of the server for the links and hints that commands print."""
+"""Find the address of the server and the name of this command, for the links and hints that commands print."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
 
 from regulars.kit.settings import Settings
 from regulars.processes import serve_lock
+
+_NAME: Final = "regulars"
 
 
 def find_address(settings: Settings) -> str:
     """The public address; without one, where `regulars serve` runs on this machine; else where it would."""
     return settings.public_url or serve_lock.find_address(settings.data_dir) or settings.base_url
+
+
+def find_command() -> str:
+    """What a user has typed to run `regulars`: its name if the shell finds this one, else its path."""
+    script = Path(sys.argv[0])
+    if script.name != _NAME:
+        return f"{sys.executable} -m regulars.cli" if script.name == "__main__.py" else _NAME
+    found = shutil.which(_NAME)
+    if found is not None and os.path.realpath(found) == os.path.realpath(script):
+        return _NAME
+    return str(script)

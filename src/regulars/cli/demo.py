@@ -1,38 +1,40 @@
 """`regulars demo`: create a demo organization and fill it with two years of sample customers, sales and texts."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Final
+from uuid import UUID
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regulars.accounts.audit.log import OPERATOR, record
-from regulars.cli.address import find_address
+from regulars.cli.address import find_address, find_command
 from regulars.cli.output import CommandError, ExitCode, err, format_count, out
 from regulars.cli.runner import run_on_pool
-from regulars.demo.fill import fill_with_demo
 from regulars.demo.load import SALES_MAX, DemoPlan, organization_has_data
 from regulars.demo.people import count_customers
+from regulars.demo.requests import TICKETS, begin_run, do_run, give_up_run
 from regulars.kit import settings, vault
-from regulars.kit.connection import Connection
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.organizations import manage
-from regulars.organizations.model import Organization
+from regulars.organizations.settings import NameTaken
+from regulars.processes import serve_lock
 
 DAY_FORMAT: Final = "%Y-%m-%d"
-SALES_DEFAULT: Final = 20_000
 # A statement of the bulk load may take longer than one of a request.
 STATEMENT_TIMEOUT_MS: Final = 600_000
+SEED_MAX: Final = 2**63 - 1
 
 
 def demo(
     organization: Annotated[
         str, typer.Option("--organization", "-o", help="Name of the demo organization; created if it does not exist.")
     ] = "Demo",
-    sales: Annotated[int, typer.Option(min=1, max=SALES_MAX, help="Number of tickets.")] = SALES_DEFAULT,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same data.")] = 1,
+    sales: Annotated[int, typer.Option(min=1, max=SALES_MAX, help="Number of tickets.")] = TICKETS,
+    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="The same seed gives the same data.")] = 1,
     until: Annotated[
         datetime | None,
         typer.Option(formats=[DAY_FORMAT], help="Last day of the two years; default: today.", show_default=False),
@@ -49,39 +51,51 @@ def demo(
         may_create=True,
         statement_timeout_ms=STATEMENT_TIMEOUT_MS,
     )
-    out.print(f"The organization {organization} now has {format_count(sales, 'ticket')} from two years.", markup=False)
-    out.print("Next:", markup=False)
-    arguments = f"you@example.com --role owner --organization {_quoted(organization)}"
-    out.print(f"  regulars user create {arguments}  # prints a link to sign in", markup=False, soft_wrap=True)
-    out.print(f"  regulars key create --organization {_quoted(organization)}", markup=False)
-    out.print("  regulars serve", markup=False)
-    address = find_address(settings.load())
-    out.print(f"  curl -H 'x-api-key: …' '{address}/v1/sales-events?limit=5'", markup=False, soft_wrap=True)
+    _print_next_steps(organization, sales)
 
 
 async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, opened_vault: vault.AnyVault) -> None:
-    async with pool.connection() as connection:
-        organization = await _find_or_create(connection, name)
-        secret_and_country = await manage.find_secret_and_country(connection, organization.id)
-    if not force and await organization_has_data(pool, organization.id):
-        raise CommandError(
-            f"The organization {name} has data already; choose another with --organization, or add to it with --force."
-        )
-    with _progress_bars(plan) as bars:
-        secret = secret_and_country.secret
-        await fill_with_demo(pool, organization.id, plan, secret=secret, vault=opened_vault, progress=bars.add)
+    try:
+        async with pool.transaction() as tx:
+            organization_id = await _find_or_create(tx, name)
+            if not await begin_run(tx, organization_id, plan):
+                raise _AlreadyLoading(name)
+            if not force and await organization_has_data(tx, organization_id):
+                raise CommandError(
+                    f"The organization {name} has data already; choose another with --organization, or add to it with"
+                    " --force."
+                )
+            secret = (await manage.find_secret_and_country(tx.connection, organization_id)).secret
+    except NameTaken:
+        raise _AlreadyLoading(name) from None
+    try:
+        with _progress_bars(plan) as bars:
+            await do_run(pool, organization_id, plan, secret=secret, vault=opened_vault, progress=bars.add)
+    except BaseException:
+        async with pool.transaction() as tx:
+            await give_up_run(tx, organization_id)
+        raise
     async with pool.transaction() as tx:
-        await record(tx, organization.id, OPERATOR, "demo.fill", name, after={"tickets": plan.sales})
+        await record(tx, organization_id, OPERATOR, "demo.fill", name, after={"tickets": plan.sales})
 
 
-async def _find_or_create(connection: Connection, name: str) -> Organization:
+class _AlreadyLoading(CommandError):
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The organization {name} is being filled with a demo already; wait for it, or choose another with"
+            " --organization."
+        )
+
+
+async def _find_or_create(tx: Tx, name: str) -> UUID:
     """Find or create the organization; refuse one that is no demo: sample customers must not mix with real ones."""
-    organization = await manage.find_organization(connection, name)
+    organization = await manage.find_organization(tx.connection, name)
     if organization is None:
-        return await manage.create_organization(connection, name)
-    if not await manage.is_demo(connection, organization.id):
+        organization = await manage.create_organization(tx.connection, name)
+        await manage.mark_as_demo(tx.connection, organization.id)
+    elif not await manage.is_demo(tx.connection, organization.id):
         raise CommandError(f"The organization {name} is not a demo; choose another name with --organization.")
-    return organization
+    return organization.id
 
 
 class _ProgressBars:
@@ -104,5 +118,19 @@ def _progress_bars(plan: DemoPlan) -> Iterator[_ProgressBars]:
         yield _ProgressBars(progress, {"tickets": plan.sales})
 
 
-def _quoted(name: str) -> str:
-    return f"'{name}'" if " " in name else name
+def _print_next_steps(organization: str, sales: int) -> None:
+    loaded = settings.load()
+    address, command, name = find_address(loaded), find_command(), shlex.quote(organization)
+    is_running = serve_lock.find_address(loaded.data_dir) is not None
+    steps = [
+        f"{command} user create you@example.com --role owner --organization {name}  # prints a link to sign in",
+        *([] if is_running else [f"{command} serve  # then open {address}"]),
+        f"{command} key create --organization {name}",
+        f"curl -H 'x-api-key: …' '{address}/v1/sales-events?limit=5'",
+    ]
+    out.print(f"The organization {organization} now has {format_count(sales, 'ticket')} from two years.", markup=False)
+    if is_running:
+        out.print(f"The server runs on {address}.", markup=False, soft_wrap=True)
+    out.print("Next:", markup=False)
+    for step in steps:
+        out.print(f"  {step}", markup=False, soft_wrap=True)

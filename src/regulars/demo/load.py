@@ -15,7 +15,7 @@ from regulars.consent.opt_out import opt_out
 from regulars.demo.chain import SHOPS, Shop
 from regulars.demo.people import DemoCustomer, make_consents, make_customers, make_profiles
 from regulars.demo.tickets import make_tickets
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import ByExternalId, Reference
 from regulars.messaging.settings.store import lock_texting
@@ -73,14 +73,13 @@ class DemoPlan:
     last_day: date
 
 
-async def organization_has_data(database: Database, organization_id: UUID) -> bool:
-    async with database.transaction() as tx:
-        has_data = await tx.fetch_value(
-            "SELECT EXISTS (SELECT FROM stores WHERE organization_id = %(organization_id)s)"
-            " OR EXISTS (SELECT FROM profiles WHERE organization_id = %(organization_id)s)"
-            " OR EXISTS (SELECT FROM sales_events WHERE organization_id = %(organization_id)s)",
-            {"organization_id": organization_id},
-        )
+async def organization_has_data(tx: Tx, organization_id: UUID) -> bool:
+    has_data = await tx.fetch_value(
+        "SELECT EXISTS (SELECT FROM stores WHERE organization_id = %(organization_id)s)"
+        " OR EXISTS (SELECT FROM profiles WHERE organization_id = %(organization_id)s)"
+        " OR EXISTS (SELECT FROM sales_events WHERE organization_id = %(organization_id)s)",
+        {"organization_id": organization_id},
+    )
     return bool(has_data)
 
 

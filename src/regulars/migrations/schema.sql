@@ -343,7 +343,9 @@ CREATE TABLE demo_runs (
     created_at timestamp with time zone NOT NULL,
     due_at timestamp with time zone,
     finished_at timestamp with time zone,
-    failed_at timestamp with time zone
+    failed_at timestamp with time zone,
+    seed bigint DEFAULT 1 NOT NULL,
+    last_day date
 );
 
 CREATE TABLE erased_replies (

@@ -36,7 +36,7 @@ from regulars.explore.find import pages as search
 from regulars.explore.home import pages as home
 from regulars.explore.simulator import pages as simulator
 from regulars.explore.stores import pages as store_pages
-from regulars.first_run import pages as first_run
+from regulars.first_run.pages import first_steps as first_run
 from regulars.http import openapi
 from regulars.http.application import Application
 from regulars.http.body import BODY_TIMEOUTS, BodyTimeouts

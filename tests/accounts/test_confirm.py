@@ -29,6 +29,7 @@ ASKED_BEFORE = {
     "GET /consent/numbers/{number}/certificate",
     "GET /consent/numbers/{number}/certificate.json",
     "POST /keys",
+    "POST /first-steps/invite",
     "POST /first-steps/key",
     "POST /webhooks/{endpoint}/reveal",
     "POST /webhooks/{endpoint}/rotate",

@@ -364,6 +364,21 @@ def test_a_period_before_the_first_sale_names_the_first_one(reader):
     assert answer.status_code == 200
     assert "No ticket in this period" in answer.text
     assert "The first ticket is from" in text_of(answer.text)
+    assert "Show the last 30 days" in text_of(answer.text)
+
+
+def test_a_page_without_tickets_leads_to_the_first_steps_or_to_the_last_tickets(api, api_database_url, analyst):
+    assert "No tickets yet" in (page := analyst.get("/analyse/sales").text)
+    assert "Open first steps" in page
+    store = samples.store()
+    api.post("/v1/stores", store)
+    shop = Shop(api, api_database_url, store["external_id"], store["external_id"])
+    shop.sell(shop.paris, days=60, cents=30_000)
+    shop.count()
+    page = analyst.get("/analyse/sales").text
+    assert "No ticket in this period" in page
+    [url] = re.findall(r'href="/o/[^/"]+(/[^"]*)">Show the 30 days up to', page)
+    assert "Net sales, EUR €300.00" in text_of(analyst.get(html.unescape(url)).text)
 
 
 def test_a_view_is_saved_by_name_for_its_user_alone_and_moves_with_the_day(shop, analyst, visitor_as):

@@ -117,8 +117,9 @@ def sign_up(walk: Walk, token: str) -> None:
     tab.get_by_label("Country").select_option("CH")
     expect(tab.get_by_label("Time zone")).to_have_value("Europe/Zurich")
     fill_in(tab)
-    walk.reads("Connect a till", "See a demo", "Import a file", "0 of 4 steps to connect a till are done")
-    walk.reads("regulars import sales tickets.csv", '--organization "Maison Corvelle"', "--dry-run")
+    walk.reads("Invite your developer", "Look around with the demo", "0 of 4 steps to connect a till are done")
+    # Commands are for developers.
+    expect(tab.locator("main")).not_to_contain_text("curl")
     assert get_url(f"{walk.server.url}/link/{token}").status_code == 410
 
 
@@ -142,8 +143,11 @@ def see_a_demo(walk: Walk) -> None:
 
 def connect_a_till(walk: Walk) -> None:
     tab = walk.tab
+    invite_developer(walk)
+    tab.get_by_role("link", name="Open the developer’s page").click()
+    walk.reads(walk.server.url, "regulars import sales tickets.csv", '--organization "Maison Corvelle"', "--dry-run")
     tab.get_by_role("button", name="Create the first key").click()
-    walk.key = tab.locator(".copy code").first.inner_text()
+    walk.key = tab.locator("#step-key .copy code").inner_text()
     assert walk.key.startswith("rgl_")
     walk.reads("1 of 4 steps", "Shown only once", "Waiting for your first ticket")
     # A refusal appears with its reason without a click: the page refreshes itself.
@@ -151,18 +155,37 @@ def connect_a_till(walk: Walk) -> None:
     walk.reads("404 POST /v1/sales-events", "STORE_NOT_FOUND")
     walk.send(walk.command("/v1/stores"))
     walk.send(walk.command("/v1/sales-events"))
-    walk.reads("Your first ticket is here", "€19.90 at Rue de Rivoli", "3 of 4 steps", "What to do next", walk.key)
+    walk.reads("Your first ticket is here", "€19.90 at Rue de Rivoli", "3 of 4 steps", walk.key)
     walk.send(walk.command("/v1/subscriptions/opt-in"))
     walk.reads("4 of 4 steps")
     tab.reload()
     expect(tab.locator("body")).not_to_contain_text(walk.key)
     expect(tab.get_by_role("link", name="Lost it? Create a new key")).to_be_visible()
+    tab.get_by_label("Breadcrumb").get_by_role("link", name="First steps").click()
+    walk.reads("Your first ticket is here", "What to do next", "Joined Dana")
     tab.get_by_role("link", name="See the ticket").click()
     walk.reads("€19.90 in Rue de Rivoli", "a journey may start. None has started")
     tab.get_by_role("link", name="Consent", exact=True).first.click()
     walk.work()
     expect(tab.get_by_role("link", name=re.compile("^May be texted 1"))).to_be_visible()
     expect(tab.get_by_role("link", name=re.compile("^Weak proofs 0"))).to_be_visible()
+
+
+def invite_developer(walk: Walk) -> None:
+    """The developer accepts in a browser of their own, and finds the page with the commands."""
+    tab = walk.tab
+    tab.get_by_label("Email of your developer").fill("dana@corvelle.example")
+    tab.get_by_role("button", name="Create invitation link").click()
+    walk.reads("Send this link to your developer", "Invited dana@corvelle.example")
+    link = tab.locator("#invite .copy code").inner_text()
+    developer = Browser(walk.server.url)
+    path = link.removeprefix(walk.server.url)
+    joined = developer.fill(path, path, name="Dana", password=PASSWORD, repeated=PASSWORD)
+    assert joined.headers["location"] == "/o/maison-corvelle/first-steps/developer"
+    page = developer.get(joined.headers["location"]).text
+    assert "Create the first key" in page
+    assert f"curl -s {walk.server.url}/v1/stores" in page
+    assert developer.get("/o/maison-corvelle/first-steps").headers["location"] == joined.headers["location"]
 
 
 def count_a_segment(walk: Walk) -> None:
@@ -260,9 +283,10 @@ def test_it_works_without_javascript_and_a_refused_form_comes_back_whole(chromiu
     expect(page.get_by_label("Country")).to_have_value("BE")
     expect(page.get_by_label("Time zone")).to_have_value("")
     fill_in(page)
+    page.get_by_role("link", name="Open the developer’s page").click()
     page.get_by_role("button", name="Create the first key").click()
     walk = Walk(page, server, database_url)
-    walk.key = page.locator(".copy code").first.inner_text()
+    walk.key = page.locator("#step-key .copy code").inner_text()
     check_again = page.get_by_role("link", name="check again").get_attribute("href")
     walk.send(walk.command("/v1/stores"))
     walk.send(walk.command("/v1/sales-events"))

@@ -124,7 +124,9 @@ def test_every_part_that_refreshes_itself_is_old_until_the_server_is_back(
     owner_tab: Page, owner: Visitor, api, tenant, api_database_url
 ):
     # The first steps refresh themselves only while nothing has arrived.
-    check_old_until_the_server_is_back(owner_tab.context, {owner.url("/first-steps"): "#arrived"})
+    check_old_until_the_server_is_back(
+        owner_tab.context, {owner.url("/first-steps"): "#steps", owner.url("/first-steps/developer"): "#arrived"}
+    )
     parts = live_parts(owner, api, tenant.organization_id, api_database_url)
     check_old_until_the_server_is_back(owner_tab.context, parts)
 

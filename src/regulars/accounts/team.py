@@ -30,6 +30,10 @@ async def find_member(tx: Tx, organization_id: UUID, user_id: UUID) -> Member:
     raise NoSuchMember
 
 
+async def list_members_of_role(tx: Tx, organization_id: UUID, role: Role) -> list[Member]:
+    return [member for member in await queries.list_members(tx, organization_id) if member.role is role]
+
+
 async def identify_members(tx: Tx, organization_id: UUID, signatures: Collection[str]) -> set[str]:
     """The signatures of changes, with the email addresses of members in place of their names, with which older servers
     signed."""

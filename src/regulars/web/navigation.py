@@ -21,6 +21,8 @@ class Area:
 
 
 FIRST_STEPS: Final = "/first-steps"
+# What a developer finds: the address of the server, a key, and the first requests.
+DEVELOPER_STEPS: Final = f"{FIRST_STEPS}/developer"
 AREAS: Final = (
     Area("Home", "home", {"Home": "/"}),
     Area("First steps", "check", {"First steps": FIRST_STEPS}),

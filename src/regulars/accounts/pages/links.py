@@ -2,6 +2,7 @@
 uses the link."""
 
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -21,9 +22,12 @@ from regulars.accounts.pages.sign_in_responses import (
 )
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import check_password, record_sign_in, uncounted_on_error
+from regulars.accounts.users import find_memberships
+from regulars.kit.db import Tx
 from regulars.organizations.settings import ForeignZone, NameTaken
+from regulars.web.access import Role
 from regulars.web.form import FormState
-from regulars.web.navigation import FIRST_STEPS
+from regulars.web.navigation import DEVELOPER_STEPS, FIRST_STEPS
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Audience, Form, Harm, Page
 from regulars.web.visit import Visit
@@ -85,7 +89,8 @@ class OneTimeLinkPages:
                 tx, visit.references[0], name=name, password_hash=password_hash, address=visit.client_address
             )
             token = await begin_session(tx, visit, member.id)
-        return redirect_signed_in(visit, token, ORGANIZATIONS_PATH)
+            first_page = await _find_first_page(tx, link, member) or ORGANIZATIONS_PATH
+        return redirect_signed_in(visit, token, first_page)
 
     async def _accept_as_existing(self, visit: Visit, link: Link, account: Account) -> Response:
         """Accept an invitation with an existing account. It needs the password: neither link nor session is enough."""
@@ -104,16 +109,18 @@ class OneTimeLinkPages:
                 tx, visit.references[0], account.id, password_hash=check.matched.password_hash, address=address
             )
             done = f"You are now a member of {link.organization_name}."
+            first_page = await _find_first_page(tx, link, account) or f"{ORGANIZATIONS_PATH}?choose=1"
             if visit.visitor is not None:
                 await attempts.uncount(tx, check.attempt)
-                return redirect(visit, f"{ORGANIZATIONS_PATH}?choose=1", done=done)
+                return redirect(visit, first_page, done=done)
             if await second_factor.is_enabled(tx, account.id):
                 await attempts.uncount(tx, check.attempt)
-                return redirect(visit, SIGN_IN_PATH, done=f"{done} Sign in with your password and your code.")
+                sign_in = f"{SIGN_IN_PATH}?{urlencode({'next': first_page})}"
+                return redirect(visit, sign_in, done=f"{done} Sign in with your password and your code.")
             await attempts.record_success(tx, check.attempt)
             await record_sign_in(tx, account.id, account.email, address)
             token = await begin_session(tx, visit, account.id)
-        return redirect_signed_in(visit, token, f"{ORGANIZATIONS_PATH}?choose=1")
+        return redirect_signed_in(visit, token, first_page)
 
     async def _set_password(self, visit: Visit, link: Link, account: Account | None) -> Response:
         form = FormState(visit.form)
@@ -163,6 +170,14 @@ class OneTimeLinkPages:
         except ForeignZone as error:
             refuse_zone(form, error)
         return refused(visit, TEMPLATES[link.purpose], form, link=link, account=None, **_choices(link))
+
+
+async def _find_first_page(tx: Tx, link: Link, account: Account) -> str | None:
+    """The page that a developer came for; None for other roles."""
+    memberships = await find_memberships(tx, account.id) if link.role is Role.DEVELOPER else []
+    return next(
+        (f"/o/{it.slug}{DEVELOPER_STEPS}" for it in memberships if it.organization_id == link.organization_id), None
+    )
 
 
 def _choices(link: Link) -> dict[str, Any]:

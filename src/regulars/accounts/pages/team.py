@@ -10,8 +10,9 @@ from regulars.accounts import team
 from regulars.accounts.audit.log import actor_of
 from regulars.accounts.audit.sentences import USER
 from regulars.accounts.errors import AccountRefusal, NoSuchMember
+from regulars.accounts.invitation_form import invite_by_form
 from regulars.accounts.links import LINK_PATH, list_links
-from regulars.accounts.model import Member, read_email
+from regulars.accounts.model import Member
 from regulars.accounts.queries import list_members
 from regulars.kit import ids
 from regulars.web.access import Action, Role
@@ -35,25 +36,11 @@ ROLE_DESCRIPTIONS: Final = [(role.value, role.value.capitalize(), text) for role
 
 async def invite(visit: Visit) -> Response:
     form = FormState(visit.form)
-    email = read_email(form.value("email"))
-    if email is None:
-        form.refuse("email", "Write the address as name@example.com.")
     role = form.choice("role", {role.value for role in Role})
-    try:
-        if not form.is_refused and email is not None:
-            async with visit.database.transaction() as tx:
-                token = await team.invite(
-                    tx,
-                    visit.organization_id,
-                    email=email,
-                    role=Role(role),
-                    by=actor_of(visit),
-                    by_role=visit.organization.role,
-                )
-            return redirect(visit, visit.url(TEAM_PATH), show_once=f"{visit.server_url}{LINK_PATH}/{token}")
-    except AccountRefusal as refusal:
-        form.refuse("email", str(refusal))
-    return refused(visit, "accounts/invite.html", form, roles=ROLE_DESCRIPTIONS)
+    url = await invite_by_form(visit, form, role)
+    if url is None:
+        return refused(visit, "accounts/invite.html", form, roles=ROLE_DESCRIPTIONS)
+    return redirect(visit, visit.url(TEAM_PATH), show_once=url)
 
 
 async def password_link(visit: Visit) -> Response:

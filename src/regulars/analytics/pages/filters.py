@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final, get_args
+from urllib.parse import urlencode
 from uuid import UUID
 
 from regulars.analytics import sales_figures
@@ -14,6 +15,7 @@ from regulars.analytics.period import (
     Period,
     Preset,
     comparison_of,
+    preset_period,
     read_compare,
     read_period,
 )
@@ -36,6 +38,8 @@ STORES_CHOSEN_MAX: Final = 100
 VALUE_CHARACTERS_MAX: Final = 3_000
 # How many values of a repeated URL field are read.
 LIST_VALUES_MAX: Final = 5
+# The fields of the URL that leave sales out.
+NARROWING_FIELDS: Final = ("store", "segment", "like", "currency", "in")
 PRESET_LABELS: Final[dict[Preset, str]] = {
     "7d": "7 days", "month": "This month", "30d": "30 days", "90d": "90 days", "12m": "12 months",
 }  # fmt: skip
@@ -56,6 +60,8 @@ class AnalysisView(FilteredView):
     today: date
     period: Period
     compare: Compare
+    # The period without fields in the URL.
+    default: Preset
     # Only stores with tickets in both periods; false if nothing is compared.
     is_like_for_like: bool
     # The names of the chosen stores by id; empty means all stores.
@@ -98,6 +104,25 @@ class AnalysisView(FilteredView):
         preset = period.preset or ""
         days = (None, None) if preset else (period.first.isoformat(), period.last.isoformat())
         return self.url(period=preset, from_=days[0], to=days[1], **changed)
+
+    @property
+    def default_label(self) -> str:
+        """The default period in a sentence."""
+        return {"30d": "the last 30 days", "12m": "the last 12 months"}[self.default]
+
+    @property
+    def default_first(self) -> date:
+        return preset_period(self.default, self.today).first
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the page has all sales of its default period, so that a link to it would change nothing."""
+        return self.period.preset == self.default and not any(self.values.get(name) for name in NARROWING_FIELDS)
+
+    def url_of_all_until(self, last: date) -> str:
+        """The URL of the page without filters, in its default period as of an earlier day."""
+        period = preset_period(self.default, last)
+        return f"{self.path}?{urlencode({'from': period.first.isoformat(), 'to': period.last.isoformat()})}"
 
     @property
     def has_like_for_like(self) -> bool:
@@ -155,6 +180,7 @@ async def read_view(
         path=visit.url(path),
         today=today,
         period=period,
+        default=preset,
         compare=compare_kind,
         is_like_for_like=is_like_for_like,
         stores=stores,

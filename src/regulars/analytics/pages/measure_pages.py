@@ -29,7 +29,7 @@ from regulars.analytics.sales_figures import By
 from regulars.kit.ids import STORE
 from regulars.sales.tickets import encode_stores
 from regulars.sales.totals.model import add_totals
-from regulars.sales.totals.reports import find_first_day, find_totals_zone
+from regulars.sales.totals.reports import find_first_day, find_last_day, find_totals_zone
 from regulars.web.format import Format
 from regulars.web.render import redirect
 from regulars.web.visit import Visit
@@ -78,6 +78,7 @@ class MeasurePages(ABC):
                 return await render_refused(tx, visit, view, self.title)
             saved_views = await list_saved_views(tx, visit, view)
             first_day = await find_first_day(tx, visit.organization_id, since=FIRST_DAY)
+            last_day = await find_last_day(tx, visit.organization_id)
             counted_zone = None if view.segment else await find_totals_zone(tx, visit.organization_id)
         answer = await self.source.load(visit, view, self.by)
         figures = answer.figures
@@ -91,6 +92,7 @@ class MeasurePages(ABC):
             reloads_soon=answer.is_nearly_ready,
             answer=answer,
             first_day=first_day,
+            last_day=last_day,
             counted_zone=counted_zone,
             table=None if figures is None else await self.table(visit, view, figures),
             stats=[] if figures is None else await self.stats(visit, view, figures),

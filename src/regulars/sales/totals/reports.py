@@ -71,6 +71,19 @@ async def find_first_day(tx: Tx, organization_id: UUID, *, since: date) -> date 
     )
 
 
+async def find_last_day(tx: Tx, organization_id: UUID) -> date | None:
+    """Return the day of the newest ticket; None if there is none."""
+    return await tx.fetch_value(
+        """
+        SELECT day FROM sales_totals
+        WHERE organization_id = %s AND NOT is_hour
+        ORDER BY is_hour DESC, day DESC
+        LIMIT 1
+        """,
+        (organization_id,),
+    )
+
+
 async def totals_counted_until(tx: Tx, organization_id: UUID) -> datetime | None:
     """Return the time up to which the fill (`fill.py`) has added older sales to the totals; None if all are added."""
     fill = await find_fill(tx, organization_id)

@@ -1,5 +1,4 @@
-"""The page "First steps", which leads from an empty organization to its first ticket, and the page "Demo", which shows
-the progress of loading sample data."""
+"""The button that starts a demo, and the page "Demo", which shows the progress of loading its sample data."""
 
 import contextlib
 from dataclasses import replace
@@ -11,59 +10,22 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.accounts.users import find_memberships, join
 from regulars.demo.requests import TICKETS, find_run, lock_requests, request_demo
-from regulars.explore.first_steps import consent_step, store_step, ticket_step
-from regulars.first_run.state import STEPS, read_state
 from regulars.kit.db import Tx
-from regulars.kit.ids import API_KEY
-from regulars.organizations.manage import create_key, create_organization, dismiss_first_steps, mark_as_demo
+from regulars.organizations.manage import create_organization, mark_as_demo
 from regulars.organizations.model import Organization
 from regulars.organizations.settings import NameTaken, change_settings, find_settings
-from regulars.web.access import Action, Role
+from regulars.web.access import Role
 from regulars.web.errors import PageNotFound
-from regulars.web.navigation import DEMO, FIRST_STEPS
+from regulars.web.navigation import DEMO
 from regulars.web.render import redirect, render
-from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 from regulars.work.outbox import behind_since
 
-KEY_NAME: Final = "First key"
 DEMO_NAME: Final = "Demo"
 DEMOS_MAX: Final = 50
-_IMPORT: Final = 'regulars import sales tickets.csv \\\n  --organization "{}" \\\n  --dry-run'
 
 
-async def _show_first_steps(visit: Visit) -> Response:
-    async with visit.database.snapshot() as tx:
-        state = await read_state(tx, visit.organization_id)
-    return render(
-        visit,
-        "first_run/first_steps.html",
-        state=state,
-        steps=STEPS,
-        store_step=store_step(visit.server_url),
-        ticket_step=ticket_step(visit.server_url, today=visit.now),
-        consent_step=consent_step(visit.server_url, today=visit.now),
-        demo_tickets=TICKETS,
-        import_command=_IMPORT.format(visit.organization.name),
-    )
-
-
-async def _dismiss(visit: Visit) -> Response:
-    async with visit.database.transaction() as tx:
-        await dismiss_first_steps(tx.connection, visit.organization_id)
-        await record(tx, visit.organization_id, actor_of(visit), "first_steps.dismiss", visit.organization.name)
-    return redirect(visit, visit.url("/"), done="First steps are no longer in the navigation.")
-
-
-async def _create_key(visit: Visit) -> Response:
-    async with visit.database.transaction() as tx:
-        key, secret = await create_key(tx.connection, visit.organization_id, KEY_NAME)
-        after = {"name": KEY_NAME, "permission": key.permission.value}
-        await record(tx, visit.organization_id, actor_of(visit), "key.create", API_KEY.encode(key.id), after=after)
-    return redirect(visit, visit.url(FIRST_STEPS), show_once=secret)
-
-
-async def _request_demo(visit: Visit) -> Response:
+async def start_demo(visit: Visit) -> Response:
     """Create a separate organization for the demo, so that sample customers never mix with real ones; a second click
     opens the first one."""
     async with visit.database.transaction() as tx:
@@ -90,7 +52,7 @@ async def _request_demo(visit: Visit) -> Response:
     return redirect(visit, f"/o/{slug}{DEMO}")
 
 
-async def _show_demo(visit: Visit) -> Response:
+async def show_demo(visit: Visit) -> Response:
     async with visit.database.snapshot() as tx:
         run = await find_run(tx, visit.organization_id)
         counted_until = await behind_since(tx, visit.organization_id, at_least=timedelta(0))
@@ -125,12 +87,3 @@ async def _create_demo(tx: Tx) -> Organization:
         with contextlib.suppress(NameTaken):
             return await create_organization(tx.connection, name)
     raise PageNotFound(f"There are {DEMOS_MAX} demos already; create another one with `regulars demo`.")
-
-
-PAGES: Final = (
-    Page(path=FIRST_STEPS, needs=Action.READ, handle=_show_first_steps),
-    Form(path=f"{FIRST_STEPS}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key, harm=Harm.CONNECTS),
-    Form(path=f"{FIRST_STEPS}/demo", needs=Action.MANAGE_ORGANIZATION, handle=_request_demo, harm=Harm.CHANGES),
-    Form(path=f"{FIRST_STEPS}/dismiss", needs=Action.MANAGE_ORGANIZATION, handle=_dismiss, harm=Harm.CHANGES),
-    Page(path=DEMO, needs=Action.READ, handle=_show_demo),
-)

@@ -1,0 +1,33 @@
+"""The form that invites a person: its page shows the link once, for the member to pass on."""
+
+from regulars.accounts import team
+from regulars.accounts.audit.log import actor_of
+from regulars.accounts.errors import AccountRefusal
+from regulars.accounts.links import LINK_PATH
+from regulars.accounts.model import read_email
+from regulars.web.access import Role
+from regulars.web.form import FormState
+from regulars.web.visit import Visit
+
+
+async def invite_by_form(visit: Visit, form: FormState, role: str) -> str | None:
+    """Invite the address in the form; return the URL of the invitation, or None if the form is refused."""
+    email = read_email(form.value("email"))
+    if email is None:
+        form.refuse("email", "Write the address as name@example.com.")
+    if form.is_refused or email is None:
+        return None
+    try:
+        async with visit.database.transaction() as tx:
+            token = await team.invite(
+                tx,
+                visit.organization_id,
+                email=email,
+                role=Role(role),
+                by=actor_of(visit),
+                by_role=visit.organization.role,
+            )
+    except AccountRefusal as refusal:
+        form.refuse("email", str(refusal))
+        return None
+    return f"{visit.server_url}{LINK_PATH}/{token}"

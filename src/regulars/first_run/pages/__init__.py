@@ -1,0 +1,1 @@
+"""The pages "First steps", "Connect your systems" for developers, and "Demo"."""

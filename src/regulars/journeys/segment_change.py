@@ -1,7 +1,7 @@
 """Finds the live journeys that a new version of a segment changes, with the customers in them whom it concerns."""
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.conditions.tree import Any, InSegment, segments_of
@@ -11,6 +11,9 @@ from regulars.journeys.program import Fork, graph_of, references_of
 from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.kit.db import Tx
 from regulars.segments.saved.uses import ActiveUser
+
+# With more open runs, the page does not say how many customers leave before the next branch.
+RUNS_READ_MAX: Final = 100_000
 
 
 class _OpenRun(NamedTuple):
@@ -29,7 +32,8 @@ async def find_live_users(
         " WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND live_version IS NOT NULL",
         (organization_id, list(ids)),
     )
-    runs = await _find_open_runs(tx, organization_id, live)
+    runs = await _find_open_runs(tx, organization_id, live, limit=RUNS_READ_MAX + 1)
+    is_known = len(runs) <= RUNS_READ_MAX
     versions = {*live.items(), *((run.journey_id, run.version) for run in runs)}
     definitions = await load_definitions(tx, organization_id, versions)
     asking = {key: find_steps_before(definition, segment_ids) for key, definition in definitions.items()}
@@ -52,7 +56,9 @@ async def find_live_users(
                 run.profile_id
                 for run in runs
                 if run.journey_id == journey_id and run.step in asking[journey_id, run.version]
-            ),
+            )
+            if is_known
+            else None,
         )
         for journey_id, use in (await describe_uses(tx, organization_id, live)).items()
         if used[journey_id]
@@ -76,12 +82,15 @@ def find_steps_before(definition: Definition, segment_ids: frozenset[str]) -> se
     return {step_id for step_id, is_it in is_before.items() if step_id is not None and is_it}
 
 
-async def _find_open_runs(tx: Tx, organization_id: UUID, journey_ids: Collection[UUID]) -> list[_OpenRun]:
+async def _find_open_runs(
+    tx: Tx, organization_id: UUID, journey_ids: Collection[UUID], *, limit: int
+) -> list[_OpenRun]:
     return await tx.fetch_all(
         _OpenRun,
         """
         SELECT {columns} FROM journey_runs
         WHERE organization_id = %s AND journey_id = ANY (%s::uuid[]) AND state <> 'ended' AND step IS NOT NULL
+        LIMIT %s
         """,
-        (organization_id, list(journey_ids)),
+        (organization_id, list(journey_ids), limit),
     )

@@ -114,9 +114,10 @@ class SaveQuestion:
 
     async def _count(self, organization_id: UUID, change: _Change, time_budget: TimeBudget) -> CountedChange:
         difference = await find_difference(self._analysis, organization_id, change.queries, time_budget)
-        lost: int | None = 0
-        if change.user.at_branch:
-            lost = await self._count_among(organization_id, change.queries[1], change.user.at_branch, time_budget)
+        at_branch = change.user.at_branch
+        lost = None if at_branch is None else 0
+        if at_branch:
+            lost = await self._count_among(organization_id, change.queries[1], at_branch, time_budget)
         return CountedChange(user=change.user, difference=difference, lost=lost)
 
     async def _count_among(

@@ -30,11 +30,12 @@ class Use:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveUser:
     """A live journey or a scheduled campaign that uses a segment. `match` are the conditions of its customers, and
-    `at_branch` the customers who are in the journey and whose next branch checks the segment."""
+    `at_branch` the customers who are in the journey and whose next branch checks the segment; None if too many
+    customers are in it to read them for a page."""
 
     use: Use
     match: Group
-    at_branch: frozenset[UUID] = frozenset()
+    at_branch: frozenset[UUID] | None = frozenset()
 
 
 # Finds those of some journeys or campaigns that are live or scheduled; the ids name the segment that changes and the

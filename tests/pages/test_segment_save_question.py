@@ -11,9 +11,11 @@ from tests.support.visitor import Visitor
 from tests.support.waiting import ask_until
 
 from regulars.campaigns import manage
+from regulars.conditions.check import ConditionContext, ReferencedSegment
+from regulars.conditions.tree import All, Any, InSegment, Named
 from regulars.journeys.definition import read_definition
 from regulars.journeys.segment_change import find_steps_before
-from regulars.segments.pages.save_question import is_confirmed, write_confirmation
+from regulars.segments.pages.save_question import NewVersion, is_confirmed, with_new_version, write_confirmation
 
 OPTED_OUT = {**TEXTED, "r.0~state": "withdrawn"}
 NAMED = {**TEXTED, "r.1~kind": "named", "r.1~named": "no"}
@@ -54,8 +56,11 @@ def test_it_shows_who_would_join_and_leave_and_asks_again_when_that_changes(mark
 
     asked = save(marketer, url, **OPTED_OUT)
     assert asked.status_code == 200
-    assert "Thanks Journey, live 0 would join, 3 would leave. 1 customer in it now would leave before" in words(asked)
-    assert "Spring preview Campaign, scheduled 0 would join, 3 would leave." in words(asked)
+    assert (
+        "0 customers would join the segments that it uses, 3 would leave. For 1 customer in it now its next"
+        in words(asked)
+    )
+    assert "Spring preview Campaign, scheduled 0 customers would join its audience, 3 would leave." in words(asked)
     assert "Version 2, saved" in words(marketer.get(url))
     # What was confirmed about one draft does not count for another.
     other = save(marketer, url, confirmed=confirmation(asked), **NAMED)
@@ -63,7 +68,7 @@ def test_it_shows_who_would_join_and_leave_and_asks_again_when_that_changes(mark
     # Neither do numbers that differ by more than 5 percent.
     one_more(api, shop)
     again = save(marketer, url, confirmed=confirmation(asked), **OPTED_OUT)
-    assert "0 would join, 4 would leave" in words(again)
+    assert "0 customers would join its audience, 4 would leave" in words(again)
     saved = save(marketer, url, confirmed=confirmation(again), **OPTED_OUT)
     assert saved.is_redirect
     assert "Version 3, saved" in words(marketer.get(url))
@@ -114,6 +119,21 @@ def test_numbers_are_confirmed_within_five_percent(shown, now, is_near):
 @pytest.mark.parametrize("sent", ["", "draft", "draft x", "draft -1", "draft " + "9" * 5000, "draft ٣", "draft  1"])
 def test_a_confirmation_that_no_page_wrote_confirms_nothing(sent):
     assert not is_confirmed(sent, "draft", (1,))
+
+
+def test_each_segment_of_a_chain_is_asked_for_once():
+    """With 20 references at each of 10 levels, a copy for each reference would be larger than any memory."""
+    chain = {
+        f"seg_{level}": ReferencedSegment("A", 1, Any(of=(InSegment(id=f"seg_{level - 1}"),) * 20))
+        for level in range(1, 10)
+    }
+    first = ReferencedSegment("A", 1, Any(of=(Named(),)))
+    context = ConditionContext(segments={"seg_0": first, **chain, "seg_other": first})
+    new = NewVersion("seg_0", All(of=(Named(is_=False),)), frozenset({"seg_0", *chain}))
+    segments = with_new_version(context, new).segments
+    assert len(segments) == 2 * 10 + 1
+    assert segments["seg_0:new"].match == new.match
+    assert segments["seg_9:new"].match == Any(of=(InSegment(id="seg_8:new"),) * 20)
 
 
 def test_the_steps_before_a_branch_are_those_whose_next_branch_it_is():

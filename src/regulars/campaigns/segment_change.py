@@ -23,5 +23,5 @@ async def find_scheduled_users(
         if use.state == CampaignState.SCHEDULED:
             _, document = await queries.find_campaign(tx, organization_id, campaign_id)
             definition, _ = read_stored_definition(document)
-            users.append(ActiveUser(use=use, match=match_of(definition)))
+            users.append(ActiveUser(use=use, match=match_of(definition), customers="its audience"))
     return users

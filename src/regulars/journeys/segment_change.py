@@ -12,7 +12,7 @@ from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.kit.db import Tx
 from regulars.segments.saved.uses import ActiveUser
 
-# With more open runs, the page does not say how many customers leave before the next branch.
+# With more open runs, the page does not say for how many customers the next branch decides otherwise.
 RUNS_READ_MAX: Final = 100_000
 
 
@@ -52,6 +52,7 @@ async def find_live_users(
         ActiveUser(
             use=use,
             match=Any(of=tuple(InSegment(id=segment_id) for segment_id in used[journey_id])),
+            customers="the segments that it uses",
             at_branch=frozenset(
                 run.profile_id
                 for run in runs

@@ -32,6 +32,10 @@ class TimeBudget:
         """The remaining time; never 0, since an earlier request may have left a response that is ready."""
         return max(self._until - monotonic(), _TIMEOUT_S_MIN)
 
+    @property
+    def is_spent(self) -> bool:
+        return monotonic() >= self._until
+
 
 @dataclass(frozen=True, slots=True)
 class CountResult:
@@ -95,18 +99,16 @@ async def build_difference_queries(
     fault."""
     if draft.faults or saved.faults:
         return None
-    before, after = saved.definition.match, draft.match
-    return await build_difference(tx, organization_id, before=before, after=after)
-
-
-async def build_difference(
-    tx: Tx, organization_id: UUID, *, before: Group, after: Group
-) -> tuple[SegmentQuery, SegmentQuery]:
-    """Build the queries for customers who match only the later conditions, and for those who match only the earlier."""
     # Both are valid, and are combined only to be counted, so the combined depth may exceed the limit.
-    joining = await resolve(tx, organization_id, All(of=(after, Nothing(of=(before,)))))
-    leaving = await resolve(tx, organization_id, All(of=(before, Nothing(of=(after,)))))
+    joining, leaving = [
+        await resolve(tx, organization_id, match) for match in differ(saved.definition.match, draft.match)
+    ]
     return query_of(joining, is_faulty=False), query_of(leaving, is_faulty=False)
+
+
+def differ(before: Group, after: Group) -> tuple[Group, Group]:
+    """The conditions of customers who match only the later conditions, and of those who match only the earlier."""
+    return All(of=(after, Nothing(of=(before,)))), All(of=(before, Nothing(of=(after,))))
 
 
 async def find_difference(

@@ -4,24 +4,24 @@ other numbers are confirmed than those that were shown, the question is asked ag
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 from starlette.responses import Response
 
-from regulars.conditions.check import blocking_faults
-from regulars.conditions.tree import Any, Condition, Group, InSegment, Nothing
+from regulars.conditions.check import ConditionContext, blocking_faults
+from regulars.conditions.tree import Any, Condition, Group, InSegment, order_referenced_segments
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.segments.analysis.client import DEADLINE_S, Analysis
 from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentQuery
 from regulars.segments.definition import Definition, DefinitionRefused
-from regulars.segments.pages.figures import MembershipDifference, TimeBudget, build_difference, find_difference
+from regulars.segments.pages.figures import MembershipDifference, TimeBudget, differ, find_difference
 from regulars.segments.saved.manage import find_faults_of_draft
 from regulars.segments.saved.model import Segment
-from regulars.segments.saved.resolve import load_context, resolve
+from regulars.segments.saved.resolve import ResolvedSegment, add_faults, load_context, query_of, resolve
 from regulars.segments.saved.uses import PATH, ActiveUser, FindActiveUsers, find_active_users
 from regulars.web.csrf import FIELD as TOKEN_FIELD
 from regulars.web.form import FormState
@@ -41,7 +41,7 @@ _ID_BYTES: Final = 16
 _NO_CUSTOMER: Final = Any(of=())
 
 
-class _NewVersion(NamedTuple):
+class NewVersion(NamedTuple):
     """The next conditions of a segment; `segment_ids` has its id and those of the segments that refer to it."""
 
     id: str
@@ -58,17 +58,18 @@ class _Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedChange:
-    """`lost` are the customers in a journey who leave before the journey's next branch checks the segment. Numbers that
-    cannot be counted now are None."""
+    """`rerouted` are the customers in a journey for whom its next branch would decide otherwise. Numbers that cannot be
+    counted now are None."""
 
     user: ActiveUser
     difference: MembershipDifference | None
-    lost: int | None
+    rerouted: int | None
 
     @property
     def numbers(self) -> tuple[int | None, ...]:
         difference = self.difference
-        return (None, None, self.lost) if difference is None else (difference.joining, difference.leaving, self.lost)
+        known = (None, None) if difference is None else (difference.joining, difference.leaving)
+        return (*known, self.rerouted)
 
 
 class SaveQuestion:
@@ -88,10 +89,15 @@ class SaveQuestion:
             shown = users[:USERS_SHOWN_MAX]
             # A definition with a fault matches no customer.
             is_faulty = bool((await resolve(tx, visit.organization_id, definition.match)).faults)
-            new = _NewVersion(segment.id, _NO_CUSTOMER if is_faulty else definition.match, segment_ids)
+            new = NewVersion(segment.id, _NO_CUSTOMER if is_faulty else definition.match, segment_ids)
             changes = await _find_changes(tx, visit.organization_id, new, shown)
         time_budget = TimeBudget(DEADLINE_S)
-        counted = [await self._count(visit.organization_id, change, time_budget) for change in changes]
+        counted = [
+            CountedChange(user=change.user, difference=None, rerouted=None)
+            if time_budget.is_spent
+            else await self._count(visit.organization_id, change, time_budget)
+            for change in changes
+        ]
         etag = etag_of((definition, segment.row.version, [user.use.path for user in users]))
         numbers = [number for change in counted for number in change.numbers]
         if is_confirmed(visit.form.get(CONFIRMED_FIELD, ""), etag, numbers):
@@ -114,50 +120,69 @@ class SaveQuestion:
 
     async def _count(self, organization_id: UUID, change: _Change, time_budget: TimeBudget) -> CountedChange:
         difference = await find_difference(self._analysis, organization_id, change.queries, time_budget)
-        at_branch = change.user.at_branch
-        lost = None if at_branch is None else 0
-        if at_branch:
-            lost = await self._count_among(organization_id, change.queries[1], at_branch, time_budget)
-        return CountedChange(user=change.user, difference=difference, lost=lost)
+        rerouted = await self._count_among(organization_id, change, time_budget)
+        return CountedChange(user=change.user, difference=difference, rerouted=rerouted)
 
-    async def _count_among(
-        self, organization_id: UUID, query: SegmentQuery, customers: Collection[UUID], time_budget: TimeBudget
-    ) -> int | None:
-        """How many of these customers the query matches; None if that cannot be counted now."""
-        wanted, found = {customer.bytes for customer in customers}, 0
+    async def _count_among(self, organization_id: UUID, change: _Change, time_budget: TimeBudget) -> int | None:
+        """How many customers before a branch would join or leave; None if that cannot be counted now."""
+        if not change.user.at_branch:
+            return None if change.user.at_branch is None else 0
+        wanted, found = {customer.bytes for customer in change.user.at_branch}, 0
         try:
             async with asyncio.timeout(time_budget.left_s):
-                async for piece in self._analysis.stream_audience(organization_id, query):
-                    ids = piece.profile_ids
-                    found += sum(ids[at : at + _ID_BYTES] in wanted for at in range(0, len(ids), _ID_BYTES))
+                for query in change.queries:
+                    async for piece in self._analysis.stream_audience(organization_id, query):
+                        ids = piece.profile_ids
+                        found += sum(ids[at : at + _ID_BYTES] in wanted for at in range(0, len(ids), _ID_BYTES))
         except (NotReady, AnalysisUnavailable, TimeoutError):
             return None
         return found
 
 
-async def _find_changes(tx: Tx, organization_id: UUID, new: _NewVersion, users: Sequence[ActiveUser]) -> list[_Change]:
-    context = await load_context(tx, organization_id, [user.match for user in users])
-    current = {key: found.match for key, found in context.segments.items() if key in new.segment_ids}
+async def _find_changes(tx: Tx, organization_id: UUID, new: NewVersion, users: Sequence[ActiveUser]) -> list[_Change]:
+    context = await load_context(tx, organization_id, [new.match, *(user.match for user in users)])
+    context = with_new_version(context, new)
     changes = []
     for user in users:
-        after = with_new_version(user.match, new.id, new.match, current)
-        queries = await build_difference(tx, organization_id, before=user.match, after=Any(of=(after,)))
-        changes.append(_Change(user, queries))
+        joining, leaving = differ(user.match, _rename(user.match, new.segment_ids))
+        changes.append(_Change(user, (_build_query(tx, joining, context), _build_query(tx, leaving, context))))
     return changes
 
 
-def with_new_version(condition: Condition, segment_id: str, match: Group, current: Mapping[str, Group]) -> Condition:
-    """The condition as it will read when the segment has a new version: each reference to the segment becomes the
-    conditions of that version. `current` has the conditions of the segments that refer to it, which are put in the same
-    way in the place of references to them."""
-    if isinstance(condition, Group):
-        inner = tuple(with_new_version(each, segment_id, match, current) for each in condition.of)
-        return msgspec.structs.replace(condition, of=inner)
-    if not isinstance(condition, InSegment) or condition.id not in current:
-        return condition
-    saved = current[condition.id]
-    members = match if condition.id == segment_id else with_new_version(saved, segment_id, match, current)
-    return members if condition.is_ else Nothing(of=(members,))
+def with_new_version(context: ConditionContext, new: NewVersion) -> ConditionContext:
+    """Add the segment as it will be, and the segments that refer to it, under ids of their own: the query has each
+    segment once, however many references lead to it."""
+    saved = {segment_id: context.segments[segment_id] for segment_id in new.segment_ids & context.segments.keys()}
+    renamed = {
+        _new_id(segment_id): segment._replace(
+            match=new.match if segment_id == new.id else _rename(segment.match, new.segment_ids)
+        )
+        for segment_id, segment in saved.items()
+    }
+    return add_faults(replace(context, segments={**context.segments, **renamed}))
+
+
+def _rename(group: Group, segment_ids: Collection[str]) -> Group:
+    """Let the conditions refer to the new versions of these segments."""
+    renamed: list[Condition] = []
+    for condition in group.of:
+        if isinstance(condition, Group):
+            renamed.append(_rename(condition, segment_ids))
+        elif isinstance(condition, InSegment) and condition.id in segment_ids:
+            renamed.append(msgspec.structs.replace(condition, id=_new_id(condition.id)))
+        else:
+            renamed.append(condition)
+    return msgspec.structs.replace(group, of=tuple(renamed))
+
+
+def _new_id(segment_id: str) -> str:
+    return f"{segment_id}:new"
+
+
+def _build_query(tx: Tx, match: Group, context: ConditionContext) -> SegmentQuery:
+    used = order_referenced_segments(match, {key: segment.match for key, segment in context.segments.items()})
+    own = replace(context, segments={segment_id: context.segments[segment_id] for segment_id in used})
+    return query_of(ResolvedSegment(match=match, context=own, now=tx.now, faults=()))
 
 
 def write_confirmation(etag: str, numbers: Collection[int | None]) -> str:

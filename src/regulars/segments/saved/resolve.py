@@ -1,6 +1,6 @@
 """Resolves a definition: loads the key types, stores and segments that its conditions name, and finds its faults."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from uuid import UUID
@@ -55,7 +55,7 @@ async def load_context(
         ),
         zone=await queries.load_zone(tx, organization_id),
     )
-    return replace(context, segments=_add_faults(segments, context))
+    return add_faults(replace(context, segments=segments))
 
 
 async def _find_segments(tx: Tx, organization_id: UUID, segment_ids: Collection[str]) -> dict[str, ReferencedSegment]:
@@ -73,16 +73,15 @@ async def _find_segments(tx: Tx, organization_id: UUID, segment_ids: Collection[
     return segments
 
 
-def _add_faults(segments: Mapping[str, ReferencedSegment], context: ConditionContext) -> dict[str, ReferencedSegment]:
+def add_faults(context: ConditionContext) -> ConditionContext:
     """Check each segment after the segments it refers to, since a reference to a segment with a fault is a fault."""
-    all_segments = tree.All(of=tuple(tree.InSegment(id=segment_id) for segment_id in segments))
+    all_segments = tree.All(of=tuple(tree.InSegment(id=segment_id) for segment_id in context.segments))
     checked: dict[str, ReferencedSegment] = {}
-    matches = {segment_id: segment.match for segment_id, segment in segments.items()}
+    matches = {segment_id: segment.match for segment_id, segment in context.segments.items()}
     for segment_id in tree.order_referenced_segments(all_segments, matches):
-        match = matches[segment_id]
-        faults = find_faults(match, replace(context, segments=checked), no_ticket=NO_TICKET)
-        checked[segment_id] = segments[segment_id]._replace(faults=tuple(faults))
-    return checked
+        faults = find_faults(matches[segment_id], replace(context, segments=checked), no_ticket=NO_TICKET)
+        checked[segment_id] = context.segments[segment_id]._replace(faults=tuple(faults))
+    return replace(context, segments=checked)
 
 
 async def _find_stores(tx: Tx, organization_id: UUID, texts: Collection[str]) -> dict[str, UUID]:

@@ -29,12 +29,13 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveUser:
-    """A live journey or a scheduled campaign that uses a segment. `match` are the conditions of its customers, and
-    `at_branch` the customers who are in the journey and whose next branch checks the segment; None if too many
-    customers are in it to read them for a page."""
+    """A live journey or a scheduled campaign that uses a segment. `match` are the conditions of the customers named
+    `customers`, and `at_branch` the customers who are in the journey and whose next branch checks the segment; None if
+    too many customers are in it to read them for a page."""
 
     use: Use
     match: Group
+    customers: str
     at_branch: frozenset[UUID] | None = frozenset()
 
 

@@ -33,7 +33,9 @@ def suggest(visitor: Visitor, of: str, typed: str, **more: str) -> list[str]:
 def test_fields_suggest_products_values_keys_and_stores(marketer, shop):
     shirt = "Chemise LIN-1 €49.00 · 6 sold in 30 days"
     assert suggest(marketer, "products", "CHEM") == suggest(marketer, "products", "lin-") == [shirt]
-    assert suggest(marketer, "products", "chapeau") == ["No product with this name or code was sold."]
+    assert suggest(marketer, "products", "chapeau") == [
+        "No ticket has a product with this name or code. Enter takes it as a code."
+    ]
     assert suggest(marketer, "stores", "lyon") == ["Lyon Part-Dieu PART Lyon", "Presqu’île ISLE Lyon"]
     assert suggest(marketer, "stores", "part") == ["Lyon Part-Dieu PART Lyon"]
     assert suggest(marketer, "attributes", "ci") == ["City city text"]
@@ -41,9 +43,18 @@ def test_fields_suggest_products_values_keys_and_stores(marketer, shop):
     assert suggest(marketer, "property_values", "l", key="collection") == ["Lin lavé 6 ticket lines"]
 
 
+def test_before_tickets_are_counted_no_product_is_called_unsold(marketer):
+    assert suggest(marketer, "products", "chapeau") == ["Not found yet: tickets are still being counted."]
+    page = marketer.post("/segments/draft", name="x", **BOUGHT, **{"r.0~more_products": "NEW-9"}).text
+    assert (chips(page, "products"), "never sold" in page) == (["NEW-9"], False)
+
+
 def test_what_cannot_be_suggested_is_answered(marketer, shop):
     assert suggest(marketer, "products", "x" * 300) == ["Type at most 255 characters; these are 300."]
-    assert suggest(marketer, "attribute_values", "x", key="unknown") == []
+    for key in ("city", "unknown"):
+        assert suggest(marketer, "attribute_values", "x" * 300, key=key) == []
+    long = marketer.post("/segments/draft", name="x", **CITY, **{"r.0~more_values": "x" * 300}).text
+    assert chips(long, "values") == ["x" * 300]
     assert marketer.post("/suggestions", of="customers", typed="a").status_code == 400
     shop.declare("size", AttributeType.TEXT)
     shop.customer("Lou", size="12")

@@ -42,10 +42,11 @@ CATALOGS: Final = {
     Source.ATTRIBUTE_VALUES: Catalog.ATTRIBUTES,
     Source.PROPERTY_VALUES: Catalog.PRODUCTS,
 }
+_OF_VALUES: Final = frozenset({Source.ATTRIBUTE_VALUES, Source.PROPERTY_VALUES})
 _NOTHING_FOUND: Final = {
     Source.ATTRIBUTES: "No attribute has this name.",
     Source.PROPERTIES: "No product property has this name.",
-    Source.PRODUCTS: "No product with this name or code was sold.",
+    Source.PRODUCTS: "No ticket has a product with this name or code. Enter takes it as a code.",
     Source.STORES: "No store has this name, town or code.",
 }
 
@@ -77,16 +78,19 @@ async def suggest_for_field(
 ) -> Suggestions:
     """Find up to 20 suggestions that contain what the user typed. `key` is the key of suggested values."""
     typed = typed.strip()
-    if len(typed) > TYPED_CHARACTERS_MAX:
+    if _is_too_long(source, typed):
         message = f"Type at most {TYPED_CHARACTERS_MAX} characters; these are {len(typed)}."
         return Suggestions(source=source, message=message)
     if "\0" in typed:
         found: Sequence[Suggestion] = ()
-    elif source in {Source.ATTRIBUTE_VALUES, Source.PROPERTY_VALUES}:
+    elif source in _OF_VALUES:
         found = await _suggest_values(tx, organization_id, source, key, typed, sees_personal=sees_personal)
     else:
         found = await _SUGGEST[source](tx, organization_id, source, typed)
     message = "" if found else _NOTHING_FOUND.get(source, "")
+    if not found and source is Source.PRODUCTS:
+        known = await find_known_products(tx, organization_id, [typed])
+        message = message if known.is_complete else "Not found yet: tickets are still being counted."
     if len(found) >= SUGGESTIONS_MAX:
         message = f"Only the first {SUGGESTIONS_MAX} are shown. Type more to find others."
     return Suggestions(source=source, found=found, message=message)
@@ -105,7 +109,12 @@ async def resolve_typed(
     exact = {it.value for it in suggestions.found if folded in {fold_text(it.value), fold_text(it.name)}}
     if len(exact) == 1:
         return exact.pop()
-    return suggestions if suggestions.found or len(typed) > TYPED_CHARACTERS_MAX else typed
+    return suggestions if suggestions.found or _is_too_long(source, typed) else typed
+
+
+def _is_too_long(source: Source, typed: str) -> bool:
+    """Whether nothing has a name as long as the text; a value may be longer."""
+    return len(typed) > TYPED_CHARACTERS_MAX and source not in _OF_VALUES
 
 
 async def _is_value(tx: Tx, organization_id: UUID, source: Source, typed: str, key: str) -> bool:

@@ -1,4 +1,4 @@
-"""With a browser: a key is made, used, limited and revoked; a type is previewed and changed; also without a script."""
+"""With a browser: a key is made, used, limited and revoked; a type is previewed and changed without a script."""
 
 import re
 
@@ -14,9 +14,9 @@ from tests.support.visitor import Visitor
 SECRET = re.compile(r"rgl_[0-9A-Za-z]{36}")
 
 
-@pytest.fixture(params=[True, False], ids=["with a script", "without a script"])
-def tab(request, chromium, owner):
-    with tab_of(chromium, owner, java_script_enabled=request.param) as tab:
+@pytest.fixture
+def tab(chromium, owner):
+    with tab_of(chromium, owner) as tab:
         yield tab
 
 
@@ -57,20 +57,18 @@ def test_a_key_is_made_shown_once_used_and_revoked(tab: Page, owner: Visitor):
     assert secret not in tab.content()
 
 
-def test_the_page_of_a_new_key_notices_its_first_request(chromium, owner: Visitor):
-    with tab_of(chromium, owner) as tab:
-        secret = make_key(tab, owner)
-        assert get(owner, "/v1/stores", secret) == 200
-        expect(tab.get_by_text("Waiting for its first request")).to_have_count(0)
+def test_the_page_of_a_new_key_notices_its_first_request(tab: Page, owner: Visitor):
+    secret = make_key(tab, owner)
+    assert get(owner, "/v1/stores", secret) == 200
+    expect(tab.get_by_text("Waiting for its first request")).to_have_count(0)
 
 
-def test_a_refused_form_comes_back_with_focus_on_what_is_wrong(chromium, owner: Visitor):
-    with tab_of(chromium, owner) as tab:
-        tab.goto(owner.url("/keys/new"))
-        tab.get_by_label("Name").fill("   ")
-        tab.get_by_role("button", name="Create the key").click()
-        expect(tab.get_by_role("alert")).to_be_focused()
-        expect(tab.get_by_label("Name")).to_have_attribute("aria-invalid", "true")
+def test_a_refused_form_comes_back_with_focus_on_what_is_wrong(tab: Page, owner: Visitor):
+    tab.goto(owner.url("/keys/new"))
+    tab.get_by_label("Name").fill("   ")
+    tab.get_by_role("button", name="Create the key").click()
+    expect(tab.get_by_role("alert")).to_be_focused()
+    expect(tab.get_by_label("Name")).to_have_attribute("aria-invalid", "true")
 
 
 def test_a_type_is_previewed_and_then_changed(chromium, owner: Visitor, api: Api, tenant: Tenant, api_database_url):
@@ -96,11 +94,10 @@ def test_the_values_of_an_enum_are_asked_for_when_it_is_chosen(tab: Page, owner:
     expect(tab.get_by_label("Allowed values")).to_be_visible()
 
 
-def test_a_key_can_be_made_with_the_keyboard_alone(chromium, owner: Visitor):
-    with tab_of(chromium, owner) as tab:
-        tab.goto(owner.url("/keys/new"))
-        tab.keyboard.type("Kiosk")
-        tab.keyboard.press("Tab")
-        tab.keyboard.press("Space")
-        tab.keyboard.press("Enter")
-        expect(tab.get_by_text("Shown only once")).to_be_visible()
+def test_a_key_can_be_made_with_the_keyboard_alone(tab: Page, owner: Visitor):
+    tab.goto(owner.url("/keys/new"))
+    tab.keyboard.type("Kiosk")
+    tab.keyboard.press("Tab")
+    tab.keyboard.press("Space")
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_text("Shown only once")).to_be_visible()

@@ -24,11 +24,6 @@ def hook_server(api_database_url) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(params=[True, False], ids=["with a script", "without a script"])
-def has_script(request) -> bool:
-    return request.param
-
-
 def work_until(tab: Page, work, words: str) -> None:
     """The worker's turns, one after another, until the page says it."""
     for _ in range(TURNS_MAX):
@@ -40,7 +35,7 @@ def work_until(tab: Page, work, words: str) -> None:
 
 
 def test_a_delivery_that_failed_is_seen_and_sent_again_when_the_receiver_is_fixed(
-    chromium, hook_server, api_database_url, has_script
+    chromium, hook_server, api_database_url
 ):
     tenant = new_tenant(api_database_url)
     hook = Hook()
@@ -51,7 +46,7 @@ def test_a_delivery_that_failed_is_seen_and_sent_again_when_the_receiver_is_fixe
 
     with new_http() as http:
         owner = Visitor(http, hook_server.url, sign_in_now(api_database_url, tenant.organization_id, Role.OWNER))
-        with tab_of(chromium, owner, java_script_enabled=has_script) as tab:
+        with tab_of(chromium, owner) as tab:
             tab.goto(owner.url("/webhooks"))
             tab.get_by_role("link", name="Add endpoint").click()
             tab.get_by_label("Address").fill(hook.url)

@@ -217,8 +217,8 @@ async def held_elsewhere(workshop, key: str, body: bytes):
 
 @pytest.fixture
 async def impatient(workshop, database_url, organization_id):
-    """The same engine with the lock timeout of a real server, which is shorter than that of tests."""
-    database = Database(database_url)
+    """The same engine with a lock timeout that is shorter than that of other tests, as a real server has."""
+    database = Database(database_url, lock_timeout_ms=100)
     await database.open()
     yield Workshop(database, organization_id)
     await database.close()

@@ -43,7 +43,7 @@ WHOLE = re.compile(
 )
 # The first or the last rows of the organization, in the order of an index, as many as the statement's limit says.
 IN_ORDER = re.compile(
-    r"^regulars\.(first_run\.state\._find_first_ticket|profiles\.search\.count_profiles"
+    r"^regulars\.(first_run\.state\._find_first_ticket|profiles\.search\.count_profiles|stores\.find\.find_by_name"
     r"|journeys\.sample_customers\._list_last_\w+|journeys\.manage\.list_journeys|campaigns\.queries\.list_campaigns"
     r"|conditions\.campaign_names\.find_campaign_names|attribution\.windows\.list_versions"
     r"|messaging\.queries\.lists\.list_last_\w+|request_log\.queries\.delete_entries_before"

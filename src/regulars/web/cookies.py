@@ -19,6 +19,9 @@ LAST_ORGANIZATION: Final = "regulars-place"
 # A message, and a secret such as a new API key, that the next page shows once.
 FLASH: Final = "regulars-flash"
 REVEAL: Final = "regulars-reveal"
+# The text of the last search, which no address has.
+SEARCH: Final = "regulars-search"
+SEARCH_S: Final = 600
 THEMES: Final = ("light", "dark")
 THEME_S: Final = 365 * 24 * 3600
 

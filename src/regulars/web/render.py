@@ -57,12 +57,23 @@ def redirect(visit: Visit, url: str, *, done: str | None = None, show_once: str 
     """Redirect after a form. The next page shows the message `done` and the secret `show_once` (in templates:
     `revealed`) once; reloading it shows neither again."""
     response = RedirectResponse(url, 303, headers(visit))
-    secret = getattr(visit.request.state, SECRET_STATE, None)
     for name, text in ((cookies.FLASH, done), (cookies.REVEAL, show_once)):
-        if text is not None and secret is not None:
-            packed = flash.pack(text, secret)
-            cookies.set_cookie(response, name, packed, is_https=visit.is_https, max_age_s=flash.FLASH_S)
+        if text is not None:
+            set_signed_cookie(visit, response, name, text, max_age_s=flash.FLASH_S)
     return response
+
+
+def set_signed_cookie(visit: Visit, response: Response, name: str, text: str, *, max_age_s: int) -> None:
+    """Set a cookie that only this session accepts."""
+    secret = getattr(visit.request.state, SECRET_STATE, None)
+    if secret is not None:
+        cookies.set_cookie(response, name, flash.pack(text, secret), is_https=visit.is_https, max_age_s=max_age_s)
+
+
+def read_signed_cookie(visit: Visit, name: str) -> str | None:
+    value = visit.request.cookies.get(name)
+    secret = getattr(visit.request.state, SECRET_STATE, None)
+    return flash.unpack(value, secret) if value and secret else None
 
 
 def render_public(
@@ -126,12 +137,6 @@ def initials(name: str) -> str:
     return "".join(word[0] for word in words[:2]).upper() or "?"
 
 
-def _read_signed_cookie(visit: Visit, name: str) -> str | None:
-    value = visit.request.cookies.get(name)
-    secret = getattr(visit.request.state, SECRET_STATE, None)
-    return flash.unpack(value, secret) if value and secret else None
-
-
 def _context(visit: Visit) -> dict[str, Any]:
     theme = visit.request.cookies.get(cookies.THEME)
     navigation: Navigation | None = getattr(visit.request.state, NAVIGATION_STATE, None)
@@ -140,8 +145,8 @@ def _context(visit: Visit) -> dict[str, Any]:
         "visit": visit,
         "format": visit.format,
         "theme": theme if theme in cookies.THEMES else None,
-        "flash": _read_signed_cookie(visit, cookies.FLASH),
-        "revealed": _read_signed_cookie(visit, cookies.REVEAL),
+        "flash": read_signed_cookie(visit, cookies.FLASH),
+        "revealed": read_signed_cookie(visit, cookies.REVEAL),
         "is_plain_http": not visit.is_https and not cookies.is_loopback(visit.request),
         "here_url": path + (f"?{visit.request.url.query}" if visit.request.url.query else ""),
         "areas": (),

@@ -1,7 +1,8 @@
 """The search over everything with a name, an id or a number: a page, and the results while the user types. On the page,
 an exact id redirects to the page of its object.
 
-The text is sent in a form and never in the address, so that it is in no log of a proxy and in no history of a browser.
+The text is sent in a form, and the page that shows the results reads it from a cookie. So it is in no address, no log
+of a proxy and no history of a browser, and the page can be loaded again.
 """
 
 from typing import Final
@@ -18,8 +19,9 @@ from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, SEGMENT, STORE, SUBSCRI
 from regulars.sales.listing import find_sale
 from regulars.segments.saved.manage import find_names
 from regulars.stores.find import find_store
+from regulars.web import cookies
 from regulars.web.access import Action
-from regulars.web.render import redirect, render
+from regulars.web.render import read_signed_cookie, redirect, render, set_signed_cookie
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
@@ -32,22 +34,36 @@ SUGGESTED_MAX: Final = 5
 TYPED_CHARACTERS_MIN: Final = 3
 
 
+async def show(visit: Visit) -> Response:
+    """Show the results of the last search, or of an address that someone wrote by hand."""
+    if visit.query.get("q", ""):
+        return await search(visit)
+    return await _show(visit, _clean(read_signed_cookie(visit, cookies.SEARCH)))
+
+
 async def search(visit: Visit) -> Response:
-    """Show the results of a form, or of an address that someone wrote by hand."""
-    text = _read_text(visit)
-    if not text:
-        return render(visit, "explore/search.html", text="", groups=None)
+    text = _clean(visit.form.get("q", visit.query.get("q")))
     async with visit.database.reading() as tx:
-        target = await find_exactly(tx, visit, text)
-        if target is not None:
-            return redirect(visit, target)
-        groups = await find_by_text(tx, visit, text, limit=SHOWN_MAX)
+        target = await find_exactly(tx, visit, text) if text else None
+    if target is None and "q" not in visit.form:
+        return await _show(visit, text)
+    response = redirect(visit, target or visit.url(PATH))
+    if target is None:
+        set_signed_cookie(visit, response, cookies.SEARCH, text, max_age_s=cookies.SEARCH_S)
+    return response
+
+
+async def _show(visit: Visit, text: str) -> Response:
+    groups: list[FoundGroup] | None = None
+    if text:
+        async with visit.database.reading() as tx:
+            groups = await find_by_text(tx, visit, text, limit=SHOWN_MAX)
     return render(visit, "explore/search.html", text=text, groups=groups)
 
 
 async def suggest(visit: Visit) -> Response:
     """Show the first results while the user types."""
-    text = _read_text(visit)
+    text = _clean(visit.form.get("q"))
     groups: list[FoundGroup] = []
     if text:
         async with visit.database.reading() as tx:
@@ -64,8 +80,8 @@ async def suggest(visit: Visit) -> Response:
     )
 
 
-def _read_text(visit: Visit) -> str:
-    return visit.form.get("q", visit.query.get("q", "")).strip()[:TEXT_CHARACTERS_MAX].strip()
+def _clean(text: str | None) -> str:
+    return (text or "").strip()[:TEXT_CHARACTERS_MAX].strip()
 
 
 async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
@@ -98,7 +114,7 @@ async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
 
 
 PAGES: Final = (
-    Page(path=PATH, needs=Action.READ, handle=search),
+    Page(path=PATH, needs=Action.READ, handle=show),
     Form(path=PATH, needs=Action.READ, handle=search, harm=Harm.CHANGES),
     Form(path=f"{PATH}/suggestions", needs=Action.READ, handle=suggest, harm=Harm.CHANGES),
 )

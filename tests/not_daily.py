@@ -9,12 +9,18 @@ POWER_CUTS = "what a power cut leaves behind; tests/platform/test_embedded_shari
 OTHER_SEEDS = "further seeds of an oracle"
 EVERY_WIDTH = "pages with figures at four widths and in both themes; tests/pages examines every page daily"
 
+ONE_PROCESS = "a server of one process, where the daily set has one of two"
 # Random examples of each property; everything takes a hundred.
 DAILY_EXAMPLES = 40
 
 NOT_DAILY: dict[str, str] = {
     "tests/crash/test_sample.py::test_nothing_is_lost_by_other_faults": OTHER_TRIALS,
     "tests/crash/test_sample.py::test_planted_mistakes_are_found": OTHER_TRIALS,
+    "tests/crash/test_never_stuck.py::test_a_backend_that_dies*[1]": ONE_PROCESS,
+    "tests/cli/test_serve.py::test_a_postgresql_that_is_killed*[one_process]": ONE_PROCESS,
+    "tests/cli/test_stop.py::*[arguments0]": ONE_PROCESS,
+    "tests/cli/test_backup_tls.py::test_a_database_behind_tls*[require]": "less strict checks of a certificate",
+    "tests/cli/test_backup_tls.py::test_a_database_behind_tls*[verify-ca]": "less strict checks of a certificate",
     "tests/pages/test_random_forms.py::*[in full": "random forms beyond one per route",
     "tests/platform/test_embedded_power_cut.py::test_a_copy_of_the_programs": POWER_CUTS,
     "tests/platform/test_embedded_power_cut.py::test_an_unreadable_pid_file": POWER_CUTS,

@@ -1,12 +1,12 @@
 """Enter in a field of an editor checks the draft and saves nothing, with a script and without."""
 
 import re
-from html.parser import HTMLParser
 from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import expect
 from tests.pages.segment_shop import open_counted
+from tests.support.enter import find_typed_forms
 from tests.support.journeys import make_campaign, make_journey
 from tests.support.open_database import in_transaction
 from tests.support.shared_tabs import tab_of
@@ -35,28 +35,6 @@ JOURNEY_FORMS = (
 )
 
 
-class _Forms(HTMLParser):
-    """The forms of a page that have a text field, and the first submit button of each: what Enter presses."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inside = ""
-        self.with_field: set[str] = set()
-        self.first_button: dict[str, dict[str, str | None]] = {}
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        found = dict(attributes)
-        owner = found.get("form") or self.inside
-        if tag == "form":
-            self.inside = found.get("id") or found["action"] or ""
-        elif tag == "input" and found.get("type") not in {"hidden", "checkbox"}:
-            self.with_field.add(owner)
-        elif tag == "button" and found.get("type", "submit") == "submit":
-            self.first_button.setdefault(owner, found)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "form":
-            self.inside = ""
 
 
 def test_the_first_button_of_every_editor_checks(marketer, tenant, api_database_url):
@@ -64,14 +42,13 @@ def test_the_first_button_of_every_editor_checks(marketer, tenant, api_database_
     campaign = make_campaign(api_database_url, tenant.organization_id)
     pages = [f"/journeys/{journey}/edit?{form}" for form in JOURNEY_FORMS]
     for path in ("/segments/new", f"/campaigns/{campaign}/edit", *pages):
-        forms = _Forms()
-        forms.feed(marketer.get(path).text)
-        editors = forms.with_field - {marketer.url("/search").removeprefix(marketer.base_url)}
+        forms = find_typed_forms(marketer.get(path).text)
+        search = marketer.url("/search").removeprefix(marketer.base_url)
+        editors = {form for form in forms if not form.startswith(f"{search}#")}
         assert editors, path
         for form in editors:
-            button = forms.first_button[form]
-            assert button.get("formaction", "").rpartition("/")[2] != "save", path
-            assert (button.get("aria-hidden"), "hx-post" in button) == ("true", True), (path, form)
+            assert forms[form].buttons[0].get("formaction", "").rpartition("/")[2] != "save", path
+            assert forms[form].is_checked_by_enter, (path, form)
 
 
 def test_a_checked_form_of_a_journey_says_what_is_wrong_and_adds_nothing(marketer, tenant, api_database_url):

@@ -6,6 +6,7 @@ import pytest
 from tests.pages.full_house import MARKER
 from tests.support.browser import DESKTOP, block_htmx, context_of
 from tests.support.crawl import crawl, unreached_pages
+from tests.support.enter import find_typed_forms
 from tests.support.page_checks import EVERY_LOOK, Look, examine
 from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
@@ -90,6 +91,14 @@ def test_no_page_names_a_python_exception(seen):
 def test_no_page_has_inline_script_or_style(seen):
     inline = re.compile(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=[\"']|javascript:")
     assert [one.path for one in seen if one.is_html and inline.search(one.text.replace("onerror=", ""))] == []
+
+
+def test_enter_in_a_form_of_several_actions_does_none_of_them(seen):
+    """Enter in a search field searches, and the field of an editor checks the draft."""
+    forms = [(one.path, key, form) for one in seen if one.is_html for key, form in find_typed_forms(one.text).items()]
+    several = [it for it in forms if it[2].has_several_actions]
+    assert several
+    assert [it[:2] for it in several if not (it[2].is_checked_by_enter or it[2].is_left_by_enter)] == []
 
 
 @pytest.mark.parametrize("role", list(Role))

@@ -1,23 +1,47 @@
-"""With a browser: from a segment to a campaign that is sent and to a STOP. Without a script,
-tests/pages/test_campaigns.py sends the same forms."""
+"""With a browser: from a segment to a campaign that is scheduled, sent at once instead, and answered with STOP. Without a
+script, tests/pages/test_campaigns.py sends the same forms."""
 
 import re
+from datetime import datetime, timedelta
 
 from playwright.sync_api import expect
-from tests.support.browser import WAIT_MS
+from tests.pages.campaign_shop import TEXTED
+from tests.support.browser import DESKTOP, PHONE, WAIT_MS
+from tests.support.hand import Hand
+
+CAMPAIGN_CLICKS_MAX = 9
 
 expect.set_options(timeout=WAIT_MS)
 
 
-def test_a_segment_becomes_a_campaign_that_is_sent_and_answered_with_stop(tab, marketer, shop):
-    tab.goto(marketer.url(f"/segments/{shop.segment}"))
-    tab.get_by_role("link", name="Text this segment").first.click()
-    tab.get_by_label("Name").fill("Spring preview")
-    tab.get_by_role("button", name="Create draft").click()
-    # The script replaces the field; until it has run, the label leads to one that will be hidden.
-    tab.wait_for_load_state()
-    text = tab.get_by_label("Text", exact=True)
-    text.fill('Hello {{ profile.first_name | default("you") }}, it’s spring.')
+def test_a_campaign_is_scheduled_in_nine_clicks_then_sent_and_answered_with_stop(tab, marketer, shop):
+    assert marketer.post("/segments/save", name="Another", **TEXTED).is_redirect
+    hand = Hand(tab)
+    tab.goto(marketer.url("/campaigns"))
+    hand.click(tab.get_by_role("link", name="New campaign"))
+    hand.write(tab.get_by_label("Name of the campaign"), "Spring preview")
+    hand.choose(tab.get_by_label("Segment"), "Everybody")
+    hand.click(tab.get_by_role("button", name="Create draft"))
+    text = tab.get_by_role("textbox", name="Text", exact=True)
+    hand.write(text, 'Hello {{ profile.first_name | default("you") }}, it’s spring.')
+    hand.click(tab.get_by_label("At a date and time"))
+    start = tab.get_by_label("Date and time", exact=True)
+    at = datetime.fromisoformat(start.input_value()) + timedelta(days=1)
+    hand.write_time(start, f"{at:%Y-%m-%dT%H:%M}")
+    hand.click(tab.get_by_role("button", name="Save and review…"))
+    # What is sent, to whom and when is said before it is scheduled.
+    for words in ("3 customers get a text", "Everybody", "it’s spring", "UTC"):
+        expect(tab.locator("#confirm")).to_contain_text(words)
+    tab.set_viewport_size(PHONE)
+    assert min(button.bounding_box()["x"] for button in tab.locator("#confirm .dialog-foot .button").all()) > 0
+    tab.set_viewport_size(DESKTOP)
+    hand.click(tab.get_by_role("button", name=re.compile(rf"^Schedule for {at.day} .* 10:00")))
+    expect(tab.locator("#head")).to_contain_text("Scheduled")
+    assert hand.clicks <= CAMPAIGN_CLICKS_MAX
+
+    tab.get_by_role("button", name="Pause campaign").click()
+    tab.get_by_role("link", name="Edit campaign").click()
+    tab.get_by_label("As soon as I confirm it").check()
     expect(tab.locator("#measured output")).to_have_text("3")
     tab.get_by_role("button", name="Replace with").click()
     expect(tab.locator("#f-v1_text")).to_have_value(re.compile("it's spring"))

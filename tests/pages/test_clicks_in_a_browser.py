@@ -1,52 +1,18 @@
-"""With a browser: how many clicks a marketer needs. A click is a press of the mouse or a choice by key; a choice from a
-select is two. Letters typed into a search are counted beside the clicks."""
+"""With a browser: how many clicks a marketer needs, see `tests.support.hand`."""
 
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 from tests.pages.segment_shop import open_counted_shop
 from tests.support.browser import WAIT_MS
+from tests.support.hand import Hand
 from tests.support.shared_tabs import tab_of
 from tests.support.visitor import Visitor
 
 SEGMENT_CLICKS = 10
 JOURNEY_CLICKS_MAX = 12
 expect.set_options(timeout=WAIT_MS)
-
-
-class Hand:
-    def __init__(self, tab: Page) -> None:
-        self.tab = tab
-        self.clicks = 0
-        # How many letters were typed into each search.
-        self.letters: list[int] = []
-
-    def click(self, target: Locator) -> None:
-        self.clicks += 1
-        target.click()
-
-    def write(self, field: Locator, text: str) -> None:
-        """Into a field that has the focus, or that is clicked first."""
-        expect(field).to_be_visible()
-        if not field.evaluate("(field) => field === document.activeElement"):
-            self.click(field)
-        self.tab.keyboard.press("Control+A")
-        self.tab.keyboard.type(text)
-
-    def search(self, field: Locator, letters: str, suggestion: str, *, with_keys: bool = False) -> None:
-        """Type into a field that has the focus, and choose what it suggests."""
-        expect(field).to_be_focused()
-        self.tab.keyboard.type(letters)
-        self.letters.append(len(letters))
-        option = self.tab.locator("#suggestions > li").first
-        expect(option).to_have_accessible_name(re.compile(re.escape(suggestion)))
-        if not with_keys:
-            self.click(option)
-            return
-        self.clicks += 1
-        self.tab.keyboard.press("ArrowDown")
-        self.tab.keyboard.press("Enter")
 
 
 @pytest.fixture

@@ -35,8 +35,6 @@ JOURNEY_FORMS = (
 )
 
 
-
-
 def test_the_first_button_of_every_editor_checks(marketer, tenant, api_database_url):
     journey = make_journey(api_database_url, tenant.organization_id, *STEPS, is_live=False, filter=BOUGHT)
     campaign = make_campaign(api_database_url, tenant.organization_id)

@@ -30,13 +30,13 @@ TEMPLATES_CACHED_MAX: Final = 256
 # The fields of variables, with their labels. Each customer attribute is a field too: profile.attributes.size,
 # profile.attributes["shoe size"].
 PLAIN_FIELDS: Final = {
-    "brand": "the brand's name",
     "profile.first_name": "the customer's first name",
     "profile.last_name": "the customer's last name",
     # The store of the ticket that triggered the text; if no ticket did, the customer's home store.
     "store.name": "the store's name",
     "store.city": "the store's city",
     "ticket.total": "what was paid, with its currency",
+    "brand": "the brand's name",
 }
 ATTRIBUTE_PREFIX: Final = "profile.attributes."
 

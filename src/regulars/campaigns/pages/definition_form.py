@@ -1,7 +1,7 @@
 """Converts between a campaign's definition and the fields of the editor's form."""
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -19,6 +19,7 @@ from regulars.campaigns.definition import (
 )
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.estimate import HOLDOUTS_OFFERED
+from regulars.kit.clock import in_zone
 from regulars.messaging.text_form import fill_text_form, list_language_rows, read_text_form
 from regulars.web.form import FormState, format_time_field
 
@@ -26,6 +27,7 @@ NAME_CHARACTERS_MAX: Final = 120
 HOLDOUTS: Final = (0, *HOLDOUTS_OFFERED)
 HOLDOUT_PERCENT_MAX: Final = 90
 TEXTS_PER_HOUR_MAX: Final = 10_000_000
+SUGGESTED_TIME: Final = "10:00"
 # The choice of a holdout percentage that the form does not offer.
 OTHER: Final = "other"
 # The list fields of the form, and their names in the definition.
@@ -54,6 +56,12 @@ def fill_form(definition: Definition, zone: ZoneInfo) -> FormState:
         values |= {f"v{number}_{name}": value for name, value in fill_text_form(variant.text).items()}
         values[f"v{number}_share"] = str(variant.share)
     return FormState(values)
+
+
+def suggest_start(now: datetime, zone: ZoneInfo) -> dict[str, str]:
+    """What the fields of a start at a time show before a user chooses one: the next day, in the morning."""
+    day = in_zone(now, zone).date() + timedelta(days=1)
+    return {"at": f"{day.isoformat()}T{SUGGESTED_TIME}", "day": day.isoformat(), "time": SUGGESTED_TIME}
 
 
 def _fill_schedule(definition: Definition, zone: ZoneInfo) -> dict[str, str]:

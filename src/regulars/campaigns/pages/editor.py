@@ -57,12 +57,15 @@ class Editor:
             campaign = await find_campaign(tx, visit)
         if not campaign.is_editable:
             return redirect(visit, campaign_url(visit, campaign.row))
-        form = forms.fill_form(campaign.definition, visit.format.zone)
-        # A new draft without a text does not show errors yet.
-        if campaign.definition.variants or campaign.is_damaged:
+        zone = visit.format.zone
+        form = forms.fill_form(campaign.definition, zone)
+        form.values = {**forms.suggest_start(visit.now, zone), **form.values}
+        # A new draft without a text does not show errors yet. The user begins with its text.
+        begins = not campaign.definition.variants and not campaign.is_damaged
+        if not begins:
             for fault in campaign.faults:
                 form.refuse(forms.field_of(fault.place), fault.message)
-        return await self._render(visit, campaign, form, campaign.definition, lead=NOT_SENDABLE_YET)
+        return await self._render(visit, campaign, form, campaign.definition, lead=NOT_SENDABLE_YET, begins=begins)
 
     async def save(self, visit: Visit) -> Response:
         form = FormState(visit.form)
@@ -158,6 +161,7 @@ class Editor:
         etag: str | None = None,
         message: str = "",
         lead: str = "",
+        begins: bool = False,
     ) -> Response:
         figures = await load_figures(visit, self._analysis, definition)
         choice = read_preview(form.values, definition)
@@ -175,6 +179,7 @@ class Editor:
         values: dict[str, Any] = {
             "form": form,
             "lead": lead,
+            "begins": begins,
             "shown_etag": etag if etag is not None and form.conflict is None else etag_of(row.revision),
             "edit": campaign_url(visit, row, "edit"),
             "lists": [

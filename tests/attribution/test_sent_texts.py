@@ -41,9 +41,9 @@ def test_only_what_a_provider_took_costs_something(desk):
     desk.text("ada", ago=timedelta(hours=1))
     text = desk.last_text()
     leave(desk, text, "skipped", "queued", "cap")
-    leave(desk, text, "failed", "sending", "refused")
+    leave(desk, text, "failed", "sending", "refused 30003: Unreachable")
     assert read(desk) == []
-    leave(desk, text, "failed", "sending", "undelivered")
+    leave(desk, text, "failed", "sending", "undelivered 30003")
     assert read(desk) == [(OriginKind.PERSON, "", 1, 1)]
 
 

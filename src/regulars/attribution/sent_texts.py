@@ -18,6 +18,7 @@ from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.find import find_texts
+from regulars.messaging.labels import read_reason
 from regulars.messaging.model import UNCHARGED_REASONS, OriginKind, TextRow, TextState
 from regulars.messaging.number_location import locate_number
 from regulars.sales.totals.progress import find_time_zone
@@ -63,8 +64,8 @@ async def count_sent_texts(tx: Tx, organization_id: UUID, facts: Sequence[Messag
 
 def _is_sent_now(fact: MessagesChanged) -> bool:
     """Whether this change means that the text was sent, so that the provider charges for it."""
-    is_charged = fact.state in _SENT or (fact.state == TextState.FAILED and fact.reason not in UNCHARGED_REASONS)
-    return is_charged and fact.previous_state in _UNSENT
+    has_failed = fact.state == TextState.FAILED and read_reason(fact.reason) not in UNCHARGED_REASONS
+    return (fact.state in _SENT or has_failed) and fact.previous_state in _UNSENT
 
 
 def _key_of(row: TextRow, journey_id: UUID | None, zone: ZoneInfo) -> TotalKey | None:

@@ -57,6 +57,9 @@ REASONS: Final = {
     SkipReason.LEFT: TextLabel("Left the journey", "The customer left the journey before the text was sent."),
     SkipReason.REFUSED: TextLabel("Refused by the provider", "The provider refused it."),
     SkipReason.NOT_REACHED: TextLabel("Provider not reached", "Several attempts to connect to the provider failed."),
+    SkipReason.UNDELIVERED: TextLabel(
+        "Not delivered", "The provider accepted it, and reported later that it did not reach the phone."
+    ),
     SkipReason.CANCELLED: TextLabel("Campaign cancelled", "The campaign was cancelled before the text was sent."),
     SkipReason.GLOBAL_HOLDOUT: TextLabel(
         "Global holdout", "The customer gets no journey texts in this quarter, so that you can measure their effect."

@@ -135,6 +135,9 @@ class SkipReason(StrEnum):
     # The provider refused the text, or could not be reached.
     REFUSED = "refused"
     NOT_REACHED = "not_reached"
+    # The provider accepted the text, and reported later that it did not arrive. Releases before this one store the
+    # reason "refused" with such texts.
+    UNDELIVERED = "undelivered"
     CANCELLED = "cancelled"
     GLOBAL_HOLDOUT = "global_holdout"
 

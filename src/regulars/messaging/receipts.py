@@ -71,7 +71,7 @@ async def end_sent_texts(tx: Tx, organization_id: UUID, codes: Mapping[UUID, str
 
 
 def _describe_failure(code: str) -> str:
-    return f"{SkipReason.REFUSED.value} {code}"
+    return f"{SkipReason.UNDELIVERED.value} {code}"
 
 
 def _is_latest(row: TextRow, provider_id: str | None, attempt: str) -> bool:

@@ -96,7 +96,7 @@ def test_a_text_over_the_cap_names_the_cap_the_text_that_counted_and_the_next_mo
     page = desk.owner.get(f"/messages/{second}").text
     assert "The cap of 1 text in 24 hours was full on" in page
     assert "The caps allow the next text from" in page
-    assert re.search(rf'/messages/{first}">Text of ', page)
+    assert re.search(rf'/messages/{first}">Text of [^<]+: Written by your team<', page)
     assert "/settings/texts/rules" in page
     assert "<dt>Why not sent</dt><dd>Frequency cap</dd>" in page
     assert "Passed all checks" not in page

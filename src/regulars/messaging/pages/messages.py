@@ -164,7 +164,7 @@ async def show_text(finders: OriginFinders, attribution_card: TextCard, visit: V
             customer = await find_profile(tx, visit.organization_id, ById(text.profile_id))
         purchases_card = await attribution_card(tx, visit, text)
         origin = origins.get(text.origin_id)
-        skip = await explain_skip(tx, visit, text, origin)
+        skip = await explain_skip(tx, visit, finders, text, origin)
     return render(
         visit,
         "messaging/text.html",

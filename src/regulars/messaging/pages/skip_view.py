@@ -10,9 +10,10 @@ from regulars.consent.find import find_by_number_hash
 from regulars.consent.subscription import Subscription
 from regulars.kit.db import Tx
 from regulars.kit.ids import SUBSCRIPTION, TEXT
+from regulars.messaging.find import find_texts
 from regulars.messaging.gate import find_cap_end, find_caps_end
-from regulars.messaging.labels import describe_cap, describe_hours, read_reason
-from regulars.messaging.model import SkipReason, TextRow
+from regulars.messaging.labels import ORIGINS, describe_cap, describe_hours, read_reason
+from regulars.messaging.model import OriginKind, SkipReason, TextRow
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.pages.holdout import HOLDOUT
 from regulars.messaging.pages.message_view import INBOX, MESSAGES, NUMBERS, load_texting_of
@@ -22,7 +23,7 @@ from regulars.messaging.queries.claims import CountedText, find_counted_texts
 from regulars.messaging.queries.settings import find_change_time
 from regulars.messaging.settings.model import Cap
 from regulars.messaging.settings.store import Texting
-from regulars.messaging.text_origins import TextOrigin
+from regulars.messaging.text_origins import OriginFinders, TextOrigin, find_origins
 from regulars.web.format import country_name
 from regulars.web.visit import Visit
 
@@ -50,13 +51,15 @@ class SkipView:
     change: PageLink | None = None
 
 
-async def explain_skip(tx: Tx, visit: Visit, text: TextRow, origin: TextOrigin | None) -> SkipView | None:
+async def explain_skip(
+    tx: Tx, visit: Visit, finders: OriginFinders, text: TextRow, origin: TextOrigin | None
+) -> SkipView | None:
     """Explain why a text was not sent; None if it has no known reason."""
     reason = read_reason(text.reason)
     if reason is None:
         return None
     if reason is SkipReason.CAP:
-        return await _explain_cap(tx, visit, text, await load_texting_of(tx, visit))
+        return await _explain_cap(tx, visit, finders, text, await load_texting_of(tx, visit))
     if reason in _OF_CONSENT:
         return await _explain_consent(tx, visit, text)
     if reason in _OF_COUNTRY:
@@ -76,12 +79,14 @@ def _find_change(visit: Visit, reason: SkipReason, origin: TextOrigin | None) ->
         return PageLink("Decide in the inbox", visit.url(INBOX))
     if reason is SkipReason.GLOBAL_HOLDOUT:
         return PageLink("Open global holdout", visit.url(HOLDOUT))
+    if reason is SkipReason.UNDELIVERED:
+        return None
     if reason in _OF_PROVIDER:
         return PageLink("Open text settings", visit.url(PATH))
     return None if origin is None else PageLink(f"Open {origin.name}", visit.url(*origin.path))
 
 
-async def _explain_cap(tx: Tx, visit: Visit, text: TextRow, texting: Texting) -> SkipView:
+async def _explain_cap(tx: Tx, visit: Visit, finders: OriginFinders, text: TextRow, texting: Texting) -> SkipView:
     """Find the caps that were full when the text was checked. The caps are those of today: what a cap was then is not
     stored, so a later change of the settings is mentioned."""
     caps, checked_at = texting.settings.caps, text.ended_at or text.created_at
@@ -100,7 +105,7 @@ async def _explain_cap(tx: Tx, visit: Visit, text: TextRow, texting: Texting) ->
         )
     sentences.append(_describe_next(visit, caps, [it.claimed_at for it in counted]))
     filling = _list_filling(full, earlier, checked_at)
-    named = [_link_text(visit, it) for it in filling[: -TEXTS_NAMED_MAX - 1 : -1]]
+    named = await _link_texts(tx, visit, finders, filling[: -TEXTS_NAMED_MAX - 1 : -1])
     if len(filling) > TEXTS_NAMED_MAX and text.number_hash is not None:
         url = visit.url(NUMBERS, text.number_hash.hex())
         named.append(PageLink(f"{len(filling) - TEXTS_NAMED_MAX} earlier texts to this number", url))
@@ -130,8 +135,18 @@ def _list_filling(full: Sequence[Cap], earlier: Sequence[CountedText], checked_a
     return [it for it in earlier if it.claimed_at > begins_at]
 
 
-def _link_text(visit: Visit, text: CountedText) -> PageLink:
-    return PageLink(f"Text of {visit.format.full_moment(text.claimed_at)}", visit.url(MESSAGES, TEXT.encode(text.id)))
+async def _link_texts(tx: Tx, visit: Visit, finders: OriginFinders, counted: Sequence[CountedText]) -> list[PageLink]:
+    """The texts, each with its time and the journey or campaign that requested it, or else who did."""
+    texts = await find_texts(tx, visit.organization_id, [it.id for it in counted])
+    origins = await find_origins(tx, visit.organization_id, finders, texts.values())
+    links = []
+    for it in counted:
+        label, text = f"Text of {visit.format.full_moment(it.claimed_at)}", texts.get(it.id)
+        if text is not None:
+            origin = origins.get(text.origin_id)
+            label += f": {ORIGINS[OriginKind(text.origin_kind)] if origin is None else origin.name}"
+        links.append(PageLink(label, visit.url(MESSAGES, TEXT.encode(it.id))))
+    return links
 
 
 async def _explain_consent(tx: Tx, visit: Visit, text: TextRow) -> SkipView:

@@ -126,7 +126,7 @@ def test_other_skips_say_what_the_check_found_and_where_to_change_it(desk):
     open_at_any_hour(desk.url, desk.tenant.organization_id, rules={"FR": closed})
     page = desk.owner.get(f"/messages/{desk.send(number=other)}").text
     assert "Sending hours of France: Mon to Sun closed; closed on public holidays." in page
-    assert '/settings/texts/countries/FR">Set up France' in page
+    assert '/settings/texts/countries/FR">Change rules of France' in page
 
 
 def test_a_state_that_most_texts_have_is_searched_further_back(desk):

@@ -81,7 +81,7 @@ def test_the_flow_shows_what_happened_at_each_step(api, buyer, marketer, tenant,
     text = re.search(r"/messages/(txt_\w+)", messages)[1]
     assert re.search("From the journey " + link, marketer.get(f"/messages/{text}").text)
     timeline = marketer.get(f"/customers/{buyer[1]['id']}", kind="texts").text
-    assert re.search(rf'/messages/{text}">Text</a> of the journey\s*{link}', timeline)
+    assert re.search(rf'/messages/{text}">Text</a> of the journey {link}', timeline)
 
 
 def test_who_may_not_see_a_person_sees_neither_name_nor_text(api, buyer, visitor_as, tenant, api_database_url):

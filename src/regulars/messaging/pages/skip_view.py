@@ -24,6 +24,7 @@ from regulars.messaging.queries.settings import find_change_time
 from regulars.messaging.settings.model import Cap
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.text_origins import OriginFinders, TextOrigin, find_origins
+from regulars.web.access import Action
 from regulars.web.format import country_name
 from regulars.web.visit import Visit
 
@@ -90,7 +91,7 @@ async def _explain_cap(tx: Tx, visit: Visit, finders: OriginFinders, text: TextR
     """Find the caps that were full when the text was checked. The caps are those of today: what a cap was then is not
     stored, so a later change of the settings is mentioned."""
     caps, checked_at = texting.settings.caps, text.ended_at or text.created_at
-    change = PageLink("Change frequency caps", visit.url(RULES))
+    change = PageLink(f"{_verb_of(visit)} frequency caps", visit.url(RULES))
     longest = timedelta(hours=max((cap.hours for cap in caps), default=0))
     counted = await _list_counted(tx, visit, text, since=checked_at - longest)
     earlier = sorted((it for it in counted if it.claimed_at <= checked_at), key=lambda it: it.claimed_at)
@@ -170,11 +171,16 @@ def _describe_consent(visit: Visit, subscription: Subscription) -> str:
 def _explain_country(visit: Visit, text: TextRow, texting: Texting, reason: SkipReason) -> SkipView:
     country = locate_number(text.phone_number).country if text.phone_number else None
     if country is None:
-        return SkipView(change=PageLink("Open hours, caps and notices", visit.url(RULES)))
+        return SkipView(change=PageLink(f"{_verb_of(visit)} hours, caps and notices", visit.url(RULES)))
     name = country_name(country)
     sentences = []
     if reason is SkipReason.HOURS:
         sentences = [f"Sending hours of {name}: {describe_hours(texting.settings.rule_of(country))}."]
     elif (fault := texting.settings.why_not_sent(country)) is not None:
         sentences = [fault]
-    return SkipView(sentences, change=PageLink(f"Set up {name}", visit.url(COUNTRIES, country)))
+    return SkipView(sentences, change=PageLink(f"{_verb_of(visit)} rules of {name}", visit.url(COUNTRIES, country)))
+
+
+def _verb_of(visit: Visit) -> str:
+    """What this user may do with text settings."""
+    return "Change" if visit.may(Action.MANAGE_TEXTS) else "Show"

@@ -17,7 +17,7 @@ def run(regulars, *words):
     return regulars("campaign", *words, "--organization", "Shop")
 
 
-def test_a_campaign_is_created_scheduled_stopped_and_shown(regulars, tmp_path):
+def test_a_campaign_is_created_scheduled_stopped_and_shown(regulars, tmp_path, database_url):
     file = tmp_path / "file.json"
     file.write_text('{"name": "All", "match": {"type": "all", "of": [{"type": "consent", "state": "may_be_texted"}]}}')
     segment = regulars("segment", "create", str(file), "--organization", "Shop").out.strip()
@@ -59,6 +59,17 @@ def test_a_campaign_is_created_scheduled_stopped_and_shown(regulars, tmp_path):
     assert "Archived." in run(regulars, "archive", identifier).err
     copy = run(regulars, "duplicate", identifier, "--json").data
     assert run(regulars, "show", copy["id"]).data["definition"]["name"] == "Sale (copy)"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for statement in (
+            """UPDATE campaigns SET definition = jsonb_set(definition::jsonb, '{include,1}', '""')::json""",
+            """UPDATE segment_versions SET definition = jsonb_set(definition::jsonb, '{match,of,1}', '{}')::json""",
+        ):
+            connection.execute(statement)
+    damaged = run(regulars, "show", copy["id"]).data
+    assert (damaged["definition"]["include"], damaged["faults"][0]["place"]) == ([segment], "include[1]")
+    assert "Repair it before" in run(regulars, "duplicate", copy["id"]).complains(code=1)
+    [fault] = regulars("segment", "show", segment, "--organization", "Shop").data["faults"]
+    assert fault["place"] == "match.of[1]"
     assert "There is no campaign" in run(regulars, "show", "cmp_01h455vb4pex5vsknk084sn02q").complains(code=1)
     assert regulars("campaign", "schema").data["title"] == "A campaign of Regulars"
 

@@ -3,9 +3,13 @@
 import html
 import re
 
+import psycopg
 import pytest
+from psycopg import sql
 from tests.pages.test_journey_builder import Builder
 from tests.pages.test_journeys import id_of
+
+from regulars.kit.ids import JOURNEY
 
 
 @pytest.fixture
@@ -47,3 +51,30 @@ def test_versions_show_their_difference(blank):
     assert "From version 1 to version 2" in page
     assert "<ins>Exit</ins>" in page
     assert blank.visitor.get(f"/journeys/{blank.journey}/versions", version="99", since="x").status_code == 200
+
+
+def test_a_stored_version_with_a_part_that_cannot_be_read_is_shown_and_repaired(blank, api_database_url):
+    blank.add("1", "wait", days="1")
+    blank.add("2", "exit")
+    blank.save()
+    journey = f"/journeys/{blank.journey}"
+    with psycopg.connect(api_database_url, autocommit=True) as connection:
+        for table in ("journey_versions", "journey_drafts"):
+            connection.execute(
+                sql.SQL(
+                    "UPDATE {} SET definition = jsonb_set(definition::jsonb, '{{steps,0,days}}', '\"some\"')::json"
+                    " WHERE journey_id = %s"
+                ).format(sql.Identifier(table)),
+                (JOURNEY.decode(blank.journey),),
+            )
+    fault = "expected a whole number, got a text"
+    assert "New journey" in blank.visitor.get("/journeys").text
+    for page in (journey, f"{journey}/edit", f"{journey}/activate"):
+        assert fault in html.unescape(blank.visitor.get(page).text), page
+    for page in (f"{journey}/versions", f"{journey}/runs", f"{journey}/backtest"):
+        assert blank.visitor.get(page).status_code == 200, page
+    refused = blank.visitor.post(f"{journey}/activate")
+    assert (refused.status_code, "has faults, which the builder shows" in refused.text) == (409, True)
+    assert blank.visitor.post(f"{journey}/duplicate").status_code == 409
+    assert "version=2" in blank.save().headers["location"]
+    assert fault not in html.unescape(blank.visitor.get(journey).text)

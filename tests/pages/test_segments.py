@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from tests.pages.segment_shop import Crowd, open_counted
 from tests.support import samples
+from tests.support.forms import find_forms
 from tests.support.journeys import make_campaign
 from tests.support.texts import open_at_any_hour
 from tests.support.visitor import Visitor
@@ -281,6 +282,24 @@ def test_a_stored_empty_value_is_shown_counted_and_refused_when_saved(marketer, 
     dropped = marketer.post("/segments/draft", name="Old", act="drop r.0 values ", **fields)
     assert "(empty)" not in dropped.text
     assert 'value="Lyon"' in dropped.text
+
+
+def test_a_stored_segment_with_a_part_that_cannot_be_read_has_no_members_and_is_repaired(marketer, crowd, visitor_as):
+    url = read_stored(crowd, {"type": "named"}, {"type": "bought", "at_least": "many"}, {"type": "flies"})
+    fault = "nothing', got 'a text'."
+    other = save(marketer, "Other", **{"r~kind": "all", "r.0~kind": "segment", "r.0~segment": url.rpartition("/")[2]})
+    for page in ("/segments", url):
+        assert fault in html.unescape(marketer.get(page).text), page
+    assert f"has no members: Expected 'a whole number | a number | {fault}" in html.unescape(marketer.get(other).text)
+    ask_until("It is empty until you fix it.", lambda: marketer.get(f"{url}/members"))
+    assert "It is empty until it is fixed." in visitor_as(Role.ANALYST).get(url).text
+    assert ">not in the segment<" in marketer.get(url, who=crowd.busy).text
+    shown = next(form.fields for form in find_forms(marketer.get(url).text) if form.action.endswith("/draft"))
+    repaired = marketer.post(f"{url}/save", **{name: value for name, value in shown if name not in {"act", "who"}})
+    assert repaired.status_code == 303
+    assert "Version 2, saved" in marketer.get(url).text
+    assert fault not in html.unescape(marketer.get(url).text)
+    ask_until("Show all 3</a>", lambda: marketer.get(url))
 
 
 def test_a_value_of_a_list_is_one_choice_whatever_its_spelling(marketer, crowd):

@@ -310,7 +310,10 @@ async def archive(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str |
 
 async def duplicate(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> Campaign:
     """Copy a campaign to a new draft, without its start and end times."""
-    definition = (await load_campaign(tx, organization_id, campaign_id)).definition
+    campaign = await load_campaign(tx, organization_id, campaign_id)
+    if campaign.is_damaged:
+        raise NotPossible("A part of this campaign cannot be read. Repair it before you copy it.")
+    definition = campaign.definition
     name = f"{definition.name[:_COPY_CHARACTERS_MAX]} (copy)"
     copied = msgspec.structs.replace(definition, name=name, schedule=SendNow(), not_after=None)
     return await create_campaign(tx, organization_id, copied, created_by=by)

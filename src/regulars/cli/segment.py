@@ -167,11 +167,10 @@ def explain_one(
     async def work(context: CommandContext) -> MembershipExplanation | None:
         segment = await manage.load_segment(context.tx, context.organization_id, identifier)
         customer = await find_profile(context.tx, context.organization_id, ids.read_reference(ids.PROFILE, profile))
-        return (
-            None
-            if customer is None
-            else await explain(context.tx, context.organization_id, segment.definition.match, customer.id)
-        )
+        if customer is None:
+            return None
+        match, damage = segment.definition.match, segment.damage
+        return await explain(context.tx, context.organization_id, match, customer.id, damage=damage)
 
     explanation = run(organization, work)
     if explanation is None:
@@ -216,7 +215,7 @@ def _analyse(organization: str, segment_id: str, use_case: UseCase[Result]) -> t
         async with pool.transaction() as tx:
             owner = await find_organization(tx.connection, organization)
             segment = await manage.load_segment(tx, owner.id, identifier)
-            query = query_of(await resolve(tx, owner.id, segment.definition.match))
+            query = query_of(await resolve(tx, owner.id, segment.definition.match, damage=segment.damage))
         async with running(settings) as analysis:
             return segment, await use_case(analysis, pool, owner.id, segment, query)
 

@@ -50,6 +50,8 @@ class ReferencedSegment(NamedTuple):
     version: int
     match: tree.Group
     faults: tuple[Fault, ...] = ()
+    # Those of the faults that stand for stored parts which are not valid; `match` is without these parts.
+    damage: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

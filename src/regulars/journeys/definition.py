@@ -6,7 +6,9 @@ from typing import Annotated, Any, Final, Literal, get_args
 import msgspec
 from msgspec import Meta
 
+from regulars.conditions.check import Fault
 from regulars.conditions.documents import UnreadableDocument, read_document, schema_of, upgrade
+from regulars.conditions.stored_documents import read_stored_document
 from regulars.conditions.tree import Condition
 from regulars.journeys.errors import DefinitionRefused
 from regulars.kit.wire import Name
@@ -19,6 +21,8 @@ Clock = Annotated[str, Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", descript
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 FILE_BYTES_MAX: Final = 256 * 1024
+# The fields that a definition must have, with values for those that a stored one lacks.
+_REQUIRED: Final[dict[str, Any]] = {"name": "Unnamed journey", "trigger": "purchase", "steps": []}
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -125,6 +129,12 @@ def read_definition(content: bytes) -> Definition:
         return read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
     except UnreadableDocument as error:
         raise DefinitionRefused(str(error)) from None
+
+
+def read_stored_definition(document: str) -> tuple[Definition, list[Fault]]:
+    """Return the definition without the parts that are not valid, so that it can be shown and repaired, and a fault for
+    each of them, with which the journey cannot be activated. Runs follow a definition of `read_definition`."""
+    return read_stored_document(document, Definition, _upgrade, required=_REQUIRED, bytes_max=FILE_BYTES_MAX)
 
 
 def _upgrade(data: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from uuid import UUID
 from regulars.conditions.check import Fault
 from regulars.journeys import queries
 from regulars.journeys.check import find_empty_texts, find_size_fault
-from regulars.journeys.definition import Definition, read_definition, write_definition
+from regulars.journeys.definition import Definition, read_stored_definition, write_definition
 from regulars.journeys.errors import DraftTooLarge, NotPossible
 from regulars.journeys.labels import find_reference_names
 from regulars.journeys.manage import UNSAVED, Journey, check_definition, load_journey, update_journey
@@ -41,6 +41,8 @@ class Draft:
     definition: Definition
     faults: list[Fault]
     stored: DraftRow
+    # As of `Journey`.
+    damage: tuple[Fault, ...] = ()
     # The names of the segments and campaigns that the definition refers to, by their ids.
     names: Mapping[str, str] = field(default_factory=dict)
 
@@ -51,8 +53,8 @@ class Draft:
 
     @property
     def can_be_saved(self) -> bool:
-        """Whether saving makes a version: the draft has changes, or the journey was never saved."""
-        return self.has_changes or self.row.version == UNSAVED
+        """Whether saving makes a version: the draft has changes, or the journey was never saved or is damaged."""
+        return self.has_changes or self.row.version == UNSAVED or bool(self.damage)
 
     @property
     def etag(self) -> str:
@@ -92,7 +94,7 @@ async def save_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, etag: s
         raise NotPossible("There are no changes to save since the last version.")
     require_etag((draft.definition, draft.row.version), etag)
     journey = await load_journey(tx, organization_id, journey_id)
-    if draft.definition != journey.definition or journey.row.version == UNSAVED:
+    if draft.definition != journey.definition or journey.row.version == UNSAVED or journey.damage:
         journey = await update_journey(tx, organization_id, journey_id, draft.definition, created_by=by)
     await discard_draft(tx, organization_id, journey_id)
     return journey
@@ -109,15 +111,18 @@ async def discard_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> bool
 async def _make_draft(tx: Tx, organization_id: UUID, row: JourneyRow, stored: DraftRow | None) -> Draft:
     if stored is None:
         journey = await load_journey(tx, organization_id, row.id)
-        definition, faults, stored = journey.definition, journey.faults, DraftRow(row.version, 0, "", None, None)
+        definition, faults, damage = journey.definition, journey.faults, journey.damage
+        stored = DraftRow(row.version, 0, "", None, None)
     else:
-        definition = read_definition(stored.definition.encode())
-        faults = await check_definition(tx, organization_id, definition) + find_empty_texts(definition)
+        definition, unreadable = read_stored_definition(stored.definition)
+        faults = unreadable + await check_definition(tx, organization_id, definition) + find_empty_texts(definition)
+        damage = tuple(unreadable)
     return Draft(
         row=row,
         definition=definition,
         faults=faults,
         stored=stored,
+        damage=damage,
         names=await find_reference_names(tx, organization_id, references_of(definition)),
     )
 

@@ -20,7 +20,7 @@ from regulars.journeys.labels import GROUP_LABELS, describe_condition
 from regulars.journeys.manage import Journey
 from regulars.journeys.model import SALE_TYPES, LivePeriod, SaleRow
 from regulars.journeys.program import FILTER
-from regulars.journeys.runs.definition_cache import load_definitions
+from regulars.journeys.runs.definition_cache import load_shown_definitions
 from regulars.journeys.runs.enter import entry_of_consent, entry_of_sale, was_live
 from regulars.journeys.runs.lists import find_runs_by_facts, list_live_periods
 from regulars.journeys.snapshot import DecisionSubject, find_sales, list_last_sales, load_snapshot
@@ -102,7 +102,7 @@ async def _load_definition(tx: Tx, organization_id: UUID, journey: Journey, live
     if live is None:
         return journey.definition
     key = (journey.row.id, live.version)
-    return (await load_definitions(tx, organization_id, {key}))[key]
+    return (await load_shown_definitions(tx, organization_id, {key}))[key]
 
 
 def _reason(fact: _Fact, live: LivePeriod | None, definition: Definition, context: EvaluationContext | None) -> str:

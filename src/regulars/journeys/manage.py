@@ -9,12 +9,12 @@ from uuid import UUID
 from regulars.conditions.check import Fault
 from regulars.journeys import queries
 from regulars.journeys.check import find_empty_texts, find_faults, find_unevaluable
-from regulars.journeys.definition import Definition, read_definition, write_definition
+from regulars.journeys.definition import Definition, read_stored_definition, write_definition
 from regulars.journeys.errors import DefinitionRefused, JourneyNotFound, NotPossible
 from regulars.journeys.interests import start_recording_facts
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.program import references_of
-from regulars.journeys.runs.definition_cache import load_definitions
+from regulars.journeys.runs.definition_cache import load_shown_definitions
 from regulars.journeys.runs.lifecycle import end_all_runs, pause_all_runs, release_all_runs
 from regulars.journeys.runs.lists import is_any_run_active
 from regulars.journeys.snapshot import load_condition_context
@@ -36,6 +36,8 @@ class Journey:
     row: JourneyRow
     definition: Definition
     faults: list[Fault]
+    # Those of the faults that stand for stored parts which are not valid; `definition` is without these parts.
+    damage: tuple[Fault, ...] = ()
 
 
 async def create_journey(
@@ -195,7 +197,7 @@ async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definit
     )
     segments = references_of(definition).segments
     for stored in stored_definitions:
-        segments |= references_of(read_definition(stored.encode())).segments
+        segments |= references_of(read_stored_definition(stored)[0]).segments
     await register_uses(tx, organization_id, SEGMENT.decode_all(segments), kind=KIND, used_by_id=row.id)
 
 
@@ -209,8 +211,9 @@ async def _load_version(tx: Tx, organization_id: UUID, row: JourneyRow, *, versi
     )
     if stored is None:
         raise JourneyNotFound("The journey has no such version.")
-    definition = read_definition(stored.encode())
-    return Journey(row, definition, await check_definition(tx, organization_id, definition))
+    definition, damage = read_stored_definition(stored)
+    faults = damage + await check_definition(tx, organization_id, definition)
+    return Journey(row, definition, faults, tuple(damage))
 
 
 async def check_definition(tx: Tx, organization_id: UUID, definition: Definition) -> list[Fault]:
@@ -230,7 +233,7 @@ async def find_unevaluable_journeys(
 ) -> dict[UUID, dict[str, str]]:
     """Why conditions of live journeys cannot be evaluated now, by journey and by location (`filter`, or a step id)."""
     live = {row.id: row.live_version for row in rows if row.live_version is not None}
-    definitions = await load_definitions(tx, organization_id, set(live.items()))
+    definitions = await load_shown_definitions(tx, organization_id, set(live.items()))
     context = await load_condition_context(tx, organization_id, set(definitions.values()))
     reasons = {journey_id: find_unevaluable(definition, context) for (journey_id, _), definition in definitions.items()}
     return {journey_id: by_location for journey_id, by_location in reasons.items() if by_location}

@@ -8,7 +8,7 @@ from regulars.conditions.tree import Any, InSegment, segments_of
 from regulars.journeys.definition import Branch, Definition, Exit
 from regulars.journeys.manage import describe_uses
 from regulars.journeys.program import Fork, graph_of, references_of
-from regulars.journeys.runs.definition_cache import load_definitions
+from regulars.journeys.runs.definition_cache import load_shown_definitions
 from regulars.kit.db import Tx
 from regulars.segments.saved.uses import ActiveUser
 
@@ -35,7 +35,7 @@ async def find_live_users(
     runs = await _find_open_runs(tx, organization_id, live, limit=RUNS_READ_MAX + 1)
     is_known = len(runs) <= RUNS_READ_MAX
     versions = {*live.items(), *((run.journey_id, run.version) for run in runs)}
-    definitions = await load_definitions(tx, organization_id, versions)
+    definitions = await load_shown_definitions(tx, organization_id, versions)
     asking = {key: find_steps_before(definition, segment_ids) for key, definition in definitions.items()}
     used = {
         journey_id: sorted(

@@ -8,7 +8,8 @@ import msgspec
 
 from regulars.conditions.check import Fault
 from regulars.conditions.documents import UnreadableDocument, read_document, schema_of, upgrade
-from regulars.conditions.tree import DEPTH_MAX, Group, TicketCondition, depth_of
+from regulars.conditions.stored_documents import read_stored_document
+from regulars.conditions.tree import DEPTH_MAX, All, Group, TicketCondition, depth_of
 from regulars.kit.wire import Name
 
 FILE_BYTES_MAX: Final = 1 << 20
@@ -16,6 +17,9 @@ FILE_BYTES_MAX: Final = 1 << 20
 CHAIN_MAX: Final = 10
 # Completes the error message "A condition is about the ticket, and …".
 NO_TICKET: Final = "a segment has none"
+TOO_DEEP: Final = f"Groups are nested at most {DEPTH_MAX} deep."
+# The fields that a definition must have, with values for those that a stored one lacks.
+_REQUIRED: Final[dict[str, Any]] = {"name": "Unnamed segment", "match": {"type": "all"}}
 
 
 class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -30,8 +34,20 @@ def read_definition(content: bytes) -> Definition:
     except UnreadableDocument as error:
         raise DefinitionRefused([Fault(error.place, error.message)]) from None
     if depth_of(definition.match) > DEPTH_MAX:
-        raise DefinitionRefused([Fault("match", f"Groups are nested at most {DEPTH_MAX} deep.")])
+        raise DefinitionRefused([Fault("match", TOO_DEEP)])
     return definition
+
+
+def read_stored_definition(document: str) -> tuple[Definition, list[Fault]]:
+    """Return the definition without the parts that are not valid, so that it can be shown and repaired, and a fault for
+    each of them, with which the segment has no members."""
+    definition, faults = read_stored_document(
+        document, Definition, _upgrade, required=_REQUIRED, bytes_max=FILE_BYTES_MAX
+    )
+    if depth_of(definition.match) > DEPTH_MAX:
+        faults.append(Fault("match", TOO_DEEP))
+        definition = msgspec.structs.replace(definition, match=All())
+    return definition, faults
 
 
 def _upgrade(data: dict[str, Any]) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 First `resolve` loads the data that the conditions refer to, such as stores and other segments, and finds faults.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from regulars.conditions.check import Fault
 from regulars.conditions.customers import ConditionExplanation, Customer
 from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.loading import load_customers
@@ -26,9 +27,11 @@ class MembershipExplanation:
     resolved: ResolvedSegment
 
 
-async def explain(tx: Tx, organization_id: UUID, match: Group, profile_id: UUID) -> MembershipExplanation | None:
-    """Explain whether the customer is a member; None if there is no such customer."""
-    resolved = await resolve(tx, organization_id, match)
+async def explain(
+    tx: Tx, organization_id: UUID, match: Group, profile_id: UUID, *, damage: Sequence[Fault] = ()
+) -> MembershipExplanation | None:
+    """Explain whether the customer is a member; None if there is no such customer. `damage` as of `resolve`."""
+    resolved = await resolve(tx, organization_id, match, damage=damage)
     customers = await load_members(tx, organization_id, resolved, [profile_id], with_consent=True)
     if profile_id not in customers:
         return None

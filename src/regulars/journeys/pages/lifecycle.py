@@ -21,6 +21,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY
 from regulars.messaging.labels import describe_hours
 from regulars.messaging.settings.store import load_texting
+from regulars.web.errors import Conflict
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render_form
 from regulars.web.visit import Visit
@@ -70,6 +71,8 @@ async def create(visit: Visit) -> Response:
 async def duplicate(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         journey = await find_journey(tx, visit)
+        if journey.damage:
+            raise Conflict("A part of this journey cannot be read. Repair it before you copy it.")
         suffix = " (copy)"
         name = f"{journey.definition.name[: NAME_CHARACTERS_MAX - len(suffix)]}{suffix}"
         copied = msgspec.structs.replace(journey.definition, name=name)

@@ -21,7 +21,7 @@ from regulars.journeys.pages.trace import (
     segments_in_trace,
 )
 from regulars.journeys.program import graph_of, references_of
-from regulars.journeys.runs.definition_cache import load_definitions
+from regulars.journeys.runs.definition_cache import load_shown_definitions
 from regulars.journeys.runs.lifecycle import resume_run
 from regulars.journeys.runs.lists import find_run, list_runs
 from regulars.journeys.runs.trace import list_trace
@@ -114,7 +114,7 @@ async def _list_runs(tx: Tx, visit: Visit, journey: Journey, view: ListView, cus
 async def _load_lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]:
     people = {it.id: it for it in await find_people(tx, visit.organization_id, {run.profile_id for run in runs})}
     versions = {(run.journey_id, run.version) for run in runs}
-    definitions = await load_definitions(tx, visit.organization_id, versions)
+    definitions = await load_shown_definitions(tx, visit.organization_id, versions)
     lines = []
     for run in runs:
         person = people.get(run.profile_id)
@@ -138,7 +138,7 @@ async def show_run(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         run = await _find_run(tx, visit, journey)
-        definitions = await load_definitions(tx, visit.organization_id, {(run.journey_id, run.version)})
+        definitions = await load_shown_definitions(tx, visit.organization_id, {(run.journey_id, run.version)})
         rows = await list_trace(tx, visit.organization_id, run.id)
         texts = await list_texts_of_origin(tx, visit.organization_id, OriginKind.JOURNEY, run.id)
         references = references_of(definitions[run.journey_id, run.version])

@@ -1,12 +1,13 @@
-"""Loads and caches the definitions that runs follow, by journey and version. A version does not change."""
+"""Loads and caches the definitions of journeys, by journey and version. A version does not change."""
 
 from collections.abc import Collection
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.conditions.check import Fault
 from regulars.journeys import queries
-from regulars.journeys.definition import Definition, read_definition
-from regulars.journeys.errors import JourneyNotFound
+from regulars.journeys.definition import Definition, read_stored_definition
+from regulars.journeys.errors import DefinitionRefused, JourneyNotFound
 from regulars.kit.db import Tx
 
 CACHED_VERSIONS_MAX: Final = 1_024
@@ -16,6 +17,8 @@ class Version(NamedTuple):
     definition: Definition
     # False in old versions, in which all splits divide the customers identically.
     has_independent_splits: bool
+    # The stored parts that are not valid; runs do not follow a version that has any.
+    damage: tuple[Fault, ...] = ()
 
 
 _cache: dict[tuple[UUID, UUID, int], Version] = {}
@@ -24,13 +27,30 @@ _cache: dict[tuple[UUID, UUID, int], Version] = {}
 async def load_definitions(
     tx: Tx, organization_id: UUID, keys: Collection[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], Definition]:
+    """The definitions that runs follow; raises `DefinitionRefused` if one is damaged."""
     versions = await load_versions(tx, organization_id, keys)
     return {it: version.definition for it, version in versions.items()}
+
+
+async def load_shown_definitions(
+    tx: Tx, organization_id: UUID, keys: Collection[tuple[UUID, int]]
+) -> dict[tuple[UUID, int], Definition]:
+    """The definitions for a page, without parts that are not valid."""
+    return {it: version.definition for it, version in (await _load(tx, organization_id, keys)).items()}
 
 
 async def load_versions(
     tx: Tx, organization_id: UUID, keys: Collection[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], Version]:
+    """The versions that runs follow; raises `DefinitionRefused` if one is damaged."""
+    versions = await _load(tx, organization_id, keys)
+    for version in versions.values():
+        if version.damage:
+            raise DefinitionRefused(f"{version.damage[0].place}: {version.damage[0].message}")
+    return versions
+
+
+async def _load(tx: Tx, organization_id: UUID, keys: Collection[tuple[UUID, int]]) -> dict[tuple[UUID, int], Version]:
     loaded = {it: cached for it in keys if (cached := _cache.get((organization_id, *it))) is not None}
     missing = sorted(set(keys) - loaded.keys())
     if missing:
@@ -39,7 +59,8 @@ async def load_versions(
             if (journey_id, number) not in stored:
                 raise JourneyNotFound(f"The version {number} of journey {journey_id} is gone.")
             text, has_independent_splits = stored[journey_id, number]
-            version = loaded[journey_id, number] = Version(read_definition(text.encode()), has_independent_splits)
+            definition, damage = read_stored_definition(text)
+            version = loaded[journey_id, number] = Version(definition, has_independent_splits, tuple(damage))
             if len(_cache) >= CACHED_VERSIONS_MAX:
                 _cache.pop(next(iter(_cache)))
             _cache[organization_id, journey_id, number] = version

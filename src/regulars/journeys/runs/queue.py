@@ -146,7 +146,7 @@ class _Batch:
         )
 
     def advance(self, row: RunRow) -> None:
-        definition, has_independent_splits = self.versions[row.journey_id, row.version]
+        definition, has_independent_splits, _ = self.versions[row.journey_id, row.version]
         context = self._build_context(row, definition)
         if context is None:
             return self._record(row, decide.end(decide.RunProgress(_position_of(row), {}), decide.CUSTOMER_GONE))

@@ -162,7 +162,7 @@ class Builder:
         if segment is not None and not _is_changed(edit, definition.match, is_complete=True):
             done = f"Nothing was changed, so it is still version {segment.row.version}."
             return redirect(visit, visit.url(PATH, segment.id), done=done)
-        if segment is not None and _as_form_writes(segment) != definition.match:
+        if segment is not None and (segment.damage or _as_form_writes(segment) != definition.match):
             require_etag(segment.row.version, edit.base_etag)
             if (question := await self._question.ask(visit, segment, definition)) is not None:
                 return question
@@ -283,7 +283,9 @@ class Builder:
     async def _load_context(self, tx: Tx, visit: Visit, edit: SegmentEdit) -> "_DraftContext":
         attributes, properties = await fit_tree(tx, visit.organization_id, edit.root)
         built = build(edit.root)
-        resolved = await resolve(tx, visit.organization_id, built.match)
+        # Until a damaged segment is saved again, it has no members.
+        damage = () if edit.segment is None else edit.segment.damage
+        resolved = await resolve(tx, visit.organization_id, built.match, damage=damage)
         all_segments = await manage.list_segments(tx, visit.organization_id)
         own_id = None if edit.segment is None else edit.segment.row.id
         offered = await find_choices(
@@ -304,7 +306,7 @@ class Builder:
             built=built,
             resolved=resolved,
             # A draft without conditions matches all customers; it is counted, but cannot be saved.
-            faults=list(resolved.faults) if built.match.of else [],
+            faults=list(resolved.faults if built.match.of else damage),
             offered=offered,
             is_changed=is_changed,
             uses=[] if edit.segment is None else await self._list_uses(tx, visit, edit.segment),
@@ -371,7 +373,7 @@ def _build_definition(name: str, match: Any) -> Definition | Fault:
 
 
 def _is_changed(edit: SegmentEdit, match: Any, *, is_complete: bool) -> bool:
-    if edit.segment is None:
+    if edit.segment is None or edit.segment.damage:
         return True
     name = edit.segment.definition.name.strip()
     return not is_complete or _as_form_writes(edit.segment) != match or name != edit.name

@@ -142,9 +142,11 @@ async def explain_membership(
     explanation = await explain(tx, visit.organization_id, resolved.match, profile.id)
     if explanation is None:
         return {"profile": None, "people": []}
+    # The segment may have a fault that is not in its valid conditions.
+    is_in = explanation.is_in and not resolved.faults
     store_ids = {sale.store_id for sale in explanation.customer.sales}
     if explanation.customer.consent.store_id is not None:
         store_ids.add(explanation.customer.consent.store_id)
     stores = await name_stores(tx, visit.organization_id, store_ids)
     line = ExplanationWriter(labels, stores).line(explanation.tree)
-    return {"profile": profile, "public_id": PROFILE.encode(profile.id), "is_in": explanation.is_in, "line": line}
+    return {"profile": profile, "public_id": PROFILE.encode(profile.id), "is_in": is_in, "line": line}

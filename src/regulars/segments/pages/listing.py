@@ -81,7 +81,7 @@ class Listing:
         """Count a segment and store its size; False if the analysis process cannot count now."""
         async with visit.database.reading() as tx:
             segment = await manage.load_segment(tx, visit.organization_id, row.id)
-            resolved = await resolve(tx, visit.organization_id, segment.definition.match)
+            resolved = await resolve(tx, visit.organization_id, segment.definition.match, damage=segment.damage)
             progress = await lifecycle.find_build_progress(tx, visit.organization_id)
         counted = await count(self._analysis, visit.organization_id, query_of(resolved), progress=progress)
         if counted.figures is None:

@@ -125,7 +125,8 @@ class MemberPages:
     async def _load_query(self, visit: Visit) -> tuple[Segment, SegmentQuery]:
         async with visit.database.reading() as tx:
             segment = await find_segment(tx, visit)
-            return segment, query_of(await resolve(tx, visit.organization_id, segment.definition.match))
+            match, damage = segment.definition.match, segment.damage
+            return segment, query_of(await resolve(tx, visit.organization_id, match, damage=damage))
 
 
 def _render_members(

@@ -154,9 +154,9 @@ def with_new_version(context: ConditionContext, new: NewVersion) -> ConditionCon
     segment once, however many references lead to it."""
     saved = {segment_id: context.segments[segment_id] for segment_id in new.segment_ids & context.segments.keys()}
     renamed = {
-        _new_id(segment_id): segment._replace(
-            match=new.match if segment_id == new.id else _rename(segment.match, new.segment_ids)
-        )
+        _new_id(segment_id): segment._replace(match=new.match, damage=())
+        if segment_id == new.id
+        else segment._replace(match=_rename(segment.match, new.segment_ids))
         for segment_id, segment in saved.items()
     }
     return add_faults(replace(context, segments={**context.segments, **renamed}))

@@ -21,7 +21,7 @@ from regulars.segments.definition import (
     DefinitionRefused,
     InUse,
     SegmentNotFound,
-    read_definition,
+    read_stored_definition,
     write_definition,
 )
 from regulars.segments.saved import queries
@@ -88,9 +88,9 @@ async def load_segment(tx: Tx, organization_id: UUID, segment_id: UUID, *, versi
     saved = await queries.find_version(tx, organization_id, segment_id, version or row.version)
     if saved is None:
         raise SegmentNotFound("The segment has no such version.")
-    definition = read_definition(saved.definition.encode())
-    resolved = await resolve(tx, organization_id, definition.match)
-    return Segment(row, saved, definition, list(resolved.faults))
+    definition, damage = read_stored_definition(saved.definition)
+    resolved = await resolve(tx, organization_id, definition.match, damage=damage)
+    return Segment(row, saved, definition, list(resolved.faults), tuple(damage))
 
 
 async def list_segments(tx: Tx, organization_id: UUID) -> list[SegmentRow]:

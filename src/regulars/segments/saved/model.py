@@ -51,6 +51,8 @@ class Segment:
     version: SegmentVersionRow
     definition: Definition
     faults: list[Fault] = field(default_factory=list)
+    # Those of the faults that stand for stored parts which are not valid; `definition` is without these parts.
+    damage: tuple[Fault, ...] = ()
 
     @property
     def id(self) -> str:

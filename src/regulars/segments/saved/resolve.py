@@ -1,6 +1,6 @@
 """Resolves a definition: loads the key types, stores and segments that its conditions name, and finds its faults."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from uuid import UUID
@@ -12,7 +12,7 @@ from regulars.conditions.check import ConditionContext, Fault, ReferencedSegment
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, STORE, read_reference
 from regulars.segments.analysis.protocol import SegmentQuery
-from regulars.segments.definition import NO_TICKET, read_definition
+from regulars.segments.definition import NO_TICKET, read_stored_definition
 from regulars.segments.saved import queries
 from regulars.stores.find import find_stores
 
@@ -30,11 +30,11 @@ class ResolvedSegment:
         return day_of(self.now, self.context.zone)
 
 
-async def resolve(tx: Tx, organization_id: UUID, match: tree.Group) -> ResolvedSegment:
+async def resolve(tx: Tx, organization_id: UUID, match: tree.Group, *, damage: Sequence[Fault] = ()) -> ResolvedSegment:
+    """`damage` are faults of a stored segment, of which `match` has only the valid conditions."""
     context = await load_context(tx, organization_id, [match])
-    return ResolvedSegment(
-        match=match, context=context, now=tx.now, faults=tuple(find_faults(match, context, no_ticket=NO_TICKET))
-    )
+    faults = (*damage, *find_faults(match, context, no_ticket=NO_TICKET))
+    return ResolvedSegment(match=match, context=context, now=tx.now, faults=faults)
 
 
 async def load_context(
@@ -66,8 +66,10 @@ async def _find_segments(tx: Tx, organization_id: UUID, segment_ids: Collection[
     while unread:
         ids = SEGMENT.decode_all(unread)
         for identifier, name, version, text in await queries.find_current(tx, organization_id, ids):
-            match = read_definition(text.encode()).match
-            segments[SEGMENT.encode(identifier)] = ReferencedSegment(name, version, match)
+            definition, damage = read_stored_definition(text)
+            segments[SEGMENT.encode(identifier)] = ReferencedSegment(
+                name, version, definition.match, damage=tuple(damage)
+            )
         referenced = {inner for found in unread & segments.keys() for inner in tree.segments_of(segments[found].match)}
         unread = {inner for inner in referenced - segments.keys() - unread if SEGMENT.decode(inner) is not None}
     return segments
@@ -79,8 +81,9 @@ def add_faults(context: ConditionContext) -> ConditionContext:
     checked: dict[str, ReferencedSegment] = {}
     matches = {segment_id: segment.match for segment_id, segment in context.segments.items()}
     for segment_id in tree.order_referenced_segments(all_segments, matches):
-        faults = find_faults(matches[segment_id], replace(context, segments=checked), no_ticket=NO_TICKET)
-        checked[segment_id] = context.segments[segment_id]._replace(faults=tuple(faults))
+        segment = context.segments[segment_id]
+        faults = find_faults(segment.match, replace(context, segments=checked), no_ticket=NO_TICKET)
+        checked[segment_id] = segment._replace(faults=(*segment.damage, *faults))
     return replace(context, segments=checked)
 
 

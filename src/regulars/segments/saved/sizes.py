@@ -112,7 +112,7 @@ class SizeQueue(AnalysisQueue[CountClaim, SegmentCounts | None]):
         oldest_waiting = await behind_since(tx, organization_id, at_least=timedelta(0))
         for segment_id in await queries.claim_due_segments(tx, organization_id, limit=limit, owner=owner, until=until):
             segment = await load_segment(tx, organization_id, segment_id)
-            resolved = await resolve(tx, organization_id, segment.definition.match)
+            resolved = await resolve(tx, organization_id, segment.definition.match, damage=segment.damage)
             # After ten minutes the segment is counted anyway: a listener may fail to handle an event for ever.
             is_early = oldest_waiting is not None and oldest_waiting <= segment.row.updated_at > tx.now - RETRY_AFTER
             claimed.append(CountClaim(segment_id, segment.row.version, query_of(resolved), is_early))

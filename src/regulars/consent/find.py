@@ -26,7 +26,8 @@ DO_NOT_CONTACT: Final = "DO_NOT_CONTACT"
 _ROW_FILTERS: Final = {
     "number_hash": "subscriptions.number_hash = %(number_hash)s",
     "profile_id": "subscriptions.profile_id = %(profile_id)s",
-    "status": "subscriptions.status = %(status)s",
+    # An expression, because PostgreSQL might read all rows of a status instead of the few of a number or customer.
+    "status": "(subscriptions.status || '') = %(status)s",
     "after": "subscriptions.id > %(after)s",
     # Changes after the position of `since` and before its horizon.
     "horizon": "(subscriptions.updated_at, subscriptions.id) > (%(time)s, %(id)s)"

@@ -56,7 +56,10 @@ def test_a_cost_beyond_the_margin_is_a_question_and_sends_nothing(desk):
     assert row.reason == "The texts cost about 0.40 EUR and 0.20 EUR were confirmed. Confirm 0.40 EUR?"
     assert read_question(row.question).numbers == Numbers(4, {"EUR": Decimal("0.40")})
     assert desk.gateway.sent == []
-    resumed = desk.act(manage.resume, campaign, confirmed_cost={"EUR": Decimal("0.40")})
+    cost = {"EUR": Decimal("0.40")}
+    with pytest.raises(QuestionNotAnswered):
+        desk.act(manage.resume, campaign, confirmed_cost=cost)
+    resumed = desk.act(manage.resume, campaign, confirmed_recipients=4, confirmed_cost=cost)
     assert (resumed.question, read_cost(resumed.confirmed_cost)) == (None, {"EUR": Decimal("0.40")})
     desk.start()
     desk.work()

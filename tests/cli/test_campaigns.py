@@ -99,6 +99,9 @@ def test_resume_confirms_no_question_without_its_numbers(regulars, scheduled, da
     assert refused.endswith(
         "Confirm 19? Nothing was confirmed: repeat the command with --recipients 19 --cost 0.95EUR."
     )
+    for other in (("--recipients", "20", "--cost", "0.95EUR"), ("--recipients", "19"), ("--cost", "0.95EUR")):
+        refused = run(regulars, "resume", scheduled, *other).complains(code=1)
+        assert refused.endswith(f"with --recipients 19 --cost 0.95EUR instead of {' '.join(other)}.")
     assert run(regulars, "show", scheduled).data["state"] == "paused"
     resumed = run(regulars, "resume", scheduled, "--recipients", "19", "--cost", "0.95EUR", "--json").data
     assert (resumed["state"], resumed["confirmed_recipients"]) == ("scheduled", 19)

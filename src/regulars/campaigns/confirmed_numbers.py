@@ -53,9 +53,6 @@ class Question(msgspec.Struct, frozen=True):
     def numbers(self) -> Numbers:
         return Numbers(self.recipients, self.cost if self.is_cost_known else None)
 
-    def has_numbers_of(self, other: "Question | None") -> bool:
-        return other is not None and (self.recipients, self.cost) == (other.recipients, other.cost)
-
 
 def read_question(stored: str | None) -> Question | None:
     return None if stored is None else msgspec.json.decode(stored, type=Question)

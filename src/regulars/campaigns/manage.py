@@ -245,7 +245,8 @@ async def resume(
     etag: str | None = None,
 ) -> CampaignRow:
     """Continue a paused campaign. `confirmed_recipients` and `confirmed_cost` replace the confirmed numbers, if the
-    campaign exceeded those. `shown` is the question that the user saw and agrees to. Until the audience is fixed,
+    campaign exceeded those; they answer its question only if they are its numbers. `shown` is the question that the
+    user saw and agrees to. Until the audience is fixed,
     `etag` identifies the campaign and the segments of the page (`etag_part`)."""
     row, document = await queries.lock_campaign(tx, organization_id, campaign_id)
     if row.state != CampaignState.PAUSED or row.resumes_to is None or row.not_after is None:
@@ -254,12 +255,12 @@ async def resume(
         raise NotPossible("Its last moment of sending has passed; duplicate it to send it again.")
     if shown is not None:
         confirmed_recipients, confirmed_cost = shown.recipients, shown.cost
-    _require_answer(row, shown, is_answered=confirmed_recipients is not None or confirmed_cost is not None)
+    question = read_question(row.question)
+    _require_answer(row, question, confirmed_recipients, confirmed_cost, is_shown=shown is not None)
     require_amounts(confirmed_cost)
     recipients = row.confirmed_recipients if confirmed_recipients is None else confirmed_recipients
     cost = read_cost(row.confirmed_cost) if confirmed_cost is None else confirmed_cost
-    question = read_question(row.question)
-    if shown is not None and question is not None:
+    if question is not None:
         recipients, cost = question.numbers
     confirmed_by = row.confirmed_by if question is None else by
     if row.frozen_at is None:
@@ -276,12 +277,15 @@ async def resume(
     return await _save(tx, organization_id, confirmed._replace(confirmed_by=confirmed_by))
 
 
-def _require_answer(row: CampaignRow, shown: Question | None, *, is_answered: bool) -> None:
-    """Raise if the campaign asks a question that the user did not answer, or another one than the user saw."""
-    question = read_question(row.question)
-    if shown is not None and not shown.has_numbers_of(question):
+def _require_answer(
+    row: CampaignRow, question: Question | None, recipients: int | None, cost: Cost | None, *, is_shown: bool
+) -> None:
+    """Raise if the campaign asks a question that the user did not answer with its numbers, or asks none of those that
+    the user saw."""
+    is_of_question = question is not None and (recipients, cost or {}) == (question.recipients, question.cost)
+    if is_shown and not is_of_question:
         raise QuestionNotAnswered("The numbers changed after you opened the page; nothing was confirmed.", question)
-    if question is not None and not is_answered:
+    if question is not None and not is_of_question:
         raise QuestionNotAnswered(f"{row.reason or 'It asks to confirm new numbers.'}", question)
 
 

@@ -16,7 +16,7 @@ from regulars.accounts.team import require_editor
 from regulars.campaigns import manage
 from regulars.campaigns.approval import approve, find_changers
 from regulars.campaigns.approval_rule import ApprovalRule, save_rule
-from regulars.campaigns.confirmed_numbers import Question, read_cost, read_question
+from regulars.campaigns.confirmed_numbers import Cost, read_cost, read_question
 from regulars.campaigns.definition import Definition, read_definition, schema
 from regulars.campaigns.errors import QuestionNotAnswered
 from regulars.campaigns.estimate import Estimate, estimate
@@ -240,18 +240,21 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Continue a paused campaign. If it asks a question, give the numbers that you confirm."""
-    work = partial(manage.resume, confirmed_recipients=recipients, confirmed_cost=_read_cost(cost))
+    amounts = _read_cost(cost)
+    work = partial(manage.resume, confirmed_recipients=recipients, confirmed_cost=amounts)
     try:
         _change(organization, campaign_id, work, "campaign.resume", "Resumed: {state}.", as_json=as_json)
     except QuestionNotAnswered as error:
-        options = "" if error.question is None else _describe_options(error.question)
-        raise CommandError(f"{error} Nothing was confirmed: repeat the command with{options}.") from None
+        asked = "" if error.question is None else _write_options(error.question.recipients, error.question.cost)
+        given = _write_options(recipients, amounts)
+        instead = f" instead of{given}" if given else ""
+        raise CommandError(f"{error} Nothing was confirmed: repeat the command with{asked}{instead}.") from None
 
 
-def _describe_options(question: Question) -> str:
-    """The options of `resume` that confirm the numbers of the question."""
-    costs = (f" --cost {amount}{currency}" for currency, amount in question.cost.items())
-    return f" --recipients {question.recipients}{''.join(costs)}"
+def _write_options(recipients: int | None, cost: Cost | None) -> str:
+    """The options of `resume` that confirm these numbers."""
+    costs = (f" --cost {amount}{currency}" for currency, amount in (cost or {}).items())
+    return f"{'' if recipients is None else f' --recipients {recipients}'}{''.join(costs)}"
 
 
 @app.command()

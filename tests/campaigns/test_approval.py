@@ -182,6 +182,26 @@ def test_a_limit_holds_when_a_paused_campaign_is_resumed(desk):
     assert desk.act(manage.resume, draft).state == "scheduled"
 
 
+def test_a_limit_that_is_newer_than_the_fixed_audience_holds_when_the_campaign_is_resumed(desk):
+    desk.crowd(3)
+    campaign = desk.send(recipients=3)
+    assert desk.load(campaign).row.frozen_at is not None
+    desk.act(manage.pause, campaign)
+    limit(desk, 2)
+    for by in ("ann@shop.example", COMMAND_LINE):
+        with pytest.raises(ApprovalNeeded, match="resuming it"):
+            desk.act(manage.resume, campaign, by=by)
+    desk.act(manage.resume, campaign, by="bob@shop.example")
+    row = desk.act(manage.pause, campaign)
+    assert (row.approved_by, row.approved_recipients, row.confirmed_by) == ("bob@shop.example", 3, "ann@shop.example")
+    # What was approved is not asked again, and a segment changes nothing for a fixed audience.
+    change_segment(desk, desk.reachable, GOLD)
+    desk.act(manage.resume, campaign)
+    desk.start()
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 3}
+
+
 def test_a_pause_changes_nothing_so_the_writer_approves_none_of_their_own(desk):
     limit(desk, 10)
     draft = desk.draft(schedule={"start": "at", "at": "2099-01-01T10:00:00Z"})

@@ -132,12 +132,40 @@ async def approve_by_answer(
     return True
 
 
+async def approve_fixed_audience(
+    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, *, by: str | None
+) -> None:
+    """Check the limits for a campaign that is resumed with a fixed audience, because a limit may be newer than its
+    start. Another person than the one who confirmed it approves by resuming it. A segment that changed since changes
+    nothing for its recipients. Raises `ApprovalNeeded` if `by` cannot give the approval."""
+    most = most_of(Numbers(row.confirmed_recipients or 0, read_cost(row.confirmed_cost)), definition.margin_percent)
+    if row.recipients is not None:
+        # All recipients are stored.
+        most = most._replace(recipients=row.recipients)
+    rule = await load_rule(tx, organization_id)
+    why = find_excess(rule, most)
+    approval = _stored_approval(row)
+    if approval is not None and approval.by != row.confirmed_by:
+        why = find_excess(rule, most, approval.most)
+    if why is None:
+        return
+    if by == row.confirmed_by or await why_not_approver(tx, organization_id, row, definition, by=by) is not None:
+        raise ApprovalNeeded(f"{why} They approve it by resuming it.")
+    await save_approval(tx, organization_id, row, definition, by=by, most=most)
+
+
 async def find_approval(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> Approval | None:
     """The approval of the campaign; None without one, or if the campaign or a segment has changed since."""
-    if row.approved_by is None or row.approved_revision != row.revision or row.approved_recipients is None:
+    approval = _stored_approval(row)
+    if approval is None:
         return None
     versions = msgspec.json.decode(row.approved_segments or "{}", type=dict[str, int])
-    if versions != await _find_versions(tx, organization_id, definition):
+    return approval if versions == await _find_versions(tx, organization_id, definition) else None
+
+
+def _stored_approval(row: CampaignRow) -> Approval | None:
+    """The approval of this revision of the campaign, also if a segment has changed since."""
+    if row.approved_by is None or row.approved_revision != row.revision or row.approved_recipients is None:
         return None
     return Approval(row.approved_by, Numbers(row.approved_recipients, read_cost(row.approved_cost)))
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.campaigns import queries
-from regulars.campaigns.approval import approve_by_answer, etag_part, require_approval
+from regulars.campaigns.approval import approve_by_answer, approve_fixed_audience, etag_part, require_approval
 from regulars.campaigns.approval_rule import require_amounts
 from regulars.campaigns.check import CheckContext, attribute_keys, describe_faults, find_faults
 from regulars.campaigns.confirmed_numbers import Cost, Numbers, Question, read_cost, read_question, write_cost
@@ -263,8 +263,10 @@ async def resume(
     if question is not None:
         recipients, cost = question.numbers
     confirmed_by = row.confirmed_by if question is None else by
-    if row.frozen_at is None:
-        definition = read_definition(document.encode())
+    definition = read_definition(document.encode())
+    if row.frozen_at is not None:
+        await approve_fixed_audience(tx, organization_id, row, definition, by=by)
+    else:
         require_etag(await etag_part(tx, organization_id, row, definition), etag)
         most = most_of(Numbers(recipients or 0, cost), definition.margin_percent)
         if await approve_by_answer(tx, organization_id, row, definition, most, by=by, is_shown=shown is not None):

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from tests.campaigns.desk import definition
+from tests.messaging.desk import MAKE_DUE
 from tests.support.waiting import until_locked
 
 from regulars.campaigns import manage
@@ -14,7 +15,7 @@ from regulars.campaigns.run.queries import take_due
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.origins import resume_origin
-from regulars.messaging.providers.base import Refused, Unclear
+from regulars.messaging.providers.base import NotReached, Refused, Unclear
 
 OLD, NEW = "Coats for 9 EUR", "Coats for 90 EUR"
 
@@ -136,6 +137,33 @@ def test_a_text_that_a_worker_claims_during_a_correction_is_not_deleted(desk):
 
     desk.runner.run(run())
     assert sorted(state for state, _ in desk.texts(campaign)) == ["queued", "sending"]
+
+
+def test_texts_that_did_not_reach_the_provider_do_not_prevent_a_correction(desk):
+    desk.crowd(2)
+    campaign = desk.send(variants=[{"text": OLD}], texts_per_hour=1)
+    desk.feed()
+
+    async def refuse(_text):
+        return NotReached("refused")
+
+    desk.gateway.answer = refuse
+    for _ in range(5):
+        desk.turn(desk.texts_queue)
+        desk.alter(MAKE_DUE)
+    desk.drain()
+    assert ("failed", "not_reached") in desk.texts(campaign)
+    desk.act(manage.pause, campaign)
+    desk.gateway.answer = None
+    desk.gateway.sent.clear()
+    correct(desk, campaign)
+    assert left(desk) == []
+    schedule(desk, campaign)
+    desk.drain()
+    desk.start()
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 2}
+    assert all(NEW in text.body for text in desk.gateway.sent)
 
 
 @pytest.mark.parametrize("outcome", [None, Unclear("lost"), Refused("30003", "Unreachable")])

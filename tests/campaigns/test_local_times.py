@@ -1,6 +1,7 @@
 """A campaign at a local time is fixed a quarter of an hour before the first time zone that matters."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -10,7 +11,9 @@ from tests.support.gateway import ALWAYS
 
 from regulars.campaigns import local_times, manage
 from regulars.campaigns.local_times import FREEZE_BEFORE, first_major_time, is_unsure
+from regulars.campaigns.pages.definition_labels import describe_freeze
 from regulars.messaging.settings.model import SendHoursRule, SmsSettings
+from regulars.web.format import Format
 
 PARIS = ZoneInfo("Europe/Paris")
 NEVER = SendHoursRule(days=(None,) * 7)
@@ -142,3 +145,11 @@ def test_the_estimate_says_when_the_first_texts_leave(desk):
     found = desk.estimate(schedule={"start": "local", "day": local.date().isoformat(), "time": f"{local:%H:%M}"})
     assert found.first_texts_at == start
     assert desk.estimate().first_texts_at is None
+    given = definition("seg_1", schedule={"start": "local", "day": "2026-11-20", "time": "10:00"})
+    formats = Format("en-GB", "Europe/Paris", now=datetime(2026, 11, 20, 8, 44, tzinfo=UTC))
+    said = describe_freeze(formats, given, datetime(2026, 11, 20, 9, tzinfo=UTC))
+    assert said == "Audience fixed 20 Nov, 09:45, first texts 20 Nov, 10:00 (Paris time, UTC+1)"
+    late = replace(formats, now=datetime(2026, 11, 20, 8, 45, tzinfo=UTC))
+    assert (describe_freeze(late, given, datetime(2026, 11, 20, 9, tzinfo=UTC)) or "").startswith(
+        "Audience fixed at once"
+    )

@@ -20,7 +20,10 @@ def test_claims_that_were_not_dialled_do_not_count_as_tries(desk, monkeypatch):
     monkeypatch.setattr("regulars.messaging.send.DIAL_WITHIN_S", -1.0)
     for _ in range(4):
         desk.turn()
-        assert desk.sql("SELECT due_at > now() FROM texts WHERE organization_id = %s") == [(True,)]
+        [(is_in_a_second,)] = desk.sql(
+            "SELECT due_at BETWEEN now() AND now() + interval '1 second' FROM texts WHERE organization_id = %s"
+        )
+        assert is_in_a_second
         desk.alter(MAKE_DUE)
     monkeypatch.undo()
     desk.gateway.answer = NotReached("refused")
@@ -32,6 +35,16 @@ def test_claims_that_were_not_dialled_do_not_count_as_tries(desk, monkeypatch):
     assert desk.texts() == [("failed", "not_reached")]
     assert desk.sql("SELECT attempts, tries FROM texts WHERE organization_id = %s") == [(9, 5)]
     assert [text.attempt for text in desk.gateway.sent] == [5, 6, 7, 8, 9]
+
+
+def test_a_text_that_no_claim_dials_ends_when_it_expires(desk, monkeypatch):
+    desk.subscribe()
+    desk.order()
+    monkeypatch.setattr("regulars.messaging.send.DIAL_WITHIN_S", -1.0)
+    desk.turn()
+    desk.alter("UPDATE texts SET due_at = now(), expires_at = now() WHERE organization_id = %s")
+    desk.turn()
+    assert (desk.texts(), desk.gateway.sent) == ([("skipped", "expired")], [])
 
 
 def test_a_text_that_a_user_sends_again_has_all_its_tries(desk):

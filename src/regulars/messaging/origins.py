@@ -61,17 +61,17 @@ async def resume_origin(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
 async def delete_texts_of_steps(
     tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID, steps: Collection[str]
 ) -> None:
-    """Delete the queued and skipped texts of these steps, so that the origin can request the steps again. A text that
-    was dialled remains, and is not requested again."""
+    """Delete the texts of these steps that did not reach the provider, so that the origin can request the steps again.
+    A text that may have reached it remains, and is not requested again."""
     ids = await tx.fetch_column(
         """
         SELECT id FROM texts
         WHERE organization_id = %s AND origin_kind = %s AND origin_id = %s AND step = ANY (%s::text[])
-          AND state IN ('queued', 'skipped')
+          AND (state IN ('queued', 'skipped') OR (state = 'failed' AND reason = %s))
         ORDER BY id
         FOR UPDATE
         """,
-        (organization_id, kind.value, origin_id, list(steps)),
+        (organization_id, kind.value, origin_id, list(steps), SkipReason.NOT_REACHED.value),
     )
     if ids:
         await discard_links(tx, organization_id, ids)
@@ -79,15 +79,17 @@ async def delete_texts_of_steps(
 
 
 async def has_dialled_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID) -> bool:
-    """Whether the provider was called for a text of the origin, or may have been."""
+    """Whether a text of the origin reached the provider, or may have. A text that failed because no connection was made
+    did not."""
     is_dialled = await tx.fetch_value(
         """
         SELECT EXISTS (
             SELECT FROM texts
             WHERE organization_id = %s AND origin_kind = %s AND origin_id = %s AND state NOT IN ('queued', 'skipped')
+              AND NOT (state = 'failed' AND reason IS NOT DISTINCT FROM %s)
         )
         """,
-        (organization_id, kind.value, origin_id),
+        (organization_id, kind.value, origin_id, SkipReason.NOT_REACHED.value),
     )
     return bool(is_dialled)
 

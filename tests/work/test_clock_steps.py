@@ -1,17 +1,22 @@
 """The clock of the database is set back by two hours: no queue waits that long, and what lies far ahead stays there."""
 
 import asyncio
+import os
+import subprocess
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
 from tests.support.clock import store_two_hours_ahead
+from tests.support.database import migrated_template, new_data_folder, new_database, throwaway_server
 from tests.support.rows import Raw, insert_rows
 from tests.support.waiting import until
 from tests.work.test_locked_rows import SEEDS, SETTINGS, House, with_house
-from tests.work.test_loop import Letters, letters_url, post, served, url
+from tests.work.test_loop import TABLES, Letters, letters_url, post, served, url
 
 from regulars.kit.ids import new_uuid
 from regulars.work.clock_steps import TOLERANCE, pull_forward
@@ -22,7 +27,10 @@ __all__ = ["letters_url", "url"]
 
 # Every row waits for a time that a calendar chose: the decision about a reply is due in five business days.
 WITHOUT_SHORT_WAITS = {"replies"}
-# A retention is long, so two hours more do not matter.
+# A retention is long, so two hours more do not matter; the sweeps delete rows after days or months.
+FAKETIME = os.environ.get("REGULARS_TEST_FAKETIME") or next(
+    map(str, Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None
+)
 NAMES = sorted(name for name in SEEDS if "sweep" not in name and name != "segments.unneeded")
 SOON = timedelta(minutes=10, seconds=1)
 # The states of rows whose wait is short, where the row of another test is in another one.
@@ -116,13 +124,66 @@ def ahead(house: House, queue: Queue, by: timedelta) -> int:
     return int(row[0])
 
 
-def test_the_loop_makes_such_rows_and_retries_due(url):
-    class ShortWaits(Letters):
-        due = Due(
-            table="letters",
-            waits=(Wait(at_most=(timedelta(0),), condition="attempts = 0"), Letters.schedule.retries()),
-        )
+class ShortWaits(Letters):
+    due = Due(
+        table="letters",
+        waits=(Wait(at_most=(timedelta(0),), condition="attempts = 0"), Letters.schedule.retries()),
+    )
 
+
+@pytest.fixture
+def stepping(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Callable[[str], None]]]:
+    """A database of a server whose clock is set by libfaketime, and the function that sets it."""
+    folder = new_data_folder()
+    clock = folder.parent / "clock"
+
+    def set_clock(offset: str) -> None:
+        clock.write_text(offset)
+        clock.chmod(0o644)
+
+    run = subprocess.run
+
+    def run_with_faked_time(*arguments: Any, **options: Any) -> Any:
+        faked = {"LD_PRELOAD": FAKETIME, "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1"}
+        faked |= {"FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        return run(*arguments, **{**options, "env": {**(options.get("env") or os.environ), **faked}})
+
+    set_clock("+0")
+    monkeypatch.setattr(subprocess, "run", run_with_faked_time)
+    with (
+        throwaway_server(folder) as server_url,
+        migrated_template(server_url) as template,
+        new_database(server_url, template=template) as fresh,
+    ):
+        monkeypatch.undo()
+        with psycopg.connect(fresh, autocommit=True) as connection:
+            connection.execute(TABLES)
+        yield fresh, set_clock
+
+
+@pytest.mark.skipif(
+    FAKETIME is None, reason="needs libfaketime: install that package, or name it in REGULARS_TEST_FAKETIME"
+)
+def test_the_loop_goes_on_after_the_clock_of_the_database_was_set_back(stepping):
+    url, set_clock = stepping
+    letters = ShortWaits()
+    post(url, new_uuid(), "before")
+    with psycopg.connect(url, autocommit=True) as connection:
+        [(before,)] = connection.execute("SELECT now()").fetchall()
+        set_clock("-2h")
+        [(after,)] = connection.execute("SELECT now()").fetchall()
+    assert timedelta(minutes=119) < before - after < timedelta(hours=2)
+
+    async def scenario() -> None:
+        async with served(url, letters):
+            await until(lambda: len(letters.read) == 1)
+            post(url, new_uuid(), "after")
+            await until(lambda: len(letters.read) == 2)
+
+    asyncio.run(scenario())
+
+
+def test_the_loop_makes_such_rows_and_retries_due(url):
     organization_id = new_uuid()
     post(url, organization_id, "first", due_in=timedelta(hours=2))
     post(url, organization_id, "retry", due_in=timedelta(hours=2))

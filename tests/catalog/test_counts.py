@@ -123,6 +123,15 @@ async def test_a_preview_says_what_the_type_could_read(customers, previewed, dec
     assert tally.has_all_values
 
 
+async def test_a_value_of_a_list_is_readable_whatever_its_case_and_composition(database, organization_id, previewed):
+    drinks = ["Caf\u00e9", "CAFE\u0301", "caf\u00e9", "cafe"]
+    async with database.transaction() as tx:
+        upserts = [ProfileUpsert(external_id=drink, attributes={"drink": drink}) for drink in drinks]
+        await upsert_profiles(tx, organization_id, upserts)
+    _, tally = await previewed(AttributeType.ENUM, key="drink", allowed_values=["Caf\u00e9"])
+    assert (tally.readable, tally.samples) == (3, {"cafe": 1})
+
+
 async def test_a_preview_changes_nothing_until_it_is_confirmed(
     customers, counted, previewed, database, organization_id
 ):

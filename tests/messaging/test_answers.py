@@ -5,14 +5,16 @@ import pytest
 from tests.support.desk import NUMBER
 from tests.support.gateway import OPEN
 
-from regulars.kit.ids import new_uuid
+from regulars.kit.ids import ById, new_uuid
 from regulars.messaging.errors import NotAnswerable, NotResendable, ReplyNotFound, TextNotFound
 from regulars.messaging.find import list_replies
+from regulars.messaging.holds import hold, release
 from regulars.messaging.inbox.decide import answer, decide
 from regulars.messaging.providers.base import Refused, Unclear
 from regulars.messaging.queries.texts import find_authors
 from regulars.messaging.request import send_past_cap
 from regulars.messaging.settings.model import Cap, OpenHours, SendHoursRule, SmsSettings
+from regulars.privacy.erase import erase_profiles
 
 SENT = ("sent", None)
 CAPPED = ("skipped", "cap")
@@ -163,6 +165,27 @@ def test_what_is_sent_anyway_still_passes_the_gate(capped, obstacle):
     capped.turn()
     assert capped.texts()[-1] == ("skipped", obstacle)
     assert len(capped.gateway.sent) == 1
+
+
+def test_what_is_sent_anyway_waits_while_texts_are_held_and_is_gone_after_an_erasure(capped):
+    profile_id = capped.customer("C1", phone=NUMBER)
+    reply = capped.reply(QUESTION)
+    capped.alter("UPDATE replies SET received_at = now() - interval '4 days' WHERE organization_id = %s")
+    text_id = say(capped, reply.id)
+    capped.turn()
+    assert capped.texts()[-1] == CAPPED
+    texting = capped.texting
+    capped.do(lambda tx: hold(tx, capped.organization_id, texting, reason="A test."))
+    send_anyway(capped, text_id)
+    capped.turn()
+    assert (capped.texts()[-1], len(capped.gateway.sent)) == (("queued", None), 1)
+    held = capped.texting
+    capped.do(lambda tx: erase_profiles(tx, capped.organization_id, [ById(profile_id)], secret=held.secret))
+    capped.do(lambda tx: release(tx, capped.organization_id, held))
+    capped.turn()
+    assert len(capped.gateway.sent) == 1
+    with pytest.raises((NotResendable, TextNotFound)):
+        send_anyway(capped, text_id)
 
 
 def test_a_text_of_another_origin_or_of_unknown_outcome_is_not_sent_anyway(capped):

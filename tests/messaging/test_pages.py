@@ -240,7 +240,7 @@ def test_an_answer_waits_in_the_inbox_and_one_that_the_cap_stops_may_be_sent_any
             "UPDATE texts SET due_at = now() + interval '1 day' WHERE organization_id = %s AND state = 'queued'", ours
         )
         for page in ("/messages/inbox", path):
-            assert "Waiting until" in desk.owner.get(page).text, page
+            assert re.search(r"Waiting until \d+ \w+, \d\d:\d\d", desk.owner.get(page).text), page
         connection.execute("UPDATE texts SET due_at = now() WHERE organization_id = %s AND state = 'queued'", ours)
     open_at_any_hour(desk.url, desk.tenant.organization_id, caps=(Cap(0, 24),))
     desk.work()

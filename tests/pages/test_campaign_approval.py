@@ -134,6 +134,8 @@ def test_a_country_without_a_price_needs_an_approval_under_a_cost_limit(visitor_
     assert "Your approval covers up to 3 recipients at an unknown cost." in words(owner.get(f"{path}/approve"))
     assert owner.post(f"{path}/approve", **shown).status_code == 303
     assert "Send 3 texts now" in words(marketer.get(f"{path}/send"))
+    assert owner.post("/settings/texts/countries/FR/sender", price="1", currency="EUR").status_code == 303
+    assert re.search(r"Your approval covers up to 3 recipients, €\d\.\d\d\.", words(owner.get(f"{path}/approve")))
 
 
 def test_an_answer_to_a_page_of_before_a_segment_changed_is_refused(visitor_as, marketer, shop):

@@ -270,8 +270,9 @@ def test_a_stored_empty_value_is_shown_counted_and_refused_when_saved(marketer, 
         "values": ["", "Lyon"],
         "without_value": True,
     }
+    crowd.shop.work()
     url = read_stored(crowd, none_of)
-    page = marketer.get(url).text
+    page = ask_until("Show all 5</a>", lambda: marketer.get(url))
     assert "(empty)" in page
     assert "Unsaved changes" not in page
     fields = {"r~kind": "all", "r.0~kind": "attribute", "r.0~key": "city", "r.0~was": "city", "r.0~cmp": "none_of"}

@@ -78,7 +78,7 @@ class MeasurePages(ABC):
                 return await render_refused(tx, visit, view, self.title)
             saved_views = await list_saved_views(tx, visit, view)
             first_day = await find_first_day(tx, visit.organization_id, since=FIRST_DAY)
-            last_day = await find_last_day(tx, visit.organization_id)
+            last_day = await find_last_day(tx, visit.organization_id, since=FIRST_DAY)
             counted_zone = None if view.segment else await find_totals_zone(tx, visit.organization_id)
         answer = await self.source.load(visit, view, self.by)
         figures = answer.figures

@@ -71,16 +71,16 @@ async def find_first_day(tx: Tx, organization_id: UUID, *, since: date) -> date 
     )
 
 
-async def find_last_day(tx: Tx, organization_id: UUID) -> date | None:
-    """Return the day of the newest ticket; None if there is none."""
+async def find_last_day(tx: Tx, organization_id: UUID, *, since: date) -> date | None:
+    """Return the day of the newest ticket since a day; None if there is none."""
     return await tx.fetch_value(
         """
         SELECT day FROM sales_totals
-        WHERE organization_id = %s AND NOT is_hour
+        WHERE organization_id = %s AND NOT is_hour AND day >= %s
         ORDER BY is_hour DESC, day DESC
         LIMIT 1
         """,
-        (organization_id,),
+        (organization_id, since),
     )
 
 

@@ -189,7 +189,7 @@ def test_a_limit_that_is_newer_than_the_fixed_audience_holds_when_the_campaign_i
     desk.act(manage.pause, campaign)
     limit(desk, 2)
     for by in ("ann@shop.example", COMMAND_LINE):
-        with pytest.raises(ApprovalNeeded, match="resuming it"):
+        with pytest.raises(ApprovalNeeded, match="Up to 3 customers may get the text"):
             desk.act(manage.resume, campaign, by=by)
     desk.act(manage.resume, campaign, by="bob@shop.example")
     row = desk.act(manage.pause, campaign)

@@ -120,6 +120,23 @@ def test_a_question_above_the_limit_is_answered_by_another_person(visitor_as, ma
     assert figures(marketer.get(path))["Audience"] == 3
 
 
+def test_a_limit_that_is_newer_than_the_start_is_approved_by_resuming(visitor_as, marketer, shop):
+    owner = visitor_as(Role.OWNER)
+    path = shop.send(texts_per_hour=1)
+    shop.work()
+    assert marketer.post(f"{path}/pause").status_code == 303
+    assert owner.post("/campaigns/approval", recipients="2").status_code == 303
+    with psycopg.connect(shop.shop.database_url, autocommit=True) as connection:
+        writer = "UPDATE campaigns SET changed_by = %s WHERE organization_id = %s"
+        connection.execute(writer, ([marketer.who.email], shop.organization_id))
+    own = words(marketer.get(f"{path}/resume"))
+    assert ("Another person than those who changed" in own, "you approve" in own) == (True, False)
+    assert marketer.post(f"{path}/resume").status_code == 409
+    assert "If you resume, you approve up to 3 recipients at an unknown cost." in words(owner.get(f"{path}/resume"))
+    assert owner.post(f"{path}/resume").status_code == 303
+    assert "Sending" in words(owner.get(path))
+
+
 def test_a_country_without_a_price_needs_an_approval_under_a_cost_limit(visitor_as, marketer, shop):
     owner = visitor_as(Role.OWNER)
     assert owner.post("/campaigns/approval", cost_0="99.50", currency_0="EUR").status_code == 303

@@ -132,26 +132,38 @@ async def approve_by_answer(
     return True
 
 
+def most_of_fixed(row: CampaignRow, definition: Definition) -> Numbers:
+    """The most that is sent to a fixed audience. Its recipients are counted once all of them are stored."""
+    most = most_of(Numbers(row.confirmed_recipients or 0, read_cost(row.confirmed_cost)), definition.margin_percent)
+    return most if row.recipients is None else most._replace(recipients=row.recipients)
+
+
+async def find_objection_to_fixed(
+    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, *, by: str | None
+) -> Objection | None:
+    """Why a campaign with a fixed audience needs an approval before it is resumed, because a limit may be newer than
+    its start. A segment that changed since changes nothing for its recipients."""
+    approval = _stored_approval(row)
+    covered = None if approval is None or approval.by == row.confirmed_by else approval.most
+    why = find_excess(await load_rule(tx, organization_id), most_of_fixed(row, definition), covered)
+    if why is None:
+        return None
+    if by == row.confirmed_by:
+        return Objection(why, "Another person than the one who confirmed the campaign must resume it.")
+    return Objection(why, await why_not_approver(tx, organization_id, row, definition, by=by))
+
+
 async def approve_fixed_audience(
     tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, *, by: str | None
 ) -> None:
-    """Check the limits for a campaign that is resumed with a fixed audience, because a limit may be newer than its
-    start. Another person than the one who confirmed it approves by resuming it. A segment that changed since changes
-    nothing for its recipients. Raises `ApprovalNeeded` if `by` cannot give the approval."""
-    most = most_of(Numbers(row.confirmed_recipients or 0, read_cost(row.confirmed_cost)), definition.margin_percent)
-    if row.recipients is not None:
-        # All recipients are stored.
-        most = most._replace(recipients=row.recipients)
-    rule = await load_rule(tx, organization_id)
-    why = find_excess(rule, most)
-    approval = _stored_approval(row)
-    if approval is not None and approval.by != row.confirmed_by:
-        why = find_excess(rule, most, approval.most)
-    if why is None:
+    """Save the approval of a person who resumes a campaign with a fixed audience, if it needs one. Raises
+    `ApprovalNeeded` if they cannot give it."""
+    objection = await find_objection_to_fixed(tx, organization_id, row, definition, by=by)
+    if objection is None:
         return
-    if by == row.confirmed_by or await why_not_approver(tx, organization_id, row, definition, by=by) is not None:
-        raise ApprovalNeeded(f"{why} They approve it by resuming it.")
-    await save_approval(tx, organization_id, row, definition, by=by, most=most)
+    if objection.refusal is not None:
+        raise ApprovalNeeded(f"{objection.why} {objection.refusal}")
+    await save_approval(tx, organization_id, row, definition, by=by, most=most_of_fixed(row, definition))
 
 
 async def find_approval(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> Approval | None:

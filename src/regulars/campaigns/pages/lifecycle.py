@@ -8,7 +8,13 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
-from regulars.campaigns.approval import Objection, etag_part, find_objection
+from regulars.campaigns.approval import (
+    Objection,
+    etag_part,
+    find_objection,
+    find_objection_to_fixed,
+    most_of_fixed,
+)
 from regulars.campaigns.confirmed_numbers import Numbers, Question, read_cost, read_question, write_cost
 from regulars.campaigns.errors import QuestionNotAnswered
 from regulars.campaigns.follow_up import follow_up
@@ -113,6 +119,7 @@ async def confirm(
         objection, most = await _find_objection(tx, visit, campaign)
         part = await etag_part(tx, visit.organization_id, campaign.row, campaign.definition)
     question = read_question(campaign.row.question)
+    is_asked = question is not None or campaign.row.frozen_at is not None
     return render_campaign(
         visit,
         template,
@@ -124,6 +131,7 @@ async def confirm(
         question_json="" if question is None else write_cost(question.cost),
         form=form or FormState(),
         objection=objection,
+        may_approve=is_asked and objection is not None and objection.refusal is None,
         shown_etag=etag_of(part),
         most="" if most is None else describe_most(visit.format, most),
         status=status,
@@ -131,11 +139,13 @@ async def confirm(
 
 
 async def _find_objection(tx: Tx, visit: Visit, campaign: manage.Campaign) -> tuple[Objection | None, Numbers | None]:
-    """Why this user cannot resume the campaign without an approval, and the most that is sent if they resume it. Both
-    are None once the audience is fixed."""
+    """Why this user cannot resume the campaign without an approval, and the most that is sent if they resume it."""
     row, definition = campaign.row, campaign.definition
-    if row.state != CampaignState.PAUSED or row.frozen_at is not None:
+    if row.state != CampaignState.PAUSED:
         return None, None
+    if row.frozen_at is not None:
+        objection = await find_objection_to_fixed(tx, visit.organization_id, row, definition, by=visit.user.email)
+        return objection, most_of_fixed(row, definition)
     question = read_question(row.question)
     asked = Numbers(row.confirmed_recipients or 0, read_cost(row.confirmed_cost))
     if question is not None:

@@ -1,7 +1,7 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -15,9 +15,6 @@ from regulars.kit.process import reduce_garbage_collection
 # The tests start a hundred processes; without bytecode files each would compile the whole program.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-
-# The collection makes hundreds of thousands of objects and hardly any garbage.
-gc.disable()
 
 # No deadlines for examples: a busy machine would miss them.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -46,10 +43,19 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("daily")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Looks for no garbage while hundreds of thousands of objects are made that stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Excludes modules and tests, hundreds of thousands of objects, from garbage collection."""
     reduce_garbage_collection()
-    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -100,10 +100,10 @@ def test_a_change_of_a_text_names_the_state_before(desk):
             tx,
             desk.organization_id,
             text_id,
-            TextState.DELIVERED,
+            TextState.FAILED,
             provider_id=None,
             attempt="2",
-            code=None,
+            code="30003",
             is_stop=False,
             texting=texting,
         )
@@ -114,10 +114,10 @@ def test_a_change_of_a_text_names_the_state_before(desk):
         ("sending", "unknown", "lost"),
         ("unknown", "queued", None),
         ("sending", "sent", None),
-        ("sent", "delivered", None),
+        ("sent", "failed", "undelivered 30003"),
     ]
     counted = desk.sql("SELECT state, texts, parts FROM text_totals WHERE organization_id = %s ORDER BY state")
-    assert counted == [("delivered", 1, 1), ("sent", 1, 1), ("skipped", 2, 1), ("unknown", 1, 1)]
+    assert counted == [("failed", 1, 1), ("sent", 1, 1), ("skipped", 2, 1), ("unknown", 1, 1)]
 
 
 def stop(desk, campaign_id, reason=None):

@@ -5,7 +5,7 @@ import pytest
 from regulars.catalog import entries
 from regulars.catalog.counts import counting, queries
 from regulars.catalog.counts.counting import CountQueue
-from regulars.catalog.counts.model import JobState, Tally
+from regulars.catalog.counts.model import START, JobState, Tally
 from regulars.catalog.model import AttributeType, Catalog, KeyFilter
 from regulars.kit.errors import ValidationError
 from regulars.kit.keyset import PageRequest
@@ -175,13 +175,15 @@ async def test_it_counts_in_batches_with_progress_and_resumes_after_a_crash(
     assert await queue.run_pass(database, organization_id)
     async with database.reading() as tx:
         halfway = await queries.find_count(tx, organization_id, started.id)
-    assert (halfway.state, halfway.rows_read, halfway.rows_total) == (JobState.RUNNING, 2, 5)
+    assert (halfway.state, halfway.rows_read, halfway.rows_total) == (JobState.RUNNING, 2, None)
     fresh_worker = CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()})
     assert await run(fresh_worker, database, organization_id) == 3
     async with database.reading() as tx:
         done = await queries.find_count(tx, organization_id, started.id)
         tallies = await counting.find_tallies(tx, organization_id, done)
     assert (done.state, done.rows_read, tallies["size"].values) == (JobState.DONE, 5, 5)
+    async with database.transaction() as tx:
+        assert (await counting.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)).rows_total == 5
 
 
 class Broken(AttributeValues):
@@ -189,12 +191,15 @@ class Broken(AttributeValues):
         raise RuntimeError("planted")
 
 
-async def test_a_count_that_keeps_failing_is_parked_and_can_be_asked_for_again(
-    customers, database, organization_id, counted
+@pytest.mark.usefixtures("customers")
+async def test_a_count_that_keeps_failing_forgets_its_values_and_is_tried_for_ever(
+    database, organization_id, queue, counted, monkeypatch
 ):
+    monkeypatch.setattr(counting, "BATCH_ROWS", 2)
     broken = CountQueue({Catalog.ATTRIBUTES: Broken()})
     async with database.transaction() as tx:
         count = await counting.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+    await queue.run_pass(database, organization_id)
     for _ in range(len(broken.schedule.waits_s) + 1):
         await broken.run_pass(database, organization_id)
         async with database.transaction() as tx:
@@ -203,7 +208,10 @@ async def test_a_count_that_keeps_failing_is_parked_and_can_be_asked_for_again(
                 (tx.now, organization_id),
             )
     async with database.reading() as tx:
-        assert (await queries.find_count(tx, organization_id, count.id)).state is JobState.FAILED
+        failed = await queries.find_count(tx, organization_id, count.id)
+        assert (failed.state, failed.walked_to, failed.rows_read) == (JobState.FAILED, START, 0)
+        assert failed.due_at
+        assert await counting.find_tallies(tx, organization_id, failed) == {}
     assert (await counted())["size"].values == 5
 
 

@@ -111,12 +111,16 @@ async def test_nothing_is_counted_again_while_no_customer_changes(counted):
             "UPDATE profiles SET updated_at = %s WHERE organization_id = %s",
             (before.created_at - timedelta(days=1), counted.organization_id),
         )
+        await tx.execute(
+            "UPDATE catalog_counts SET created_at = %s WHERE organization_id = %s",
+            (before.created_at - timedelta(hours=3), counted.organization_id),
+        )
     await counted.pass_time()
     await counted.work()
     async with counted.database.reading() as tx:
         [after] = await queries.list_full_counts(tx, counted.organization_id, Catalog.ATTRIBUTES)
     assert after.id == before.id
-    assert after.due_at > before.created_at
+    assert timedelta(hours=3) < after.due_at - before.created_at < timedelta(hours=4)
 
 
 async def test_an_erasure_reaches_the_values_of_the_erased(counted):
@@ -143,6 +147,22 @@ async def test_a_retype_leaves_only_values_that_fit(counted):
     assert await counted.suggest() == [("Paris", 10), ("Lyon", 7)]
 
 
+async def test_a_retype_begins_a_running_count_again(counted, monkeypatch):
+    monkeypatch.setattr(counting, "BATCH_ROWS", 20)
+    async with counted.database.transaction() as tx:
+        running = await counting.count_every_key(tx, counted.organization_id, Catalog.ATTRIBUTES)
+    await counted.queue.run_pass(counted.database, counted.organization_id)
+    async with counted.database.transaction() as tx:
+        await tx.execute("UPDATE catalog_counts SET due_at = %s WHERE id = %s", (tx.now + timedelta(1), running.id))
+    await counted.retype(AttributeType.ENUM, "Lyon")
+    await counted.pass_time()
+    await counted.work()
+    async with counted.database.reading() as tx:
+        done = (await counting.find_full_counts(tx, counted.organization_id, Catalog.ATTRIBUTES)).done
+        tallies = await counting.find_tallies(tx, counted.organization_id, done)
+    assert (tallies["city"].readable, tallies["city"].values) == (7, len(CITIES))
+
+
 async def test_a_masked_role_gets_only_values_that_staff_declared(counted):
     assert await counted.suggest(sees_personal=False) == []
     await counted.retype(AttributeType.ENUM, "Lyon")
@@ -152,7 +172,7 @@ async def test_a_masked_role_gets_only_values_that_staff_declared(counted):
 async def test_of_a_hundred_thousand_values_the_first_twenty_are_suggested(counted):
     values = [ValueCount("city", f"City {number}", 5 + number) for number in range(100_000)]
     tallies: dict[str, Tally] = {}
-    add_values(tallies, values, {}, is_preview=False)
+    add_values(tallies, values, {}, is_preview=False, frequent_keys=["city"])
     assert len(tallies["city"].common) == FREQUENT_MAX
     async with counted.database.transaction() as tx:
         [count] = await queries.list_full_counts(tx, counted.organization_id, Catalog.ATTRIBUTES)
@@ -165,12 +185,15 @@ async def test_of_a_hundred_thousand_values_the_first_twenty_are_suggested(count
 def test_only_the_first_keys_store_values():
     tallies: dict[str, Tally] = {}
     values = [ValueCount("a", "x", 9), ValueCount("b", "x", 9)]
-    add_values(tallies, values, {"a": DeclaredType(AttributeType.TEXT)}, is_preview=False, last_frequent_key="a")
+    add_values(tallies, values, {"a": DeclaredType(AttributeType.TEXT)}, is_preview=False, frequent_keys=["a"])
     assert [tallies[key].common for key in "ab"] == [{"x": 9}, {}]
     assert tallies["b"].values == 9
 
 
-async def test_a_key_has_a_place_in_the_alphabet(counted):
-    async with counted.database.reading() as tx:
-        assert await entries.find_key_at(tx, counted.organization_id, Catalog.ATTRIBUTES, place=1) == "city"
-        assert await entries.find_key_at(tx, counted.organization_id, Catalog.ATTRIBUTES, place=2) is None
+async def test_the_first_keys_are_those_in_the_order_of_the_database(counted):
+    async with counted.database.transaction() as tx:
+        await entries.register_attributes(tx, counted.organization_id, {"dog": "1"})
+        found = await entries.find_among_first(
+            tx, counted.organization_id, Catalog.ATTRIBUTES, ["dog", "city", "x"], limit=1
+        )
+    assert found == {"city"}

@@ -88,14 +88,20 @@ async def list_entries(
     )
 
 
-async def find_key_at(tx: Tx, organization_id: UUID, catalog: Catalog, *, place: int) -> str | None:
-    """Return the key with this number in alphabetical order; None if there are fewer keys."""
-    return await tx.fetch_value(
-        SQL("SELECT key FROM {table} WHERE organization_id = %s ORDER BY key LIMIT 1 OFFSET %s").format(
-            table=_TABLES[catalog]
-        ),
-        (organization_id, place - 1),
+async def find_among_first(
+    tx: Tx, organization_id: UUID, catalog: Catalog, keys: Collection[str], *, limit: int
+) -> set[str]:
+    """Return those of the keys that are among the first keys in alphabetical order."""
+    found = await tx.fetch_column(
+        SQL(
+            """
+            SELECT key FROM (SELECT key FROM {table} WHERE organization_id = %s ORDER BY key LIMIT %s) AS first
+            WHERE key = ANY (%s::text[])
+            """
+        ).format(table=_TABLES[catalog]),
+        (organization_id, limit, list(keys)),
     )
+    return set(found)
 
 
 async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, count_max: int) -> int:

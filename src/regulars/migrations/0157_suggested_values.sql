@@ -26,7 +26,11 @@ CREATE TABLE catalog_products (
 );
 CREATE INDEX catalog_products_recent ON catalog_products (organization_id, count_id, last_day DESC, code);
 
--- Every organization counts again from the beginning. The ids are in the order of time, as all others.
+-- Every organization counts again from the beginning; earlier counts have no values. The ids are in the order of time,
+-- as all others.
+DELETE FROM catalog_tallies AS tally USING catalog_counts AS earlier
+WHERE earlier.organization_id = tally.organization_id AND earlier.id = tally.count_id AND earlier.key IS NULL;
+DELETE FROM catalog_counts WHERE key IS NULL;
 INSERT INTO catalog_counts (organization_id, id, catalog, walked_to, created_at, due_at)
 SELECT o.id,
        (substr(made.hex, 1, 8) || '-' || substr(made.hex, 9, 4) || '-7' || substr(gen_random_uuid()::text, 16))::uuid,

@@ -77,15 +77,18 @@ class Schedule:
     for the operator and is not tried again."""
 
     waits_s: tuple[float, ...]
+    # Whether the last wait is repeated for ever instead, so that no row is parked.
+    is_endless: bool = False
     # Each wait is extended by a random part of itself, of up to this share.
     jitter: float = 0.0
 
     def due_at(self, now: datetime, *, attempts: int, random_share: float = 0.0) -> datetime | None:
         """Return when to try again after this many failed attempts; None means never. `random_share` (0 to 1) scales
         the jitter."""
-        if attempts > len(self.waits_s):
+        if attempts > len(self.waits_s) and not self.is_endless:
             return None
-        return now + timedelta(seconds=self.waits_s[attempts - 1] * (1 + self.jitter * random_share))
+        wait_s = self.waits_s[min(attempts, len(self.waits_s)) - 1]
+        return now + timedelta(seconds=wait_s * (1 + self.jitter * random_share))
 
     def retries(self, condition: LiteralString = "true") -> Wait:
         """The waits of rows that failed before."""

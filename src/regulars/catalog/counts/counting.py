@@ -13,8 +13,10 @@ from psycopg.sql import SQL, Identifier
 from regulars.catalog import entries
 from regulars.catalog.counts import products, queries
 from regulars.catalog.counts.model import (
+    ATTEMPTS_MAX,
     CUSTOMERS_MIN,
     FREQUENT_KEYS_MAX,
+    START,
     CountJob,
     DeclaredType,
     JobState,
@@ -32,13 +34,15 @@ from regulars.work.queue import Due, RowQueue, Schedule, Wait
 BATCH_ROWS: Final = 5_000
 # How long an unconfirmed preview is retained; its samples may be personal data.
 PREVIEW_RETENTION: Final = timedelta(hours=24)
-# A finished count goes on with new rows, or begins again where rows may change. It begins again so seldom that it reads
-# about a million rows a day.
+# A finished count goes on with new rows; while there are none it waits for `count_new_rows_soon`.
 FOLLOW_AFTER_ROWS: Final = timedelta(minutes=2)
-FOLLOW_WHEN_IDLE: Final = timedelta(minutes=5)
+FOLLOW_WHEN_IDLE: Final = timedelta(hours=6)
+# Where rows may change it begins again: with few rows every ten minutes, with a million or more once a day. While no
+# row changes it waits twice as long each time.
 COUNT_AGAIN_AFTER_MIN: Final = timedelta(minutes=10)
 COUNT_AGAIN_AFTER_MAX: Final = timedelta(hours=24)
 ROWS_PER_DAY: Final = 1_000_000
+COUNT_WHEN_IDLE_MAX: Final = timedelta(hours=4)
 # An erasure waits this long for a batch that is being counted.
 LOCK_TIMEOUT: Final = "2s"
 # The end of a random id is enough to tell customers apart.
@@ -62,27 +66,28 @@ class ValueSource(ABC):
     ) -> list[ValueCount]:
         """Return each distinct value of a key, or of all keys, in this range of ids, with its number of occurrences."""
 
-    async def count_rows(self, tx: Tx, organization_id: UUID) -> int:
-        statement = SQL("SELECT count(*) FROM {table} WHERE organization_id = %s")
-        return await tx.fetch_count(statement.format(table=Identifier(self.table)), (organization_id,))
-
     async def read_batch(
         self, tx: Tx, organization_id: UUID, *, after: UUID, rows_max: int, key: str | None
     ) -> ValueBatch:
         """Return the values of the rows after this id: of one key, or of all keys."""
         statement = SQL(
             """
-            SELECT count(*), (array_agg(id ORDER BY id DESC))[1] FROM (
-                SELECT id FROM {table} WHERE organization_id = %s AND id > %s AND id < %s ORDER BY id LIMIT %s
+            SELECT count(*), (array_agg(id ORDER BY id DESC))[1],
+                   EXISTS (SELECT FROM {table} WHERE organization_id = %(organization_id)s AND id >= %(before)s)
+            FROM (
+                SELECT id FROM {table}
+                WHERE organization_id = %(organization_id)s AND id > %(after)s AND id < %(before)s
+                ORDER BY id LIMIT %(rows_max)s
             ) AS batch
             """
         ).format(table=Identifier(self.table))
         is_read_once = key is None and self._age_min
         before = first_id_at(tx.now - self._age_min) if is_read_once else _LAST_ID
-        [(rows, last)] = await tx.fetch(statement, (organization_id, after, before, rows_max))
-        if last is None:
-            return ValueBatch(0, None, [])
-        return ValueBatch(rows, last, await self.count_values(tx, organization_id, key, after=after, until=last))
+        [(rows, last, has_younger)] = await tx.fetch(
+            statement, {"organization_id": organization_id, "after": after, "before": before, "rows_max": rows_max}
+        )
+        values = [] if last is None else await self.count_values(tx, organization_id, key, after=after, until=last)
+        return ValueBatch(rows, last, values, has_younger)
 
 
 class ChangingSource(ValueSource):
@@ -107,7 +112,8 @@ class CountQueue(RowQueue[CountJob]):
     """The queue of counts whose next batch is due; each pass runs one batch of one count."""
 
     name = "catalog.counts"
-    schedule = Schedule(waits_s=(5, 60, 600))
+    # Pages show what the counts of all keys have, and no user would start a parked one again.
+    schedule = Schedule(waits_s=(5, 60, 600, 3600), is_endless=True)
     due = Due(
         table="catalog_counts",
         waits=(
@@ -127,6 +133,17 @@ class CountQueue(RowQueue[CountJob]):
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[CountJob]) -> None:
         for count in rows:
             await _count_batch(tx, organization_id, count, self._sources[count.catalog])
+
+    async def postpone(
+        self, tx: Tx, organization_id: UUID, row: CountJob, *, attempts: int, due_at: datetime | None
+    ) -> None:
+        """A count of attributes that has failed begins again. It has values of few customers until it ends, and an
+        erasure does not find those that a customer had when the count read them."""
+        if attempts >= ATTEMPTS_MAX and row.catalog is Catalog.ATTRIBUTES and row.key is None and not row.finished_at:
+            await queries.delete_tallies(tx, organization_id, [row.id])
+            start = msgspec.structs.replace(row, walked_to=START, rows_read=0)
+            await queries.update_progress(tx, organization_id, start)
+        await super().postpone(tx, organization_id, row, attempts=attempts, due_at=due_at)
 
 
 async def count_every_key(tx: Tx, organization_id: UUID, catalog: Catalog) -> CountJob:
@@ -163,6 +180,7 @@ async def confirm_preview(tx: Tx, organization_id: UUID, preview: CountJob) -> C
     """
     if preview.key is None or preview.type is None or preview.state is not JobState.DONE:
         return None
+    counts = await queries.lock_counts(tx, organization_id)
     entry = await entries.retype(
         tx,
         organization_id,
@@ -172,8 +190,14 @@ async def confirm_preview(tx: Tx, organization_id: UUID, preview: CountJob) -> C
         allowed_values=preview.allowed_values,
     )
     tallies = await queries.find_tallies(tx, organization_id, preview.id)
-    for full_count in await queries.list_full_counts(tx, organization_id, preview.catalog):
-        if full_count.state is JobState.DONE:
+    for full_count in counts:
+        if full_count.catalog is not preview.catalog or full_count.key is not None:
+            continue
+        if full_count.state is not JobState.DONE:
+            # It has counted some of the values by the earlier type.
+            await delete_counts(tx, organization_id, [full_count.id])
+            await count_every_key(tx, organization_id, preview.catalog)
+        else:
             counted = await queries.find_tallies(tx, organization_id, full_count.id, keys=[preview.key])
             for key, tally in tallies.items():
                 before = counted.get(key, Tally())
@@ -184,9 +208,15 @@ async def confirm_preview(tx: Tx, organization_id: UUID, preview: CountJob) -> C
 
 
 async def delete_counts(tx: Tx, organization_id: UUID, count_ids: Sequence[UUID]) -> None:
+    """Delete counts with what they have counted; first the counts, since that waits for a batch that is being added."""
+    await queries.delete_counts(tx, organization_id, count_ids)
     await queries.delete_tallies(tx, organization_id, count_ids)
     await products.delete_products(tx, organization_id, count_ids)
-    await queries.delete_counts(tx, organization_id, count_ids)
+
+
+async def count_new_rows_soon(tx: Tx, organization_id: UUID, catalog: Catalog) -> None:
+    """Have a finished count go on, as soon as rows of this moment are old enough to be read."""
+    await queries.bring_forward(tx, organization_id, catalog, due_at=tx.now + FOLLOW_AFTER_ROWS)
 
 
 async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
@@ -223,12 +253,14 @@ async def _start(
     declared: AttributeType | None = None,
     allowed_values: tuple[str, ...] = (),
 ) -> CountJob:
+    earlier = (await find_full_counts(tx, organization_id, catalog)).done
     count = CountJob(
         id=new_uuid(),
         catalog=catalog,
         key=key,
         type=declared,
         allowed_values=allowed_values,
+        rows_total=None if earlier is None else earlier.rows_read,
         created_at=tx.now,
         due_at=tx.now,
     )
@@ -275,9 +307,6 @@ async def _count_batch(tx: Tx, organization_id: UUID, count: CountJob, source: V
     if count.state is JobState.DONE and isinstance(source, ChangingSource):
         await _count_again(tx, organization_id, count, source)
         return
-    total = count.rows_total
-    if total is None:
-        total = await source.count_rows(tx, organization_id)
     batch = await source.read_batch(tx, organization_id, after=count.walked_to, rows_max=BATCH_ROWS, key=count.key)
     await _add_batch(tx, organization_id, count, source, batch)
     is_done = batch.rows < BATCH_ROWS
@@ -286,9 +315,9 @@ async def _count_batch(tx: Tx, organization_id: UUID, count: CountJob, source: V
         count,
         walked_to=batch.last or count.walked_to,
         rows_read=rows_read,
-        rows_total=rows_read if is_done else max(total, rows_read),
+        rows_total=rows_read if is_done else count.rows_total and max(count.rows_total, rows_read),
         finished_at=tx.now if is_done else count.finished_at,
-        due_at=tx.now + _pause_after(count, source, rows_read) if is_done else tx.now,
+        due_at=tx.now + _pause_after(count, source, rows_read, batch) if is_done else tx.now,
     )
     await queries.update_progress(tx, organization_id, counted)
     if is_done and count.key is None and count.finished_at is None:
@@ -306,10 +335,10 @@ async def _add_batch(tx: Tx, organization_id: UUID, count: CountJob, source: Val
             await entries.register_product_keys(tx, organization_id, keys)
         tallies = await queries.find_tallies(tx, organization_id, count.id, keys=keys)
         types = await _find_types(tx, organization_id, count, keys)
-        last_key = None
-        if not is_preview:
-            last_key = await entries.find_key_at(tx, organization_id, count.catalog, place=FREQUENT_KEYS_MAX)
-        add_values(tallies, batch.values, types, is_preview=is_preview, last_frequent_key=last_key)
+        frequent_keys = await entries.find_among_first(
+            tx, organization_id, count.catalog, keys, limit=FREQUENT_KEYS_MAX
+        )
+        add_values(tallies, batch.values, types, is_preview=is_preview, frequent_keys=frequent_keys)
         await queries.upsert_tallies(tx, organization_id, count.id, tallies)
     if isinstance(source, GrowingSource) and batch.last is not None and not is_preview:
         today = tx.now.date()
@@ -317,12 +346,16 @@ async def _add_batch(tx: Tx, organization_id: UUID, count: CountJob, source: Val
         await products.add_sales(tx, organization_id, count.id, sales, today=today)
 
 
-def _pause_after(count: CountJob, source: ValueSource, rows: int) -> timedelta:
+def _pause_after(count: CountJob, source: ValueSource, rows_read: int, batch: ValueBatch) -> timedelta:
     """How long a finished count waits: for its next rows, for its next beginning, or for the end of its retention."""
     if count.key is not None:
         return PREVIEW_RETENTION
     if isinstance(source, GrowingSource):
-        return FOLLOW_WHEN_IDLE if rows == count.rows_read > 0 else FOLLOW_AFTER_ROWS
+        return FOLLOW_AFTER_ROWS if batch.rows or batch.has_younger else FOLLOW_WHEN_IDLE
+    return _pause_of(rows_read)
+
+
+def _pause_of(rows: int) -> timedelta:
     return min(max(timedelta(days=rows / ROWS_PER_DAY), COUNT_AGAIN_AFTER_MIN), COUNT_AGAIN_AFTER_MAX)
 
 
@@ -330,7 +363,8 @@ async def _count_again(tx: Tx, organization_id: UUID, count: CountJob, source: C
     """Begin a new count beside a finished one, if a row may have changed since that began."""
     if await source.has_changed(tx, organization_id, since=count.created_at):
         await count_every_key(tx, organization_id, count.catalog)
-    due_at = tx.now + _pause_after(count, source, count.rows_read)
+    unchanged_for = tx.now - count.created_at
+    due_at = tx.now + max(_pause_of(count.rows_read), min(unchanged_for, COUNT_WHEN_IDLE_MAX))
     await queries.update_progress(tx, organization_id, msgspec.structs.replace(count, due_at=due_at))
 
 

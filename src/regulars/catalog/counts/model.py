@@ -23,6 +23,8 @@ FREQUENT_KEYS_MAX: Final = 1_000
 CUSTOMERS_MIN: Final = 5
 # Some more, so that an erasure seldom hides a value.
 BUYERS_MAX: Final = 8
+# After so many failed attempts in a row pages say that a count has failed; it is still tried again every hour.
+ATTEMPTS_MAX: Final = 4
 # Smaller than every id of a row: a count begins after this id.
 START: Final = UUID(int=0)
 
@@ -44,6 +46,7 @@ class CountJob(msgspec.Struct, frozen=True, kw_only=True):
     # The id of the last row that was counted.
     walked_to: UUID = START
     rows_read: int = 0
+    # How many rows there are about, if they were counted before.
     rows_total: int | None = None
     created_at: datetime
     finished_at: datetime | None = None
@@ -54,7 +57,7 @@ class CountJob(msgspec.Struct, frozen=True, kw_only=True):
     def state(self) -> JobState:
         if self.finished_at is not None:
             return JobState.DONE
-        return JobState.FAILED if self.due_at is None else JobState.RUNNING
+        return JobState.FAILED if self.due_at is None or self.attempts >= ATTEMPTS_MAX else JobState.RUNNING
 
 
 class ValueCount(NamedTuple):
@@ -73,6 +76,8 @@ class ValueBatch(NamedTuple):
     rows: int
     last: UUID | None
     values: list[ValueCount]
+    # Whether there are rows that are too young to be read.
+    has_younger: bool = False
 
 
 class DeclaredType(NamedTuple):
@@ -168,10 +173,10 @@ def add_values(
     types: dict[str, DeclaredType],
     *,
     is_preview: bool,
-    last_frequent_key: str | None = None,
+    frequent_keys: Collection[str] = (),
 ) -> None:
-    """Add the values of a batch to the tallies. A key without a declared type counts as text. The values of keys after
-    `last_frequent_key` are not stored."""
+    """Add the values of a batch to the tallies. A key without a declared type counts as text. A count of all keys
+    stores only values of `frequent_keys`."""
     text = DeclaredType(AttributeType.TEXT)
     for key, value, times, buyers in values:
         if key not in tallies:
@@ -179,7 +184,7 @@ def add_values(
         is_readable = tallies[key].add(types.get(key, text), value, times)
         if is_preview:
             tallies[key].add_samples(value, times, is_readable=is_readable)
-        elif last_frequent_key is None or key <= last_frequent_key:
+        elif key in frequent_keys:
             tallies[key].add_frequent(value, times, buyers)
     for tally in tallies.values():
         tally.drop_rare()

@@ -4,6 +4,7 @@ A count of all keys has no key; a preview, the count of one key by a proposed ty
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -29,9 +30,9 @@ async def insert_count(tx: Tx, organization_id: UUID, count: CountJob) -> None:
     await tx.execute(
         """
         INSERT INTO catalog_counts
-            (organization_id, id, catalog, key, type, allowed_values, walked_to, created_at, due_at)
+            (organization_id, id, catalog, key, type, allowed_values, walked_to, rows_total, created_at, due_at)
         VALUES (%(organization_id)s, %(id)s, %(catalog)s, %(key)s, %(type)s, %(allowed_values)s::text[],
-            %(walked_to)s, %(created_at)s, %(due_at)s)
+            %(walked_to)s, %(rows_total)s, %(created_at)s, %(due_at)s)
         """,
         {
             **msgspec.structs.asdict(count),
@@ -74,6 +75,18 @@ async def update_progress(tx: Tx, organization_id: UUID, count: CountJob) -> Non
         WHERE organization_id = %(organization_id)s AND id = %(id)s
         """,
         {"organization_id": organization_id, **msgspec.structs.asdict(count)},
+    )
+
+
+async def bring_forward(tx: Tx, organization_id: UUID, catalog: Catalog, *, due_at: datetime) -> None:
+    """Make a finished count of all keys due at this time, if it is due later."""
+    await tx.execute(
+        """
+        UPDATE catalog_counts SET due_at = %(due_at)s
+        WHERE organization_id = %(organization_id)s AND catalog = %(catalog)s AND key IS NULL
+          AND finished_at IS NOT NULL AND due_at > %(due_at)s
+        """,
+        {"organization_id": organization_id, "catalog": catalog.value, "due_at": due_at},
     )
 
 

@@ -6,14 +6,16 @@ from uuid import UUID
 import pytest
 from tests.sales.desk import ticket
 from tests.support import samples
+from tests.support.drain_queues import drain
 
-from regulars.catalog.counts import counting, queries
+from regulars.catalog.counts import counting, products, queries
 from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.model import Catalog
 from regulars.catalog.suggestions import find_known_products, suggest_products, suggest_values
 from regulars.sales.jobs import register_new_product_keys
 from regulars.sales.property_values import PropertyValues
 from regulars.work.personal import ErasedPeople
+from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
 
@@ -42,6 +44,11 @@ class Shop:
         async with self.desk.database.reading() as tx:
             return await suggest_products(tx, self.desk.organization_id, typed)
 
+    async def pause(self) -> timedelta:
+        """How long the count waits from now."""
+        [(pause,)] = await self.desk.rows("SELECT due_at - now() FROM catalog_counts WHERE organization_id = %s")
+        return pause
+
     async def values(self) -> list[tuple[str, int]]:
         async with self.desk.database.reading() as tx:
             return await suggest_values(
@@ -68,6 +75,9 @@ async def test_products_are_found_by_code_and_name_with_their_prices_and_what_so
     assert (by_code["LIN-1"].sold_until(today), by_code["WOOL-1"].sold_until(today)) == (4, 1)
     assert by_code["LIN-1"].sold_until(today + timedelta(days=31)) == 0
     assert (by_code["BACK-1"].prices, by_code["BACK-1"].sold_until(today)) == ({}, 0)
+    async with desk.database.transaction() as tx:
+        await tx.execute("UPDATE catalog_products SET last_day = '2020-01-01', days = '{}' WHERE code = 'LIN-1'")
+    assert [product.code for product in await shop.find("")] == ["WOOL-1", "BACK-1", "LIN-1"]
     assert await shop.find("%") == await shop.find("\0") == await shop.find("x" * 300) == []
 
 
@@ -92,9 +102,30 @@ async def test_a_ticket_that_may_still_be_committed_before_others_is_read_later(
     shop = Shop(desk, age_min=timedelta(minutes=2))
     await shop.sell(*sales("a", 1, line("A", "First", 100)))
     assert await shop.find() == []
+    assert await shop.pause() <= timedelta(minutes=2)
     shop.queue = CountQueue({Catalog.PRODUCTS: PropertyValues()})
     await shop.sell()
     assert [product.code for product in await shop.find()] == ["A"]
+
+
+async def test_a_count_waits_for_hours_while_nothing_is_sold_and_is_woken_by_the_next_ticket(desk):
+    shop = Shop(desk)
+    await shop.sell(*sales("a", 1, line("A", "First", 100)))
+    await shop.sell()
+    assert await shop.pause() > timedelta(hours=5)
+    await drain(desk.database, desk.organization_id, LISTENERS)
+    assert await shop.pause() <= timedelta(minutes=2)
+
+
+async def test_of_too_many_products_those_that_were_sold_last_are_known(desk, monkeypatch):
+    monkeypatch.setattr(products, "PRODUCTS_MAX", 2)
+    shop = Shop(desk)
+    for days, code in [(9, "C"), (5, "B"), (1, "A"), (7, "D")]:
+        await shop.sell(ticket(code, occurred_at=samples.ago(days=days), line_items=[line(code, code, 100)]))
+    async with desk.database.reading() as tx:
+        known = await find_known_products(tx, desk.organization_id, ["A", "B", "C"])
+    assert sorted(known.by_code) == ["A", "B"]
+    assert not known.is_complete
 
 
 async def test_a_value_of_a_property_needs_five_customers_in_all(desk):
@@ -118,5 +149,7 @@ async def test_amounts_at_their_limits_are_counted(desk):
     shop = Shop(desk)
     tiny = line("A", "Dust", 2**53 - 1, quantity=0.000000001)
     await shop.sell(ticket("a", occurred_at="0001-01-01T00:00:00Z", line_items=[tiny], total_amount_cents=2**53 - 1))
+    voucher = line("A", "Dust", -1000, quantity=1e-16)
+    await shop.sell(ticket("b", line_items=[voucher], total_amount_cents=0))
     [product] = await shop.find("dust")
-    assert product.prices == {"EUR": (2**53 - 1, 2**53 - 1)}
+    assert product.prices == {"EUR": (1 - 2**53, 2**53 - 1)}

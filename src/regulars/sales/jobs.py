@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
+from regulars.catalog.counts.counting import count_new_rows_soon
 from regulars.catalog.counts.first_count import begin_first_count
 from regulars.catalog.entries import register_product_keys
 from regulars.catalog.model import Catalog
@@ -31,8 +32,9 @@ async def recount_in_time_zone(tx: Tx, organization_id: UUID, _facts: Sequence[T
 
 
 async def count_new_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Add every new sale to the totals of its hour and day, and have blocks of sales built. A sale is counted once: it
-    is in one fact, and the worker handles a fact once."""
+    """Add every new sale to the totals of its hour and day, and have blocks of sales built and products counted. A sale
+    is counted once: it is in one fact, and the worker handles a fact once."""
     ids = [sale for fact in facts for sale in fact.sales]
     await add_sales(tx, organization_id, ids)
     await request_builds(tx, organization_id, ids)
+    await count_new_rows_soon(tx, organization_id, Catalog.PRODUCTS)

@@ -11,7 +11,7 @@ from regulars.catalog.model import fold_text
 from regulars.kit.db import Tx
 from regulars.kit.name_search import NamePatterns
 
-# Products beyond this number are not suggested.
+# So many products are stored: those that were sold last.
 PRODUCTS_MAX: Final = 100_000
 # How many products a search reads: those that were sold last.
 SEARCHED_MAX: Final = 20_000
@@ -58,7 +58,7 @@ class Product(msgspec.Struct):
 
     def sold_until(self, today: date) -> float:
         """The units of the last 30 days, of which `today` is the last."""
-        return sum(units for day, units in self.days.items() if day > today - timedelta(days=SOLD_DAYS))
+        return sum(units for day, units in self.days.items() if day >= _first_shown_day(today))
 
     def add(self, sales: ProductSales, *, since: date) -> None:
         if sales.name and sales.last_day >= self.last_day:
@@ -70,6 +70,10 @@ class Product(msgspec.Struct):
         if sales.day is not None and sales.units:
             self.days[sales.day] = self.days.get(sales.day, 0) + sales.units
         self.days = {day: units for day, units in self.days.items() if day >= since}
+
+
+def _first_shown_day(today: date) -> date:
+    return today - timedelta(days=SOLD_DAYS - 1)
 
 
 def first_stored_day(today: date) -> date:
@@ -88,14 +92,14 @@ async def add_sales(
         for product in await _find_each(tx, organization_id, count_id, {line.code for line in sales})
     }
     new = {line.code for line in sales} - products.keys()
-    if new:
-        stored = await _count(tx, organization_id, count_id)
-        products |= {code: Product(code) for code in sorted(new)[: max(0, PRODUCTS_MAX - stored)]}
+    products |= {code: Product(code) for code in sorted(new)[:PRODUCTS_MAX]}
     since = first_stored_day(today)
     for line in sales:
         if line.code in products:
             products[line.code].add(line, since=since)
     await _upsert(tx, organization_id, count_id, list(products.values()))
+    if new:
+        await _delete_oldest(tx, organization_id, count_id)
 
 
 async def find_products(tx: Tx, organization_id: UUID, count_id: UUID, codes: Collection[str]) -> dict[str, Product]:
@@ -105,9 +109,23 @@ async def find_products(tx: Tx, organization_id: UUID, count_id: UUID, codes: Co
     return {product.code: product for product in await _find_each(tx, organization_id, count_id, valid)}
 
 
+async def has_all(tx: Tx, organization_id: UUID, count_id: UUID) -> bool:
+    """Whether there are fewer products than may be stored, so that none was deleted."""
+    last = await tx.fetch(
+        "SELECT FROM catalog_products WHERE organization_id = %s AND count_id = %s OFFSET %s LIMIT 1",
+        (organization_id, count_id, PRODUCTS_MAX - 1),
+    )
+    return not last
+
+
 async def search_products(tx: Tx, organization_id: UUID, count_id: UUID, text: str, *, limit: int) -> list[Product]:
     """Return products whose code or name contains the text, those that sold most first. Only the products that were
-    sold last are searched."""
+    sold last are searched.
+
+    The stored sum of a product is of the days before its last sale, so a product that ended comes after those that are
+    sold.
+    """
+    today = tx.now.date()
     rows = await tx.fetch(
         """
         SELECT code, name, prices::text, days::text, last_day
@@ -119,7 +137,7 @@ async def search_products(tx: Tx, organization_id: UUID, count_id: UUID, text: s
             LIMIT %(searched_max)s
         ) AS latest
         WHERE position(%(text)s IN searched) > 0
-        ORDER BY sold DESC, code
+        ORDER BY last_day >= %(since)s DESC, sold DESC, code
         LIMIT %(limit)s
         """,
         {
@@ -127,10 +145,11 @@ async def search_products(tx: Tx, organization_id: UUID, count_id: UUID, text: s
             "count_id": count_id,
             "text": fold_text(text),
             "searched_max": SEARCHED_MAX,
+            "since": _first_shown_day(today),
             "limit": limit,
         },
     )
-    return [_product(*row) for row in rows]
+    return sorted((_product(*row) for row in rows), key=lambda product: -product.sold_until(today))
 
 
 async def search_by_name(
@@ -148,7 +167,7 @@ async def search_by_name(
             LIMIT %(searched_max)s
         ) AS latest
         WHERE searched ~ ALL (%(parts)s::text[])
-        ORDER BY searched ~ %(first)s DESC, sold DESC, code
+        ORDER BY searched ~ %(first)s DESC, last_day >= %(since)s DESC, sold DESC, code
         LIMIT %(limit)s
         """,
         {
@@ -157,6 +176,7 @@ async def search_by_name(
             "parts": patterns.parts,
             "first": patterns.first,
             "searched_max": searched_max,
+            "since": _first_shown_day(tx.now.date()),
             "limit": limit,
         },
     )
@@ -193,13 +213,6 @@ def _product(code: str, name: str, prices: str, days: str, last_day: date) -> Pr
     )
 
 
-async def _count(tx: Tx, organization_id: UUID, count_id: UUID) -> int:
-    return await tx.fetch_count(
-        "SELECT count(*) FROM catalog_products WHERE organization_id = %s AND count_id = %s",
-        (organization_id, count_id),
-    )
-
-
 async def _upsert(tx: Tx, organization_id: UUID, count_id: UUID, products: Sequence[Product]) -> None:
     records = [
         {**msgspec.structs.asdict(product), "searched": product.searched, "sold": product.sold} for product in products
@@ -221,4 +234,20 @@ async def _upsert(tx: Tx, organization_id: UUID, count_id: UUID, products: Seque
             "count_id": count_id,
             "records": msgspec.json.encode(records).decode(),
         },
+    )
+
+
+async def _delete_oldest(tx: Tx, organization_id: UUID, count_id: UUID) -> None:
+    """Delete the products that were not sold for the longest time, if there are too many."""
+    await tx.execute(
+        """
+        DELETE FROM catalog_products
+        WHERE organization_id = %(organization_id)s AND count_id = %(count_id)s AND code IN (
+            SELECT code FROM catalog_products
+            WHERE organization_id = %(organization_id)s AND count_id = %(count_id)s
+            ORDER BY last_day DESC, code
+            OFFSET %(products_max)s
+        )
+        """,
+        {"organization_id": organization_id, "count_id": count_id, "products_max": PRODUCTS_MAX},
     )

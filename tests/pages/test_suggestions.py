@@ -25,9 +25,9 @@ def suggest(visitor: Visitor, of: str, typed: str, **more: str) -> list[str]:
     """The lines of the list, and the message below it."""
     answer = visitor.post("/suggestions", of=of, typed=typed, **more)
     assert answer.status_code == 200, answer.text
-    lines = re.findall(r"<li.*?</li>|<p>.*?</p>", answer.text, re.DOTALL)
-    texts = [" ".join(html.unescape(re.sub("<[^>]+>", " ", line)).split()) for line in lines]
-    return [text for text in texts if text]
+    options = re.findall(r'<div role="option".*?</div>', answer.text, re.DOTALL)
+    lines = [*options, *re.findall(r'data-status="([^"]+)"', answer.text)]
+    return [" ".join(html.unescape(re.sub("<[^>]+>", " ", line)).split()) for line in lines]
 
 
 def test_fields_suggest_products_values_keys_and_stores(marketer, shop):

@@ -38,7 +38,7 @@ class Hand:
         expect(field).to_be_focused()
         self.tab.keyboard.type(letters)
         self.letters.append(len(letters))
-        option = self.tab.locator("#suggestions > li").first
+        option = self.tab.locator("#suggestions > [role=option]").first
         expect(option).to_have_accessible_name(re.compile(re.escape(suggestion)))
         if not with_keys:
             self.click(option)

@@ -44,7 +44,6 @@ _APP_STYLES: Final = (
     "code",
     "phone",
     "builder",
-    "suggest",
     "outcome",
     "flow",
     "chart",

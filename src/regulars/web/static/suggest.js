@@ -1,124 +1,145 @@
-// Suggestions below a field with data-suggest: what the user types is sent to that address, with data-of (what is suggested)
-// and data-key, and the list in the response is shown. Without this script the page searches when the form is sent.
+// A list below a field with data-suggest while the user types (a combobox with options): results of the search, or values of
+// a condition. What was typed is sent as a form, so that it stays out of addresses and of the history of the browser. An
+// option is a link, or has the value that it writes into the field. Without this script, pages search when the form is sent.
 "use strict";
 
-const SUGGEST_DELAY_MS = 120;
-const SUGGEST_DEADLINE_MS = 5000;
-const SUGGEST_MARGIN_PX = 8;
+const SUGGEST_DELAY_MS = 150;
+const SUGGEST_TIMEOUT_MS = 8000;
+const SUGGEST_GAP = 4;
+const SUGGEST_HEIGHT_MAX = 520;
 
 class SuggestionList {
   constructor() {
-    this.box = Object.assign(document.createElement("div"), { className: "suggestions", hidden: true });
-    this.list = Object.assign(document.createElement("ul"), { id: "suggestions", role: "listbox" });
-    this.note = Object.assign(document.createElement("p"), { className: "quiet small" });
+    this.panel = Object.assign(document.createElement("div"), { className: "find-panel", popover: "manual" });
+    this.listbox = Object.assign(document.createElement("div"), { id: "suggestions", role: "listbox", ariaLabel: "Suggestions" });
+    this.message = document.createElement("p");
     this.status = Object.assign(document.createElement("div"), { className: "only-read", role: "status" });
-    this.box.append(this.list, this.note);
-    document.body.append(this.box, this.status);
-    // In the top layer no card or panel clips the list.
-    if (this.box.showPopover) this.box.popover = "manual";
-    this.field = null;
+    this.panel.append(this.listbox, this.message);
+    document.body.append(this.panel, this.status);
+    this.options = [];
+    // A press on an option leaves the focus in the field, so that the panel stays until the click.
+    this.panel.addEventListener("mousedown", (event) => event.preventDefault());
+    this.panel.addEventListener("click", ({ target }) => {
+      const option = target.closest("[role=option]");
+      if (option && !option.href) this.choose(option);
+    });
   }
 
   get isOpen() {
-    return !this.box.hidden;
-  }
-
-  get active() {
-    return this.list.querySelector("[aria-selected=true]");
+    return this.panel.matches(":popover-open");
   }
 
   prepare(field) {
-    const state = { role: "combobox", ariaAutoComplete: "list", ariaExpanded: "false" };
-    Object.assign(field, state);
-    field.setAttribute("aria-controls", this.list.id);
+    field.setAttribute("role", "combobox");
+    field.setAttribute("aria-autocomplete", "list");
+    field.setAttribute("aria-controls", this.listbox.id);
+    field.setAttribute("aria-expanded", "false");
   }
 
-  // Requests the suggestions for the text of a field, after a pause in typing.
   schedule(field, delayMs) {
     this.cancel();
-    this.timer = setTimeout(() => this.request(field), delayMs);
+    this.field = field;
+    // A condition suggests something before the user has typed; the search does not.
+    if (field.dataset.of || field.value.trim()) this.timer = setTimeout(() => this.request(), delayMs);
+    else this.hide();
   }
 
+  // A response to an earlier request is ignored.
   cancel() {
     clearTimeout(this.timer);
-    this.controller?.abort();
+    this.isOutdated = this.isBusy;
+    this.isWaiting = false;
   }
 
-  async request(field) {
-    const controller = new AbortController();
-    this.controller = controller;
-    const deadline = setTimeout(() => controller.abort(), SUGGEST_DEADLINE_MS);
+  // One request at a time: what was typed meanwhile is sent after the response.
+  async request() {
+    this.isWaiting = this.isBusy;
+    if (this.isBusy) return;
+    this.isBusy = true;
+    const { field } = this;
+    const results = await this.fetchResults(field);
+    this.isBusy = false;
+    const isCurrent = !this.isOutdated && document.activeElement === field;
+    this.isOutdated = false;
+    if (this.isWaiting) this.request();
+    else if (isCurrent && results) this.render(results);
+    else if (isCurrent) this.hide();
+  }
+
+  // Without results, such as after the session ended, the user can still submit the form.
+  async fetchResults(field) {
     const { suggest, of, key = "" } = field.dataset;
-    const body = new URLSearchParams({ of, key, typed: field.value, _token: field.form.elements._token.value });
-    const page = await fetch(suggest, { method: "POST", body, credentials: "same-origin", signal: controller.signal })
-      .then(async (response) => new DOMParser().parseFromString(await response.text(), "text/html"))
-      .catch(() => null);
-    clearTimeout(deadline);
-    if (this.controller !== controller || document.activeElement !== field) return;
-    // A page without a list, such as the sign-in page, suggests nothing.
-    const list = page?.querySelector("[role=listbox]");
-    if (list) this.open(field, list);
-    else this.close();
+    const data = of ? { of, key, typed: field.value, _token: field.form.elements._token.value } : new FormData(field.form);
+    const options = { method: "POST", body: new URLSearchParams(data), credentials: "same-origin", redirect: "error", signal: AbortSignal.timeout(SUGGEST_TIMEOUT_MS) };
+    const response = await fetch(suggest, options).catch(() => null);
+    const html = response?.ok ? await response.text().catch(() => "") : "";
+    return new DOMParser().parseFromString(html, "text/html").querySelector("[data-status]");
   }
 
-  open(field, list) {
-    const message = list.nextElementSibling.textContent;
-    this.field = field;
-    this.list.replaceChildren(...list.children);
-    this.list.setAttribute("aria-label", field.getAttribute("aria-label"));
-    this.list.hidden = !this.list.children.length;
-    this.note.textContent = message;
-    this.note.hidden = !message;
-    const count = this.list.children.length;
-    this.status.textContent = count ? `${count} ${count === 1 ? "suggestion" : "suggestions"}. ${message}` : message;
-    if (!count && !message) {
-      this.close();
-      return;
-    }
-    this.box.hidden = false;
-    this.box.showPopover?.();
-    this.box.scrollTop = 0;
+  render(results) {
+    this.listbox.replaceChildren(...document.adoptNode(results).children);
+    this.options = [...this.listbox.querySelectorAll("[role=option]")];
+    this.message.textContent = results.dataset.status;
+    this.select(null);
+    const count = this.options.length;
+    this.status.textContent = results.dataset.status || (count ? `${count} ${count === 1 ? "suggestion" : "suggestions"}.` : "");
+    if (count || results.dataset.status) this.show();
+    else this.hide();
+  }
+
+  show() {
+    this.listbox.hidden = !this.options.length;
+    this.message.hidden = !this.message.textContent;
+    if (!this.isOpen) this.panel.showPopover();
+    this.panel.scrollTop = 0;
     this.place();
-    field.ariaExpanded = "true";
-    field.removeAttribute("aria-activedescendant");
+    this.field.setAttribute("aria-expanded", String(this.options.length > 0));
   }
 
-  close() {
-    this.cancel();
-    if (!this.isOpen) return;
-    this.box.hidePopover?.();
-    this.box.hidden = true;
-    this.field.ariaExpanded = "false";
-    this.field.removeAttribute("aria-activedescendant");
-  }
-
-  // Below the field, or above it where there is more room.
+  // Below the field, or above it where there is more room; on a narrow screen as far to the left as the width needs.
   place() {
     const { left, top, bottom } = this.field.getBoundingClientRect();
-    const { offsetWidth: width, offsetHeight: height } = this.box;
-    const isAbove = bottom + height > innerHeight - SUGGEST_MARGIN_PX && top > innerHeight - bottom;
-    this.box.style.left = `${Math.max(SUGGEST_MARGIN_PX, Math.min(left, innerWidth - width - SUGGEST_MARGIN_PX))}px`;
-    this.box.style.top = `${isAbove ? Math.max(SUGGEST_MARGIN_PX, top - height - 4) : bottom + 4}px`;
+    const below = innerHeight - bottom - 2 * SUGGEST_GAP;
+    const above = top - 2 * SUGGEST_GAP;
+    this.panel.style.maxHeight = `${SUGGEST_HEIGHT_MAX}px`;
+    const isAbove = this.panel.offsetHeight > below && above > below;
+    this.panel.style.maxHeight = `${Math.min(SUGGEST_HEIGHT_MAX, isAbove ? above : below)}px`;
+    const { offsetWidth: width, offsetHeight: height } = this.panel;
+    const right = document.documentElement.clientWidth - width - SUGGEST_GAP;
+    this.panel.style.left = `${Math.max(SUGGEST_GAP, Math.min(left, right))}px`;
+    this.panel.style.top = `${isAbove ? top - height - SUGGEST_GAP : bottom + SUGGEST_GAP}px`;
   }
 
-  // A late response must not replace the list in which the user moves.
+  hide() {
+    this.cancel();
+    if (!this.isOpen) return;
+    this.panel.hidePopover();
+    this.field.setAttribute("aria-expanded", "false");
+    this.select(null);
+  }
+
+  select(option) {
+    for (const other of this.options) other.setAttribute("aria-selected", String(other === option));
+    this.selected = option;
+    if (option) this.field.setAttribute("aria-activedescendant", option.id);
+    else this.field.removeAttribute("aria-activedescendant");
+    option?.scrollIntoView({ block: "nearest" });
+  }
+
+  // After the last option comes the field itself, then the first one. A late response must not replace the list.
   move(step) {
     this.cancel();
-    const options = [...this.list.children];
-    const next = options.at((options.indexOf(this.active) + step + (this.active || step > 0 ? 0 : 1)) % options.length);
-    this.active?.removeAttribute("aria-selected");
-    next.setAttribute("aria-selected", "true");
-    next.scrollIntoView({ block: "nearest" });
-    this.field.setAttribute("aria-activedescendant", next.id);
+    const places = this.options.length + 1;
+    const place = (this.options.indexOf(this.selected) + 1 + step + places) % places;
+    this.select(this.options[place - 1] ?? null);
   }
 
   // Fills the field as if the user had typed the value and left the field.
   choose(option) {
     const { field } = this;
-    this.close();
     field.value = option.dataset.value;
     field.dispatchEvent(new Event("input", { bubbles: true }));
-    this.cancel();
+    this.hide();
     field.dataset.isChosen = "true";
     field.dispatchEvent(new Event("change", { bubbles: true }));
   }
@@ -126,45 +147,36 @@ class SuggestionList {
   onKey(event) {
     const isArrow = event.key === "ArrowDown" || event.key === "ArrowUp";
     if (isArrow && !this.isOpen) this.schedule(event.target, 0);
-    else if (isArrow && this.list.children.length) this.move(event.key === "ArrowDown" ? 1 : -1);
-    else if (event.key === "Enter" && this.isOpen && this.active) this.choose(this.active);
-    else if (event.key === "Escape" && this.isOpen) this.close();
+    else if (isArrow) this.move(event.key === "ArrowDown" ? 1 : -1);
+    else if (event.key === "Enter" && this.isOpen && this.selected) this.selected.click();
+    else if (event.key === "Escape" && this.isOpen) this.hide();
     else return;
     event.preventDefault();
     event.stopPropagation();
   }
 }
 
-const suggestions = new SuggestionList();
-const suggestingField = ({ target }) => target.closest?.("[data-suggest]");
+const findSuggestingField = (target) => target.closest?.("[data-suggest]");
 
-document.addEventListener("focusin", (event) => {
-  if (suggestingField(event)) suggestions.prepare(event.target);
-});
-document.addEventListener("focusout", () => suggestions.close());
-document.addEventListener("htmx:afterSwap", () => {
-  if (suggestions.field && !suggestions.field.isConnected) suggestions.close();
-});
-document.addEventListener("input", (event) => {
-  if (!suggestingField(event)) return;
-  delete event.target.dataset.isChosen;
-  suggestions.schedule(event.target, SUGGEST_DELAY_MS);
-});
-document.addEventListener("click", (event) => {
-  if (suggestingField(event) && !suggestions.isOpen) suggestions.schedule(event.target, 0);
-});
-document.addEventListener("keydown", (event) => {
-  if (suggestingField(event)) suggestions.onKey(event);
-}, { capture: true });
-// The field keeps the focus while the user points at the list.
-suggestions.box.addEventListener("mousedown", (event) => event.preventDefault());
-suggestions.box.addEventListener("click", ({ target }) => {
-  const option = target.closest("[role=option]");
-  if (option) suggestions.choose(option);
-});
-for (const name of ["scroll", "resize"]) {
-  window.addEventListener(name, ({ target }) => {
-    if (suggestions.isOpen && target !== suggestions.box) suggestions.place();
-  }, { capture: true, passive: true });
+function startSuggesting() {
+  const list = new SuggestionList();
+  document.addEventListener("focusin", ({ target }) => { if (findSuggestingField(target)) list.prepare(target); });
+  document.addEventListener("focusout", () => list.hide());
+  document.addEventListener("submit", () => list.hide());
+  document.addEventListener("htmx:afterSwap", () => { if (list.field && !list.field.isConnected) list.hide(); });
+  document.addEventListener("input", ({ target }) => {
+    if (!findSuggestingField(target)) return;
+    delete target.dataset.isChosen;
+    list.schedule(target, SUGGEST_DELAY_MS);
+  });
+  document.addEventListener("click", ({ target }) => {
+    if (findSuggestingField(target) && !list.isOpen) list.schedule(target, 0);
+  });
+  document.addEventListener("keydown", (event) => { if (findSuggestingField(event.target)) list.onKey(event); }, { capture: true });
+  for (const name of ["scroll", "resize"]) {
+    window.addEventListener(name, ({ target }) => { if (list.isOpen && target !== list.panel) list.place(); }, { capture: true, passive: true });
+  }
+  if (findSuggestingField(document.activeElement)) list.prepare(document.activeElement);
 }
-if (suggestingField({ target: document.activeElement })) suggestions.prepare(document.activeElement);
+
+if ("popover" in HTMLElement.prototype) startSuggesting();

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.support.database import copy_data_folder, new_data_folder, new_database
-from tests.support.open_database import close_idle
 
 from regulars.cli.main import main
 
@@ -150,7 +149,6 @@ def shop_database_url(shop_template: str) -> Iterator[str]:
 
 def copy_of(database_url: str) -> contextlib.AbstractContextManager[str]:
     """A copy of a database to which no connection is open."""
-    close_idle(database_url)
     return new_database(database_url, template=urlsplit(database_url).path.removeprefix("/"))
 
 

@@ -62,7 +62,7 @@ def open_database(url: str) -> Iterator[OpenDatabase]:
 
 
 def close_idle(*urls: str) -> None:
-    """Closes these databases, or all; one to which a connection is open cannot be copied."""
+    """Closes these databases, or all."""
     for url in urls or list(_idle):
         if opened := _idle.pop(url, None):
             opened.close()

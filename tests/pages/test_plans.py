@@ -9,6 +9,7 @@ from tests.support import database
 from tests.support.analysis import running_analysis
 from tests.support.client import new_http
 from tests.support.crawl import crawl
+from tests.support.open_database import close_idle
 from tests.support.run_async import run_async
 from tests.support.server import running_server
 from tests.support.visitor import Visitor, sign_in_now
@@ -33,6 +34,7 @@ OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database
 
 def scans(url: str) -> dict[str, int]:
     """What all connections have counted: one that is open keeps it for itself for ten seconds, one that ends tells it."""
+    close_idle(url)
     with psycopg.connect(url, autocommit=True) as connection:
         wait_until(lambda: connection.execute(OTHERS).fetchone() == (0,))
         return dict(connection.execute(SCANS, (list(TABLES),)).fetchall())

@@ -54,6 +54,7 @@ OTHER_NAMES: Final = (
     PageName("Approval of campaigns", "/campaigns/approval", "approve second person cost limit budget"),
     PageName("Phone numbers", "/consent/numbers", "mobile subscribers opt in opt out list"),
     PageName("Attributed tickets", "/analyse/attribution/tickets", "credited purchases sales of texts"),
+    PageName("Connect your systems", "/first-steps/developer", "till developer api curl key address integration"),
     PageName("New API key", "/keys/new", "create add make token"),
     PageName("New webhook endpoint", "/webhooks/new", "create add make events"),
     PageName("Deliveries of webhooks", "/webhooks/deliveries", "sent events failed replay"),

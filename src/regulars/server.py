@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from regulars.accounts import users
+from regulars.accounts.callbacks import AddressCheck
 from regulars.accounts.pages import page_table as accounts
 from regulars.accounts.sessions import SessionStore
 from regulars.analytics.pages import routes as analytics
@@ -63,6 +64,7 @@ from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, RUN, SEGMENT
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS_METRICS, Gauge
+from regulars.kit.public_address import PublicAddress
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.writable import Writability
@@ -77,6 +79,7 @@ from regulars.messaging.pages.settings import SettingsPages
 from regulars.messaging.settings.store import open_token
 from regulars.messaging.text_origins import OriginFinders, TextOrigin
 from regulars.organizations.authenticate import Authenticator
+from regulars.organizations.public_address import follow_address, load_address
 from regulars.postgres import embedded
 from regulars.privacy import api as privacy
 from regulars.privacy import pages as privacy_pages
@@ -117,7 +120,7 @@ ADDRESS_PLACEHOLDER: Final = "https://address.invalid"
 
 
 def api_routes(settings: Settings, *, recorder: FastRecorder | None = None) -> tuple[Route, ...]:
-    """Return all routes under `/v1`. The recorder, if there is one, writes sales with a single statement."""
+    """Return all routes under `/v1`; the recorder, if there is one, writes sales with a single statement."""
     tolerance = timedelta(seconds=settings.occurred_at_tolerance_s)
     routes: tuple[Route, ...] = (
         *profiles.ROUTES,
@@ -173,13 +176,13 @@ def _with_erasure_error(route: Route) -> Route:
     return replace(route, errors=(*route.errors, ProfileNotFound)) if isinstance(route, WriteRoute) else route
 
 
-def page_table(settings: Settings) -> tuple[Page, ...]:
-    """Return every page and form of the web application."""
-    secrets_vault = vault.of(settings)
+def page_table(settings: Settings, address: PublicAddress | None = None) -> tuple[Page, ...]:
+    """Return every page and form of the web application; `address` is the one that this process follows."""
+    secrets_vault, address = vault.of(settings), address or PublicAddress(settings.public_url)
     origins: OriginFinders = {OriginKind.JOURNEY: find_sending_journeys, OriginKind.CAMPAIGN: find_sending_campaigns}
     return (
         *theme.PAGES,
-        *accounts.pages(secrets_vault),
+        *accounts.pages(secrets_vault, settings, address),
         *first_run.PAGES,
         *home.PAGES,
         *customers.pages(Analysis(settings), origins=origins),
@@ -195,7 +198,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *messages.pages(origins=origins, attribution_card=text_card),
         *inbox.pages(origins=origins),
         *simulator.PAGES,
-        *SettingsPages(secrets_vault, public_url=settings.public_url).pages(),
+        *SettingsPages(secrets_vault, address=address).pages(),
         *rules.PAGES,
         *holdout.PAGES,
         *search.PAGES,
@@ -276,7 +279,7 @@ def create_app(
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> Application:
     """Return the ASGI application; its lifespan opens the database. In `shared` memory all processes count requests."""
-    database = _make_database(settings)
+    database, address = _make_database(settings), PublicAddress(settings.public_url)
     writability = Writability(database)
     waker = Waker(database)
     database.after_commit = waker.wake
@@ -296,15 +299,15 @@ def create_app(
         writes=writes,
         record_response=request_log.record,
         describe_outage=writability.record_error,
-        public_url=settings.public_url,
+        address=address,
         timeouts=body_timeouts,
     )
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        await _open(database, waker)
+        await _open(database, waker, address)
         jobs = (authenticator.record_use_forever(), request_log.write_forever(), links.clicks.write_forever())
-        tasks = [asyncio.create_task(coroutine) for coroutine in jobs]
+        tasks = [asyncio.create_task(coroutine) for coroutine in (*jobs, follow_address(database, address))]
         yield
         failpoint.hit("drain")
         for task in tasks:
@@ -322,9 +325,9 @@ def create_app(
     readiness = Readiness(
         database, writability=writability, oldest_write_s=writes.in_flight.oldest_s, is_stopping=is_stopping
     )
-    has_users = partial(_has_users, database)
-    public = pages.page_routes(routes, readiness.explain, has_users=has_users, public_url=settings.public_url)
-    external_routes = [*_callback_routes(settings, database), *links.routes()]
+    has_users = partial(users.has_users_now, database)
+    public = pages.page_routes(routes, readiness.explain, has_users=has_users, address=address)
+    external_routes = [*_callback_routes(settings, database, address), *links.routes()]
     service = _service([*service_routes(readiness), *external_routes, *public], lifespan)
     fast_requests = FastRequests(
         routes,
@@ -333,30 +336,26 @@ def create_app(
         reads=reads,
         writes=writes,
         record_response=request_log.record,
-        public_url=settings.public_url,
+        address=address,
         trusts_proxies=bool(settings.trusted_proxies),
     )
-    web = _make_web(settings, database)
+    web = _make_web(settings, database, address)
     return Application(api, web, service, fast_requests if settings.fast_lane == "on" else None)
 
 
-def _make_web(settings: Settings, database: Database) -> WebApp:
+def _make_web(settings: Settings, database: Database, address: PublicAddress) -> WebApp:
     return WebApp(
-        page_table(settings),
+        page_table(settings, address),
         database=database,
         sessions=SessionStore(database),
-        public_url=settings.public_url,
+        address=address,
         count_waiting=count_waiting_work,
     )
 
 
-async def _has_users(database: Database) -> bool:
-    async with database.reading() as tx:
-        return await users.has_users(tx)
-
-
-async def _open(database: Database, waker: Waker) -> None:
+async def _open(database: Database, waker: Waker, address: PublicAddress) -> None:
     await database.open()
+    await load_address(database, address)
     await waker.open()
     failpoint.hit("start")
 
@@ -368,10 +367,10 @@ def _service(routes: list[BaseRoute], lifespan: Callable[[Starlette], AbstractAs
     return service
 
 
-def _callback_routes(settings: Settings, database: Database) -> list[BaseRoute]:
-    """Return the routes that SMS providers call."""
+def _callback_routes(settings: Settings, database: Database, address: PublicAddress) -> list[BaseRoute]:
+    """Return the routes that SMS providers call, and the one with which the server finds itself at an address."""
     opened = partial(open_token, vault.of(settings))
-    return [*Callbacks(database, public_url=settings.public_url, open_token=opened).routes()]
+    return [*Callbacks(database, address=address, open_token=opened).routes(), *AddressCheck(database).routes()]
 
 
 def _make_database(settings: Settings) -> Database:

@@ -43,6 +43,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.metrics import PROCESS_METRICS, PUBLISH_INTERVAL_S
 from regulars.kit.process import on_parent_exit, on_stop_signals, reduce_garbage_collection, send_ready
+from regulars.kit.public_address import PublicAddress
 from regulars.kit.releases import OutdatedReleaseError, ProcessRole, find_refusal
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
@@ -58,6 +59,7 @@ from regulars.messaging.providers.gateways import Gateways, open_gateways
 from regulars.messaging.retention import delete_old_replies, delete_old_texts
 from regulars.messaging.send import TextQueue
 from regulars.organizations.facts import TimeZoneChanged
+from regulars.organizations.public_address import follow_address, load_address
 from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
 from regulars.privacy.jobs import anonymise_stragglers, continue_erasing_responses
 from regulars.profiles.attribute_values import AttributeValues
@@ -230,9 +232,10 @@ async def _run(settings: Settings, url: str, *, lifeline: int | None, ready: int
         lock_timeout_ms=settings.lock_timeout_ms,
     )
     await database.open()
-    gateways = open_gateways(
-        database, vault=vault.of(settings), twilio_url=settings.twilio_url, public_url=settings.public_url
-    )
+    address = PublicAddress(settings.public_url)
+    await load_address(database, address)
+    gateways = open_gateways(database, vault=vault.of(settings), twilio_url=settings.twilio_url, address=address)
+    following = asyncio.create_task(follow_address(database, address))
     publishing = asyncio.create_task(_publish_metrics())
     checking = asyncio.create_task(_stop_when_outdated(database, stop))
     try:
@@ -244,6 +247,7 @@ async def _run(settings: Settings, url: str, *, lifeline: int | None, ready: int
             on_started=partial(send_ready, ready),
         )
     finally:
+        following.cancel()
         publishing.cancel()
         checking.cancel()
         await gateways.twilio.close()

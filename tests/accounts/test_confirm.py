@@ -19,6 +19,7 @@ ASKED_BEFORE = {
     "POST /webhooks/{endpoint}/edit",
     "POST /webhooks/{endpoint}/enable",
     "POST /webhooks/{endpoint}/replay",
+    "POST /settings/server",
     "POST /settings/texts/provider",
     "POST /settings/texts/countries/{country}/sender",
     "GET /settings/audit.csv",

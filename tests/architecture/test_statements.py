@@ -10,7 +10,7 @@ from tests.support.project import PACKAGE, ROOT
 from tests.support.statements import Statement, statements
 
 OWNERS = {
-    "organizations": {"organizations", "organization_slugs", "api_keys"},
+    "organizations": {"organizations", "organization_slugs", "api_keys", "public_address"},
     "demo": {"demo_runs"},
     "privacy": {"erasures", "erasures_to_replay", "restore_marker"},
     "accounts": {
@@ -119,7 +119,7 @@ MAY_WRITE_ANYTHING = {PACKAGE / "sales" / "statements.py"}
 # Looked up before the organization is known, or shared by all of them.
 DIRECTORY_TABLES = re.compile(
     r"organizations|organization_slugs|users|memberships|sessions|api_keys|sign_in_\w+|recovery_codes|migrations"
-    r"|restore_marker|link_prefixes"
+    r"|restore_marker|link_prefixes|public_address"
 )
 
 

@@ -29,6 +29,7 @@ from regulars.demo.requests import TICKETS
 from regulars.demo.texts import NOTICES
 from regulars.kit import vault
 from regulars.kit.db import Database
+from regulars.kit.public_address import PublicAddress
 from regulars.kit.settings import Settings
 from regulars.messaging.links.marks import set_link_url
 from regulars.messaging.number_location import find_country
@@ -94,7 +95,7 @@ async def work(pressed: Pressed, server: Server) -> None:
     set_link_url(None, demo_url=server.url)
     opened = Database(pressed.database_url, pool_max=10)
     await opened.open()
-    gateways = open_gateways(opened, vault=vault.of(settings), twilio_url=settings.twilio_url, public_url=None)
+    gateways = open_gateways(opened, vault=vault.of(settings), twilio_url=settings.twilio_url, address=PublicAddress())
     stop = asyncio.Event()
     working = asyncio.create_task(run_worker(opened, queues(settings, gateways), stop=stop, grace_s=5))
     try:

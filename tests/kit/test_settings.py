@@ -26,7 +26,7 @@ def test_defaults_are_those_of_a_local_service(nowhere):
     assert found.occurred_at_tolerance_s == 30
     assert found.lock_timeout_ms == 500
     assert found.is_embedded
-    assert found.base_url == "http://127.0.0.1:8080"
+    assert found.own_url == "http://127.0.0.1:8080"
 
 
 def test_the_object_is_frozen(nowhere):
@@ -140,20 +140,20 @@ def test_lists_are_read_from_the_environment_and_from_the_file(nowhere, tmp_path
     assert load(nowhere).trusted_proxies == expected
 
 
-def test_a_public_url_loses_its_last_slash_and_becomes_the_base(nowhere):
+def test_a_public_url_loses_its_last_slash(nowhere):
     found = load({**nowhere, "REGULARS_PUBLIC_URL": "https://regulars.example.com/"})
-    assert found.base_url == "https://regulars.example.com"
+    assert (found.public_url, found.own_url) == ("https://regulars.example.com", "http://127.0.0.1:8080")
 
 
 @pytest.mark.parametrize(
     ("host", "base"), [(str(IPv4Address(0)), "http://127.0.0.1:8080"), ("::", "http://[::1]:8080")]
 )
 def test_a_server_on_every_interface_is_reached_on_this_machine(nowhere, host, base):
-    assert load({**nowhere, "REGULARS_HOST": host}).base_url == base
+    assert load({**nowhere, "REGULARS_HOST": host}).own_url == base
 
 
 def test_an_ipv6_host_gets_brackets_in_links(nowhere):
-    assert load({**nowhere, "REGULARS_HOST": "::1"}).base_url == "http://[::1]:8080"
+    assert load({**nowhere, "REGULARS_HOST": "::1"}).own_url == "http://[::1]:8080"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from tests.messaging.fake_twilio import ACCOUNT, TOKEN
 from tests.support.desk import NUMBER
 from tests.support.gateway import OPEN
 
+from regulars.kit.public_address import PublicAddress
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.providers.base import Accepted, Unclear
 from regulars.messaging.providers.gateways import inbound_url, receipt_url
@@ -24,7 +25,7 @@ def twilio(desk):
         SmsSettings(brand="Shop", rules=OPEN, caps=(Cap(1, 24),), twilio=TwilioAccount(ACCOUNT, "+15005550006"))
     )
     desk.alter("UPDATE sms_settings SET credentials = 'sealed' WHERE organization_id = %s")
-    callbacks = Callbacks(desk.database, public_url=HERE, open_token=lambda _: TOKEN)
+    callbacks = Callbacks(desk.database, address=PublicAddress(HERE), open_token=lambda _: TOKEN)
     transport = httpx.ASGITransport(Starlette(routes=callbacks.routes()))
 
     def post(url, signed_url=None, **form):

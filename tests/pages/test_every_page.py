@@ -55,6 +55,7 @@ WHO_MAY = {
     Action.MANAGE_ORGANIZATION: {OWN, ADM},
     Action.MANAGE_TEAM: {OWN, ADM},
     Action.MANAGE_OWNERS: {OWN},
+    Action.MANAGE_SERVER: {OWN},
     Action.READ_AUDIT_LOG: {OWN, ADM},
 }
 

@@ -29,6 +29,7 @@ from regulars.consent.verify import verify_organization
 from regulars.journeys import definition as journeys
 from regulars.kit import vault
 from regulars.kit.db import Database, Tx
+from regulars.kit.public_address import PublicAddress
 from regulars.messaging.providers.gateways import open_gateways
 from regulars.messaging.settings.model import InboundProgress, SmsSettings
 from regulars.messaging.settings.store import load_texting, open_token
@@ -133,7 +134,7 @@ def test_names_that_rows_wait_under_are_still_known(stored_url):
     assert {name for (name,) in fetch(stored_url, "SELECT listener FROM outbox_retries")} <= listeners
     assert {topic for (topic,) in fetch(stored_url, "SELECT topic FROM interests")} <= set(TOPICS)
     gateways = open_gateways(
-        Database(stored_url), vault=vault.of(SETTINGS), twilio_url=SETTINGS.twilio_url, public_url=None
+        Database(stored_url), vault=vault.of(SETTINGS), twilio_url=SETTINGS.twilio_url, address=PublicAddress()
     )
     assert set(STORED["queues"]) <= {queue.name for queue in queues(SETTINGS, gateways)}
 

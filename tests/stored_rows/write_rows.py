@@ -42,6 +42,7 @@ from regulars.journeys.manage import load_journey
 from regulars.kit import vault
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
+from regulars.kit.public_address import PublicAddress
 from regulars.messaging.facts import HoldoutQuarterChanged, LinkClicked, MessagesChanged
 from regulars.messaging.providers.gateways import open_gateways
 from regulars.messaging.settings.model import (
@@ -123,7 +124,7 @@ def test_write_rows(full_house, server, contract, http, api_database_url):
 
 def _queue_names(database_url: str) -> list[str]:
     gateways = open_gateways(
-        Database(database_url), vault=vault.of(SETTINGS), twilio_url=SETTINGS.twilio_url, public_url=None
+        Database(database_url), vault=vault.of(SETTINGS), twilio_url=SETTINGS.twilio_url, address=PublicAddress()
     )
     return sorted(queue.name for queue in queues(SETTINGS, gateways))
 

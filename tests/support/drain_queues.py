@@ -9,6 +9,7 @@ from tests.support.open_database import open_database
 
 from regulars.kit import vault
 from regulars.kit.db import Database
+from regulars.kit.public_address import PublicAddress
 from regulars.kit.settings import Settings
 from regulars.messaging.providers.gateways import open_gateways
 from regulars.segments.feed.build import ColumnsBuild
@@ -77,7 +78,9 @@ def drain_queues(database_url: str, organization_id: UUID, settings: Settings = 
     """Runs passes of every queue of the worker until no queue has due rows."""
 
     async def work(database: Database) -> None:
-        gateways = open_gateways(database, vault=vault.of(settings), twilio_url=settings.twilio_url, public_url=None)
+        gateways = open_gateways(
+            database, vault=vault.of(settings), twilio_url=settings.twilio_url, address=PublicAddress()
+        )
         opened = queues(settings, gateways)
         try:
             for queue in opened:

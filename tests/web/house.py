@@ -9,6 +9,7 @@ from tests.support.visitor import SignedIn, sign_in
 
 from regulars.accounts.sessions import SessionStore
 from regulars.kit.db import Database, Tx
+from regulars.kit.public_address import PublicAddress
 from regulars.organizations.manage import create_organization
 from regulars.profiles.errors import ProfileNotFound
 from regulars.web import cookies, csrf, theme
@@ -95,7 +96,11 @@ async def build(database: Database, *, base_url: str = "http://127.0.0.1:8080", 
     async with database.connection() as connection:
         organization = await create_organization(connection, "Maison Corvelle")
     app = WebApp(
-        SAMPLES, database=database, sessions=SessionStore(database), public_url=public_url, count_waiting=_waiting
+        SAMPLES,
+        database=database,
+        sessions=SessionStore(database),
+        address=PublicAddress(public_url),
+        count_waiting=_waiting,
     )
     transport = httpx.ASGITransport(app=app, client=("203.0.113.9", 5000))
     return House(httpx.AsyncClient(transport=transport, base_url=base_url), database, organization.id)

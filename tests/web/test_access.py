@@ -24,6 +24,7 @@ MATRIX = {
     Action.MANAGE_ORGANIZATION: "owner admin",
     Action.MANAGE_TEAM: "owner admin",
     Action.MANAGE_OWNERS: "owner",
+    Action.MANAGE_SERVER: "owner",
     Action.READ_AUDIT_LOG: "owner admin",
 }
 

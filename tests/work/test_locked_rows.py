@@ -19,6 +19,7 @@ from regulars.journeys.definition import read_definition as read_journey
 from regulars.journeys.manage import activate, create_journey
 from regulars.kit import vault
 from regulars.kit.db import Database
+from regulars.kit.public_address import PublicAddress
 from regulars.kit.ssrf import AddressPolicy
 from regulars.messaging.providers.gateways import open_gateways
 from regulars.organizations.manage import create_organization
@@ -214,7 +215,9 @@ def with_house(url: str, act: Callable[[House, dict[str, Queue]], Awaitable[None
     async def run() -> None:
         database = Database(url, pool_max=4)
         await database.open()
-        gateways = open_gateways(database, vault=vault.of(SETTINGS), twilio_url=SETTINGS.twilio_url, public_url=None)
+        gateways = open_gateways(
+            database, vault=vault.of(SETTINGS), twilio_url=SETTINGS.twilio_url, address=PublicAddress()
+        )
         opened = {queue.name: queue for queue in queues(SETTINGS, gateways)}
         house = House(database)
         try:

@@ -9,7 +9,7 @@ from regulars.accounts.audit.log import OPERATOR, Actor, record
 from regulars.accounts.errors import AlreadyMember, NoSuchUser
 from regulars.accounts.links import Purpose, end_links_of_user, end_password_links, make_link
 from regulars.accounts.model import Account, Membership
-from regulars.kit.db import Tx
+from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.kit.vault import AnyVault
 from regulars.organizations.slugs import ensure_slug
@@ -55,6 +55,11 @@ async def find_emails(tx: Tx, user_ids: Collection[UUID]) -> dict[UUID, str]:
 
 async def has_users(tx: Tx) -> bool:
     return await queries.has_users(tx)
+
+
+async def has_users_now(database: Database) -> bool:
+    async with database.reading() as tx:
+        return await has_users(tx)
 
 
 async def find_account(tx: Tx, user_id: UUID) -> Account:

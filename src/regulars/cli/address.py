@@ -6,15 +6,23 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from regulars.kit.settings import Settings
+from regulars.kit.db import Tx
+from regulars.kit.settings import Settings, load
+from regulars.organizations.public_address import find_stored_address
 from regulars.processes import serve_lock
 
 _NAME: Final = "regulars"
 
 
-def find_address(settings: Settings) -> str:
+async def find_address(tx: Tx, settings: Settings | None = None) -> str:
     """The public address; without one, where `regulars serve` runs on this machine; else where it would."""
-    return settings.public_url or serve_lock.find_address(settings.data_dir) or settings.base_url
+    settings = settings or load()
+    return settings.public_url or await find_stored_address(tx) or find_address_here(settings)
+
+
+def find_address_here(settings: Settings) -> str:
+    """The address that is known without a database."""
+    return settings.public_url or serve_lock.find_address(settings.data_dir) or settings.own_url
 
 
 def find_command() -> str:

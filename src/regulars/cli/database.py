@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 
-from regulars.cli.address import find_address
+from regulars.cli.address import find_address_here
 from regulars.cli.output import CommandError, ExitCode, err, format_count
 from regulars.cli.start_steps import step
 from regulars.kit import db_checks, db_session, horizon, migrate, releases, vault
@@ -38,7 +38,7 @@ def opened(settings: Settings, *, may_create: bool = False, allows_any_pooler: b
     """
     # The encryption key is loaded when the first encrypted secret is read: most commands read none.
     organization_secret.set_vault_finder(lambda: vault.of(vault.with_key(settings, may_create_key=False)))
-    set_link_url(settings.link_url, demo_url=find_address(settings))
+    set_link_url(settings.link_url, demo_url=find_address_here(settings))
     if settings.database_url is None:
         if not may_create and not embedded.exists(settings.data_dir):
             raise CommandError(

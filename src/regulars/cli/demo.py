@@ -45,16 +45,16 @@ def demo(
     if until is not None and until.date() > today.date():
         raise CommandError("--until must not be in the future.", code=ExitCode.USAGE)
     plan = DemoPlan(seed=seed, sales=sales, customers=count_customers(sales), last_day=(until or today).date())
-    run_on_pool(
+    address = run_on_pool(
         lambda pool, loaded: _fill(pool, organization, plan, force=force, opened_vault=vault.of(loaded)),
         needs_vault=True,
         may_create=True,
         statement_timeout_ms=STATEMENT_TIMEOUT_MS,
     )
-    _print_next_steps(organization, sales)
+    _print_next_steps(organization, sales, address)
 
 
-async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, opened_vault: vault.AnyVault) -> None:
+async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, opened_vault: vault.AnyVault) -> str:
     try:
         async with pool.transaction() as tx:
             organization_id = await _find_or_create(tx, name)
@@ -77,6 +77,7 @@ async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, opene
         raise
     async with pool.transaction() as tx:
         await record(tx, organization_id, OPERATOR, "demo.fill", name, after={"tickets": plan.sales})
+        return await find_address(tx)
 
 
 class _AlreadyLoading(CommandError):
@@ -118,9 +119,9 @@ def _progress_bars(plan: DemoPlan) -> Iterator[_ProgressBars]:
         yield _ProgressBars(progress, {"tickets": plan.sales})
 
 
-def _print_next_steps(organization: str, sales: int) -> None:
+def _print_next_steps(organization: str, sales: int, address: str) -> None:
     loaded = settings.load()
-    address, command, name = find_address(loaded), find_command(), shlex.quote(organization)
+    command, name = find_command(), shlex.quote(organization)
     is_running = serve_lock.find_address(loaded.data_dir) is not None
     steps = [
         f"{command} user create you@example.com --role owner --organization {name}  # prints a link to sign in",

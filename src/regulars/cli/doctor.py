@@ -98,7 +98,6 @@ def _run_checks() -> Iterator[Finding]:
         yield Finding(name="settings", ok=False, found=str(error), advice="`docs/configuration.md` lists them all.")
         return
     yield Finding(name="settings", ok=True, found=f"{len(settings.sources)} set, the others at their defaults.")
-    yield _check_proxy(settings)
     yield _check_short_links(settings)
     yield _check_disk(settings)
     try:
@@ -113,9 +112,10 @@ def _run_checks() -> Iterator[Finding]:
         yield Finding(name="database", ok=False, found=str(error), advice=advice)
 
 
-def _check_proxy(settings: Settings) -> Finding:
+def _check_proxy(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     """Warn if a proxy is not configured. Regulars does not speak TLS, so a public https address means a proxy."""
-    is_unconfigured = (settings.public_url or "").startswith("https://") and not settings.trusted_proxies
+    address = settings.public_url or _find_stored_address(connection) or ""
+    is_unconfigured = address.startswith("https://") and not settings.trusted_proxies
     advice = (
         "Name it in REGULARS_TRUSTED_PROXIES: until then all visitors share one address, and 50 wrong passwords in 15"
         " minutes block everyone who has not signed in from there before."
@@ -128,6 +128,13 @@ def _check_proxy(settings: Settings) -> Finding:
         else "Client addresses are read as configured.",
         advice=advice if is_unconfigured else "",
     )
+
+
+def _find_stored_address(connection: psycopg.Connection[Any]) -> str | None:
+    if connection.execute("SELECT to_regclass('public_address') IS NOT NULL").fetchone() != (True,):
+        return None
+    row = connection.execute("SELECT url FROM public_address").fetchone()
+    return row[0] if row else None
 
 
 def _check_short_links(settings: Settings) -> Finding:
@@ -271,6 +278,7 @@ def _check_erasure_log(settings: Settings, _connection: psycopg.Connection[Any])
 
 
 DATABASE_CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]] = (
+    _check_proxy,
     _check_durability,
     _check_writes,
     _check_pooler,

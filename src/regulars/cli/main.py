@@ -53,6 +53,7 @@ COMMANDS: Final = {
         "Import a file under the rules of the API. Importing it again changes nothing; exit code 1 if rows were"
         " rejected.",
     ),
+    "address": LazyCommand("public_address:app", "Show and set the public address of the server."),
     "organization": LazyCommand("organization:app", "Create, list, rename, configure and delete organizations."),
     "key": LazyCommand("key:app", "Create, list and revoke API keys."),
     "consent": LazyCommand("verify:consent_app", "Verify the consent ledger."),

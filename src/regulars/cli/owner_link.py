@@ -15,7 +15,7 @@ FILE_NAME: Final = "owner-link.txt"
 _log = log.get(__name__)
 
 
-def publish(settings: Settings, token: str | None) -> bool:
+def publish(settings: Settings, token: str | None, *, address: str) -> bool:
     """Print the link on a terminal, else write it to a file that the log names: who has it can become the owner.
 
     Return whether there is a file. Without a token there is a user already, and the file of an earlier start is
@@ -25,7 +25,7 @@ def publish(settings: Settings, token: str | None) -> bool:
     if token is None:
         remove(settings)
         return False
-    link = f"{settings.base_url}{LINK_PATH}/{token}"
+    link = f"{address}{LINK_PATH}/{token}"
     if sys.stdout.isatty() and not log.writes_json():
         out.print(f"Set up your organization (the link works once, for 24 hours): {link}", markup=False, soft_wrap=True)
         return False

@@ -14,6 +14,7 @@ import uvloop
 
 from regulars.accounts.link_use import awaits_first_owner, make_first_owner_link
 from regulars.cli import database, owner_link
+from regulars.cli.address import find_address
 from regulars.cli.output import CommandError, out
 from regulars.cli.start_steps import step
 from regulars.kit import log, metrics, vault
@@ -86,8 +87,8 @@ def serve(
         _check_erasure_log(settings)
         database.check_change_lists(url)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
-        lock.publish_address(_own_address(settings))
-        set_link_url(settings.link_url, demo_url=settings.base_url)
+        lock.publish_address(settings.own_url)
+        set_link_url(settings.link_url, demo_url=settings.public_url or settings.own_url)
         metrics.PROCESS_METRICS.publish_to(server_process.metrics_folder(settings), process_name="0")
         is_started = _run(_serve_all(settings, listening, with_worker=not no_worker, embedded_folder=embedded_folder))
     if not is_started:
@@ -234,7 +235,7 @@ async def _announce(
     settings: Settings, started: asyncio.Event, wait_for_children: Callable[[], Coroutine[object, object, None]]
 ) -> None:
     """Say where the server is; at the very end, how its first owner gets in."""
-    address = _own_address(settings)
+    address = settings.own_url
     with step("Starting the server", "server.starting", moves=False):
         await started.wait()
         if log.writes_json():
@@ -245,8 +246,8 @@ async def _announce(
         out.print(f"Regulars serves on {address}", markup=False)
     async with database.pool(settings.database_url or "") as opened:
         async with opened.transaction() as tx:
-            token = await make_first_owner_link(tx)
-        if owner_link.publish(settings, token) and token is not None:
+            token, public = await make_first_owner_link(tx), await find_address(tx, settings)
+        if owner_link.publish(settings, token, address=public) and token is not None:
             await _remove_used_link(settings, opened, token)
 
 
@@ -260,10 +261,6 @@ async def _remove_used_link(settings: Settings, opened: Database, token: str) ->
                     break
     with contextlib.suppress(OSError):
         owner_link.remove(settings)
-
-
-def _own_address(settings: Settings) -> str:
-    return dataclasses.replace(settings, public_url=None).base_url
 
 
 def _prepare_schema(settings: Settings, url: str, *, with_worker: bool) -> None:

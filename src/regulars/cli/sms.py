@@ -11,7 +11,6 @@ from regulars.cli.output import CommandError, ExitCode, err, print_json
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, run
 from regulars.cli.sms_holdout import app as holdout_app
 from regulars.cli.sms_settings import load_sms_settings, lock_sms_settings
-from regulars.kit import settings as kit_settings
 from regulars.kit.clock import format_timestamp
 from regulars.kit.time_zones import find_zone
 from regulars.messaging import holds
@@ -136,10 +135,12 @@ def set_provider(
         await context.record("texts.provider", "texts", before={"provider": texting.provider}, after=recorded)
         return after
 
-    texting = run(organization, work, needs_vault=True)
+    async def work_and_find_address(context: CommandContext) -> tuple[Texting, str]:
+        return await work(context), await find_address(context.tx)
+
+    texting, base_url = run(organization, work_and_find_address, needs_vault=True)
     err.print(f"Texts are sent by {texting.provider}." + (" They are on hold." if texting.is_on_hold else ""))
     if texting.provider == "twilio":
-        base_url = find_address(kit_settings.load())
         err.print(f"Enter this address at Twilio for incoming messages: {inbound_url(base_url, texting)}")
 
 

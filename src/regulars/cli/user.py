@@ -1,5 +1,6 @@
 """`regulars user`: invite users of the web application, change their roles, reset and disable their accounts."""
 
+from collections.abc import Awaitable
 from typing import Annotated, Any, Final
 
 import typer
@@ -10,7 +11,7 @@ from regulars.accounts.model import read_email
 from regulars.cli.address import find_address
 from regulars.cli.output import CommandError, ExitCode, err, pick, print_rows
 from regulars.cli.runner import AsJson, OfOrganization, bind, run, transact
-from regulars.kit import settings
+from regulars.kit.db import Tx
 from regulars.web.access import Role
 
 app = typer.Typer(no_args_is_help=True)
@@ -30,7 +31,12 @@ def create(
 ) -> None:
     """Invite a user: print a one-time link with which they choose a password, or enter the one they have."""
     address = _read_address(email)
-    _print_link(run(organization, bind(users.invite_user, address, role=role)))
+    _print_link(
+        run(
+            organization,
+            lambda it: _with_address(it.tx, users.invite_user(it.tx, it.organization_id, address, role=role)),
+        )
+    )
 
 
 @app.command()
@@ -46,7 +52,11 @@ def link(
 ) -> None:
     """Print a one-time link for a new password, valid for 48 hours; ends the user's sessions and older links."""
     address = _read_address(email)
-    _print_link(transact(lambda tx: users.reset_user(tx, address, without_second_factor=without_second_factor)))
+    _print_link(
+        transact(
+            lambda tx: _with_address(tx, users.reset_user(tx, address, without_second_factor=without_second_factor))
+        )
+    )
 
 
 @app.command("list")
@@ -83,9 +93,14 @@ def role(
     err.print(f"{address} is now {role.value} of {organization}.", markup=False)
 
 
-def _print_link(token: str) -> None:
+async def _with_address(tx: Tx, token: Awaitable[str]) -> str:
+    made = await token
+    return f"{await find_address(tx)}{LINK_PATH}/{made}"
+
+
+def _print_link(link: str) -> None:
     # stdout has only the link, so that a script can read it.
-    typer.echo(f"{find_address(settings.load())}{LINK_PATH}/{token}")
+    typer.echo(link)
     err.print("The link works once, for 48 hours; send it to the user.", style="dim")
 
 

@@ -27,6 +27,7 @@ from regulars.http.route import Route as ApiRoute
 from regulars.kit.address import base_url
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS
+from regulars.kit.public_address import PublicAddress
 from regulars.web import cookies
 from regulars.web.render import PUBLIC_HEADERS, public_html, render_public
 from regulars.webhooks.event_reference import EVENTS
@@ -47,10 +48,10 @@ HasUsers = Callable[[], Awaitable[bool]]
 
 
 def page_routes(
-    api_routes: Sequence[ApiRoute], find_problem: FindProblem, *, has_users: HasUsers, public_url: str | None
+    api_routes: Sequence[ApiRoute], find_problem: FindProblem, *, has_users: HasUsers, address: PublicAddress
 ) -> list[BaseRoute]:
     """`find_problem` returns why the server is not ready, or None; `has_users` whether the first user has signed up."""
-    pages = _Pages(api_routes, find_problem, has_users, public_url)
+    pages = _Pages(api_routes, find_problem, has_users, address)
     return [
         Route("/", pages.landing),
         Route(DOCUMENTS_PATH, _redirect_to_reference),
@@ -73,12 +74,12 @@ class _ServerState:
 
 class _Pages:
     def __init__(
-        self, api_routes: Sequence[ApiRoute], find_problem: FindProblem, has_users: HasUsers, public_url: str | None
+        self, api_routes: Sequence[ApiRoute], find_problem: FindProblem, has_users: HasUsers, address: PublicAddress
     ) -> None:
         self._api_routes = api_routes
         self._find_problem = find_problem
         self._has_users = has_users
-        self._public_url = public_url
+        self._public_address = address
         self._state: _ServerState | None = None
 
     async def landing(self, request: Request) -> Response:
@@ -127,7 +128,7 @@ class _Pages:
         return public_html("explore/errors.html", introduction=refusals.INTRODUCTION, entries=entries)
 
     def _address(self, request: Request) -> str:
-        return self._public_url or base_url(request.scope, request.headers.get("host", "").encode("latin-1"))
+        return self._public_address.url or base_url(request.scope, request.headers.get("host", "").encode("latin-1"))
 
     async def _current_state(self) -> _ServerState:
         state = self._state

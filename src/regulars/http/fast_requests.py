@@ -29,6 +29,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, Headers
 from regulars.kit.ids import new_request_id
 from regulars.kit.metrics import PROCESS_METRICS, ResponseRecord
+from regulars.kit.public_address import PublicAddress
 
 _JSON = b"application/json"
 
@@ -53,11 +54,11 @@ class FastRequests:
         reads: Reads,
         writes: Writes,
         record_response: RecordResponse = record_nothing,
-        public_url: str | None = None,
+        address: PublicAddress | None = None,
         trusts_proxies: bool = False,
     ) -> None:
         self._record_response = record_response
-        self._public_url = public_url
+        self._address = address or PublicAddress()
         self._trusts_proxies = trusts_proxies
         self._router = Router(routes)
         self._cached_caller = cached_caller
@@ -103,7 +104,7 @@ class FastRequests:
         """Return the URL at which the caller reached this server, with the scheme that a trusted proxy names."""
         forwarded = by_name.get(b"x-forwarded-proto", b"") if self._trusts_proxies else b""
         scheme = "https" if forwarded == b"https" else "http"
-        return self._public_url or url_of_host(scheme, by_name[b"host"])
+        return self._address.url or url_of_host(scheme, by_name[b"host"])
 
     def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool:
         started = monotonic()

@@ -29,6 +29,7 @@ from regulars.kit.address import base_url
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, Forbidden, Unauthorized, Unavailable
 from regulars.kit.metrics import PROCESS_METRICS, ResponseRecord
+from regulars.kit.public_address import PublicAddress
 from regulars.kit.writable import describe_outage
 
 Authenticate = Callable[[bytes], Awaitable[Caller | None]]
@@ -45,12 +46,12 @@ class JsonApi:
         writes: Writes,
         record_response: RecordResponse = record_nothing,
         describe_outage: Callable[[BaseException], str] = describe_outage,
-        public_url: str | None = None,
+        address: PublicAddress | None = None,
         timeouts: BodyTimeouts = BODY_TIMEOUTS,
     ) -> None:
         self._record_response = record_response
         self._describe_outage = describe_outage
-        self._public_url = public_url
+        self._address = address or PublicAddress()
         self._router = Router(routes)
         self._reads = reads
         self._authenticate = authenticate
@@ -61,7 +62,7 @@ class JsonApi:
         self._bodies = Bodies(timeouts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = Exchange(scope, public_url=self._public_url)
+        exchange = Exchange(scope, public_url=self._address.url)
         try:
             response = await self._respond(exchange, receive)
         except TimeoutError:
@@ -95,7 +96,7 @@ class JsonApi:
         if isinstance(route, DocumentRoute):
             exchange.check_size()
             read_query(exchange.scope["query_string"], ())
-            server_url = self._public_url or base_url(exchange.scope, exchange.headers.get(b"host", b""))
+            server_url = self._address.url or base_url(exchange.scope, exchange.headers.get(b"host", b""))
             return ApiResponse(200, route.render(server_url))
         authentication_started = monotonic()
         async with asyncio.timeout(REQUEST_S):

@@ -6,10 +6,34 @@ from typing import Final
 
 import aiohttp
 
+from regulars.kit.ssrf import AddressPolicy, CheckedResolver
+
 # Longer waits are shortened to a year, so that now plus the wait is still a valid date.
 _WAIT_MAX: Final = timedelta(days=366)
 # A number of seconds with more digits is longer than `_WAIT_MAX`, and need not be parsed.
 _DIGITS_MAX: Final = 9
+
+
+def open_checked_session(
+    policy: AddressPolicy, *, is_plain: bool, sockets_max: int, user_agent: str
+) -> aiohttp.ClientSession:
+    """Open a session for URLs that users choose: it connects only to addresses that the policy allows, and uses no
+    proxy, cookie or cache. Call `policy.read_url` before each request; the caller limits the time."""
+    connector = aiohttp.TCPConnector(
+        resolver=CheckedResolver(policy, is_plain=is_plain),
+        limit=sockets_max,
+        use_dns_cache=False,
+        happy_eyeballs_delay=None,
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trust_env=False,
+        timeout=aiohttp.ClientTimeout(total=None),
+        headers={"user-agent": user_agent},
+        skip_auto_headers=("accept-encoding",),
+    )
 
 
 def read_retry_after(text: str | None, *, now: datetime) -> timedelta | None:

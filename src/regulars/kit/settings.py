@@ -86,7 +86,8 @@ class Settings:
     public_url: Annotated[
         str | None,
         kinds.PUBLIC_URL,
-        "Address callers and people use, for links, signatures and the API description; without it the address the"
+        "Address callers and people use, for links, signatures and the API description; it wins over the one that"
+        " `regulars address set` or the owner of the only organization has stored. Without both it is the address the"
         " server listens on.",
     ] = None
     link_url: Annotated[
@@ -215,12 +216,11 @@ class Settings:
         return self.erasure_log or self.data_dir / "erasures.log"
 
     @property
-    def base_url(self) -> str:
-        """The URL for links to this server, in which an IPv6 host needs brackets. A server that listens on every
-        interface is reached on this machine."""
+    def own_url(self) -> str:
+        """The URL at which this machine reaches the server; an IPv6 host needs brackets."""
         host = _reachable_host(self.host)
         host = f"[{host}]" if ":" in host else host
-        return self.public_url or f"http://{host}:{self.port}"
+        return f"http://{host}:{self.port}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,6 +17,7 @@ from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
 from regulars.kit import ids, log
 from regulars.kit.db import CONNECTION_ERRORS, Database
+from regulars.kit.public_address import PublicAddress
 from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
 from regulars.messaging.model import TextState
@@ -37,12 +38,12 @@ Handle = Callable[[Request, Texting, Mapping[str, str]], Awaitable[Response]]
 
 
 class Callbacks:
-    """`open_token` decrypts the token of the provider account. `public_url` is the base URL that the provider requests:
+    """`open_token` decrypts the token of the provider account. `address` has the base URL that the provider requests:
     the provider's signature covers this URL, and behind a proxy the URL of the request differs."""
 
-    def __init__(self, database: Database, *, public_url: str | None, open_token: Callable[[Texting], str]) -> None:
+    def __init__(self, database: Database, *, address: PublicAddress, open_token: Callable[[Texting], str]) -> None:
         self._database = database
-        self._public_url = public_url
+        self._address = address
         self._open_token = open_token
 
     def routes(self) -> list[Route]:
@@ -79,7 +80,7 @@ class Callbacks:
             return PlainTextResponse("The database cannot be reached.\n", 503, headers={"Retry-After": "5"})
 
     def _is_signed(self, request: Request, form: Mapping[str, str], token: str) -> bool:
-        base_url = self._public_url or str(request.base_url)
+        base_url = self._address.url or str(request.base_url)
         query = f"?{request.url.query}" if request.url.query else ""
         url = f"{base_url.rstrip('/')}{request.url.path}{query}"
         return twilio.is_signed(token, url, form, request.headers.get("x-twilio-signature", ""))

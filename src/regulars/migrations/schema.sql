@@ -691,6 +691,16 @@ CREATE TABLE profiles (
     updated_at timestamp with time zone NOT NULL
 );
 
+CREATE TABLE public_address (
+    only_one boolean DEFAULT true NOT NULL,
+    url text,
+    changed_at timestamp with time zone NOT NULL,
+    nonce_hash bytea,
+    answer text,
+    nonce_expires_at timestamp with time zone,
+    CONSTRAINT public_address_only_one_check CHECK (only_one)
+);
+
 CREATE TABLE recovery_codes (
     user_id uuid NOT NULL,
     code_hash bytea NOT NULL,
@@ -1420,6 +1430,9 @@ ALTER TABLE ONLY profiles
 
 ALTER TABLE ONLY profiles
     ADD CONSTRAINT profiles_pkey PRIMARY KEY (organization_id, id);
+
+ALTER TABLE ONLY public_address
+    ADD CONSTRAINT public_address_pkey PRIMARY KEY (only_one);
 
 ALTER TABLE ONLY recovery_codes
     ADD CONSTRAINT recovery_codes_pkey PRIMARY KEY (user_id, code_hash);

@@ -101,5 +101,6 @@ PERSONAL_DATA: Final = PersonalData(
         "organizations": "about the retailer",
         "organization_slugs": "about the retailer",
         "api_keys": "about the retailer's systems",
+        "public_address": "about the server",
     }
 )

@@ -39,6 +39,7 @@ class Action(StrEnum):
     MANAGE_ORGANIZATION = "change the organization"
     MANAGE_TEAM = "invite people and change their roles"
     MANAGE_OWNERS = "add and remove owners"
+    MANAGE_SERVER = "set the public address of the server"
     READ_AUDIT_LOG = "read the audit log"
 
 
@@ -65,7 +66,7 @@ _OWNER: Final = frozenset(Action)
 
 ALLOWED: Final = {
     Role.OWNER: _OWNER,
-    Role.ADMIN: _OWNER - {Action.MANAGE_OWNERS},
+    Role.ADMIN: _OWNER - {Action.MANAGE_OWNERS, Action.MANAGE_SERVER},
     Role.MARKETER: _MARKETER,
     Role.ANALYST: _ANALYST,
     Role.DEVELOPER: _DEVELOPER,

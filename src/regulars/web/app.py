@@ -19,6 +19,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.errors import ApiError
 from regulars.kit.metrics import PROCESS_METRICS
+from regulars.kit.public_address import PublicAddress
 from regulars.web import confirm, cookies, csrf
 from regulars.web.access import Action, may
 from regulars.web.error_pages import api_refusal_page, broken_page, refusal_page, unavailable_page
@@ -45,7 +46,7 @@ CountWaiting = Callable[[Tx, UUID], Awaitable[Mapping[str, int]]]
 
 
 class WebApp:
-    """`public_url` is the external address of the server, if the operator has set it."""
+    """`address` is the public address of the server, which may change."""
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class WebApp:
         *,
         database: Database,
         sessions: SessionStore,
-        public_url: str | None = None,
+        address: PublicAddress | None = None,
         count_waiting: CountWaiting | None = None,
     ) -> None:
         self.pages = (*pages, *confirm.pages(sessions))
@@ -61,7 +62,7 @@ class WebApp:
         self._navigation = Navigation(pages)
         self._database = database
         self._sessions = sessions
-        self._public_url = public_url
+        self._address = address or PublicAddress()
         self._count_waiting = count_waiting
         self._metrics = {page: PROCESS_METRICS.route(f"{page.method} {page.address}") for page in self.pages}
 
@@ -103,15 +104,16 @@ class WebApp:
         """The visit before session, organization and form are known."""
         setattr(request.state, NAVIGATION_STATE, self._navigation)
         client = request.client
+        public_url = self._address.url
         return Visit(
             request=request,
             request_id=request.scope.get("regulars_request_id", ""),
             database=self._database,
             query={},
             csrf="",
-            is_https=cookies.is_https(request, self._public_url),
+            is_https=cookies.is_https(request, public_url),
             client_address=client.host if client is not None else "",
-            public_url=self._public_url,
+            public_url=public_url,
             now=datetime.now(UTC),
         )
 
@@ -185,7 +187,7 @@ class WebApp:
         return exchange.visit
 
     async def _add_form(self, visit: Visit, page: Form) -> Visit:
-        if csrf.is_cross_site(visit.request, public_url=self._public_url):
+        if csrf.is_cross_site(visit.request, public_url=visit.public_url):
             raise ForeignForm
         fields = await _read_form(visit.request, page)
         sent_token = visit.request.headers.get(csrf.HEADER) or fields.pop(csrf.FIELD, [""])[0]

@@ -62,6 +62,7 @@ AREAS: Final = (
             "Team": "/settings/team",
             "Texts": "/settings/texts",
             "Attribution": "/settings/attribution",
+            "Server": "/settings/server",
             "Audit log": "/settings/audit",
         },
     ),

@@ -75,6 +75,7 @@ SENTENCES: Final = {
     "segment.export": "exported the customers of the segment {}",
     "segment.rebuild": "started to count all segments again",
     "segment.update": "saved a version of the segment {}",
+    "server.address": "changed the public address of the server",
     "session.sign_in": "signed in",
     "session.sign_in_failed": "failed to sign in",
     "simulator.reply": "wrote a reply in the simulator",

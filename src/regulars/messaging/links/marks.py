@@ -22,6 +22,11 @@ SAMPLE_CODE: Final = "examplelink0"
 # Stands for the destination of a link to the opt-out page.
 OPT_OUT: Final = "opt-out"
 
+NO_LINK_URL: Final = (
+    "A link to opt out needs short links; only the administrator of this server can set them up, with the setting"
+    " REGULARS_LINK_URL."
+)
+
 # The marks. They cannot occur otherwise, since they are removed from texts and from inserted values.
 _OPEN, _CLOSE = "\x02", "\x03"
 _MARKED: Final = re.compile(f"{_OPEN}([^{_CLOSE}]*){_CLOSE}")
@@ -69,7 +74,7 @@ def find_host_fault(destination: str) -> str | None:
     """Why this installation cannot have a link to the destination: it is on the host of short links, or it is the
     opt-out page and there is no host for short links."""
     if destination == OPT_OUT:
-        return None if _link_url is not None else "A link to opt out needs the setting REGULARS_LINK_URL."
+        return None if _link_url is not None else NO_LINK_URL
     if _link_url is not None and (host := _host(destination)) == _host(_link_url):
         return f"{host} is the host of the short links; write the address that the link leads to."
     return None

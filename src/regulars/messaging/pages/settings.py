@@ -12,6 +12,7 @@ from regulars.consent.phone import read_consent_number
 from regulars.kit.address import base_url
 from regulars.kit.db import Tx
 from regulars.kit.ids import TEXT, new_uuid
+from regulars.kit.public_address import PublicAddress
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.messaging import holds
 from regulars.messaging.errors import SettingRefused
@@ -56,9 +57,9 @@ class _ProviderForm:
 
 
 class SettingsPages:
-    def __init__(self, vault: AnyVault, *, public_url: str | None) -> None:
+    def __init__(self, vault: AnyVault, *, address: PublicAddress) -> None:
         self._vault = vault
-        self._public_url = public_url
+        self._address = address
 
     def pages(self) -> tuple[Page, ...]:
         return (
@@ -84,7 +85,7 @@ class SettingsPages:
         if texting.provider != "twilio" or not visit.may(Action.MANAGE_TEXTS):
             return None
         host = visit.request.headers.get("host", "").encode("latin-1")
-        return inbound_url(self._public_url or base_url(visit.request.scope, host), texting)
+        return inbound_url(self._address.url or base_url(visit.request.scope, host), texting)
 
     async def edit(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
@@ -92,7 +93,7 @@ class SettingsPages:
         return self._show_form(visit, texting, FormState(_as_form(texting)))
 
     def _show_form(self, visit: Visit, texting: Texting, form: FormState) -> Response:
-        values: dict[str, Any] = {"texting": texting, "providers": PROVIDERS, "has_public_url": bool(self._public_url)}
+        values: dict[str, Any] = {"texting": texting, "providers": PROVIDERS, "has_public_url": bool(self._address.url)}
         return render_form(visit, "messaging/provider.html", form, **values)
 
     async def change(self, visit: Visit) -> Response:

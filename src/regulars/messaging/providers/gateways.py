@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from regulars.kit import ids
 from regulars.kit.db import Database
+from regulars.kit.public_address import PublicAddress
 from regulars.kit.vault import AnyVault
 from regulars.messaging.providers.base import OutgoingText, Providers
 from regulars.messaging.providers.simulator import Simulator
@@ -25,12 +26,16 @@ class Gateways:
     database: Database
 
 
-def open_gateways(database: Database, *, vault: AnyVault, twilio_url: str, public_url: str | None) -> Gateways:
-    """Create the providers. Without a public URL there are no receipts, and the state of texts remains `sent`."""
+def open_gateways(database: Database, *, vault: AnyVault, twilio_url: str, address: PublicAddress) -> Gateways:
+    """Create the providers. Without a public address there are no receipts, and the state of texts remains `sent`."""
+
+    def find_callback_url(text: OutgoingText, texting: Texting) -> str | None:
+        return None if address.url is None else receipt_url(address.url, text, texting)
+
     twilio = Twilio(
         twilio_url,
         open_token=lambda texting: open_token(vault, texting),
-        callback_url=lambda text, texting: None if public_url is None else receipt_url(public_url, text, texting),
+        callback_url=find_callback_url,
     )
     return Gateways({"simulator": Simulator(database), "twilio": twilio}, twilio, database)
 

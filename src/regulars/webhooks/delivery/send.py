@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import aiohttp
 
 from regulars.kit.clock import monotonic
-from regulars.kit.http_client import describe_network_error, read_retry_after
-from regulars.kit.ssrf import AddressPolicy, AddressRefused, CheckedResolver
+from regulars.kit.http_client import describe_network_error, open_checked_session, read_retry_after
+from regulars.kit.ssrf import AddressPolicy, AddressRefused
 from regulars.webhooks.delivery.schedule import AttemptOutcome
 from regulars.webhooks.signature import sign
 
@@ -93,20 +93,8 @@ class Sender:
     def _session(self, scheme: str) -> aiohttp.ClientSession:
         session = self._sessions.get(scheme)
         if session is None:
-            connector = aiohttp.TCPConnector(
-                resolver=CheckedResolver(self._policy, is_plain=scheme == "http"),
-                limit=SOCKETS_MAX,
-                use_dns_cache=False,
-                happy_eyeballs_delay=None,
-            )
-            session = self._sessions[scheme] = aiohttp.ClientSession(
-                connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-                trust_env=False,
-                timeout=aiohttp.ClientTimeout(total=None),
-                headers={"user-agent": USER_AGENT},
-                skip_auto_headers=("accept-encoding",),
+            session = self._sessions[scheme] = open_checked_session(
+                self._policy, is_plain=scheme == "http", sockets_max=SOCKETS_MAX, user_agent=USER_AGENT
             )
         return session
 

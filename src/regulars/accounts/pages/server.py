@@ -1,6 +1,7 @@
 """The page "Server": what concerns all organizations of an installation, its public address and its short links. Most
 of it only the administrator can change; the page has the line to send to them."""
 
+import re
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -19,6 +20,7 @@ from regulars.web.visit import Visit
 PATH: Final = "/settings/server"
 TEMPLATE: Final = "accounts/server.html"
 URL_CHARACTERS_MAX: Final = 255
+_PLAIN: Final = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]+)?/?")
 
 
 class ServerPages:
@@ -51,6 +53,8 @@ class ServerPages:
             )
         except AddressRefusal as refusal:
             form.refuse("address", str(refusal))
+            # An administrator pastes the line into a shell, so it has no other characters than those of a plain host.
+            values["unreached"] = text if _PLAIN.fullmatch(text) else None
             return refused(visit, TEMPLATE, form, **values)
         except ServerShared:
             form.refuse("address", "Another organization has joined this server, so only its administrator can.")
@@ -66,6 +70,7 @@ class ServerPages:
             "address": self._address,
             "link_url": self._settings.link_url,
             "is_alone": is_alone,
+            "unreached": None,
             "may_change": is_alone and not self._address.is_fixed and visit.may(Action.MANAGE_SERVER),
         }
 

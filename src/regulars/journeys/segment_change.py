@@ -1,6 +1,6 @@
 """Finds the live journeys that a new version of a segment changes, with the customers in them whom it concerns."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -12,15 +12,13 @@ from regulars.journeys.runs.definition_cache import load_shown_definitions
 from regulars.kit.db import Tx
 from regulars.segments.saved.uses import ActiveUser
 
-# With more open runs, the page does not say for how many customers the next branch decides otherwise.
-RUNS_READ_MAX: Final = 100_000
+# With more customers before such a branch, the page does not say for how many it decides otherwise.
+CUSTOMERS_READ_MAX: Final = 100_000
 
 
-class _OpenRun(NamedTuple):
+class _Version(NamedTuple):
     journey_id: UUID
     version: int
-    step: str
-    profile_id: UUID
 
 
 async def find_live_users(
@@ -32,11 +30,8 @@ async def find_live_users(
         " WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND live_version IS NOT NULL",
         (organization_id, list(ids)),
     )
-    runs = await _find_open_runs(tx, organization_id, live, limit=RUNS_READ_MAX + 1)
-    is_known = len(runs) <= RUNS_READ_MAX
-    versions = {*live.items(), *((run.journey_id, run.version) for run in runs)}
+    versions = {*live.items(), *await _find_open_versions(tx, organization_id, live)}
     definitions = await load_shown_definitions(tx, organization_id, versions)
-    asking = {key: find_steps_before(definition, segment_ids) for key, definition in definitions.items()}
     used = {
         journey_id: sorted(
             {
@@ -48,22 +43,24 @@ async def find_live_users(
         )
         for journey_id in live
     }
-    return [
-        ActiveUser(
-            use=use,
-            match=Any(of=tuple(InSegment(id=segment_id) for segment_id in used[journey_id])),
-            customers="the segments that it uses",
-            at_branch=frozenset(
-                run.profile_id
-                for run in runs
-                if run.journey_id == journey_id and run.step in asking[journey_id, run.version]
+    users = []
+    for journey_id, use in (await describe_uses(tx, organization_id, live)).items():
+        if not used[journey_id]:
+            continue
+        asking = {
+            version: find_steps_before(definition, segment_ids)
+            for (owner_id, version), definition in definitions.items()
+            if owner_id == journey_id
+        }
+        users.append(
+            ActiveUser(
+                use=use,
+                match=Any(of=tuple(InSegment(id=segment_id) for segment_id in used[journey_id])),
+                customers="the segments that it uses",
+                at_branch=await _find_customers_at(tx, organization_id, journey_id, asking),
             )
-            if is_known
-            else None,
         )
-        for journey_id, use in (await describe_uses(tx, organization_id, live)).items()
-        if used[journey_id]
-    ]
+    return users
 
 
 def find_steps_before(definition: Definition, segment_ids: frozenset[str]) -> set[str]:
@@ -83,15 +80,35 @@ def find_steps_before(definition: Definition, segment_ids: frozenset[str]) -> se
     return {step_id for step_id, is_it in is_before.items() if step_id is not None and is_it}
 
 
-async def _find_open_runs(
-    tx: Tx, organization_id: UUID, journey_ids: Collection[UUID], *, limit: int
-) -> list[_OpenRun]:
+async def _find_open_versions(tx: Tx, organization_id: UUID, journey_ids: Collection[UUID]) -> list[_Version]:
+    """The versions of runs that are open."""
     return await tx.fetch_all(
-        _OpenRun,
+        _Version,
         """
-        SELECT {columns} FROM journey_runs
-        WHERE organization_id = %s AND journey_id = ANY (%s::uuid[]) AND state <> 'ended' AND step IS NOT NULL
+        SELECT {columns} FROM journey_versions
+        WHERE organization_id = %(organization_id)s AND journey_id = ANY (%(journey_ids)s::uuid[])
+          AND EXISTS (
+              SELECT FROM journey_runs
+              WHERE organization_id = %(organization_id)s AND journey_id = journey_versions.journey_id
+                AND version = journey_versions.version AND state <> 'ended' AND step IS NOT NULL
+          )
+        """,
+        {"organization_id": organization_id, "journey_ids": list(journey_ids)},
+    )
+
+
+async def _find_customers_at(
+    tx: Tx, organization_id: UUID, journey_id: UUID, steps: Mapping[int, Collection[str]]
+) -> frozenset[UUID] | None:
+    """The customers in the journey at these steps of its versions; None if there are too many."""
+    places = [(version, step) for version, of_version in steps.items() for step in of_version]
+    rows = await tx.fetch(
+        """
+        SELECT profile_id FROM journey_runs
+        WHERE organization_id = %s AND journey_id = %s AND state <> 'ended'
+          AND (version, step) IN (SELECT * FROM unnest(%s::integer[], %s::text[]))
         LIMIT %s
         """,
-        (organization_id, list(journey_ids), limit),
+        (organization_id, journey_id, [it[0] for it in places], [it[1] for it in places], CUSTOMERS_READ_MAX + 1),
     )
+    return None if len(rows) > CUSTOMERS_READ_MAX else frozenset(row[0] for row in rows)

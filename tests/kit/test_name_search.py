@@ -19,6 +19,9 @@ PARTS = (
     ("москв", "Москва"),
     ("서울", "서울역"),
     ("38½", "Size 38½"),
+    ("straßenschuh", "Straßenschuh"),
+    ("strasse", "Große Straße 1"),
+    ("istanbul", "İstanbul"),
 )
 SIMILAR = (
     ("jaens", "Blue jeans"),
@@ -34,7 +37,13 @@ NEITHER = (("teans", "Blue jeans"), ("oats", "Wool coat"), ("jea jns", "Blue jea
 
 async def _finds(database, patterns, name: str) -> bool:
     async with database.reading() as tx:
-        found = await tx.fetch_value("SELECT lower(normalize(%s)) ~ ALL (%s::text[])", (name, patterns.parts))
+        found = await tx.fetch_value(
+            """
+            SELECT replace(regexp_replace(normalize(lower(%s), NFD), '[\\u0300-\\u036f]', '', 'g'), 'ß', 'ss')
+                   ~ ALL (%s::text[])
+            """,
+            (name, patterns.parts),
+        )
     assert found == bool(filter_names([name], patterns, str, limit=1)), (name, patterns)
     return bool(found)
 

@@ -7,7 +7,6 @@ limited number of names, in SQL or in memory, and needs no extension of PostgreS
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from string import ascii_lowercase
 from typing import Final, NamedTuple, TypeVar
 
 Row = TypeVar("Row")
@@ -20,7 +19,6 @@ WORD_CHARACTERS_MAX: Final = 40
 SIMILAR_CHARACTERS_MIN: Final = 4
 SIMILAR_CHARACTERS_MAX: Final = 12
 _ACCENTS: Final = re.compile("[\u0300-\u036f]")
-_LAST_ACCENTED: Final = 0x24F
 _WORD_START: Final = r"(?:^|\W)"
 
 
@@ -38,13 +36,14 @@ class NamePatterns(NamedTuple):
 
 
 def fold_name(name: str) -> str:
-    """The spelling of names that the expressions match; the same as `lower(normalize(name, NFC))` in SQL."""
-    return unicodedata.normalize("NFC", name).lower()
+    """The spelling of names that the expressions match: without accents and case. In SQL it is
+    `replace(regexp_replace(normalize(lower(name), NFD), '[\\u0300-\\u036f]', '', 'g'), 'ß', 'ss')`."""
+    return _ACCENTS.sub("", unicodedata.normalize("NFD", name.casefold()))
 
 
 def find_parts(text: str) -> NamePatterns | None:
     """The expressions for names that contain all words of the text; None if the text has no word."""
-    words = [_spell(word) for word in _read_words(text)]
+    words = _read_words(text)
     return NamePatterns(words, [_WORD_START + word for word in words]) if words else None
 
 
@@ -69,41 +68,21 @@ def filter_names(
 
 
 def _read_words(text: str) -> list[str]:
-    """The words of a text, without accents and case."""
-    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", text.lower()))
-    return [word[:WORD_CHARACTERS_MAX] for word in re.findall(r"\w+", unicodedata.normalize("NFC", bare))[:WORDS_MAX]]
-
-
-def _list_spellings() -> dict[str, str]:
-    """Bracket expressions of the letters without accents: each with its forms that have one."""
-    accented: dict[str, str] = dict.fromkeys(ascii_lowercase, "")
-    for code in range(0xC0, _LAST_ACCENTED):
-        letter = chr(code)
-        bare = unicodedata.normalize("NFD", letter)[0]
-        if bare in accented and letter == letter.lower():
-            accented[bare] += letter
-    return {letter: f"[{letter}{others}]" if others else letter for letter, others in accented.items()}
-
-
-_SPELLINGS: Final = _list_spellings()
-
-
-def _spell(word: str) -> str:
-    # Letters and digits have no meaning of their own in an expression.
-    return "".join(_SPELLINGS.get(letter, letter) for letter in word)
+    return [word[:WORD_CHARACTERS_MAX] for word in re.findall(r"\w+", fold_name(text))[:WORDS_MAX]]
 
 
 def _spell_similar(word: str) -> str:
-    spelled = [_SPELLINGS.get(letter, letter) for letter in word[:SIMILAR_CHARACTERS_MAX]]
-    size = len(spelled)
+    # Letters and digits have no meaning of their own in an expression.
+    word = word[:SIMILAR_CHARACTERS_MAX]
+    size = len(word)
     if size < SIMILAR_CHARACTERS_MIN:
-        return "".join(spelled)
-    spellings = {"".join(spelled): None}
+        return word
+    spellings = {word: None}
     for place in range(1, size):
-        before, here, after = "".join(spelled[:place]), spelled[place], "".join(spelled[place + 1 :])
+        before, here, after = word[:place], word[place], word[place + 1 :]
         spellings[before + r"\w" + after] = None
         spellings[before + r"\w" + here + after] = None
-        spellings["".join(spelled[: place - 1]) + here + spelled[place - 1] + after] = None
+        spellings[before[:-1] + here + before[-1] + after] = None
         if size > SIMILAR_CHARACTERS_MIN:
             spellings[before + after] = None
     return f"(?:{'|'.join(spellings)})"

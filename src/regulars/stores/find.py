@@ -132,9 +132,9 @@ async def find_by_name(tx: Tx, organization_id: UUID, patterns: NamePatterns, *,
         SELECT id, external_id, name, address, created_at, updated_at
         FROM (
             SELECT (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C" AS sorted,
-                   lower(normalize(concat_ws(
+                   replace(regexp_replace(normalize(lower(concat_ws(
                        ' ', name, external_id, address ->> 'locality', address ->> 'postal_code'
-                   ))) AS searched,
+                   )), NFD), '[\\u0300-\\u036f]', '', 'g'), 'ß', 'ss') AS searched,
                    id, external_id, name, address, created_at, updated_at
             FROM stores
             WHERE organization_id = %(organization_id)s

@@ -160,7 +160,8 @@ async def search_by_name(
         """
         SELECT code, name, prices::text, days::text, last_day
         FROM (
-            SELECT code, name, searched, prices, days, sold, last_day
+            SELECT code, name, prices, days, sold, last_day,
+                   regexp_replace(normalize(searched, NFD), '[\\u0300-\\u036f]', '', 'g') AS searched
             FROM catalog_products
             WHERE organization_id = %(organization_id)s AND count_id = %(count_id)s
             ORDER BY last_day DESC, code

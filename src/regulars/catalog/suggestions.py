@@ -82,7 +82,9 @@ async def find_known_products(tx: Tx, organization_id: UUID, codes: Collection[s
     if count is None:
         return KnownProducts({}, is_complete=False)
     found = await products.find_products(tx, organization_id, count.id, codes)
-    is_complete = count.finished_at is not None and await products.has_all(tx, organization_id, count.id)
+    is_complete = len(found) == len(set(codes)) or (
+        count.finished_at is not None and await products.has_all(tx, organization_id, count.id)
+    )
     return KnownProducts(found, is_complete=is_complete)
 
 

@@ -43,6 +43,7 @@ ENTRY_WORDS: Final[Mapping[str, str]] = {
     "/settings/team": "people users members colleagues roles rights permissions",
     "/settings/texts": "sms gateway test text price cost",
     "/settings/attribution": "window windows days click",
+    "/settings/server": "public address url domain host https short links administrator",
     "/settings/audit": "history changes who did security trail",
 }
 # Pages without an entry in the navigation, and settings that are a part of a page.

@@ -43,7 +43,9 @@ def redirect_signed_in(visit: Visit, token: str, url: str, *, is_remembered: boo
 
 def redirect_signed_out(visit: Visit) -> Response:
     response = redirect(visit, SIGN_IN_PATH)
-    cookies.drop_cookie(response, cookies.session_name(is_https=visit.is_https), is_https=visit.is_https)
+    # The text of a search may be the name of a customer.
+    for name in (cookies.session_name(is_https=visit.is_https), cookies.SEARCH):
+        cookies.drop_cookie(response, name, is_https=visit.is_https)
     return response
 
 

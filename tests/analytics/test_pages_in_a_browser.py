@@ -76,6 +76,6 @@ def test_filters_work_without_scripts_and_figures_follow_with_them(chromium, mar
         tab.locator("summary", has_text="Saved views").click()
         tab.get_by_label("Name").fill("Monday")
         tab.get_by_role("button", name="Save this view").click()
-        expect(tab.get_by_role("status")).to_contain_text("View saved as “Monday”.")
+        expect(tab.locator("#toasts")).to_contain_text("View saved as “Monday”.")
         tab.locator("summary", has_text="Saved views").click()
         expect(tab.get_by_role("link", name="Monday")).to_be_visible()

@@ -17,12 +17,12 @@ READING = {
     "webhook deliveries", "sms provider show", "sms rules show", "sms rules holidays", "sms holdout show",
     "organization list", "user list", "config", "backup", "campaign schema", "campaign list", "campaign show",
     "campaign check", "campaign recipients", "attribution show", "analyse sales", "analyse stores", "analyse customers",
-    "analyse products",
+    "analyse products", "address show",
 }  # fmt: skip
 # Commands about the installation and not about one organization; and a log is deleted with its organization.
 BEYOND_ORGANIZATIONS = {
     "serve", "serve-process", "worker", "analysis", "migrate", "restore", "vault seal", "vault rotate",
-    "organization delete",
+    "organization delete", "address set", "address clear",
 }  # fmt: skip
 SMS_COMMANDS = (
     "hold", "release", "provider set simulator --brand Corvelle", "rules set --cap 1/24", "rules set-sender FR --sender S",

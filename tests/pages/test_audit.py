@@ -227,7 +227,8 @@ ACTS = {
 # demo, a journey, a campaign, a segment, a provider or a code, and a preview, which changes nothing.
 ELSEWHERE = re.compile(
     r"/(settings/team/|customers/|collisions/|attributes|products|demo|first-steps|journeys|campaigns|segments).*"
-    r"|/messages/inbox/.*/send-anyway|/webhooks/.*/withdraw|/settings/texts/(number|countries/.*/sender).*|/settings/attribution/preview"
+    r"|/messages/inbox/.*/send-anyway|/webhooks/.*/withdraw|/settings/texts/(number|countries/.*/sender).*"
+    r"|/settings/attribution/preview|/settings/server"
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.sales.desk import STORE, Desk
+from tests.support.database import new_database
 from tests.support.many_sales import insert_sales
 from tests.support.pages_read import count_pages
 from tests.support.project import ROOT
@@ -85,14 +86,16 @@ SALES_FILTERS = {
 
 
 @pytest.fixture
-async def shop(database_url: str, organization_id) -> Any:
-    """An organization on a database with one session, whose rows were never analyzed."""
-    database = Database(database_url, pool_max=1)
-    await database.open()
-    desk = Desk(database, organization_id)
-    await desk.open_store(STORE, "S-2")
-    yield desk
-    await database.close()
+async def shop(shared_database: tuple[str, str], organization_id) -> Any:
+    """An organization on a database with one session, none of whose tables was analyzed while it had other rows."""
+    url, template = shared_database
+    with new_database(url, template=template) as fresh:
+        database = Database(fresh, pool_max=1)
+        await database.open()
+        desk = Desk(database, organization_id)
+        await desk.open_store(STORE, "S-2")
+        yield desk
+        await database.close()
 
 
 async def store_sales(shop: Desk) -> None:

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
+from psycopg import errors
+
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.public_address import PublicAddress
@@ -56,8 +58,8 @@ async def has_server_alone(tx: Tx, organization_id: UUID) -> bool:
 
 
 async def load_address(database: Database, address: PublicAddress) -> None:
-    """Load the stored address. Without a database the process goes on with the one it has."""
-    with contextlib.suppress(TimeoutError, *CONNECTION_ERRORS):
+    """Load the stored address. Without a database or its migrations, the process goes on with the address it has."""
+    with contextlib.suppress(TimeoutError, errors.UndefinedTable, *CONNECTION_ERRORS):
         async with database.reading(until=monotonic() + READ_S_MAX) as tx:
             address.update(await find_stored_address(tx))
 

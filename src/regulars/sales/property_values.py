@@ -62,7 +62,7 @@ class PropertyValues(GrowingSource):
                        (occurred_at AT TIME ZONE %(time_zone)s)::date AS at, item ->> 'unit' AS unit, quantity,
                        type = 'PURCHASE' AND quantity > 0 AS is_sold,
                        coalesce((item ->> 'unit_price_cents')::numeric,
-                                greatest(-%(cents_max)s, least(%(cents_max)s, round(
+                                greatest(-%(cents_max)s::numeric, least(%(cents_max)s, round(
                                     (item ->> 'total_price_cents')::numeric / nullif(quantity, 0))))) AS cents
                 FROM sales_events
                 CROSS JOIN LATERAL json_array_elements(line_items) AS line (item)

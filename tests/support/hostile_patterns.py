@@ -44,7 +44,7 @@ def expressions() -> list[Expression]:
                     calls.setdefault(node.func.value.id, set()).add(node.func.attr)
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):
-                named.setdefault(name, []).extend(one for one in found if one.pattern is value)
+                named.setdefault(name, []).extend(one for one in found if one.pattern == value)
     for name, ones in named.items():
         for one in ones:
             one.methods |= calls.get(name, set()) & FUNCTIONS

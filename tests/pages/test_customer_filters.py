@@ -51,6 +51,24 @@ def test_customers_are_narrowed_sorted_saved_and_exported(marketer, crowd):
     assert [line.split(",")[2] for line in file.text.splitlines()[1:]] == ["Zoe", "Yve"]
 
 
+def test_previous_leads_from_the_last_page_of_a_sorted_list_to_the_page_before_it(marketer, crowd):
+    profiles = [samples.profile(first_name=f"Ada {number}") for number in range(101)]
+    created = crowd.shop.api.post("/v1/profiles/batch", {"items": profiles}).json()
+    assert {result["status"] for result in created["results"]} == {201}
+    crowd.shop.prepare()
+
+    def follow(rel: str, page: str) -> str:
+        [query] = re.findall(rf'rel="{rel}" href="[^"?]*[?]?([^"]*)"', page)
+        return marketer.get("/customers?" + unescape(query)).text
+
+    first = ask_until("found, as of", lambda: marketer.get("/customers?sort=spend"))
+    second = follow("next", first)
+    last = follow("next", second)
+    assert len(names(last)) < len(names(second)) == 50
+    assert names(follow("prev", last)) == names(second)
+    assert names(follow("prev", second)) == names(first)
+
+
 def test_the_keyboard_alone_filters_sorts_and_saves_a_segment(tab, marketer, crowd):
     crowd.shop.sale(crowd.shop.customer("Zoe"), days=2, cents=900_000, product=WOOL)
     crowd.shop.prepare()

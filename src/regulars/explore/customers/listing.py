@@ -108,7 +108,8 @@ class CustomerList:
                 hits = await find(tx, visit, view, view.request)
                 page = make_page(view, hits, lambda hit: hit.position)
             else:
-                page = _result_page(view, await _load_hits(tx, visit, result.members), result.members, _offset(visit))
+                hits = await _load_hits(tx, visit, result.members)
+                page = _result_page(view, hits, result.members, parse_cursor(visit.query.get("after", "")))
             rows = await load_rows(tx, visit, list(page.rows))
         hidden = COLUMNS.keys() & set(view.value("hide").split(","))
         return render(
@@ -194,11 +195,6 @@ def _needs_analysis(view: ListView) -> bool:
     return not view.value("q") and (is_sorted or any(each.name in view.values for each in view.menu_filters))
 
 
-def _offset(visit: Visit) -> int:
-    cursor = parse_cursor(visit.query.get("after", ""))
-    return 0 if cursor is None else cursor.number
-
-
 async def _load_hits(tx: Tx, visit: Visit, members: Members | None) -> list[ProfileHit]:
     """The customers in the order of the result, without those deleted since it was computed."""
     ids = () if members is None else members.profile_ids
@@ -206,15 +202,17 @@ async def _load_hits(tx: Tx, visit: Visit, members: Members | None) -> list[Prof
     return [ProfileHit(profiles[each], position=(str(each),)) for each in ids if each in profiles]
 
 
-def _result_page(view: ListView, hits: list[ProfileHit], members: Members | None, offset: int) -> ListPage[ProfileHit]:
+def _result_page(
+    view: ListView, hits: list[ProfileHit], members: Members | None, cursor: MemberCursor | None
+) -> ListPage[ProfileHit]:
+    """`cursor` is that of this page. The page before it is of the same build (epoch) of the columnar data, since the
+    analysis process refuses the cursor of another one."""
     if members is None:
         return ListPage(())
-    # A cursor is valid for one build (epoch) of the columnar data; without a next page it is unknown.
-    epoch = None if members.next is None else members.next.epoch
-    before = max(offset - PAGE_ROWS, 0)
     previous = None
-    if offset:
-        previous = view.url(after=str(MemberCursor(epoch, before))) if before and epoch is not None else view.url()
+    if cursor is not None and cursor.number:
+        before = cursor._replace(number=max(cursor.number - PAGE_ROWS, 0))
+        previous = view.url(after=str(before)) if before.number else view.url()
     return ListPage(hits, previous, None if members.next is None else view.url(after=str(members.next)))
 
 

@@ -21,7 +21,12 @@ DAMAGE = {
     ),
     "a text has another state": ("UPDATE texts SET state = 'failed' WHERE organization_id = %s", "C4: .* do not say"),
     "a person has two texts": (
-        "UPDATE texts SET profile_id = (SELECT profile_id FROM texts LIMIT 1) WHERE organization_id = %s",
+        """
+        UPDATE texts SET profile_id = (
+            SELECT first.profile_id FROM texts AS first WHERE first.organization_id = texts.organization_id LIMIT 1
+        )
+        WHERE organization_id = %s
+        """,
         "C1: 1 people",
     ),
     "it has not ended": ("UPDATE campaigns SET state = 'sending' WHERE organization_id = %s", "STUCK"),

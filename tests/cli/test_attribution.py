@@ -41,7 +41,7 @@ def test_credits_are_shown_by_origin_and_month_once_they_are_computed(regulars, 
     assert started == {"was_running": False, "customers_waiting": 0}
     drain_queues(database_url, shop)
     with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE attribution_customers SET due_at = now()")
+        connection.execute("UPDATE attribution_customers SET due_at = now() - interval '1 s'")
     drain_queues(database_url, shop)
     found = regulars("attribution", "show", "-o", "Shop", "--json").data
     [row] = found["rows"]

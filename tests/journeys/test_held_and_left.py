@@ -74,7 +74,7 @@ def test_a_text_that_its_sender_puts_back_during_a_pause_waits_too(desk):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ("UPDATE texts SET expires_at = now() WHERE organization_id = %s", "expired"),
+        ("UPDATE texts SET expires_at = created_at WHERE organization_id = %s", "expired"),
         ("UPDATE journey_runs SET step = 'other' WHERE organization_id = %s", "left"),
     ],
 )

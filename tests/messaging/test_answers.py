@@ -105,7 +105,7 @@ def test_an_answer_after_72_hours_is_capped_and_one_that_waited_is_not(capped):
     capped.alter(shift)
     # Written 71 hours after the message, and due two hours later.
     capped.alter(
-        "UPDATE texts SET created_at = now() - interval '2 h', due_at = now(), state = 'queued', reason = NULL"
+        "UPDATE texts SET created_at = now() - interval '2 h', due_at = now() - interval '1 s', state = 'queued', reason = NULL"
         " WHERE organization_id = %s AND origin_kind = 'answer'"
     )
     say(capped, reply.id)

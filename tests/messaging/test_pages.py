@@ -241,7 +241,7 @@ def test_an_answer_waits_in_the_inbox_and_one_that_the_cap_stops_may_be_sent_any
         )
         for page in ("/messages/inbox", path):
             assert re.search(r"Waiting until \d+ \w+, \d\d:\d\d", desk.owner.get(page).text), page
-        connection.execute("UPDATE texts SET due_at = now() WHERE organization_id = %s AND state = 'queued'", ours)
+        connection.execute("UPDATE texts SET due_at = created_at WHERE organization_id = %s AND state = 'queued'", ours)
     open_at_any_hour(desk.url, desk.tenant.organization_id, caps=(Cap(0, 24),))
     desk.work()
     assert desk.inbox() == [reply]

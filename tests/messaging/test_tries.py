@@ -42,7 +42,7 @@ def test_a_text_that_no_claim_dials_ends_when_it_expires(desk, monkeypatch):
     desk.order()
     monkeypatch.setattr("regulars.messaging.send.DIAL_WITHIN_S", -1.0)
     desk.turn()
-    desk.alter("UPDATE texts SET due_at = now(), expires_at = now() WHERE organization_id = %s")
+    desk.alter("UPDATE texts SET due_at = created_at, expires_at = created_at WHERE organization_id = %s")
     desk.turn()
     assert (desk.texts(), desk.gateway.sent) == ([("skipped", "expired")], [])
 

@@ -109,6 +109,21 @@ def test_a_start_that_waits_goes_on_after_the_clock_was_set_back_and_is_named_un
     assert desk.outcomes(campaign) == {"sent": 2}
 
 
+def test_a_campaign_that_a_user_starts_at_once_is_named_while_a_step_of_the_clock_delays_it(desk):
+    desk.crowd(2)
+    campaign = desk.draft()
+    desk.act(manage.schedule, campaign, confirmed_recipients=2, is_now=True)
+    with psycopg.connect(desk.database.url, autocommit=True) as connection:
+        store_two_hours_ahead(connection, desk.organization_id, "campaigns")
+    assert [found.row.id for found in in_need(desk)] == [campaign]
+    # A campaign of next week is not late.
+    desk.alter(
+        "UPDATE campaigns SET starts_at = now() + interval '7 days', freeze_at = now() + interval '7 days'"
+        " WHERE organization_id = %s"
+    )
+    assert in_need(desk) == []
+
+
 @pytest.mark.parametrize("texts_per_hour", [None, 3600])
 def test_a_campaign_goes_on_after_the_clock_was_set_back_and_is_named_until_then(desk, texts_per_hour):
     """All stored times are two hours ahead, also those of recipients, texts and tokens."""

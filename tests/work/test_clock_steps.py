@@ -48,7 +48,8 @@ AHEAD: list[tuple[str, dict[str, Any]]] = [
     ("texts", {"created_at": AN_HOUR_AGO}),
     # It was claimed once, and waits for the opening hour.
     ("texts", {"created_at": AN_HOUR_AGO, "attempts": 1, "tries": 1}),
-    ("attribution.lift", {}),
+    # It waits for the end of its window.
+    ("attribution.lift", {"first_day": "2026-11-01", "last_day": "2026-11-30"}),
     ("holdouts", {"changed_at": Raw("now() - interval '1 day'")}),
     ("replies", {}),
 ]
@@ -59,6 +60,9 @@ RETRIES: list[tuple[str, dict[str, Any]]] = [
     ("campaigns.start", {"state": "scheduled", "reason": "The last changes of customers are still being counted."}),
     ("texts", {"created_at": AN_HOUR_AGO, "attempts": 1, "tries": 1, "provider": "twilio"}),
     ("segment_sizes", {"updated_at": Raw("now() + interval '119 minutes'")}),
+    # Its window is not known yet, or its computation failed.
+    ("attribution.lift", {}),
+    ("attribution.lift", {"first_day": "2026-11-01", "last_day": "2026-11-30", "reason": "NotReady"}),
 ]
 
 

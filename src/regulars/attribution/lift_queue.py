@@ -89,8 +89,14 @@ class LiftClaim:
 class LiftQueue(AnalysisQueue[LiftClaim, LiftRow]):
     name = QUEUE
     claim_for = timedelta(minutes=2)
-    # A lift without an owner waits for the end of its window.
-    due = Due(table="lifts", waits=(Wait(at_most=(claim_for,), condition="owner IS NOT NULL", waits_again=True),))
+    # A lift without an owner waits for the end of its window, unless it has none yet or its computation failed.
+    due = Due(
+        table="lifts",
+        waits=(
+            Wait(at_most=(claim_for,), condition="owner IS NOT NULL", waits_again=True),
+            Wait(at_most=(_RETRY_AFTER,), condition="owner IS NULL AND (first_day IS NULL OR reason IS NOT NULL)"),
+        ),
+    )
 
     def __init__(self, analysis: Analysis, database: Database) -> None:
         super().__init__(analysis)

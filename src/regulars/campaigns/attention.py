@@ -49,8 +49,11 @@ async def find_in_need(tx: Tx, organization_id: UUID, *, is_on_hold: bool) -> li
 
 
 def _is_running(row: CampaignRow) -> bool:
-    """Whether the worker has to take the next step soon; it does so too while a start waits, which has a reason."""
-    return row.state in _RUNNING or (row.state == CampaignState.SCHEDULED and row.reason is not None)
+    """Whether the worker has to take the next step soon. It also has to while a start waits, which has a reason, and
+    when a user starts the campaign at once."""
+    if row.state == CampaignState.SCHEDULED:
+        return row.reason is not None or (row.starts_at is not None and row.starts_at <= row.updated_at)
+    return row.state in _RUNNING
 
 
 def _count_unsent(outcomes: Mapping[str, int]) -> int:

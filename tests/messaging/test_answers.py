@@ -10,8 +10,10 @@ from regulars.messaging.errors import NotAnswerable, NotResendable, ReplyNotFoun
 from regulars.messaging.find import list_replies
 from regulars.messaging.holds import hold, release
 from regulars.messaging.inbox.decide import answer, decide
+from regulars.messaging.model import TextState
 from regulars.messaging.providers.base import Refused, Unclear
 from regulars.messaging.queries.texts import find_authors
+from regulars.messaging.receipts import apply_receipt
 from regulars.messaging.request import send_past_cap
 from regulars.messaging.settings.model import Cap, OpenHours, SendHoursRule, SmsSettings
 from regulars.privacy.erase import erase_profiles
@@ -122,6 +124,25 @@ def test_an_answer_that_was_not_sent_leaves_the_reply_open(capped):
     assert capped.texts()[-1][0] == "failed"
     assert decision(capped)[0] is None
     capped.gateway.answer = None
+    say(capped, reply.id)
+    capped.turn()
+    assert decision(capped) == ("answered", None)
+
+
+def receive_receipt(desk, text_id, state):
+    texting, receipt = desk.texting, {"provider_id": None, "attempt": None, "code": "30003", "is_stop": False}
+    desk.do(lambda tx: apply_receipt(tx, desk.organization_id, text_id, state, texting=texting, **receipt))
+
+
+def test_a_reply_is_open_again_after_all_its_answers_failed_on_their_way(capped):
+    reply = capped.reply(QUESTION)
+    first, second = say(capped, reply.id), say(capped, reply.id)
+    capped.turn()
+    assert decision(capped) == ("answered", None)
+    receive_receipt(capped, first, TextState.FAILED)
+    assert decision(capped) == ("answered", None)
+    receive_receipt(capped, second, TextState.FAILED)
+    assert decision(capped) == (None, None)
     say(capped, reply.id)
     capped.turn()
     assert decision(capped) == ("answered", None)

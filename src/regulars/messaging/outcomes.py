@@ -39,6 +39,9 @@ async def end_texts(
     answered = {row.origin_id for row in changed if row.origin_kind == OriginKind.ANSWER and row.state in _ACCEPTED}
     if answered:
         await replies.decide_answered(tx, organization_id, answered)
+    if previous_state in _ACCEPTED:
+        failed = {row.origin_id for row in changed if row.origin_kind == OriginKind.ANSWER} - answered
+        await replies.reopen_unanswered(tx, organization_id, failed)
 
 
 async def skip_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID], reason: SkipReason) -> None:

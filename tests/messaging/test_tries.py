@@ -6,10 +6,12 @@ import pytest
 from tests.messaging.desk import MAKE_DUE
 from tests.support.gateway import OPEN
 
+from regulars.messaging.holds import hold, release
+from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, NotReached, Refused, Unclear
-from regulars.messaging.request import resend
+from regulars.messaging.request import resend, send_past_cap
 from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
+from regulars.messaging.settings.model import Cap, OpenHours, SendHoursRule, SmsSettings
 from regulars.work.clock_steps import pull_forward
 
 
@@ -83,6 +85,8 @@ def test_a_text_that_was_tried_waits_for_the_opening_hour_and_its_retry_waits_an
         (Accepted("SM1"), ("sent", None)),
         (Refused("30003", "Unreachable"), ("failed", "refused 30003: Unreachable")),
         (Unclear("lost"), ("unknown", "The worker ended before the outcome was known.")),
+        # A text that may have been sent is not tried again by itself.
+        (NotReached("refused"), ("failed", "not_reached")),
     ],
 )
 def test_a_text_that_a_step_of_the_clock_made_unknown_gets_its_outcome_and_is_not_dialled_again(desk, outcome, final):
@@ -100,4 +104,32 @@ def test_a_text_that_a_step_of_the_clock_made_unknown_gets_its_outcome_and_is_no
     desk.gateway.answer = send_meanwhile
     desk.turn()
     assert desk.texts() == [final]
+    desk.turn()
     assert len(desk.gateway.sent) == 1
+
+
+@pytest.mark.parametrize("way", ["released", "sent anyway"])
+def test_a_text_that_a_user_let_go_on_waits_for_no_clock_that_is_set_back(desk, way):
+    desk.settings(SmsSettings(brand="Shop", rules=OPEN, caps=(Cap(1, 24),)))
+    desk.subscribe()
+    if way == "sent anyway":
+        desk.order()
+        reply = desk.reply("A quelle heure ouvrez-vous ?")
+        desk.alter("UPDATE replies SET received_at = now() - interval '4 days' WHERE organization_id = %s")
+        text_id = desk.order(origin_kind=OriginKind.ANSWER, origin_id=reply.id)
+        desk.turn()
+        desk.do(lambda tx: send_past_cap(tx, desk.organization_id, text_id))
+    else:
+        desk.order()
+        texting = desk.texting
+        desk.do(lambda tx: hold(tx, desk.organization_id, texting, reason="A test."))
+        desk.turn()
+        held = desk.texting
+        desk.do(lambda tx: release(tx, desk.organization_id, held))
+    desk.alter(
+        "UPDATE texts SET created_at = now() + interval '2 hours', due_at = now() + CASE WHEN due_at > created_at"
+        " THEN interval '121 minutes' ELSE interval '2 hours' END WHERE organization_id = %s"
+    )
+    desk.runner.run(pull_forward(desk.database, desk.texts_queue))
+    is_due = "SELECT due_at <= now() FROM texts WHERE organization_id = %s AND state = 'queued'"
+    assert desk.sql(is_due) == [(True,)]

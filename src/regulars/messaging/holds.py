@@ -24,10 +24,11 @@ async def release(tx: Tx, organization_id: UUID, texting: Texting) -> Texting:
     """End the hold: workers now check and send the waiting texts that have not expired."""
     released = replace(texting, held_since=None, held_reason=None)
     await save_texting(tx, organization_id, released)
-    # Whatever a queued text waits for, the gate decides again.
+    # Whatever a queued text waits for, the gate decides again. The texts are due since they were requested, so that a
+    # clock that is set back delays none of them.
     await tx.execute(
         """
-        UPDATE texts SET due_at = %(now)s
+        UPDATE texts SET due_at = created_at
         WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
             SELECT id FROM texts
             WHERE organization_id = %(organization_id)s AND priority IN (0, 1, 2) AND due_at > %(now)s
@@ -81,7 +82,7 @@ async def resume_texts(tx: Tx, organization_id: UUID, kind: OriginKind, steps: M
         return
     resumed = await tx.fetch(
         """
-        UPDATE texts SET is_paused = false, due_at = CASE WHEN state = 'queued' THEN %(now)s ELSE due_at END
+        UPDATE texts SET is_paused = false, due_at = CASE WHEN state = 'queued' THEN created_at ELSE due_at END
         WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
             SELECT id FROM texts
             WHERE organization_id = %(organization_id)s AND origin_kind = %(origin_kind)s
@@ -91,7 +92,7 @@ async def resume_texts(tx: Tx, organization_id: UUID, kind: OriginKind, steps: M
         ))
         RETURNING id, origin_id, step, expires_at, state
         """,
-        {"organization_id": organization_id, "origin_kind": kind.value, "origin_ids": list(steps), "now": tx.now},
+        {"organization_id": organization_id, "origin_kind": kind.value, "origin_ids": list(steps)},
     )
     expired: list[UUID] = []
     outdated: list[UUID] = []

@@ -261,11 +261,11 @@ async def _queue_again(
     await tx.execute(
         """
         UPDATE texts
-        SET state = 'queued', reason = NULL, due_at = %s, expires_at = %s, owner = NULL, claimed_at = NULL,
+        SET state = 'queued', reason = NULL, due_at = created_at, expires_at = %s, owner = NULL, claimed_at = NULL,
             ended_at = NULL, is_paused = false, is_outside_cap = %s, tries = 0
         WHERE organization_id = %s AND id = %s
         """,
-        (tx.now, expires_at, is_outside_cap, organization_id, row.id),
+        (expires_at, is_outside_cap, organization_id, row.id),
     )
     requeued = row._replace(state=TextState.QUEUED.value, reason=None)
     await publish_queue_changes(tx, organization_id, [requeued], previous_state=row.state)

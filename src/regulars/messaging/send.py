@@ -65,7 +65,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             Wait(at_most=(claim_for,), condition="state = 'sending'", waits_again=True),
             Wait(
                 at_most=(timedelta(0),),
-                condition="state = 'queued' AND attempts = 0 AND due_at <= created_at AND created_at > %(now)s",
+                condition="state = 'queued' AND due_at <= created_at AND created_at > %(now)s",
             ),
             # It is tried again. A text that waits for the opening hour has no provider.
             Wait(at_most=(RETRY_AFTER_MAX,), condition="state = 'queued' AND provider IS NOT NULL"),
@@ -147,23 +147,27 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         await self._withdraw_numbers(tx, organization_id, done)
         locked = await texts.lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
         ended_ids = await end_stopped_texts(tx, organization_id, retried, previous=TextState.SENDING, owner=self.owner)
+        # The clock of the database was set forward, so that the claims seemed to have expired.
+        unknown = {(text_id, attempt) for text_id, state, attempt in locked if state == TextState.UNKNOWN}
         ended: list[claims.EndedText] = []
+        late: list[claims.EndedText] = []
         postponed: list[claims.Postponement] = []
         for claim, outcome in done:
             # Identifies this claim: if this transaction is retried, the text may have been claimed again meanwhile.
             attempt = claim.text.attempts + 1
             tries = int(not isinstance(outcome, NotDialled))
             retry_at = retries[claim.text.id]
-            if retry_at is None:
-                ended.append(_ended_text(claim.text.id, outcome)._replace(attempt=attempt, tries=tries))
+            final = _ended_text(claim.text.id, outcome)._replace(attempt=attempt, tries=tries)
+            if (final.id, attempt) in unknown:
+                # A text that was not sent fails, because one that was unknown is never sent again by itself.
+                late += [] if isinstance(outcome, Unclear) else [final]
+            elif retry_at is None:
+                ended.append(final)
             elif claim.text.id not in ended_ids:
                 postponed.append(claims.Postponement(claim.text.id, retry_at, attempt, tries))
         if postponed:
             await claims.postpone_texts(tx, organization_id, postponed, owner=self.owner)
         await end_texts(tx, organization_id, ended, previous_state=TextState.SENDING.value, owner=self.owner)
-        # The clock of the database was set forward, so that the claims seemed to have expired.
-        unknown = {(text_id, attempt) for text_id, state, attempt in locked if state == TextState.UNKNOWN}
-        late = [it for it in ended if (it.id, it.attempt) in unknown and it.state != TextState.UNKNOWN]
         await end_texts(tx, organization_id, late, previous_state=TextState.UNKNOWN.value)
 
     async def _hold_if_refused(

@@ -159,7 +159,8 @@ def _read_value(node: Node, prefix: str, comparison: str) -> Data:
     """The value, values or days of the comparison."""
     if comparison in ONE_VALUE:
         value = node.get_exact(f"{prefix}value")
-        if not value:
+        is_stored = bool(node.fields.get(f"{SAVED}{prefix}value"))
+        if not value and not is_stored:
             raise IncompleteCondition("Fill in the value.")
         return {"value": value}
     if comparison == "between":
@@ -191,9 +192,10 @@ def _write_comparison(node: Node, prefix: str, compared: tree.ValueComparison) -
 
 
 def _write_exactly(node: Node, name: str, value: str) -> None:
-    """Set a field; a value with outer spaces, which the visible field loses, is also set in a hidden field."""
+    """Set a field. A stored value that is empty or has outer spaces, which the visible field loses, is also set in a
+    hidden field."""
     node.set(name, value)
-    if value != value.strip():
+    if not value or value != value.strip():
         node.set(f"{SAVED}{name}", value)
 
 

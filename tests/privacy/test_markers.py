@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from tests.privacy.markers import MARKER, find_traces, plant_everywhere
-from tests.privacy.people import PERSON, erase, look_for_stragglers
+from tests.privacy.people import OTHER, PERSON, erase, look_for_stragglers, plant
 from tests.privacy.test_declared import declarations
 from tests.support.database_fixtures import SECRET, database
 
@@ -32,12 +32,24 @@ async def test_no_trace_of_an_erased_person_stands_in_any_column(database, organ
     assert await find_traces(database, organization_id, planted.traces) == STAYS
 
 
+async def export(database, organization_id, profile_id):
+    async with database.reading() as tx:
+        profile = await find_profile(tx, organization_id, ById(profile_id))
+    pieces = [piece async for piece in export_person(database, organization_id, profile, secret=SECRET)]
+    return b"".join(pieces)
+
+
+async def test_an_export_holds_nothing_of_another_person(database, organization_id):
+    planted = await plant_everywhere(database, organization_id)
+    text = await export(database, organization_id, await plant(database, organization_id, OTHER))
+    assert [trace for trace in (*planted.traces, MARKER.encode()) if trace in text] == []
+    sizes = {key: len(value) for key, value in json.loads(text).items() if isinstance(value, list)}
+    assert {key: size for key, size in sizes.items() if size} == {"consents": 1, "sales_events": 1}
+
+
 async def test_an_export_holds_texts_replies_and_runs_with_their_traces(database, organization_id):
     planted = await plant_everywhere(database, organization_id)
-    async with database.reading() as tx:
-        profile = await find_profile(tx, organization_id, ById(planted.profile_id))
-    pieces = [piece async for piece in export_person(database, organization_id, profile, secret=SECRET)]
-    exported = json.loads(b"".join(pieces))
+    exported = json.loads(await export(database, organization_id, planted.profile_id))
     assert exported["profile"]["external_id"] == PERSON["external_id"]
     assert {key: len(value) for key, value in exported.items() if isinstance(value, list)} == {
         "consents": 1,

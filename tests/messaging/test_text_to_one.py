@@ -18,25 +18,27 @@ def shop(api) -> Shop:
 
 
 @pytest.fixture
-def texts(api_database_url):
+def texts(tenant, api_database_url):
     """What was asked for by a person: words, state, reason."""
 
     def read() -> list[tuple[str, str, str | None]]:
         with psycopg.connect(api_database_url) as connection:
             return connection.execute(
-                "SELECT body, state, reason FROM texts WHERE origin_kind = 'person' ORDER BY created_at"
+                "SELECT body, state, reason FROM texts WHERE organization_id = %s AND origin_kind = 'person' ORDER BY id",
+                (tenant.organization_id,),
             ).fetchall()
 
     return read
 
 
 @pytest.fixture
-def recorded(api_database_url):
+def recorded(tenant, api_database_url):
     """How often the audit log says that a text was sent by a person."""
 
     def read() -> int:
         with psycopg.connect(api_database_url) as connection:
-            return connection.execute("SELECT count(*) FROM audit_log WHERE act = 'text.send'").fetchone()[0]
+            query = "SELECT count(*) FROM audit_log WHERE organization_id = %s AND act = 'text.send'"
+            return connection.execute(query, (tenant.organization_id,)).fetchone()[0]
 
     return read
 

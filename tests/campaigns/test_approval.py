@@ -238,6 +238,38 @@ def test_who_changed_a_segment_within_a_segment_does_not_approve(desk):
     desk.act(approve, draft, by="bob@shop.example", recipients=11)
 
 
+def test_who_changed_a_segment_that_joined_after_an_approval_does_not_approve(desk):
+    """Bob changed it before the approval, which was about other segments."""
+    limit(desk, 10)
+    draft, joining = desk.draft(), desk.segment(REACHABLE, name="Joining")
+    change_segment(desk, joining, REACHABLE, GOLD, by="bob@shop.example")
+    desk.act(approve, draft, by="carl@shop.example", recipients=11)
+    change(desk, draft, segment=joining)
+    with pytest.raises(NotPossible, match="or its segments"):
+        desk.act(approve, draft, by="bob@shop.example", recipients=11)
+    desk.act(approve, draft, by="carl@shop.example", recipients=11)
+
+
+def test_a_change_that_was_saved_after_an_approval_but_began_before_it_is_known(desk):
+    limit(desk, 10)
+    draft = desk.draft()
+    desk.act(approve, draft, by="carl@shop.example", recipients=11)
+    change_segment(desk, desk.reachable, REACHABLE, by="bob@shop.example")
+    desk.alter("UPDATE segment_versions SET created_at = created_at - interval '1 min' WHERE organization_id = %s")
+    with pytest.raises(NotPossible, match="or its segments"):
+        desk.act(approve, draft, by="bob@shop.example", recipients=11)
+
+
+def test_sending_now_what_was_approved_for_a_later_time_is_a_change(desk):
+    limit(desk, 10)
+    draft = desk.draft(schedule={"start": "at", "at": "2099-01-01T10:00:00Z"})
+    desk.act(approve, draft, by="bob@shop.example", recipients=11)
+    with pytest.raises(ApprovalNeeded):
+        desk.act(manage.schedule, draft, by="carl@shop.example", confirmed_recipients=11, is_now=True)
+    few = desk.act(manage.schedule, draft, by="carl@shop.example", confirmed_recipients=3, is_now=True)
+    assert (few.revision, desk.load(draft).row.changed_by) == (2, ["ann@shop.example", "carl@shop.example"])
+
+
 def test_what_an_older_server_changed_names_its_writer(desk):
     """It leaves `changed_by` as it is, and may sign a segment with the name of the member."""
     ann, bob = "ann@shop.example", "bob@shop.example"
@@ -276,7 +308,8 @@ def test_a_segment_signed_with_a_name_is_a_change_of_that_member(desk):
 
 def test_only_an_address_is_a_person():
     assert is_person("ann@shop.example")
-    assert not any(map(is_person, ("root", COMMAND_LINE, f"{COMMAND_LINE} (root)", "")))
+    commands = (COMMAND_LINE, f"{COMMAND_LINE} (root)", f"{COMMAND_LINE} (ann@shop.example)")
+    assert not any(map(is_person, ("root", "", *commands)))
 
 
 def test_an_approval_is_of_what_the_page_showed(desk):

@@ -1,14 +1,21 @@
 """Two people press a button in the same second, and the worker feeds meanwhile."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
+from tests.campaigns.desk import REACHABLE
+from tests.segments.test_members import answering
 from tests.support.waiting import until_locked
 
 from regulars.campaigns import manage
 from regulars.campaigns.errors import NotPossible
 from regulars.campaigns.queries import lock_campaign
+from regulars.campaigns.run.start import StartQueue
 from regulars.kit.db import Database
+from regulars.kit.ids import SEGMENT
+from regulars.segments.definition import read_definition
+from regulars.segments.saved.manage import update_segment
 
 IMPATIENT_MS = 50
 
@@ -86,3 +93,39 @@ def test_a_stop_while_recipients_are_fed_leaves_nothing_queued(desk, stop):
     desk.work()
     assert desk.gateway.sent == []
     assert set(desk.outcomes(campaign)) == {"waiting" if stop is manage.pause else "skipped"}
+
+
+def test_an_audience_that_was_counted_before_a_change_of_its_segment_is_counted_again(desk):
+    """The worker claimed the campaign twice: before and after a pause in which the segment was changed."""
+    desk.crowd(2)
+    tier = desk.segment(REACHABLE, name="Tier")
+    draft = desk.draft(segment=tier)
+    desk.act(manage.schedule, draft, confirmed_recipients=2, is_now=True)
+    desk.drain()
+    changed = read_definition(
+        b'{"name": "Tier", "match": {"type": "all", "of": [{"type": "consent", "state": "may_be_texted"}]}}'
+    )
+
+    async def claim(queue):
+        async with desk.database.transaction() as tx:
+            until = tx.now + timedelta(minutes=1)
+            [claimed] = await queue.claim(tx, desk.organization_id, limit=1, lowest=0, owner=queue.owner, until=until)
+            return claimed
+
+    async def run():
+        async with answering(desk, desk.path) as analysis:
+            queue = StartQueue(analysis)
+            first = await claim(queue)
+            counted = await queue.act(desk.organization_id, first)
+            async with desk.database.transaction() as tx:
+                await manage.pause(tx, desk.organization_id, draft, by="ann@shop.example")
+                await update_segment(tx, desk.organization_id, SEGMENT.decode(tier), changed)
+                await manage.resume(tx, desk.organization_id, draft, by="ann@shop.example")
+            await claim(queue)
+            async with desk.database.transaction() as tx:
+                await queue.complete(tx, desk.organization_id, [(first, counted)])
+
+    desk.runner.run(run())
+    assert desk.load(draft).row.frozen_at is None
+    desk.start()
+    assert desk.load(draft).row.frozen_at is not None

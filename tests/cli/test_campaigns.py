@@ -107,6 +107,18 @@ def test_resume_confirms_no_question_without_its_numbers(regulars, scheduled, da
     assert (resumed["state"], resumed["confirmed_recipients"]) == ("scheduled", 19)
 
 
+def test_a_question_about_a_cost_with_the_decimals_of_prices_is_answered_as_printed(regulars, scheduled, database_url):
+    assert run(regulars, "pause", scheduled).code == 0
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            """UPDATE campaigns SET question = '{"recipients": 19, "cost": {"EUR": "0.137751", "CHF": "3E+1"}}'"""
+        )
+    refused = run(regulars, "resume", scheduled).complains(code=1)
+    options = refused.partition("repeat the command with ")[2].rstrip(".")
+    assert options == "--recipients 19 --cost 0.137751EUR --cost 30CHF"
+    assert run(regulars, "resume", scheduled, *options.split(), "--json").data["state"] == "scheduled"
+
+
 def add_member(database_url, email, role):
     with psycopg.connect(database_url, autocommit=True) as connection:
         user = new_uuid()

@@ -171,8 +171,12 @@ async def find_approval(tx: Tx, organization_id: UUID, row: CampaignRow, definit
     approval = _stored_approval(row)
     if approval is None:
         return None
-    versions = msgspec.json.decode(row.approved_segments or "{}", type=dict[str, int])
-    return approval if versions == await _find_versions(tx, organization_id, definition) else None
+    return approval if _approved_versions(row) == await _find_versions(tx, organization_id, definition) else None
+
+
+def _approved_versions(row: CampaignRow) -> dict[str, int]:
+    """The versions of the segments that the last approval covers, also if the campaign has changed since."""
+    return msgspec.json.decode(row.approved_segments or "{}", type=dict[str, int])
 
 
 def _stored_approval(row: CampaignRow) -> Approval | None:
@@ -194,12 +198,15 @@ async def why_not_approver(
 
 
 async def find_changers(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> set[str]:
-    """Who changed the campaign, or its segments since the last approval. Who wrote the campaign chose its segments as
-    they were then."""
-    segments = SEGMENT.decode_all(await _find_versions(tx, organization_id, definition))
-    since = row.approved_at or row.created_at
-    signatures = {*changers_of(row), *await find_segment_changers(tx, organization_id, segments, since=since)}
-    return await identify_members(tx, organization_id, signatures)
+    """Who changed the campaign, or its segments since the last approval; a segment that this did not cover, since the
+    campaign was created. Who wrote the campaign chose its segments as they were then."""
+    approved = _approved_versions(row)
+    known = {
+        identifier: approved.get(SEGMENT.encode(identifier))
+        for identifier in SEGMENT.decode_all(await _find_versions(tx, organization_id, definition))
+    }
+    segment_changers = await find_segment_changers(tx, organization_id, known, since=row.created_at)
+    return await identify_members(tx, organization_id, {*changers_of(row), *segment_changers})
 
 
 async def save_approval(

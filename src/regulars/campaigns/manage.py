@@ -105,8 +105,7 @@ async def update_campaign(
             f"A campaign that is {row.state} cannot be changed; duplicate it, or pause it before its first text."
         )
     require_etag(row.revision, etag)
-    changed_by = add_changer(changers_of(row), created_by)
-    row = row._replace(name=definition.name, revision=row.revision + 1, updated_by=created_by, changed_by=changed_by)
+    row = _changed(row, created_by)._replace(name=definition.name)
     await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
     if row.state == CampaignState.PAUSED:
         await withdraw_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(row.id))
@@ -116,6 +115,11 @@ async def update_campaign(
     if row.frozen_at is not None and await discard_audience(tx, organization_id, campaign_id):
         row = row._replace(frozen_at=None, recipients=None)
     return await _with_faults(tx, organization_id, row._replace(updated_at=tx.now), definition)
+
+
+def _changed(row: CampaignRow, by: str | None) -> CampaignRow:
+    """The row with the next revision, which voids an approval."""
+    return row._replace(revision=row.revision + 1, updated_by=by, changed_by=add_changer(changers_of(row), by))
 
 
 async def _may_be_changed(tx: Tx, organization_id: UUID, row: CampaignRow) -> bool:
@@ -159,9 +163,9 @@ async def schedule(
     is_now: bool = False,
     etag: str | None = None,
 ) -> CampaignRow:
-    """Confirm a draft: the campaign starts at its scheduled time, or at once with `is_now`. At the start its audience
-    is fixed, and the campaign pauses if its recipients or its cost exceed the confirmed numbers by more than the
-    margin."""
+    """Confirm a draft: the campaign starts at its scheduled time, or at once with `is_now`, which changes a draft with
+    another schedule. At the start its audience is fixed, and the campaign pauses if its recipients or its cost exceed
+    the confirmed numbers by more than the margin."""
     row, document = await queries.lock_campaign(tx, organization_id, campaign_id)
     if row.state != CampaignState.DRAFT:
         raise NotPossible(f"This campaign is {row.state} already.")
@@ -170,8 +174,9 @@ async def schedule(
     require_etag(row.revision, etag)
     require_amounts(confirmed_cost)
     definition = read_definition(document.encode())
-    if is_now:
+    if is_now and not isinstance(definition.schedule, SendNow):
         definition = msgspec.structs.replace(definition, schedule=SendNow())
+        row = _changed(row, by)
     context = await _load_check_context(tx, organization_id, definition)
     if faults := find_faults(definition, context):
         raise DefinitionRefused(f"It cannot be sent: {describe_faults(faults)}")

@@ -44,6 +44,7 @@ from regulars.cli.runner import (
 from regulars.kit import ids
 from regulars.kit.db import Database, Tx
 from regulars.kit.settings import Settings
+from regulars.messaging.settings.change import PRICE_DECIMALS_MAX
 from regulars.segments.analysis.client import running
 from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady
 
@@ -63,7 +64,10 @@ ExpectedCost = Annotated[
     list[str] | None,
     typer.Option("--cost", help="The cost you expect, such as 12.50EUR, once for each currency; more pauses it."),
 ]
-_AMOUNT: Final = re.compile(r"(?P<amount>[0-9]{1,9}(\.[0-9]{1,4})?) ?(?P<currency>[A-Za-z]{3})")
+# With as many decimals as prices, because a question is answered with the exact cost.
+_AMOUNT: Final = re.compile(
+    rf"(?P<amount>[0-9]{{1,9}}(\.[0-9]{{1,{PRICE_DECIMALS_MAX}}})?) ?(?P<currency>[A-Za-z]{{3}})"
+)
 
 
 async def _find_all(context: CommandContext) -> list[dict[str, Any]]:
@@ -253,7 +257,7 @@ def resume(
 
 def _write_options(recipients: int | None, cost: Cost | None) -> str:
     """The options of `resume` that confirm these numbers."""
-    costs = (f" --cost {amount}{currency}" for currency, amount in (cost or {}).items())
+    costs = (f" --cost {amount:f}{currency}" for currency, amount in (cost or {}).items())
     return f"{'' if recipients is None else f' --recipients {recipients}'}{''.join(costs)}"
 
 

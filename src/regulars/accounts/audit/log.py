@@ -43,8 +43,9 @@ OPERATOR: Final = Actor(None, COMMAND_LINE, None)
 
 def is_person(name: str) -> bool:
     """Whether a change is signed by a member, with their email address. A command that names no member signs with its
-    own name, those of before with an account of the operating system."""
-    return "@" in name
+    own name and the account of the operating system, which may be an address in a domain; a command of before signed
+    with that account alone."""
+    return "@" in name and not name.startswith(COMMAND_LINE)
 
 
 def key_actor(key_id: UUID) -> Actor:

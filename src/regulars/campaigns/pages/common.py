@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from regulars.campaigns.confirmed_numbers import Cost, Numbers, Question, read_cost
+from regulars.campaigns.confirmed_numbers import Cost, Numbers, Question, find_cost_fault, read_cost
 from regulars.campaigns.errors import ApprovalNeeded, CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.campaigns.manage import PATH, Campaign, load_campaign
 from regulars.campaigns.model import CampaignRow
@@ -61,11 +61,14 @@ async def find_campaign(tx: Tx, visit: Visit) -> Campaign:
 def read_confirmed(form: FormState) -> tuple[int, Cost | None]:
     """The recipients and the cost that the page showed to the user, from its hidden fields."""
     recipients = form.integer("recipients", minimum=0, maximum=RECIPIENTS_MAX)
+    cost: Cost | None = None
     try:
         cost = read_cost(form.value("cost") or None)
+        fault = find_cost_fault(cost)
     except msgspec.DecodeError:
-        form.refuse("cost", "The cost could not be read.")
-        cost = None
+        fault = "The cost could not be read."
+    if fault is not None:
+        form.refuse("cost", fault)
     if form.is_refused:
         raise Conflict("We could not read the figures that you confirmed. Open the confirmation again.")
     return recipients, cost

@@ -106,12 +106,11 @@ class StartQueue(AnalysisQueue[StartClaim, FrozenAudience | NotFrozen]):
                     tx, organization_id, campaign.id, freeze_at=tx.now + _BEHIND_RETRY, reason=reason
                 )
                 continue
+            # Before the query is made: a segment that changes in between makes the count one of before the change.
+            etag = await _etag_of(tx, organization_id, campaign)
             query = await _resolve(tx, organization_id, campaign)
             if query is not None:
                 await queries.begin_freezing(tx, organization_id, campaign.id, owner=owner, until=until)
-                row, _ = await find_campaign(tx, organization_id, campaign.id)
-                definition = read_definition(campaign.definition.encode())
-                etag = etag_of(await etag_part(tx, organization_id, row, definition))
                 claimed.append(StartClaim(campaign.id, query, etag))
         return claimed
 
@@ -142,6 +141,12 @@ class StartQueue(AnalysisQueue[StartClaim, FrozenAudience | NotFrozen]):
                 await queries.retry_freezing(
                     tx, organization_id, campaign.id, freeze_at=tx.now + _RETRY, reason=outcome.reason
                 )
+            elif claim.etag != await _etag_of(tx, organization_id, campaign):
+                # Else what is approved now would let those of before the change get the text. This process may have
+                # claimed the campaign again, after a user paused, changed and resumed it.
+                await queries.retry_freezing(
+                    tx, organization_id, campaign.id, freeze_at=tx.now, reason="It changed while it was counted."
+                )
             else:
                 await _store_or_postpone(tx, organization_id, campaign, outcome, counted=claim.etag)
 
@@ -160,6 +165,12 @@ def _why_wait(oldest_change: datetime | None, campaign: DueCampaign, now: dateti
         return "The global holdout of this quarter is being drawn."
     is_behind = oldest_change is not None and oldest_change <= freeze_at
     return "The last changes of customers are still being counted." if is_behind else None
+
+
+async def _etag_of(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> str:
+    """The etag of the campaign and its segments as they are now."""
+    row, document = await find_campaign(tx, organization_id, campaign.id)
+    return etag_of(await etag_part(tx, organization_id, row, read_definition(document.encode())))
 
 
 async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> SegmentQuery | None:

@@ -1,7 +1,7 @@
 """Creates, changes, deletes and lists segments."""
 
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -107,9 +107,11 @@ async def list_choices(tx: Tx, organization_id: UUID) -> list[tuple[str, str]]:
     return [(SEGMENT.encode(row.id), row.name) for row in await list_segments(tx, organization_id)]
 
 
-async def find_changers(tx: Tx, organization_id: UUID, ids: Collection[UUID], *, since: datetime) -> list[str]:
-    """Who saved a version of these segments after this time."""
-    return await queries.find_changers(tx, organization_id, ids, since=since)
+async def find_changers(
+    tx: Tx, organization_id: UUID, known: Mapping[UUID, int | None], *, since: datetime
+) -> list[str]:
+    """Who saved a version of these segments after the known one, or after `since` where none is known."""
+    return await queries.find_changers(tx, organization_id, known, since=since)
 
 
 async def find_names(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:

@@ -4,7 +4,7 @@ segments, journeys and campaigns that use a segment, by kind and id.
 A segment is counted again when `due_at` has passed; `owner` is the worker that counts it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from typing import Final
 from uuid import UUID
@@ -97,13 +97,17 @@ async def find_version(tx: Tx, organization_id: UUID, segment_id: UUID, version:
     )
 
 
-async def find_changers(tx: Tx, organization_id: UUID, ids: Collection[UUID], *, since: datetime) -> list[str]:
+async def find_changers(
+    tx: Tx, organization_id: UUID, known: Mapping[UUID, int | None], *, since: datetime
+) -> list[str]:
     return await tx.fetch_column(
         """
-        SELECT DISTINCT created_by FROM segment_versions
-        WHERE organization_id = %s AND segment_id = ANY (%s::uuid[]) AND created_at > %s AND created_by IS NOT NULL
+        SELECT DISTINCT it.created_by FROM unnest(%s::uuid[], %s::bigint[]) AS known (id, version)
+        JOIN segment_versions AS it ON it.organization_id = %s AND it.segment_id = known.id
+            AND (it.version > known.version OR (known.version IS NULL AND it.created_at > %s))
+        WHERE it.created_by IS NOT NULL
         """,
-        (organization_id, list(ids), since),
+        ([*known], [*known.values()], organization_id, since),
     )
 
 

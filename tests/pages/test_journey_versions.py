@@ -42,6 +42,24 @@ def test_the_first_version_is_the_one_that_a_user_saves_or_activates(blank):
     assert "version=1" in saved.headers["location"]
 
 
+def test_a_button_activates_the_version_that_its_page_showed(blank):
+    blank.add("1", "wait", days="1")
+    blank.save()
+    activate = f"/journeys/{blank.journey}/activate"
+
+    def shown() -> str:
+        return re.search(r'name="was" value="(\w+)"', blank.visitor.get(activate).text)[1]
+
+    opened = shown()
+    blank.add("2", "exit")
+    blank.save()
+    refused = blank.visitor.post(activate, was=opened)
+    assert (refused.status_code, "Nothing was activated." in refused.text) == (409, True)
+    assert "Version 2, live since" not in blank.visitor.get(f"/journeys/{blank.journey}").text
+    assert blank.visitor.post(activate, was=shown()).is_redirect
+    assert "Version 2, live since" in blank.visitor.get(f"/journeys/{blank.journey}").text
+
+
 def test_versions_show_their_difference(blank):
     blank.add("1", "wait", days="1")
     blank.save()

@@ -19,6 +19,7 @@ from regulars.journeys.runs.lifecycle import end_all_runs, pause_all_runs, relea
 from regulars.journeys.runs.lists import is_any_run_active
 from regulars.journeys.snapshot import load_condition_context
 from regulars.kit.db import Tx
+from regulars.kit.etag import require_etag
 from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
 from regulars.segments.saved.uses import Use, register_uses
 
@@ -94,14 +95,22 @@ async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[Jo
 
 
 async def activate(
-    tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: WaitingRuns | None = None, by: str | None = None
+    tx: Tx,
+    organization_id: UUID,
+    journey_id: UUID,
+    *,
+    waiting: WaitingRuns | None = None,
+    by: str | None = None,
+    etag: str | None = None,
 ) -> Journey:
     """Make a journey live: only sales and consents recorded from now on start runs. After a long pause, `waiting` says
-    whether runs that waited continue or end. A journey that was never saved is saved."""
+    whether runs that waited continue or end. A journey that was never saved is saved. `etag` identifies the definition
+    that the user saw."""
     row = await queries.lock_journey(tx, organization_id, journey_id)
     if row.state in {"live", "archived"}:
         raise NotPossible(f"This journey is {row.state}.")
     journey = await _load_version(tx, organization_id, row)
+    require_etag(journey.definition, etag)
     require_no_faults(journey)
     is_long = row.paused_at is not None and tx.now - row.paused_at > LONG_PAUSE
     if is_long and waiting is None and await is_any_run_active(tx, organization_id, journey_id):

@@ -18,6 +18,7 @@ from regulars.journeys.pages.flow import build_cards, step_labels
 from regulars.journeys.program import references_of
 from regulars.journeys.stats import load_total_stats
 from regulars.kit.db import Tx
+from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import JOURNEY
 from regulars.messaging.labels import describe_hours
 from regulars.messaging.settings.store import load_texting
@@ -97,14 +98,20 @@ async def submit_activate(visit: Visit) -> Response:
         waiting = form.choice("waiting", ("continue", "end")) if _was_pause_long(visit, journey) else None
         if form.is_refused:
             return await _render_activation(tx, visit, journey, form, status=400)
-        with page_errors():
-            activated = await activate(
-                tx,
-                visit.organization_id,
-                journey.row.id,
-                waiting=cast("WaitingRuns | None", waiting),
-                by=visit.user.email,
-            )
+        try:
+            with page_errors():
+                activated = await activate(
+                    tx,
+                    visit.organization_id,
+                    journey.row.id,
+                    waiting=cast("WaitingRuns | None", waiting),
+                    by=visit.user.email,
+                    etag=visit.form.get("was"),
+                )
+        except EtagMismatch:
+            raise Conflict(
+                "The journey was changed after you had opened the page. Nothing was activated. Check the journey again."
+            ) from None
         await _record_state(visit, tx, "journey.activate", before=journey.row, after=activated.row)
     done = f"{journey.row.name} is live. Customers enter from now on."
     return redirect(visit, journey_url(visit, journey.row), done=done)
@@ -152,6 +159,7 @@ async def _render_activation(tx: Tx, visit: Visit, journey: Journey, form: FormS
         journey.row,
         status=status,
         journey=journey,
+        shown_etag=etag_of(definition),
         form=form,
         is_long=_was_pause_long(visit, journey),
         waiting=WAITING,

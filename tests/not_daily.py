@@ -22,6 +22,7 @@ NOT_DAILY: dict[str, str] = {
     "tests/cli/test_backup_tls.py::test_a_database_behind_tls*[require]": "less strict checks of a certificate",
     "tests/cli/test_backup_tls.py::test_a_database_behind_tls*[verify-ca]": "less strict checks of a certificate",
     "tests/pages/test_random_forms.py::*[in full": "random forms beyond one per route",
+    "tests/pages/test_random_forms.py::test_a_random_query_is_answered": "random queries of every page, after a crawl",
     "tests/platform/test_embedded_power_cut.py::test_a_copy_of_the_programs": POWER_CUTS,
     "tests/platform/test_embedded_power_cut.py::test_an_unreadable_pid_file": POWER_CUTS,
     "tests/schemathesis/test_schemathesis.py::*[invalid data]": "generated bad inputs; tests/bad_inputs has each kind",

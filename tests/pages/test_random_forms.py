@@ -1,12 +1,13 @@
-"""Random forms over every route: there is always a response and never a 5xx, a refused form changes nothing, and what
+"""Random forms and queries over every route: there is always a response and never a 5xx, a refused form changes nothing, and what
 was saved can be shown."""
 
+import html
 import os
 import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from urllib.parse import quote_from_bytes, urlsplit
+from urllib.parse import parse_qsl, quote_from_bytes, urlsplit
 
 import httpx
 import psycopg
@@ -14,8 +15,8 @@ import pytest
 from psycopg import sql
 from tests.pages.test_journey_builder import WAIT
 from tests.support import samples
-from tests.support.crawl import CrawledPage, crawl
-from tests.support.forms import find_forms
+from tests.support.crawl import LINK, CrawledPage, crawl
+from tests.support.forms import find_forms, find_queries
 from tests.support.journeys import make_journey
 from tests.support.sign_ins import forget_failed_sign_ins
 from tests.support.visitor import Visitor
@@ -57,6 +58,8 @@ VALUES = (
 )
 # Guesses for forms that no page of the organization shows.
 NAMES = ("name", "text", "value", "was", "id", "email", "password", "state", "etag", "from", "to", "act", "reason")
+# A longer target is refused before a page reads it.
+QUERY_CHARACTERS_MAX = 6_000
 Pairs = list[tuple[bytes, bytes]]
 LOGS = ("audit_log", "audit_heads", "request_log", "request_counts")
 # Written up to a minute after the request that uses the key, or by a request for any page.
@@ -113,6 +116,21 @@ def find_known_forms(visitor: Visitor) -> list[KnownForm]:
     return list(known.values())
 
 
+def find_known_queries(visitor: Visitor) -> dict[str, set[str]]:
+    """The names of the parameters of each page: those of its links and of its forms, by address."""
+    known: dict[str, set[str]] = {}
+    for seen in crawl(visitor, [page for page in TABLE if not page.path.endswith(".csv")], addresses=1):
+        path = urlsplit(seen.path).path
+        known.setdefault(path, set(NAMES))
+        if seen.is_html:
+            links = (urlsplit(html.unescape(link)) for link in LINK.findall(seen.text))
+            sent = [(link.path, [name for name, _ in parse_qsl(link.query)]) for link in links]
+            sent += [(form.action or path, [name for name, _ in form.fields]) for form in find_queries(seen.text)]
+            for address, names in sent:
+                known.setdefault(urlsplit(address).path, set(NAMES)).update(names)
+    return {address: names for address, names in known.items() if page_of(address, "GET") is not None}
+
+
 def parameters_of(seen: CrawledPage) -> dict[str, str]:
     """The values of the parameters in the path of a page, such as the id of a campaign."""
     pattern = PARAMETER.sub(r"(?P<\1>[^/]+)", seen.page.address)
@@ -120,9 +138,9 @@ def parameters_of(seen: CrawledPage) -> dict[str, str]:
     return found.groupdict() if found else {}
 
 
-def page_of(address: str) -> Page | None:
+def page_of(address: str, method: str = "POST") -> Page | None:
     try:
-        return ROUTER.find("POST", urlsplit(address).path.encode())[0]
+        return ROUTER.find(method, urlsplit(address).path.encode())[0]
     except PageRefusal:
         return None
 
@@ -244,4 +262,17 @@ def test_a_random_form_is_answered_refused_without_a_trace_or_saved_to_be_shown(
                 faults.append(f"{page.status_code} of {shown} after {case}")
         # A page may store something too, such as that a count is wanted.
         stored = rows.summarize()
+    assert faults == [], "\n".join(faults)
+
+
+def test_a_random_query_is_answered(owner):
+    randomness, faults = random.Random(SEED), []
+    for address, names in find_known_queries(owner).items():
+        fields = [(name.encode(), b"1") for name in randomness.sample(sorted(names), k=3)]
+        query = "&".join(
+            f"{quote_from_bytes(name)}={quote_from_bytes(value)}" for name, value in vary(fields, randomness)
+        )
+        answer = owner.get(f"/{address}?{query[:QUERY_CHARACTERS_MAX]}")
+        if answer.status_code >= 500:
+            faults.append(f"{answer.status_code}: {address}?{query:.300}")
     assert faults == [], "\n".join(faults)

@@ -16,6 +16,7 @@ class _Forms(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.forms: list[PageForm] = []
+        self.queries: list[PageForm] = []
         self._by_id: dict[str, PageForm] = {}
         self._open: PageForm | None = None
         # The form and the name of the list or text that is open.
@@ -26,8 +27,8 @@ class _Forms(HTMLParser):
         given = {name: value or "" for name, value in attrs}
         if tag == "form":
             self._open = PageForm(given.get("action", ""))
-            if given.get("method", "").lower() == "post":
-                self.forms.append(self._open)
+            is_post = given.get("method", "").lower() == "post"
+            (self.forms if is_post else self.queries).append(self._open)
             self._by_id[given.get("id", "")] = self._open
             return
         form = self._by_id.get(given["form"]) if "form" in given else self._open
@@ -74,3 +75,10 @@ def find_forms(page: str) -> list[PageForm]:
     parser = _Forms()
     parser.feed(page)
     return parser.forms
+
+
+def find_queries(page: str) -> list[PageForm]:
+    """The forms of a page that are sent by GET, such as filters and searches."""
+    parser = _Forms()
+    parser.feed(page)
+    return parser.queries

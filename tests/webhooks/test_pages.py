@@ -261,6 +261,25 @@ def test_an_endpoint_is_changed_and_deleted_by_typing_its_address(desk, hook):
     assert acts == ["webhook.delete", "webhook.change", "webhook.create"]
 
 
+def test_a_form_of_an_endpoint_that_another_user_changed_meanwhile_is_refused(desk, hook):
+    endpoint, _ = desk.create(hook.url)
+    path = f"/webhooks/{endpoint}"
+
+    def etag(page: str) -> str:
+        return re.search(r'name="was" value="(\w+)"', desk.owner.get(page).text)[1]
+
+    desk.owner.post(f"{path}/disable")
+    enabling, editing = etag(path), etag(f"{path}/edit")
+    moved = {"url": hook.url + "/2", "description": "", "events": ["profile.*"]}
+    assert desk.owner.post(f"{path}/edit", **moved, was=editing).status_code == 303
+    refused = desk.owner.post(f"{path}/edit", **{**moved, "url": hook.url, "description": "ERP"}, was=editing)
+    assert (refused.status_code, f"to {hook.url}/2 now" in html.unescape(refused.text)) == (400, True)
+    assert 'value="ERP"' in refused.text
+    assert desk.owner.post(f"{path}/enable", was=enabling).status_code == 409
+    assert "Enable endpoint" in desk.owner.get(path).text
+    assert desk.owner.post(f"{path}/enable", was=etag(path)).status_code == 303
+
+
 def test_the_checker_takes_what_was_sent_and_finds_what_was_changed(desk, hook):
     endpoint, secret = desk.create(hook.url)
     desk.happen(first_name="Zoë")

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, list_acts, record
 from regulars.accounts.model import ActFilter
 from regulars.kit.db import Tx
+from regulars.kit.etag import EtagMismatch, require_etag
 from regulars.kit.ids import WEBHOOK
 from regulars.kit.keyset import PageRequest
 from regulars.kit.ssrf import AddressPolicy
@@ -32,7 +33,7 @@ from regulars.webhooks.model import (
     Endpoint,
     EndpointStatus,
 )
-from regulars.webhooks.pages.webhook_view import PATH, WebhookView, find_endpoint_in_path
+from regulars.webhooks.pages.webhook_view import PATH, WebhookView, find_endpoint_in_path, part_of
 from regulars.webhooks.queries.lists import list_deliveries
 
 LAST_DELIVERIES: Final = 10
@@ -147,6 +148,14 @@ class EndpointPages:
         fields = _read_fields(visit, form)
         async with visit.database.transaction() as tx:
             before = (await find_endpoint_in_path(tx, visit)).endpoint
+        try:
+            require_etag(part_of(before), visit.form.get("was"))
+        except EtagMismatch:
+            form.refuse(
+                "url",
+                f"The endpoint was changed after you had opened this page: it sends {', '.join(before.event_types)} to"
+                f" {before.url} now. Save again to replace that.",
+            )
         if form.is_refused:
             return _form_page(visit, form, fields["event_types"], before)
         try:
@@ -183,6 +192,12 @@ class EndpointPages:
     async def enable(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
+            try:
+                require_etag(part_of(endpoint), visit.form.get("was"))
+            except EtagMismatch:
+                raise Conflict(
+                    "The endpoint was changed after you had opened the page. It was not enabled. Check it again."
+                ) from None
             await manage.enable_endpoint(tx, visit.organization_id, endpoint.id)
             await _record(tx, visit, "webhook.approve" if endpoint.is_draft else "webhook.enable", endpoint)
         done = "Approved. Events are sent now." if endpoint.is_draft else "Enabled. Waiting deliveries are sent now."

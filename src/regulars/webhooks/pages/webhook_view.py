@@ -4,12 +4,13 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
+from regulars.kit.etag import etag_of
 from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY
 from regulars.web.errors import PageNotFound
 from regulars.web.format import NOTHING, Format
 from regulars.web.visit import Visit
 from regulars.webhooks.find import find_status
-from regulars.webhooks.model import Delivery, EndpointStatus
+from regulars.webhooks.model import Delivery, Endpoint, EndpointStatus
 
 PATH: Final = "/webhooks"
 DELIVERIES: Final = f"{PATH}/deliveries"
@@ -25,6 +26,11 @@ _BADGE_KINDS: Final = {
 _SECONDS_FROM_MS: Final = 10_000
 
 
+def part_of(endpoint: Endpoint) -> object:
+    """What users edit of an endpoint, and what they approve."""
+    return endpoint.url, endpoint.description, sorted(endpoint.event_types)
+
+
 class WebhookView:
     """Labels and URLs for templates, in the user's formats."""
 
@@ -35,6 +41,11 @@ class WebhookView:
     def short_url(url: str) -> str:
         """Return a URL without its scheme."""
         return url.partition("://")[2]
+
+    @staticmethod
+    def etag(endpoint: Endpoint) -> str:
+        """Identifies where the endpoint sends which events."""
+        return etag_of(part_of(endpoint))
 
     @staticmethod
     def badge_kind(status: EndpointStatus) -> str:

@@ -255,7 +255,7 @@ def test_a_change_that_was_saved_after_an_approval_but_began_before_it_is_known(
     draft = desk.draft()
     desk.act(approve, draft, by="carl@shop.example", recipients=11)
     change_segment(desk, desk.reachable, REACHABLE, by="bob@shop.example")
-    desk.alter("UPDATE segment_versions SET created_at = created_at - interval '1 min' WHERE organization_id = %s")
+    desk.alter("UPDATE segment_versions SET created_at = now() - interval '1 min' WHERE organization_id = %s")
     with pytest.raises(NotPossible, match="or its segments"):
         desk.act(approve, draft, by="bob@shop.example", recipients=11)
 

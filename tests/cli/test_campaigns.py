@@ -113,6 +113,9 @@ def test_a_question_about_a_cost_with_the_decimals_of_prices_is_answered_as_prin
         connection.execute(
             """UPDATE campaigns SET question = '{"recipients": 19, "cost": {"EUR": "0.137751", "CHF": "3E+1"}}'"""
         )
+    # More than the database stores.
+    for name in ("send", "schedule", "resume"):
+        assert run(regulars, name, scheduled, "--recipients", "9" * 30).code == 2, name
     refused = run(regulars, "resume", scheduled).complains(code=1)
     options = refused.partition("repeat the command with ")[2].rstrip(".")
     assert options == "--recipients 19 --cost 0.137751EUR --cost 30CHF"

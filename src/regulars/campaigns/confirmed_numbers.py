@@ -8,6 +8,7 @@ import msgspec
 
 from regulars.messaging.settings.currencies import is_currency
 
+RECIPIENTS_MAX: Final = 100_000_000
 AMOUNT_MAX: Final = 1_000_000_000
 # Amounts by currency.
 Cost = Mapping[str, Decimal]

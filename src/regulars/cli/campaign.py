@@ -16,7 +16,7 @@ from regulars.accounts.team import require_editor
 from regulars.campaigns import manage
 from regulars.campaigns.approval import approve, find_changers
 from regulars.campaigns.approval_rule import ApprovalRule, save_rule
-from regulars.campaigns.confirmed_numbers import Cost, read_cost, read_question
+from regulars.campaigns.confirmed_numbers import RECIPIENTS_MAX, Cost, read_cost, read_question
 from regulars.campaigns.definition import Definition, read_definition, schema
 from regulars.campaigns.errors import QuestionNotAnswered
 from regulars.campaigns.estimate import Estimate, estimate
@@ -51,11 +51,17 @@ from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady
 app = typer.Typer(no_args_is_help=True)
 
 LIST_MAX: Final = 1_000
-RECIPIENTS_MAX: Final = 100_000
+RECIPIENTS_LISTED_MAX: Final = 100_000
 # `open_at` is when the text may be queued, `fed_at` when it was queued.
 RECIPIENT_COLUMNS: Final = (("CUSTOMER", "profile_id"), "variant", "outcome", "reason", "open_at", "fed_at")
 ExpectedRecipients = Annotated[
-    int, typer.Option("--recipients", min=0, help="How many recipients you expect; more than the margin pauses it.")
+    int,
+    typer.Option(
+        "--recipients",
+        min=0,
+        max=RECIPIENTS_MAX,
+        help="How many recipients you expect; more than the margin pauses it.",
+    ),
 ]
 ApprovingMember = Annotated[
     str, typer.Option("--as", metavar="EMAIL", help="The member who approves it.", show_default=False)
@@ -218,7 +224,7 @@ def approve_(
 @app.command()
 def approval(
     organization: OfOrganization,
-    recipients: Annotated[int | None, typer.Option(min=0, help="The limit of recipients.")] = None,
+    recipients: Annotated[int | None, typer.Option(min=0, max=RECIPIENTS_MAX, help="The limit of recipients.")] = None,
     cost: Annotated[
         list[str] | None, typer.Option(help="The limit of a cost, such as 100EUR; one per currency.")
     ] = None,
@@ -239,7 +245,9 @@ def pause(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = Fa
 def resume(
     organization: OfOrganization,
     campaign_id: TheId,
-    recipients: Annotated[int | None, typer.Option(min=0, help="Confirm another number of recipients.")] = None,
+    recipients: Annotated[
+        int | None, typer.Option(min=0, max=RECIPIENTS_MAX, help="Confirm another number of recipients.")
+    ] = None,
     cost: ExpectedCost = None,
     as_json: AsJson = False,
 ) -> None:
@@ -330,7 +338,7 @@ def recipients(
     organization: OfOrganization,
     campaign_id: TheId,
     outcome: Annotated[RecipientOutcome, typer.Option(help="Which recipients.")],
-    limit: Annotated[int, typer.Option(min=1, max=RECIPIENTS_MAX, help="Maximum number.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=RECIPIENTS_LISTED_MAX, help="Maximum number.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the recipients with one outcome."""

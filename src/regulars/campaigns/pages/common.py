@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from regulars.campaigns.confirmed_numbers import Cost, Numbers, Question, find_cost_fault, read_cost
+from regulars.campaigns.confirmed_numbers import RECIPIENTS_MAX, Cost, Numbers, Question, find_cost_fault, read_cost
 from regulars.campaigns.errors import ApprovalNeeded, CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.campaigns.manage import PATH, Campaign, load_campaign
 from regulars.campaigns.model import CampaignRow
@@ -20,7 +20,6 @@ from regulars.web.format import Format
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
-RECIPIENTS_MAX: Final = 100_000_000
 ARCHIVED: Final = "archived"
 # The names of the variants of a text.
 VARIANT_LETTERS: Final = "ABCD"

@@ -183,6 +183,20 @@ def test_columns_that_are_built_anew_begin_the_count_again(shop):
     assert find(shop, campaign).rendered == 17
 
 
+def test_a_campaign_that_cannot_be_read_stops_no_other_count_and_shows_its_own(shop):
+    counted, damaged, other = shop.draft(), shop.draft(), shop.draft()
+    request(shop, counted)
+    render_pages(shop)
+    for campaign in (damaged, other):
+        request(shop, campaign)
+    broken = """UPDATE campaigns SET definition = jsonb_set(definition::jsonb, '{include,1}', '""')::json"""
+    for campaign in (counted, damaged):
+        shop.alter(f"{broken} WHERE organization_id = %s AND id = %s", campaign)
+    render_pages(shop)
+    assert "include[1]" in find(shop, damaged).reason
+    assert [find(shop, campaign).size.recipients for campaign in (counted, other)] == [17, 17]
+
+
 def test_a_campaign_that_cannot_be_sent_is_not_counted(shop):
     with pytest.raises(DefinitionRefused, match="faults"):
         request(shop, shop.draft(variants=[{"text": "{{ nothing }}"}]))

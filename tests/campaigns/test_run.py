@@ -47,6 +47,24 @@ def test_a_segment_with_a_fault_stops_the_campaign_with_a_sentence(desk):
     assert "The segment Gold has a fault" in row.reason
 
 
+def test_a_campaign_that_cannot_be_read_pauses_and_stops_no_other(desk):
+    desk.crowd(2)
+    damaged, other = desk.draft(), desk.draft()
+    for campaign in (damaged, other):
+        desk.act(manage.schedule, campaign, confirmed_recipients=2, is_now=True)
+    broken = """UPDATE campaigns SET definition = jsonb_set(definition::jsonb, '{include,1}', '""')::json"""
+    desk.alter(f"{broken} WHERE organization_id = %s AND id = %s", damaged)
+    desk.drain()
+    desk.start()
+    row = desk.load(damaged).row
+    assert (row.state, "cannot be read. include[1]" in (row.reason or "")) == ("paused", True)
+    assert desk.load(other).row.frozen_at is not None
+    # Saving it again repairs it.
+    repaired = desk.load(damaged).definition
+    desk.do(lambda tx: manage.update_campaign(tx, desk.organization_id, damaged, repaired))
+    assert desk.act(manage.schedule, damaged, confirmed_recipients=2, is_now=True).state == "scheduled"
+
+
 def test_a_campaign_waits_until_the_changes_before_its_start_are_counted(desk):
     desk.crowd(2)
     campaign = desk.draft(

@@ -22,6 +22,7 @@ from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.manage import load_campaign
 from regulars.campaigns.model import HELD_OUT_ARM, assign_arm
 from regulars.campaigns.rendering import RecipientValues, load_values
+from regulars.campaigns.stored_definition import read_stored_definition
 from regulars.campaigns.text_sizes import AudienceSize, TextGroup, add_up, size_text
 from regulars.conditions.tree import All, Consent
 from regulars.consent.numbers import TextNumber, find_text_numbers
@@ -97,7 +98,9 @@ async def find_exact_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -> E
     counts = _read_counts(row)
     size = None
     if row.completed_at is not None:
-        size = add_up(dict(counts.texts), read_definition(document.encode()).variants, texting.settings.prices)
+        # A page shows a damaged campaign too, with its faults.
+        definition, _ = read_stored_definition(document)
+        size = add_up(dict(counts.texts), definition.variants, texting.settings.prices)
     return ExactCost(
         row.customers,
         row.rendered,
@@ -162,10 +165,10 @@ class CostQueue(AnalysisQueue[CostClaim, CostRow | None]):
         del lowest  # all claims have the same priority
         claimed = []
         for row, document in await queries.claim_due(tx, organization_id, limit=limit, owner=owner, until=until):
-            definition = read_definition(document.encode())
             try:
+                definition = read_definition(document.encode())
                 query = await resolve_definition(tx, organization_id, definition)
-            except AudienceRefused as error:
+            except (AudienceRefused, DefinitionRefused) as error:
                 await queries.save_cost(tx, organization_id, row._replace(reason=str(error)), due_at=None)
                 continue
             may_be_texted = All(of=(query.match, Consent(state="may_be_texted")))

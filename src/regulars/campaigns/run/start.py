@@ -14,6 +14,7 @@ from regulars.campaigns.approval import etag_part, why_approval_needed
 from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.confirmed_numbers import Numbers, Question, read_cost
 from regulars.campaigns.definition import SendAtLocalTime, read_definition
+from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.estimate import estimate_counts
 from regulars.campaigns.local_times import FREEZE_BEFORE, find_first_time
 from regulars.campaigns.model import NO_ARM, PIECE_IDS, WITHOUT_CONSENT, CampaignState, most_of, start_of
@@ -100,6 +101,8 @@ class StartQueue(AnalysisQueue[StartClaim, FrozenAudience | NotFrozen]):
             if tx.now >= campaign.not_after:
                 await end_campaign(tx, organization_id, campaign)
                 continue
+            if not await _is_readable(tx, organization_id, campaign):
+                continue
             reason = _why_wait(oldest_change, campaign, tx.now, is_pending=is_pending)
             if reason is not None:
                 await queries.retry_freezing(
@@ -165,6 +168,17 @@ def _why_wait(oldest_change: datetime | None, campaign: DueCampaign, now: dateti
         return "The global holdout of this quarter is being drawn."
     is_behind = oldest_change is not None and oldest_change <= freeze_at
     return "The last changes of customers are still being counted." if is_behind else None
+
+
+async def _is_readable(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> bool:
+    """Whether the stored definition can be read. One that cannot is paused with the reason, because other campaigns of
+    the organization start in the same pass."""
+    try:
+        read_definition(campaign.definition.encode())
+    except DefinitionRefused as error:
+        await _pause(tx, organization_id, campaign, f"A part of this campaign cannot be read. {error}")
+        return False
+    return True
 
 
 async def _etag_of(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> str:

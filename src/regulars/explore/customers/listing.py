@@ -108,8 +108,8 @@ class CustomerList:
                 hits = await find(tx, visit, view, view.request)
                 page = make_page(view, hits, lambda hit: hit.position)
             else:
-                hits = await _load_hits(tx, visit, result.members)
-                page = _result_page(view, hits, result.members, parse_cursor(visit.query.get("after", "")))
+                members = await _load_hits(tx, visit, result.members)
+                page = _result_page(view, members, result.members, parse_cursor(visit.query.get("after", "")))
             rows = await load_rows(tx, visit, list(page.rows))
         hidden = COLUMNS.keys() & set(view.value("hide").split(","))
         return render(

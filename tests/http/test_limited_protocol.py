@@ -1,7 +1,9 @@
-"""Nothing keeps a connection open for good."""
+"""Nothing keeps a connection open for good, and packets do not change what a request is."""
 
 import asyncio
 import contextlib
+import itertools
+import re
 import socket
 
 import pytest
@@ -25,6 +27,11 @@ class Transport(asyncio.Transport):
     def is_closing(self):
         return False
 
+    def do_nothing(self):
+        pass
+
+    close = write_eof = pause_reading = resume_reading = do_nothing
+
 
 async def answer(scope, receive, send):
     await receive()
@@ -38,7 +45,6 @@ async def test_empty_lines_after_an_answer_do_not_end_the_wait_for_the_next_requ
     protocol = LimitedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
     transport = Transport()
     transport.write = lambda data: None
-    transport.close = lambda: None
     protocol.connection_made(transport)
     protocol.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
     await until(lambda: protocol.cycle.response_complete)
@@ -51,6 +57,38 @@ async def test_empty_lines_after_an_answer_do_not_end_the_wait_for_the_next_requ
     await until(lambda: protocol.cycle.response_complete)
     protocol.connection_lost(None)
     assert protocol._head_timer is None
+
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "between", "statuses"),
+    [
+        (GET, b"\r\n\r\n", [204, 204]),
+        (GET, b"\r", [204, 400]),
+        (GET, b"\n", [204, 400]),
+        (POST + b"Content-Length: 4\r\n\r\n\r\n\r\n", b"", [204, 204]),
+        (POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\n\r\n\r\n0\r\n\r\n", b"\r\n", [204, 204]),
+        (POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"\n", [204, 400]),
+    ],
+)
+async def test_a_request_is_the_same_in_any_packets(first, between, statuses):
+    config = Config(answer, log_level="warning", access_log=False)
+    config.load()
+    sent = first + between + GET
+    end = len(first + between)
+    for cuts in itertools.combinations(range(end - 12, end + 3), 2):
+        protocol = LimitedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
+        transport, written = Transport(), []
+        transport.write = written.append
+        protocol.connection_made(transport)
+        for start, stop in itertools.pairwise([0, *cuts, len(sent)]):
+            protocol.data_received(sent[start:stop])
+        await until(lambda protocol=protocol: protocol.cycle.response_complete and not protocol.pipeline)
+        assert [int(status) for status in re.findall(rb"HTTP/1.1 (\d+)", b"".join(written))] == statuses, cuts
+        protocol.connection_lost(None)
 
 
 SIZE = 16 << 20

@@ -19,8 +19,10 @@ TARGET_BYTES_MAX: Final = 65_535
 
 _EMPTY_LINES: Final = re.compile(rb"(?:\r\n)*")
 _REQUEST_LINE: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++ [^\x00-\x20\x7f]++ HTTP/1\.[01]\r\n")
-_LINE_ENDS: Final = re.compile(rb"[\r\n]+")
+_LINE_END: Final = re.compile(rb"\r?\n")
+_LINE_ENDS: Final = re.compile(rb"(?:\r\n)+")
 _BLANK_LINE: Final = b"\r\n\r\n"
+_BEGUN_BYTES_MAX: Final = len(_BLANK_LINE) - 1
 _INVALID_ENCODING: Final = "Invalid `Transfer-Encoding` header value"
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -40,15 +42,17 @@ def check_request_line(data: bytes, start: int) -> bool:
     return end > 0
 
 
-def find_cut(data: bytes, start: int, *, body_left: int) -> int:
+def find_cut(data: bytes, start: int, *, is_head: bool, body_left: int) -> int:
     """Return the next position at which the request may end. `body_left` is what is missing of a body whose length is
-    known; any other request ends with a blank line, which may have begun in the packet before."""
+    known; any other request ends with a blank line, of which a part may be before `start` or in the packet before."""
     if body_left:
         return min(start + body_left, len(data))
-    line_ends = _LINE_ENDS.match(data, start)
-    if line_ends is not None:
-        return line_ends.end()
-    blank_line = data.find(_BLANK_LINE, start)
+    # In a body there may be millions of empty lines.
+    line_end = _LINE_END.match(data, start) if start < _BEGUN_BYTES_MAX else None
+    line_end = line_end or (None if is_head else _LINE_ENDS.match(data, start))
+    if line_end is not None:
+        return line_end.end()
+    blank_line = data.find(_BLANK_LINE, max(0, start - _BEGUN_BYTES_MAX))
     return len(data) if blank_line < 0 else blank_line + len(_BLANK_LINE)
 
 

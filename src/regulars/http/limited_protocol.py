@@ -159,7 +159,7 @@ class LimitedProtocol(HttpToolsProtocol):
                     self._hold_line(data[position:])
                     return
                 self._is_line_checked = True
-            end = framing.find_cut(data, position, body_left=self._body_left)
+            end = framing.find_cut(data, position, is_head=self._is_in_head, body_left=self._body_left)
             self._body_left = max(0, self._body_left - (end - position))
             self._parse_piece(packet[position:end])
             position = end

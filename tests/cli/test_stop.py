@@ -147,6 +147,33 @@ def test_a_stopping_server_is_not_ready_and_a_second_signal_ends_the_wait(
         assert server.process.wait(END_SECONDS_MAX) == 0
 
 
+def test_after_the_wait_it_refuses_connections_and_answers_what_has_begun(
+    start: Callable[..., Serving], tenant: Tenant
+) -> None:
+    server = start("--workers", "2", drain_s=300)
+    wait_until(lambda: server.get("/readyz").status_code == 200, show=server.log)
+    write = requests_of(tenant)[0]
+    with socket.create_connection(address_of(server), timeout=raw.ANSWER_SECONDS_MAX) as connection:
+        connection.sendall(write[:-1])
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: find_refusal(server), show=server.log)
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: is_refused(address_of(server)), show=server.log)
+        connection.sendall(write[-1:])
+        response = raw.read_answer(connection)
+    assert response.status in {200, 201}
+    assert response.headers["connection"] == "close"
+    assert server.process.wait(END_SECONDS_MAX) == 0
+
+
+def is_refused(address: Address) -> bool:
+    try:
+        socket.create_connection(address).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
 def find_refusal(server: Serving):
     answer = server.get("/readyz")
     return answer if answer.status_code == 503 and answer.headers.get("connection") == "close" else None

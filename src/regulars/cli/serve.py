@@ -170,6 +170,8 @@ async def _serve_all(
     try:
         if settings.workers > 1:
             await stop.requested.wait()
+            # When the children have closed theirs too, connections are refused; else they would wait for the end.
+            listening.close()
             return True
         return await server_process.serve(settings, listening, stop=stop, started=started)
     finally:

@@ -1,3 +1,5 @@
+import json
+
 from regulars.kit.settings import declarations
 
 
@@ -24,6 +26,11 @@ def test_the_readable_form_has_every_name_and_meaning(command):
 def test_a_misspelt_setting_stops_every_command(command):
     sentence = command("config", REGULARS_WORKER="2").complains(code=2)
     assert sentence == "regulars: REGULARS_WORKER is not a setting; did you mean REGULARS_WORKERS?"
+
+
+def test_a_mistake_in_the_settings_of_a_service_is_a_line_of_its_log(command):
+    (line,) = command("worker", REGULARS_WORKER="2").err.splitlines()
+    assert json.loads(line)["reason"] == "REGULARS_WORKER is not a setting; did you mean REGULARS_WORKERS?"
 
 
 def test_help_lists_the_commands(command):

@@ -1,6 +1,8 @@
 import io
 import json
 import logging
+import sys
+import threading
 
 import pytest
 import structlog
@@ -77,6 +79,22 @@ def test_secrets_inside_texts_and_tracebacks_are_scrubbed(secret, stream):
     planted = "hunter2" if "hunter2" in secret else secret
     assert planted not in written.getvalue()
     assert "ValueError" in written.getvalue()
+
+
+def test_a_service_logs_the_exceptions_that_nothing_can_catch(monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+
+    class Failing:
+        def __del__(self):
+            raise ValueError("lost")
+
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "__stderr__", stream)
+    log.configure(Settings(), stream=stream, is_service=True)
+    Failing()
+    logging.captureWarnings(capture=False)
+    assert "ValueError: lost" in lines(stream)[0]["exception"]
 
 
 def test_bytes_are_logged_as_their_length():

@@ -10,7 +10,7 @@ from regulars.cli import database, error_handling
 from regulars.cli.output import CommandError
 from regulars.kit import log, vault
 from regulars.kit.releases import ProcessRole
-from regulars.kit.settings import Settings, load
+from regulars.kit.settings import Settings
 from regulars.processes import in_use
 from regulars.segments.analysis.protocol import socket_path
 
@@ -19,8 +19,7 @@ def analysis(
     lifeline: Annotated[int | None, typer.Option(help="File descriptor that closes when the parent exits.")] = None,
     socket: Annotated[Path | None, typer.Option(help="Path of the socket to listen on.")] = None,
 ) -> None:
-    settings = load()
-    log.configure(settings, is_service=True)
+    settings = log.load_for_service()
     # Imported here, so that no other command, and above all not the server, loads NumPy and Polars.
     engine = importlib.import_module("regulars.segments.analysis.engine.server")
     with database.opened(settings) as url, in_use.shared_lock(url) as registration:

@@ -22,7 +22,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.process import Lifeline, ReadySignal, Stop, on_parent_exit, on_stop_signals, send_ready
 from regulars.kit.releases import ProcessRole
-from regulars.kit.settings import PORT_MAX, Settings, load, variable_of
+from regulars.kit.settings import PORT_MAX, Settings, variable_of
 from regulars.kit.shared_memory import map_block, new_block
 from regulars.messaging.links.marks import set_link_url
 from regulars.postgres import embedded
@@ -63,14 +63,13 @@ def serve(
         typer.Option(min=0, max=PORT_MAX, help="Port to listen on; 0 picks a free one.", show_default=_default("port")),
     ] = None,
 ) -> None:
-    loaded = load()
+    loaded = log.load_for_service()
     settings = dataclasses.replace(
         loaded,
         workers=workers or loaded.workers,
         host=host or loaded.host,
         port=loaded.port if port is None else port,
     )
-    log.configure(settings, is_service=True)
     with (
         serve_lock.hold(settings) as lock,
         # A taken port shows before a database is made.
@@ -106,8 +105,7 @@ def serve_process(
     shared: Annotated[int, typer.Option(help="File descriptor of the shared memory.")],
 ) -> None:
     bound = socket.socket(fileno=listening)
-    settings = dataclasses.replace(load(), host=host, port=bound.getsockname()[1], workers=workers)
-    log.configure(settings, is_service=True)
+    settings = dataclasses.replace(log.load_for_service(), host=host, port=bound.getsockname()[1], workers=workers)
     with database.opened(settings) as url:
         database.check_schema(url, ProcessRole.SERVER)
         metrics.PROCESS_METRICS.publish_to(server_process.metrics_folder(settings), process_name=str(slot))

@@ -9,7 +9,7 @@ from typing import Final
 from regulars.cli.output import err
 from regulars.kit import log
 from regulars.kit.clock import monotonic
-from regulars.kit.settings import SettingsError, load
+from regulars.kit.settings import SettingsError
 
 SAY_EVERY_S: Final = 3.0
 MOVE_EVERY_S: Final = 0.5
@@ -70,7 +70,7 @@ class Step:
 def loading() -> Iterator[None]:
     """Say that the program is loaded, if that takes long. The lines are already those of a service."""
     with suppress(SettingsError):
-        log.configure(load(), is_service=True)
+        log.load_for_service()
     with step("Loading the program", "server.loading", is_brief=True):
         yield
 

@@ -8,7 +8,6 @@ from regulars import worker as worker_process
 from regulars.cli import database
 from regulars.kit import log, metrics, vault
 from regulars.kit.releases import ProcessRole
-from regulars.kit.settings import load
 from regulars.processes import in_use, server_process
 
 
@@ -20,8 +19,7 @@ def worker(
         int | None, typer.Option(hidden=True, help="File descriptor for a byte when the worker has started.")
     ] = None,
 ) -> None:
-    settings = load()
-    log.configure(settings, is_service=True)
+    settings = log.load_for_service()
     with database.opened(settings) as url, in_use.shared_lock(url) as registration:
         database.check_schema(url, ProcessRole.WORKER)
         # The server's `/metrics` includes the metrics of the worker with the same data folder.

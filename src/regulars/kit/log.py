@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO
 
 import structlog
 
-from regulars.kit.settings import Settings
+from regulars.kit.settings import Settings, SettingsError, load
 
 REDACTED: Final = "[redacted]"
 SENSITIVE_NAMES: Final = frozenset(
@@ -60,6 +60,17 @@ Event = MutableMapping[str, Any]
 
 class _ServiceHandler(logging.StreamHandler[TextIO]):
     """Writes the log of a service as JSON; its presence says that no other line may be written to the stream."""
+
+
+def load_for_service() -> Settings:
+    """Load the settings and configure the log of a server or worker; a mistake in the settings is a line of it too."""
+    try:
+        settings = load()
+    except SettingsError:
+        configure(Settings(), is_service=True)
+        raise
+    configure(settings, is_service=True)
+    return settings
 
 
 def configure(settings: Settings, *, stream: TextIO | None = None, is_service: bool = False) -> None:
@@ -113,13 +124,17 @@ def writes_json() -> bool:
 
 
 def _log_what_python_prints() -> None:
-    """Log warnings, and the exceptions that end a thread, in place of Python's plain lines."""
+    """Log warnings, and exceptions that end a thread or that nothing can catch, in place of Python's plain lines."""
     logging.captureWarnings(capture=True)
 
     def log_exception(arguments: threading.ExceptHookArgs) -> None:
         get(__name__).error("thread.failed", exc_info=arguments.exc_value)
 
+    def log_uncaught(arguments: "sys.UnraisableHookArgs") -> None:
+        get(__name__).error("exception.ignored", where=arguments.err_msg, exc_info=arguments.exc_value)
+
     threading.excepthook = log_exception
+    sys.unraisablehook = log_uncaught
 
 
 def get(name: str) -> structlog.typing.FilteringBoundLogger:

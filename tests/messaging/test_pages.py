@@ -13,6 +13,7 @@ from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
 
 from regulars.kit.ids import REPLY, TEXT, new_uuid
+from regulars.messaging.model import SkipReason
 from regulars.messaging.settings.model import Cap, SendHoursRule, Simulation
 from regulars.web.access import Role
 
@@ -127,6 +128,56 @@ def test_other_skips_say_what_the_check_found_and_where_to_change_it(desk):
     page = desk.owner.get(f"/messages/{desk.send(number=other)}").text
     assert "Sending hours of France: Mon to Sun closed; closed on public holidays." in page
     assert '/settings/texts/countries/FR">Change rules of France' in page
+
+
+# What the page of a text says for each reason, and where it leads; the frequency cap has a test of its own.
+EXPLANATIONS = {
+    "no_consent": ("The number may be texted now. It opted in on", "Open consent of this number"),
+    "not_linked": ("belonged to another customer when the text was checked", "Open the customer who has the number"),
+    "suppressed": ("It still waits for a decision of your team.", "Decide about the reply"),
+    "hours": ("Sending hours of France: ", "Change rules of France"),
+    "expired": ("and could be sent until", "Open text settings"),
+    "no_country": ("The number belongs to no country that we know.", None),
+    "country_not_set": ("The rules of France were changed since", "Change rules of France"),
+    "sender_refused": ("texts can be sent there now.", "Change rules of France"),
+    "missing_value profile.nickname": ("Variable without a value: ", None),
+    "too_long": ("It would have more than ten SMS parts.", None),
+    "left": ("The customer left the journey", None),
+    "cancelled": ("The campaign was cancelled", None),
+    "global_holdout": ("The customer gets no journey texts in this quarter", "Open global holdout"),
+    "refused: 21610 No": ("Message of the provider: ", "Open text settings"),
+    "not_reached": ("Several attempts to connect to the provider failed.", "Open text settings"),
+    "undelivered 30003": ("Message of the provider: ", None),
+}
+
+
+def test_every_reason_is_explained_on_the_page_of_the_text(desk):
+    assert {re.match(r"\w+", reason)[0] for reason in EXPLANATIONS} == set(SkipReason) - {SkipReason.CAP}
+    desk.api.post("/v1/profiles", {"external_id": "C-now"})
+    desk.opt_in(desk.number, profile_id="C-now", consented_at=samples.ago(hours=1))
+    path = f"/messages/{desk.send()}"
+    desk.reply("Arrêtez-vous à Noël ?")
+    with psycopg.connect(desk.url, autocommit=True) as connection:
+
+        def show(reason: str) -> str:
+            state = "failed" if reason.startswith(("refused", "not_reached", "undelivered")) else "skipped"
+            connection.execute(
+                "UPDATE texts SET state = %s, reason = %s WHERE organization_id = %s AND origin_kind = 'person'",
+                (state, reason, desk.tenant.organization_id),
+            )
+            return " ".join(desk.owner.get(path).text.split())
+
+        for reason, (sentence, button) in EXPLANATIONS.items():
+            page = show(reason)
+            assert sentence in page, reason
+            assert "The provider could not deliver it." not in page, reason
+            card = page.partition('id="wt"')[2].partition("</section>")[0]
+            buttons = re.findall(r'class="button is-small"[^>]*>([^<]*)<', card)
+            assert buttons == [button] * (button is not None), reason
+        conversation = re.search(r"/messages/numbers/[0-9a-f]+", page)[0]
+        assert "· Not delivered" in desk.owner.get(conversation).text
+        desk.reply("STOP")
+        assert "The reply needs no decision any more." in show("suppressed")
 
 
 def test_a_state_that_most_texts_have_is_searched_further_back(desk):

@@ -34,9 +34,11 @@ REASONS: Final = {
     SkipReason.NO_CONSENT: TextLabel(
         "No consent", "The number may not be texted, or the customer has no number that may be texted."
     ),
-    SkipReason.NOT_LINKED: TextLabel("Number of another customer", "The number belongs to another customer now."),
+    SkipReason.NOT_LINKED: TextLabel(
+        "Number of another customer", "The number belonged to another customer when the text was checked."
+    ),
     SkipReason.SUPPRESSED: TextLabel(
-        "Possible opt-out", "A reply from the number may be an opt-out and waits for your decision."
+        "Possible opt-out", "A reply from the number may be an opt-out, and your team had not decided about it."
     ),
     SkipReason.CAP: TextLabel("Frequency cap", "The number has reached the frequency cap."),
     SkipReason.HOURS: TextLabel(
@@ -152,6 +154,21 @@ def reason_detail(reason: str | None) -> str | None:
     if reason is None or code is None:
         return reason
     return reason.removeprefix(code).strip(" :") or None
+
+
+def describe_end(reason: str | None) -> str | None:
+    """What became of a text with this reason, in a few words; None without a known reason."""
+    label = label_reason(reason)
+    if label is None:
+        return None
+    # The provider accepted the text, so it was sent.
+    return label.name if read_reason(reason) is SkipReason.UNDELIVERED else f"Not sent: {label.name.lower()}"
+
+
+def label_detail(reason: str | None) -> str:
+    """The label of the detail of a stored reason."""
+    is_missing = read_reason(reason) is SkipReason.MISSING_VALUE
+    return "Variable without a value" if is_missing else "Message of the provider"
 
 
 def read_reason(reason: str | None) -> SkipReason | None:

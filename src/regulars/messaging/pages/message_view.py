@@ -7,7 +7,16 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.labels import ORIGINS, TextLabel, label_meaning, label_reason, label_state, reason_detail
+from regulars.messaging.labels import (
+    ORIGINS,
+    TextLabel,
+    describe_end,
+    label_detail,
+    label_meaning,
+    label_reason,
+    label_state,
+    reason_detail,
+)
 from regulars.messaging.model import ConversationItem, MessageListItem, TextRow, TextState
 from regulars.messaging.request import may_send_past_cap
 from regulars.messaging.settings.store import Texting, load_texting, lock_texting
@@ -33,6 +42,7 @@ class MessageView:
     state = staticmethod(label_state)
     meaning = staticmethod(label_meaning)
     reason = staticmethod(label_reason)
+    detail_label = staticmethod(label_detail)
     may_send_past_cap = staticmethod(may_send_past_cap)
 
     def detail(self, reason: str | None) -> str | None:
@@ -68,8 +78,7 @@ class MessageView:
 
     def outcome(self, text: TextRow) -> str:
         """The state of a text in a conversation, with the reason if it was not sent."""
-        reason = label_reason(text.reason)
-        return label_state(text.state).name if reason is None else f"Not sent: {reason.name.lower()}"
+        return describe_end(text.reason) or label_state(text.state).name
 
     def answer_state(self, answer: TextRow, *, is_on_hold: bool) -> TextLabel:
         """What became of an answer to a reply, or what it waits for."""
@@ -81,7 +90,7 @@ class MessageView:
         reason = label_reason(answer.reason)
         if reason is None:
             return label_state(state)
-        return TextLabel(f"Not sent: {reason.name.lower()}", reason.sentence, label_state(state).kind)
+        return TextLabel(describe_end(answer.reason) or reason.name, reason.sentence, label_state(state).kind)
 
     def _describe_wait(self, answer: TextRow, *, is_on_hold: bool) -> str:
         if is_on_hold:

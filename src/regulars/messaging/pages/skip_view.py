@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from regulars.consent.find import find_by_number_hash
 from regulars.consent.subscription import Subscription
 from regulars.kit.db import Tx
-from regulars.kit.ids import SUBSCRIPTION, TEXT
-from regulars.messaging.find import find_texts
+from regulars.kit.ids import PROFILE, REPLY, SUBSCRIPTION, TEXT
+from regulars.messaging.find import find_texts, list_replies
 from regulars.messaging.gate import find_cap_end, find_caps_end
 from regulars.messaging.labels import ORIGINS, describe_cap, describe_hours, read_reason
 from regulars.messaging.model import OriginKind, SkipReason, TextRow
@@ -29,9 +29,9 @@ from regulars.web.format import country_name
 from regulars.web.visit import Visit
 
 CONSENT_NUMBERS: Final = "/consent/numbers"
+CUSTOMERS: Final = "/customers"
 # A cap may allow hundreds of texts; the page names the newest of them.
 TEXTS_NAMED_MAX: Final = 5
-_OF_CONSENT: Final = frozenset({SkipReason.NO_CONSENT, SkipReason.NOT_LINKED})
 _OF_COUNTRY: Final = frozenset({SkipReason.HOURS, SkipReason.COUNTRY_NOT_SET, SkipReason.SENDER_REFUSED})
 _OF_PROVIDER: Final = frozenset({SkipReason.REFUSED, SkipReason.NOT_REACHED, SkipReason.EXPIRED})
 
@@ -61,8 +61,12 @@ async def explain_skip(
         return None
     if reason is SkipReason.CAP:
         return await _explain_cap(tx, visit, finders, text, await load_texting_of(tx, visit))
-    if reason in _OF_CONSENT:
+    if reason is SkipReason.NO_CONSENT:
         return await _explain_consent(tx, visit, text)
+    if reason is SkipReason.NOT_LINKED:
+        return await _explain_link(tx, visit, text)
+    if reason is SkipReason.SUPPRESSED:
+        return await _explain_reply(tx, visit, text)
     if reason in _OF_COUNTRY:
         return _explain_country(visit, text, await load_texting_of(tx, visit), reason)
     return SkipView(_describe_wait(visit, text, reason), change=_find_change(visit, reason, origin))
@@ -76,8 +80,6 @@ def _describe_wait(visit: Visit, text: TextRow, reason: SkipReason) -> list[str]
 
 
 def _find_change(visit: Visit, reason: SkipReason, origin: TextOrigin | None) -> PageLink | None:
-    if reason is SkipReason.SUPPRESSED:
-        return PageLink("Decide in the inbox", visit.url(INBOX))
     if reason is SkipReason.GLOBAL_HOLDOUT:
         return PageLink("Open global holdout", visit.url(HOLDOUT))
     if reason is SkipReason.UNDELIVERED:
@@ -168,17 +170,45 @@ def _describe_consent(visit: Visit, subscription: Subscription) -> str:
     return f"The number may be texted now.{opted_in}"
 
 
+async def _explain_link(tx: Tx, visit: Visit, text: TextRow) -> SkipView:
+    hashed = text.number_hash
+    subscription = None if hashed is None else await find_by_number_hash(tx, visit.organization_id, hashed)
+    if subscription is None or subscription.profile is None:
+        return SkipView(["No customer has the number now."])
+    if subscription.profile.id == text.profile_id:
+        return SkipView(["The customer has the number again, so a text to it can be sent now."])
+    url = visit.url(CUSTOMERS, PROFILE.encode(subscription.profile.id))
+    return SkipView(change=PageLink("Open the customer who has the number", url))
+
+
+async def _explain_reply(tx: Tx, visit: Visit, text: TextRow) -> SkipView:
+    """Link the reply that a user has to decide about."""
+    hashed = text.number_hash
+    replies = (
+        ()
+        if hashed is None
+        else await list_replies(tx, visit.organization_id, number_hash=hashed, undecided_only=True, limit=1)
+    )
+    if not replies:
+        return SkipView(["The reply needs no decision any more."])
+    url = visit.url(INBOX, REPLY.encode(replies[0].id))
+    return SkipView(["It still waits for a decision of your team."], change=PageLink("Decide about the reply", url))
+
+
 def _explain_country(visit: Visit, text: TextRow, texting: Texting, reason: SkipReason) -> SkipView:
     country = locate_number(text.phone_number).country if text.phone_number else None
     if country is None:
         return SkipView(change=PageLink(f"{_verb_of(visit)} hours, caps and notices", visit.url(RULES)))
-    name = country_name(country)
-    sentences = []
+    name, url = country_name(country), visit.url(COUNTRIES, country)
     if reason is SkipReason.HOURS:
-        sentences = [f"Sending hours of {name}: {describe_hours(texting.settings.rule_of(country))}."]
+        sentence = f"Sending hours of {name}: {describe_hours(texting.settings.rule_of(country))}."
     elif (fault := texting.settings.why_not_sent(country)) is not None:
-        sentences = [fault]
-    return SkipView(sentences, change=PageLink(f"{_verb_of(visit)} rules of {name}", visit.url(COUNTRIES, country)))
+        sentence = fault
+    elif texting.opt_out_notice_of(country) is None:
+        sentence = f"{name} has no opt-out notice."
+    else:
+        sentence = f"The rules of {name} were changed since: texts can be sent there now."
+    return SkipView([sentence], change=PageLink(f"{_verb_of(visit)} rules of {name}", url))
 
 
 def _verb_of(visit: Visit) -> str:

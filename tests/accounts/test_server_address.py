@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from uuid import UUID
 
 import pytest
 from tests.support import database
@@ -39,20 +40,21 @@ def served_address(server: Server) -> str:
     return get_url(f"{server.url}/v1/openapi.json").json()["servers"][0]["url"]
 
 
-def make_organization(url: str, name: str, *, is_demo: bool) -> None:
-    async def make(opened: Database) -> None:
+def make_organization(url: str, name: str, *, is_demo: bool) -> UUID:
+    async def make(opened: Database) -> UUID:
         async with opened.connection() as connection:
             made = await create_organization(connection, name)
             if is_demo:
                 await mark_as_demo(connection, made.id)
+            return made.id
 
     with open_database(url) as opened:
-        opened.run(make)
+        return opened.run(make)
 
 
 def test_the_owner_of_the_only_organization_sets_it_and_every_process_takes_it(shop_url):
     tenant = new_tenant(shop_url)
-    make_organization(shop_url, "Demo", is_demo=True)
+    demo_id = make_organization(shop_url, "Demo", is_demo=True)
     fixed_to = "https://fixed.example.com"
     with (
         running_server(shop_url) as here,
@@ -63,12 +65,21 @@ def test_the_owner_of_the_only_organization_sets_it_and_every_process_takes_it(s
         owner_session = sign_in_now(shop_url, tenant.organization_id, Role.OWNER)
         owner, owner_there, owner_of_fixed = (Visitor(http, each.url, owner_session) for each in (here, there, fixed))
         admin = Visitor(http, here.url, sign_in_now(shop_url, tenant.organization_id, Role.ADMIN))
-        assert "Check and save address" in owner.get(PAGE).text
+        page = owner.get(PAGE).text
+        assert "Check and save address" in page
+        # The address in this browser is no address for others.
+        assert f'value="{here.url}"' not in page
+        owner_of_demo = Visitor(http, here.url, sign_in_now(shop_url, demo_id, Role.OWNER))
+        assert "A demo cannot change it." in owner_of_demo.get(PAGE).text
+        assert owner_of_demo.post(PAGE, address=here.url).status_code == 400
         assert "Only an owner can change it." in admin.get(PAGE).text
         assert admin.post(PAGE, address=here.url).status_code == 403
         # Another port of this machine is refused, and nothing is requested there.
         refused = owner.post(PAGE, address=there.url)
         assert (refused.status_code, f"this server is {here.url}" in refused.text) == (400, True)
+        # Only an address that was called, and may be right, is in a line for the administrator.
+        assert "regulars address set" not in owner.post(PAGE, address="https://localhost").text
+        assert "regulars address set https://10.0.0.1<" in owner.post(PAGE, address="https://10.0.0.1/").text
         assert owner.post(PAGE, address=here.url).status_code == 303
         assert here.url in owner.get(PAGE).text
         wait_until(lambda: served_address(there) == here.url, seconds=FOLLOWED_S, show=there.log)
@@ -84,6 +95,19 @@ def test_the_owner_of_the_only_organization_sets_it_and_every_process_takes_it(s
         assert owner.post(PAGE, address=here.url).status_code == 400
         assert get_url(f"{here.url}{server_address.CHECK_PATH}/{'a' * 43}").status_code == 404
         assert get_url(f"{here.url}{server_address.CHECK_PATH}/%00%ff").status_code == 404
+
+
+def test_an_address_where_nothing_listens_is_refused_in_plain_words(shop_url):
+    async def call(opened: Database) -> None:
+        listening = await asyncio.start_server(lambda *_streams: None, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        listening.close()
+        await listening.wait_closed()
+        with pytest.raises(AddressRefusal, match=r"^The connection failed: Connection refused\.$"):
+            await call_self(opened, url, policy=AddressPolicy(["127.0.0.0/8"]))
+
+    with open_database(shop_url) as opened:
+        opened.run(call)
 
 
 async def _send_away(_nonce: bytes, writer: asyncio.StreamWriter) -> None:

@@ -9,7 +9,6 @@ machine; one deadline, no redirect, no proxy, a few bytes of the answer, of whic
 import asyncio
 import hmac
 import ipaddress
-import ssl
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
@@ -88,8 +87,6 @@ async def call_self(database: Database, url: str, *, policy: AddressPolicy) -> N
         raise AddressRefusal(f"No answer came from there within {CHECK_S_MAX:.0f} seconds.") from None
     except AddressRefused as refusal:
         raise AddressRefusal(str(refusal)) from None
-    except ssl.SSLError:
-        raise AddressRefusal("The certificate of the host cannot be trusted.") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise AddressRefusal(describe_network_error(error)) from None
     if not hmac.compare_digest(received, answer.encode()):

@@ -1,7 +1,10 @@
 """Helpers for HTTP clients: parse the `Retry-After` header and HTTP dates, and describe network errors to users."""
 
+import os
+import ssl
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from errno import errorcode
 from typing import Final
 
 import aiohttp
@@ -61,16 +64,23 @@ def describe_network_error(error: BaseException) -> str:
     """Describe the error in one sentence for users, who do not know the names of Python classes."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "The host's name could not be resolved."
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
         return "The certificate of the host cannot be trusted."
+    if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
+        return "The host does not answer with https there."
     if isinstance(error, aiohttp.ClientConnectorError):
-        return f"The connection failed: {error.os_error.strerror or 'no reason was given'}."
+        return f"The connection failed: {_describe_os_error(error.os_error) or 'no reason was given'}."
     if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError | aiohttp.ClientOSError):
         return "The receiver closed the connection before it answered."
     if isinstance(error, aiohttp.ClientResponseError | aiohttp.ClientPayloadError):
         return "The answer was not HTTP."
     if isinstance(error, TimeoutError):
         return "The answer did not come in time."
-    if isinstance(error, OSError) and error.strerror:
-        return f"The connection failed: {error.strerror}."
+    if isinstance(error, OSError) and (reason := _describe_os_error(error)):
+        return f"The connection failed: {reason}."
     return "The request could not be made."
+
+
+def _describe_os_error(error: OSError) -> str | None:
+    """The system's words, such as "Connection refused". Those of asyncio name a socket address."""
+    return os.strerror(error.errno) if error.errno is not None and error.errno in errorcode else error.strerror

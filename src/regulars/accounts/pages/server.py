@@ -20,7 +20,7 @@ from regulars.web.visit import Visit
 PATH: Final = "/settings/server"
 TEMPLATE: Final = "accounts/server.html"
 URL_CHARACTERS_MAX: Final = 255
-_PLAIN: Final = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]+)?/?")
+_PLAIN: Final = re.compile(r"https://[a-z0-9.-]+(:[0-9]+)?")
 
 
 class ServerPages:
@@ -36,7 +36,9 @@ class ServerPages:
 
     async def show(self, visit: Visit) -> Response:
         values = await self._values(visit)
-        return render(visit, TEMPLATE, form=FormState({"address": self._address.url or visit.server_url}), **values)
+        # The address in the browser is a good guess only if others can open it too.
+        guess = visit.server_url if visit.is_https else ""
+        return render(visit, TEMPLATE, form=FormState({"address": self._address.url or guess}), **values)
 
     async def change(self, visit: Visit) -> Response:
         form = FormState(visit.form)
@@ -46,6 +48,7 @@ class ServerPages:
             form.refuse("address", "Only the administrator of the server can change it.")
         if form.is_refused:
             return refused(visit, TEMPLATE, form, **values)
+        url = None
         try:
             url = read_address(text, own_port=_own_port(visit)) if text else None
             await change_address(
@@ -54,7 +57,7 @@ class ServerPages:
         except AddressRefusal as refusal:
             form.refuse("address", str(refusal))
             # An administrator pastes the line into a shell, so it has no other characters than those of a plain host.
-            values["unreached"] = text if _PLAIN.fullmatch(text) else None
+            values["unreached"] = url if url is not None and _PLAIN.fullmatch(url) else None
             return refused(visit, TEMPLATE, form, **values)
         except ServerShared:
             form.refuse("address", "Another organization has joined this server, so only its administrator can.")

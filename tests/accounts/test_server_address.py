@@ -58,7 +58,7 @@ def test_the_owner_of_the_only_organization_sets_it_and_every_process_takes_it(s
     fixed_to = "https://fixed.example.com"
     with (
         running_server(shop_url) as here,
-        running_server(shop_url) as there,
+        running_server(shop_url, link_url="") as there,
         running_server(shop_url, public_url=fixed_to) as fixed,
         new_http() as http,
     ):
@@ -69,9 +69,11 @@ def test_the_owner_of_the_only_organization_sets_it_and_every_process_takes_it(s
         assert "Check and save address" in page
         # The address in this browser is no address for others.
         assert f'value="{here.url}"' not in page
-        owner_of_demo = Visitor(http, here.url, sign_in_now(shop_url, demo_id, Role.OWNER))
+        owner_of_demo = Visitor(http, there.url, sign_in_now(shop_url, demo_id, Role.OWNER))
         assert "A demo cannot change it." in owner_of_demo.get(PAGE).text
-        assert owner_of_demo.post(PAGE, address=here.url).status_code == 400
+        assert "Links in the texts of a demo begin with the address of this server" in owner_of_demo.get(PAGE).text
+        assert "Links stay as you write them" in owner_there.get(PAGE).text
+        assert owner_of_demo.post(PAGE, address=there.url).status_code == 400
         assert "Only an owner can change it." in admin.get(PAGE).text
         assert admin.post(PAGE, address=here.url).status_code == 403
         # Another port of this machine is refused, and nothing is requested there.

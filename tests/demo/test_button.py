@@ -156,6 +156,7 @@ def test_something_is_there_on_every_page(pressed):
     refused = pressed.rows("SELECT DISTINCT code FROM request_log WHERE organization_id = %(demo)s AND status >= 400")
     assert set(refused) == {("STORE_NOT_FOUND",), ("VALIDATION_ERROR",)}
     assert pressed.rows("SELECT FROM replies WHERE organization_id = %(demo)s AND body = 'STOP'")
+    assert fill.POSTAL_ADDRESS in pressed.page("/settings/texts")
 
 
 def test_texts_are_in_the_language_of_their_customer(pressed):

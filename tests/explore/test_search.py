@@ -77,6 +77,7 @@ def test_customers_and_tickets_are_found_by_their_beginnings_after_three_letters
         for text in ("fic", "Odile", customer["phone_number"], customer["external_id"]):
             answer = masked.post("/search/suggestions", q=text).text + masked.get("/search", q=text).text
             assert "/customers/" not in answer, (role, text)
+        assert "phone number" not in masked.get("/search").text.lower()
 
 
 def test_the_typed_text_is_in_no_address_and_no_log(visitor_as, server, api, api_database_url):

@@ -42,6 +42,8 @@ from regulars.work.queue import Queue
 # The user name to whom the pages attribute what the demo creates.
 CREATED_BY: Final = "demo data"
 BRAND: Final = "Maison Corvelle"
+# The address on certificates of consent.
+POSTAL_ADDRESS: Final = "1 rue des Essais, 69002 Lyon"
 # Journeys start for at most this many tickets of the last days.
 TICKETS_AGE_MAX: Final = timedelta(days=7)
 TICKETS_MAX: Final = 200
@@ -108,6 +110,7 @@ async def create_journeys(database: Database, organization_id: UUID) -> bool:
             settings = msgspec.structs.replace(
                 texting.settings,
                 brand=BRAND,
+                postal_address=POSTAL_ADDRESS,
                 rules={shop.country: ALWAYS for shop in SHOPS},
                 notices=NOTICES,
                 prices=PRICES,

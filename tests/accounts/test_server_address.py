@@ -17,6 +17,7 @@ from tests.support.waiting import wait_until
 from regulars.accounts import server_address
 from regulars.accounts.server_address import AddressRefusal, call_self, read_address
 from regulars.kit.db import Database
+from regulars.kit.public_address import PublicAddress
 from regulars.kit.ssrf import AddressPolicy
 from regulars.organizations.manage import create_organization, mark_as_demo
 from regulars.organizations.public_address import find_answer, find_stored_address
@@ -83,7 +84,11 @@ def test_the_owner_of_the_only_organization_sets_it_and_every_process_takes_it(s
         assert "regulars address set" not in owner.post(PAGE, address="https://localhost").text
         assert "regulars address set https://10.0.0.1<" in owner.post(PAGE, address="https://10.0.0.1/").text
         assert owner.post(PAGE, address=here.url).status_code == 303
-        assert here.url in owner.get(PAGE).text
+        page = owner.get(PAGE).text
+        assert here.url in page
+        # A provider would refuse texts whose receipts go to a machine that it cannot reach.
+        assert "Only the machine of the server reaches it" in page
+        assert "a real provider cannot reach it" in owner.get("/settings/texts/provider").text
         wait_until(lambda: served_address(there) == here.url, seconds=FOLLOWED_S, show=there.log)
         # The environment wins, and is shown as fixed.
         assert served_address(fixed) == fixed_to
@@ -191,6 +196,17 @@ def test_what_is_not_this_server_is_refused_in_time(shop_url, monkeypatch, misbe
 )
 def test_an_address_is_stored_as_browsers_write_it(text, address):
     assert read_address(text, own_port=OWN_PORT) == address
+
+
+def test_callbacks_use_no_stored_address_of_this_machine():
+    address = PublicAddress()
+    for stored in ("http://localhost:8080", "http://127.0.0.1:8080", "http://[::1]:8080", None):
+        address.update(stored)
+        assert (address.url, address.callback_url) == (stored, None)
+    address.update("https://regulars.example.com")
+    assert address.callback_url == "https://regulars.example.com"
+    fixed = PublicAddress("http://127.0.0.1:8080")
+    assert fixed.callback_url == fixed.url
 
 
 @pytest.mark.parametrize(

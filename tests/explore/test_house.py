@@ -95,6 +95,8 @@ def test_an_attribute_has_a_label_and_its_type_only_where_it_helps(visitor_as, a
     card = visitor_as(Role.OWNER).get(page).text.partition('id="attr"')[2].partition("</section>")[0]
     for label in ("Phone number", "Loyalty tier", "Birth date", "Zip code"):
         assert f">{label}</td>" in card
+    # The card has that name already.
+    assert 'aria-label="Attributes"' not in card
     # A number in an attribute of texts.
     assert (card.count(tag), card.count(f"{tag}text</span>")) == (1, 1)
     hidden = visitor_as(Role.ANALYST).get(page).text

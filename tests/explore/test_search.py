@@ -99,6 +99,7 @@ def test_the_typed_text_is_in_no_address_and_no_log(visitor_as, server, api, api
     forms = re.findall(r'<form[^>]*role="search"[^>]*>', page)
     assert len(forms) == 2
     assert all('method="post"' in form for form in forms)
+    assert len(set(re.findall(r'aria-label="[^"]+"', "".join(forms)))) == 2
     with psycopg.connect(api_database_url) as connection:
         logged = connection.execute("SELECT count(*) FROM request_log WHERE request_log::text LIKE %s", (f"%{text}%",))
         assert logged.fetchone() == (0,)

@@ -8,7 +8,6 @@ machine; one deadline, no redirect, no proxy, a few bytes of the answer, of whic
 
 import asyncio
 import hmac
-import ipaddress
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,6 +19,7 @@ from regulars.accounts.audit.log import Actor, record
 from regulars.accounts.model import hash_token, new_token
 from regulars.kit.db import Database, Tx
 from regulars.kit.http_client import describe_network_error, open_checked_session
+from regulars.kit.public_address import is_loopback
 from regulars.kit.setting_kinds import public_url
 from regulars.kit.ssrf import AddressPolicy, AddressRefused
 from regulars.organizations.public_address import begin_check, find_stored_address, has_server_alone, store_address
@@ -50,7 +50,7 @@ def read_address(text: str, *, own_port: int) -> str:
         raise AddressRefusal("Enter an address like https://regulars.example.com.") from None
     if parts.path or not text.isascii():
         raise AddressRefusal("The address ends after the host, and has no letters beyond a to z.")
-    if _is_loopback(host):
+    if is_loopback(host):
         if port != own_port or parts.scheme != "http":
             raise AddressRefusal(f"On its own machine this server is http://{host}:{own_port}.")
     elif parts.scheme != "https":
@@ -66,7 +66,7 @@ async def change_address(
     async with database.reading() as tx:
         await _refuse_shared(tx, organization_id)
     if url is not None:
-        is_own = _is_loopback(urlsplit(url).hostname or "")
+        is_own = is_loopback(urlsplit(url).hostname or "")
         await call_self(database, url, policy=AddressPolicy(LOOPBACK if is_own else allow))
     async with database.transaction() as tx:
         await _refuse_shared(tx, organization_id)
@@ -112,10 +112,3 @@ async def _fetch(url: str, size: int, policy: AddressPolicy) -> bytes:
 async def _refuse_shared(tx: Tx, organization_id: UUID) -> None:
     if not await has_server_alone(tx, organization_id):
         raise ServerShared
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

@@ -93,7 +93,11 @@ class SettingsPages:
         return self._show_form(visit, texting, FormState(_as_form(texting)))
 
     def _show_form(self, visit: Visit, texting: Texting, form: FormState) -> Response:
-        values: dict[str, Any] = {"texting": texting, "providers": PROVIDERS, "has_public_url": bool(self._address.url)}
+        values: dict[str, Any] = {
+            "texting": texting,
+            "providers": PROVIDERS,
+            "has_public_url": bool(self._address.callback_url),
+        }
         return render_form(visit, "messaging/provider.html", form, **values)
 
     async def change(self, visit: Visit) -> Response:

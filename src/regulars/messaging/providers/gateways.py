@@ -30,7 +30,8 @@ def open_gateways(database: Database, *, vault: AnyVault, twilio_url: str, addre
     """Create the providers. Without a public address there are no receipts, and the state of texts remains `sent`."""
 
     def find_callback_url(text: OutgoingText, texting: Texting) -> str | None:
-        return None if address.url is None else receipt_url(address.url, text, texting)
+        base = address.callback_url
+        return None if base is None else receipt_url(base, text, texting)
 
     twilio = Twilio(
         twilio_url,

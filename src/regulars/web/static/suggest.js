@@ -10,7 +10,7 @@ const SUGGEST_HEIGHT_MAX = 520;
 
 class SuggestionList {
   constructor() {
-    this.panel = Object.assign(document.createElement("div"), { className: "find-panel", popover: "manual" });
+    this.panel = Object.assign(document.createElement("div"), { className: "find-panel", popover: "manual", role: "region", ariaLabel: "Results" });
     this.listbox = Object.assign(document.createElement("div"), { id: "suggestions", role: "listbox", ariaLabel: "Suggestions" });
     this.message = document.createElement("p");
     this.status = Object.assign(document.createElement("div"), { className: "only-read", role: "status" });

@@ -217,4 +217,5 @@ def test_an_endpoint_has_deliveries_and_one_fault_to_repair(pressed):
     assert deliveries == [("delivered", 200, True, DELIVERIES - 1), ("pending", 410, False, 1)]
     [(state, by)] = pressed.rows("SELECT state, disabled_by FROM webhook_endpoints WHERE organization_id = %(demo)s")
     assert (state, by) == ("disabled", "receiver")
+    assert "on hold: the endpoint is disabled" in pressed.page("/webhooks")
     assert "is disabled" in pressed.page("/")

@@ -132,7 +132,7 @@ def test_a_stranger_gets_no_page_and_sends_no_form(visitor_as):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_page_keeps_people_out_or_leaves_its_screen(full_house, seen, chromium, pytestconfig, part):
-    """axe finds nothing serious, nothing is wider than the window, and nothing planted ran: with `--all` light and dark,
+    """axe finds nothing, nothing is wider than the window, and nothing planted ran: with `--all` light and dark,
     wide and narrow."""
     visitor = full_house[1]
     ran: list[str] = []

@@ -295,6 +295,15 @@ def test_it_works_without_javascript_and_a_refused_form_comes_back_whole(chromiu
     context.close()
 
 
+def test_consent_without_a_number_leads_to_the_first_steps(visitor_as, tenant, api_database_url):
+    visitor = visitor_as(Role.MARKETER)
+    visitor.get("/consent")
+    drain_queues(api_database_url, tenant.organization_id, WITHOUT_WEBHOOKS)
+    main = visitor.get("/consent").text.split("<main", 1)[1]
+    assert "No number may be texted yet" in main
+    assert f'href="{visitor.url("/first-steps").removeprefix(visitor.base_url)}"' in main
+
+
 REFUSED_ZONES = [
     ("FR", "America/New_York", "France does not have this time zone"),
     ("AU", "", "Australia has no single time zone"),

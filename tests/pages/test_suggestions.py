@@ -5,6 +5,7 @@ import re
 
 import pytest
 from tests.pages.segment_shop import LINEN, SegmentShop, open_counted_shop
+from tests.support import samples
 from tests.support.journeys import make_journey
 from tests.support.visitor import Visitor
 
@@ -31,7 +32,12 @@ def suggest(visitor: Visitor, of: str, typed: str, **more: str) -> list[str]:
 
 
 def test_fields_suggest_products_values_keys_and_stores(marketer, shop):
-    shirt = "Chemise LIN-1 €49.00 · 6 sold in 30 days"
+    for currency, cents in (("CHF", 6000), ("EUR", 5100)):
+        sold = samples.line(product=LINEN, unit_price_cents=cents)
+        ticket = samples.sale(shop.store, currency=currency, line_items=[sold])
+        assert shop.api.post("/v1/sales-events", ticket).status == 201
+    shop.count()
+    shirt = "Chemise LIN-1 CHF 60.00 · €49.00–€51.00 · 8 sold in 30 days"
     assert suggest(marketer, "products", "CHEM") == suggest(marketer, "products", "lin-") == [shirt]
     assert suggest(marketer, "products", "chapeau") == [
         "No ticket has a product with this name or code. Enter takes it as a code."
@@ -40,7 +46,7 @@ def test_fields_suggest_products_values_keys_and_stores(marketer, shop):
     assert suggest(marketer, "stores", "part") == ["Lyon Part-Dieu PART Lyon"]
     assert suggest(marketer, "attributes", "ci") == ["City city text"]
     assert suggest(marketer, "attribute_values", "ly", key="city") == ["Lyon 5 customers"]
-    assert suggest(marketer, "property_values", "l", key="collection") == ["Lin lavé 6 ticket lines"]
+    assert suggest(marketer, "property_values", "l", key="collection") == ["Lin lavé 8 ticket lines"]
 
 
 def test_before_tickets_are_counted_no_product_is_called_unsold(marketer):
@@ -97,7 +103,7 @@ def test_without_a_script_a_typed_name_is_searched_when_the_form_is_sent(markete
     assert chips(picked, "products") == ["LIN-2"]
     assert "Remove Chemisier (LIN-2)" in picked
     assert "never sold" not in picked
-    assert "Type at most 255 characters" in send(more_products="x" * 300).text
+    assert send(more_products="x" * 300).text.count("Type at most 255 characters") == 1
 
 
 def test_a_journey_searches_in_the_same_way(marketer, shop, api_database_url):

@@ -15,7 +15,7 @@ class SuggestionList {
     this.message = document.createElement("p");
     this.status = Object.assign(document.createElement("div"), { className: "only-read", role: "status" });
     this.panel.append(this.listbox, this.message);
-    document.body.append(this.panel, this.status);
+    (document.querySelector("main") ?? document.body).append(this.panel, this.status);
     this.options = [];
     // A press on an option leaves the focus in the field, so that the panel stays until the click.
     this.panel.addEventListener("mousedown", (event) => event.preventDefault());
@@ -91,7 +91,7 @@ class SuggestionList {
     this.listbox.hidden = !this.options.length;
     this.message.hidden = !this.message.textContent;
     if (!this.isOpen) this.panel.showPopover();
-    this.panel.scrollTop = 0;
+    this.listbox.scrollTop = 0;
     this.place();
     this.field.setAttribute("aria-expanded", String(this.options.length > 0));
   }
@@ -174,7 +174,7 @@ function startSuggesting() {
   });
   document.addEventListener("keydown", (event) => { if (findSuggestingField(event.target)) list.onKey(event); }, { capture: true });
   for (const name of ["scroll", "resize"]) {
-    window.addEventListener(name, ({ target }) => { if (list.isOpen && target !== list.panel) list.place(); }, { capture: true, passive: true });
+    window.addEventListener(name, ({ target }) => { if (list.isOpen && target !== list.listbox) list.place(); }, { capture: true, passive: true });
   }
   if (findSuggestingField(document.activeElement)) list.prepare(document.activeElement);
 }

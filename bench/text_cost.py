@@ -23,7 +23,7 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.kit.migrate import migrate
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
 from regulars.messaging.settings.store import load_texting, save_texting

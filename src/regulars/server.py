@@ -68,10 +68,10 @@ from regulars.kit.public_address import PublicAddress
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.writable import Writability
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.find import count_undecided, find_suppressed
 from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
-from regulars.messaging.model import OriginKind
 from regulars.messaging.pages import holdout, inbox, messages, rules, team_number, write_text
 from regulars.messaging.pages.links import ShortLinkPages
 from regulars.messaging.pages.message_view import MESSAGES

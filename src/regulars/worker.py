@@ -47,14 +47,15 @@ from regulars.kit.public_address import PublicAddress
 from regulars.kit.releases import OutdatedReleaseError, ProcessRole, find_refusal
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
-from regulars.messaging.facts import HoldoutQuarterChanged, LinkClicked, MessagesChanged
+from regulars.links.facts import LinkClicked
+from regulars.links.retention import RETENTION as TEXT_RETENTION
+from regulars.links.retention import TRACE_RETENTION, sweep_click_traces, sweep_clicks
+from regulars.messaging.facts import HoldoutQuarterChanged, MessagesChanged
 from regulars.messaging.holdout.draw import HoldoutDraws
 from regulars.messaging.inbox.authors import rewrite_steps
 from regulars.messaging.inbox.decide import OverdueReplies
 from regulars.messaging.inbox.deduplication import HASH_RETENTION, sweep_hashes
 from regulars.messaging.inbox.poll import InboundPolls
-from regulars.messaging.links.retention import TRACE_RETENTION, sweep_click_traces, sweep_clicks
-from regulars.messaging.model import RETENTION as TEXT_RETENTION
 from regulars.messaging.providers.gateways import Gateways, open_gateways
 from regulars.messaging.retention import delete_old_replies, delete_old_texts
 from regulars.messaging.send import TextQueue

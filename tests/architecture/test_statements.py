@@ -94,11 +94,8 @@ OWNERS = {
         "stopped_origins",
         "sender_rates",
         "test_numbers",
-        "link_prefixes",
-        "links",
-        "clicks",
-        "click_totals",
     },
+    "links": {"links", "link_prefixes", "clicks", "click_totals"},
     "sales": {
         "sales_events",
         "ticket_collisions",

@@ -7,7 +7,7 @@ from tests.support.drain_queues import drain_queues
 from tests.support.texts import open_at_any_hour, send_order
 
 from regulars.kit.ids import PROFILE, TEXT, new_uuid
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.request import TextOrder
 from regulars.web.access import Role
 

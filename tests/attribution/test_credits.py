@@ -17,7 +17,7 @@ from regulars.attribution.month_tables import TotalKey
 from regulars.attribution.recompute import request_recompute
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.kit.keyset import PageRequest
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.request import resend
 from regulars.privacy.erase import erase_profiles
 

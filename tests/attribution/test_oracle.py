@@ -13,8 +13,8 @@ from tests.sales.test_returned_lines import search
 from regulars.attribution.compute import credit_sales
 from regulars.attribution.model import Origin, Touch, TouchKind, Windows
 from regulars.kit.ids import new_uuid
-from regulars.messaging.facts import LinkClicked
-from regulars.messaging.model import OriginKind
+from regulars.links.facts import LinkClicked
+from regulars.links.origin_kind import OriginKind
 from regulars.sales.customer_sales import LoadedSale
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.returned_lines import CustomerSale

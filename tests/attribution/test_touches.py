@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from regulars.attribution.model import Origin, Touch, Touches, TouchKind, Windows
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 
 NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -1,10 +1,10 @@
 """Links in the texts of a campaign: one for all recipients of a variant, or one for each recipient."""
 
 import pytest
-from tests.messaging.test_links import HOST, host
+from tests.links.test_links import HOST, host
 
 from regulars.campaigns.preview import PreviewedCustomers
-from regulars.messaging.links.marks import SAMPLE_CODE
+from regulars.links.marks import SAMPLE_CODE
 
 __all__ = ["host"]
 

@@ -31,7 +31,7 @@ from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.public_address import PublicAddress
 from regulars.kit.settings import Settings
-from regulars.messaging.links.marks import set_link_url
+from regulars.links.marks import set_link_url
 from regulars.messaging.number_location import find_country
 from regulars.messaging.providers.gateways import open_gateways
 from regulars.web.access import Role

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from tests.messaging.test_links import host
+from tests.links.test_links import host
 
 from regulars.journeys import manage
 from regulars.journeys.definition import read_definition

@@ -11,10 +11,11 @@ from tests.support.gateway import ALWAYS, OPEN, only_on
 from regulars.consent.chain import hash_number
 from regulars.consent.numbers import TextNumber
 from regulars.kit.ids import new_uuid
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.errors import NotResendable
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.gate import forecast_texts
-from regulars.messaging.model import OriginKind, SkipReason, TextState
+from regulars.messaging.model import SkipReason, TextState
 from regulars.messaging.origins import delete_texts_of_steps, resume_origin, stop_origin
 from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Unclear
 from regulars.messaging.receipts import apply_receipt

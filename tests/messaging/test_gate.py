@@ -9,9 +9,9 @@ from tests.support.desk import NUMBER
 from tests.support.gateway import OPEN, only_on
 
 from regulars.kit.ids import new_uuid
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.errors import NotResendable
 from regulars.messaging.holds import hold, release
-from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Refused, Unclear
 from regulars.messaging.request import resend
 from regulars.messaging.settings.model import Cap, OptOutNotice, SendHoursRule, SmsSettings

@@ -11,8 +11,8 @@ from tests.support.gateway import OPEN
 
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
-from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted
 from regulars.messaging.queries.claims import find_due_texts
 from regulars.messaging.request import TextOrder, request_texts

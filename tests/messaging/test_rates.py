@@ -8,7 +8,7 @@ import pytest
 from tests.messaging.test_priorities import database_with_loop, numbers
 from tests.support.gateway import OPEN
 
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.providers.base import Accepted
 from regulars.messaging.rates import find_rate
 from regulars.messaging.send import TextQueue

@@ -6,8 +6,8 @@ import pytest
 from tests.messaging.desk import MAKE_DUE
 from tests.support.gateway import OPEN
 
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.holds import hold, release
-from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, NotReached, Refused, Unclear
 from regulars.messaging.request import resend, send_past_cap
 from regulars.messaging.send import TextQueue

@@ -11,7 +11,7 @@ from tests.support.journeys import make_campaign
 from tests.support.texts import open_at_any_hour, send_order
 
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.request import TextOrder
 from regulars.web.access import Role
 

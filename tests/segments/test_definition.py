@@ -30,7 +30,7 @@ from regulars.conditions.tree import (
 )
 from regulars.journeys.retention import RETENTION as RUN_RETENTION
 from regulars.kit.ids import JOURNEY, new_uuid
-from regulars.messaging.model import RETENTION as TEXT_RETENTION
+from regulars.links.retention import RETENTION as TEXT_RETENTION
 from regulars.segments.definition import Definition, DefinitionRefused, read_definition, schema, write_definition
 from regulars.segments.saved.manage import faults_of_name
 

@@ -43,7 +43,8 @@ from regulars.kit import vault
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
 from regulars.kit.public_address import PublicAddress
-from regulars.messaging.facts import HoldoutQuarterChanged, LinkClicked, MessagesChanged
+from regulars.links.facts import LinkClicked
+from regulars.messaging.facts import HoldoutQuarterChanged, MessagesChanged
 from regulars.messaging.providers.gateways import open_gateways
 from regulars.messaging.settings.model import (
     Cap,

@@ -12,7 +12,7 @@ from regulars.accounts import passwords
 from regulars.http.body import BodyTimeouts
 from regulars.kit import log, settings
 from regulars.kit.process import reduce_garbage_collection
-from regulars.messaging.links.marks import set_link_url
+from regulars.links.marks import set_link_url
 from regulars.processes.accepting import AcceptingServer
 from regulars.processes.server_process import uvicorn_config
 from regulars.server import create_app

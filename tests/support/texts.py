@@ -11,7 +11,7 @@ from tests.support.open_database import in_transaction
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.model import SmsSettings
 from regulars.messaging.settings.store import lock_texting, save_texting

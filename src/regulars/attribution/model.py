@@ -12,7 +12,8 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.messaging.model import OriginKind, TextState
+from regulars.links.origin_kind import OriginKind
+from regulars.messaging.model import TextState
 
 # Only texts of these origins and in these states are touches.
 TOUCHING_ORIGINS: Final = (OriginKind.CAMPAIGN, OriginKind.JOURNEY, OriginKind.PERSON)

@@ -10,7 +10,7 @@ from regulars.attribution.model import Origin
 from regulars.attribution.month_sums import MonthSums, read_sums_by_month
 from regulars.attribution.sent_texts import SentTexts, read_sent_by_month
 from regulars.kit.db import Tx
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 
 _SOURCES: Final = {OriginKind.CAMPAIGN: SourceKind.CAMPAIGN, OriginKind.JOURNEY: SourceKind.JOURNEY}
 _ORIGINS: Final = {source: kind for kind, source in _SOURCES.items()}

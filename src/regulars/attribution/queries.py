@@ -21,7 +21,7 @@ from regulars.kit.arrays import Bigints, Ids, Labels, Timestamps
 from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 from regulars.sales.returned_lines import RETURN_WITHIN
 
 # Only this many texts of a customer are read, the newest.

@@ -16,10 +16,11 @@ from regulars.attribution.month_tables import MonthTables, TotalKey
 from regulars.journeys.runs.lists import find_journeys_of_runs
 from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.find import find_texts
 from regulars.messaging.labels import read_reason
-from regulars.messaging.model import UNCHARGED_REASONS, OriginKind, TextRow, TextState
+from regulars.messaging.model import UNCHARGED_REASONS, TextRow, TextState
 from regulars.messaging.number_location import locate_number
 from regulars.sales.totals.progress import find_time_zone
 

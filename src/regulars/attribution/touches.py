@@ -8,7 +8,7 @@ from uuid import UUID
 from regulars.attribution.model import Touch, TouchKind
 from regulars.attribution.queries import TOUCHES_BACK, find_deliveries
 from regulars.kit.db import Tx
-from regulars.messaging.links.counts import find_creditable_clicks
+from regulars.links.counts import find_creditable_clicks
 
 
 async def load_touches(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:

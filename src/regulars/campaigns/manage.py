@@ -42,8 +42,8 @@ from regulars.conditions.tree import InSegment
 from regulars.kit.db import Tx
 from regulars.kit.etag import require_etag
 from regulars.kit.ids import CAMPAIGN, SEGMENT, new_uuid
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.model import OriginKind
 from regulars.messaging.origins import has_dialled_texts, resume_origin
 from regulars.messaging.settings.store import load_texting, lock_texting
 from regulars.segments.saved.resolve import load_context

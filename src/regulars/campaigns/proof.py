@@ -14,8 +14,9 @@ from regulars.consent.numbers import find_subscription_ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import PROFILE, SUBSCRIPTION, TEXT
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.find import find_texts_of_steps
-from regulars.messaging.model import OriginKind, TextRow
+from regulars.messaging.model import TextRow
 
 PAGE_ROWS: Final = 200
 _encoder: Final = msgspec.json.Encoder()

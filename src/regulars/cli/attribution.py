@@ -25,7 +25,7 @@ from regulars.journeys.runs.lists import name_journeys
 from regulars.kit import ids
 from regulars.kit.db import Database, Tx
 from regulars.kit.settings import Settings
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 
 app = typer.Typer(no_args_is_help=True)
 

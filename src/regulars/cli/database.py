@@ -16,7 +16,7 @@ from regulars.kit import settings as all_settings
 from regulars.kit.db import LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, Database
 from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import Settings, masked_url
-from regulars.messaging.links.marks import set_link_url
+from regulars.links.marks import set_link_url
 from regulars.organizations import sealing
 from regulars.organizations import secret as organization_secret
 from regulars.postgres import embedded

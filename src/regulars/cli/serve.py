@@ -24,7 +24,7 @@ from regulars.kit.process import Lifeline, ReadySignal, Stop, on_parent_exit, on
 from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import PORT_MAX, Settings, variable_of
 from regulars.kit.shared_memory import map_block, new_block
-from regulars.messaging.links.marks import set_link_url
+from regulars.links.marks import set_link_url
 from regulars.postgres import embedded
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.processes import in_use, revive, serve_lock, server_process

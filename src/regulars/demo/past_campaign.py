@@ -19,9 +19,10 @@ from regulars.demo.purchases import Buyer, copy_tickets, spread_over_hours
 from regulars.demo.start_campaign import CampaignPlan, has_campaign, start_campaign
 from regulars.demo.traffic import FAILED_EVERY, UNREACHABLE_CODE
 from regulars.kit.db import Database, Tx
-from regulars.messaging.links.counts import add_counts
-from regulars.messaging.links.model import ClickClass
-from regulars.messaging.model import OriginKind, Priority
+from regulars.links.counts import add_counts
+from regulars.links.model import ClickClass
+from regulars.links.origin_kind import OriginKind
+from regulars.messaging.model import Priority
 from regulars.messaging.providers.simulator import accept_texts
 from regulars.messaging.receipts import end_sent_texts
 from regulars.messaging.send import TextQueue

@@ -44,18 +44,6 @@ class MessagesChanged(Fact, frozen=True, omit_defaults=True):
     previous_state: str | None = None
 
 
-class LinkClicked(Fact, frozen=True):
-    """The clicks of a customer on a personal link changed: a click is new, or was reclassified as a machine's."""
-
-    topic: ClassVar[str] = "messaging.link_clicked"
-    on_interest: ClassVar[bool] = True
-
-    profile_id: UUID
-    text_id: UUID
-    # The start of the minute of the click.
-    at: datetime
-
-
 class HoldoutQuarterChanged(Fact, frozen=True):
     """The customers who get no texts in a quarter were chosen, or the quarter was ended early. They are compared with
     the other customers from `first_day` to `last_day`."""

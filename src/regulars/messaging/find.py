@@ -15,12 +15,12 @@ from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 from regulars.kit.keyset import PageRequest, PageRows, reading_in_index_order
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.model import (
     ConversationItem,
     LatestMessage,
     MessageFilter,
     MessageListItem,
-    OriginKind,
     ReplyRow,
     ReplyToOrigin,
     TextRow,

@@ -10,13 +10,13 @@ from uuid import UUID
 from regulars.consent.numbers import NumberConsent, TextNumber, find_consents
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.find import find_suppressed
 from regulars.messaging.model import (
     ANSWER_WITHIN,
     ANSWERS_OUTSIDE_CAP_MAX,
     EXEMPT_ORIGINS,
     UNCOUNTED_ORIGINS,
-    OriginKind,
     SkipReason,
     TextRow,
     TextState,

@@ -6,7 +6,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.messaging.model import OriginKind, SkipReason, TextState
+from regulars.links.origin_kind import OriginKind
+from regulars.messaging.model import SkipReason, TextState
 from regulars.messaging.outcomes import skip_texts
 from regulars.messaging.settings.store import Texting, save_texting
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from regulars.messaging.model import OriginKind, SkipReason, TextState
+from regulars.links.origin_kind import OriginKind
+from regulars.messaging.model import SkipReason, TextState
 from regulars.messaging.settings.model import Cap, SendHoursRule, format_minute
 from regulars.messaging.template import TextVariants
 

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.consent.stop_words import Meaning
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.settings.model import WAIT_MAX
 
 
@@ -33,22 +34,6 @@ _STATE_ORDER: Final = {
 }
 
 
-class OriginKind(StrEnum):
-    """What requested a text."""
-
-    # A user who writes to one customer.
-    PERSON = "person"
-    JOURNEY = "journey"
-    CAMPAIGN = "campaign"
-    # The confirmation of a STOP, and the response to HELP.
-    STOP = "stop"
-    HELP = "help"
-    # A user who answers a customer's reply.
-    ANSWER = "answer"
-    # A test text to a verified number of the team: it needs no opt-in, is sent at any hour and counts in no cap.
-    TEST = "test"
-
-
 class Priority(IntEnum):
     """Texts with a lower number are sent first. Rows of earlier releases without a priority are PERSONAL."""
 
@@ -67,8 +52,6 @@ PRIORITIES: Final = {kind: Priority.REPLY if kind in EXEMPT_ORIGINS else Priorit
 UNCOUNTED_ORIGINS: Final = EXEMPT_ORIGINS | {OriginKind.TEST}
 EXEMPT_EXPIRES_AFTER: Final = timedelta(minutes=5)
 EXPIRES_AFTER: Final = WAIT_MAX
-# How long texts, replies and clicks are stored: 25 months.
-RETENTION: Final = timedelta(days=762)
 # The first answers of users to a customer's message are outside the frequency caps if they are written in this time.
 ANSWER_WITHIN: Final = timedelta(hours=72)
 ANSWERS_OUTSIDE_CAP_MAX: Final = 5

@@ -13,9 +13,10 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
+from regulars.links.codes import discard_links
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.facts import publish_queue_changes
-from regulars.messaging.links.codes import discard_links
-from regulars.messaging.model import PRIORITIES, OriginKind, SkipReason, TextRow, TextState
+from regulars.messaging.model import PRIORITIES, SkipReason, TextRow, TextState
 from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.queries import claims, settings, texts
 

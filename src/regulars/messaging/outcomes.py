@@ -5,8 +5,9 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.facts import publish_text_changes
-from regulars.messaging.model import OriginKind, SkipReason, TextState
+from regulars.messaging.model import SkipReason, TextState
 from regulars.messaging.queries import claims, replies, texts
 
 # States in which the provider has accepted a text.

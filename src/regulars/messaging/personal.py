@@ -12,9 +12,9 @@ from regulars.consent.numbers import find_number_hashes
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import REPLY, TEXT
+from regulars.links.find import list_clicks_of_person
+from regulars.links.model import ClickOfPerson
 from regulars.messaging.holdout.groups import delete_customers_of, list_quarters_of
-from regulars.messaging.links.find import list_clicks_of_person
-from regulars.messaging.links.model import ClickOfPerson
 from regulars.messaging.model import ReplyRow, TextRow
 from regulars.messaging.queries.lists import list_replies_of_person, list_texts_of_person
 from regulars.messaging.retention import erase_messages
@@ -118,9 +118,6 @@ PERSONAL_DATA: Final = PersonalData(
         "simulated_texts.body",
         "suppressions.number_hash",
         "holdout_customers.profile_id",
-        "links.profile_id",
-        "clicks.address",
-        "clicks.agent",
     ),
     not_personal={
         "erased_replies": "keyed hashes of a provider's ids, so that a reply is not received again after an erasure",
@@ -134,13 +131,6 @@ PERSONAL_DATA: Final = PersonalData(
         "stopped_origins": "ids of campaigns, and why they stopped",
         "test_numbers": _STAFF,
         "holdouts": "settings of the retailer",
-        "links.url": "an address of the retailer",
-        "links.step": "the number of a variant, or the id of a step",
-        "links.origin_kind": "a kind of origin",
-        "links.code": "random characters",
-        "clicks.code": "random characters",
-        "click_totals": "counts",
-        "link_prefixes": "random characters of the retailer",
         "sender_rates": "numbers and names of the retailer",
     },
     erase=_erase,

@@ -14,17 +14,17 @@ from regulars.consent.chain import hash_number
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
+from regulars.links.codes import LinkedText, discard_links, shorten_links
+from regulars.links.marks import has_links, preview_links
+from regulars.links.model import LinkOrigin
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.errors import NotResendable, TextNotFound
 from regulars.messaging.facts import publish_queue_changes, publish_text_changes
-from regulars.messaging.links.codes import LinkedText, discard_links, shorten_links
-from regulars.messaging.links.marks import has_links, preview_links
-from regulars.messaging.links.model import LinkOrigin
 from regulars.messaging.model import (
     EXEMPT_EXPIRES_AFTER,
     EXEMPT_ORIGINS,
     EXPIRES_AFTER,
     PRIORITIES,
-    OriginKind,
     SkipReason,
     TextRow,
     TextState,

@@ -5,9 +5,9 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.kit.db import Tx
+from regulars.links.retention import erase_from_click_facts, forget_people
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.inbox.deduplication import erase_replies
-from regulars.messaging.links.retention import erase_from_click_facts, forget_people
 from regulars.messaging.model import TextState
 from regulars.messaging.queries import texts
 from regulars.messaging.settings.store import load_texting

@@ -17,8 +17,9 @@ from regulars.consent.numbers import NumberConsent, lock_available_consents
 from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.gate import BatchGate, ClaimedText
-from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, Priority, SkipReason, TextRow, TextState
+from regulars.messaging.model import HOLD_POSTPONES_BY, Priority, SkipReason, TextRow, TextState
 from regulars.messaging.origins import end_stopped_texts
 from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.providers.base import (

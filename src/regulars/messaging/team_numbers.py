@@ -18,9 +18,10 @@ from regulars.consent.numbers import lock_consents
 from regulars.kit.arrays import Blobs
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.find import find_suppressed
-from regulars.messaging.model import OriginKind, TextRow
+from regulars.messaging.model import TextRow
 from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, lock_texting
 from regulars.messaging.template import ATTRIBUTE_PREFIX, TextVariants, choose_text, fill_defaults, parse_template

@@ -18,7 +18,7 @@ from typing import Annotated, Final, NamedTuple, Protocol
 import msgspec
 from msgspec import Meta
 
-from regulars.messaging.links import marks
+from regulars.links import marks
 from regulars.profiles.model import AttributeKey
 
 TEMPLATE_CHARACTERS_MAX: Final = 2_000

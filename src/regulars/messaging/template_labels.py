@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from regulars.messaging.links import marks
+from regulars.links import marks
 from regulars.messaging.template import TemplateError, Variable, label_field, parse_template
 
 

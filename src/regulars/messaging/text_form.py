@@ -13,7 +13,7 @@ from regulars.catalog.entries import list_entries
 from regulars.catalog.model import Catalog
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest
-from regulars.messaging.links.marks import short_url
+from regulars.links.marks import short_url
 from regulars.messaging.sms_encoding import replace_unicode
 from regulars.messaging.template import (
     ATTRIBUTE_PREFIX,

@@ -10,6 +10,7 @@ from regulars.catalog.personal import PERSONAL_DATA as CATALOG
 from regulars.consent.personal import PERSONAL_DATA as CONSENT
 from regulars.idempotency.model import PERSONAL_DATA as IDEMPOTENCY
 from regulars.journeys.personal import PERSONAL_DATA as JOURNEYS
+from regulars.links.personal import PERSONAL_DATA as LINKS
 from regulars.messaging.personal import PERSONAL_DATA as MESSAGING
 from regulars.profiles.personal import PERSONAL_DATA as PROFILES
 from regulars.request_log.entries import PERSONAL_DATA as REQUEST_LOG
@@ -30,6 +31,7 @@ MODULES: Final[Mapping[str, PersonalData]] = {
     "journeys": JOURNEYS,
     "campaigns": CAMPAIGNS,
     "messaging": MESSAGING,
+    "links": LINKS,
     "sales": SALES,
     "segments": SEGMENTS,
     "webhooks": WEBHOOKS,

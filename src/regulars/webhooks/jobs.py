@@ -12,9 +12,10 @@ from regulars.consent.numbers import find_subscription_ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT, ById
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.find import find_replies, find_texts
-from regulars.messaging.model import OriginKind, ReplyRow, TextRow
+from regulars.messaging.model import ReplyRow, TextRow
 from regulars.profiles.facts import ProfilesChanged
 from regulars.profiles.find import find_profiles
 from regulars.profiles.model import ProfileRef

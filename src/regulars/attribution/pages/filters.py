@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from regulars.analytics.period import PRESETS, Period, read_period
 from regulars.attribution.pages.links import PATH
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 from regulars.sales.listing import CURRENCIES
 from regulars.web.errors import BadFilter
 from regulars.web.filtered_view import FilteredView

@@ -17,7 +17,7 @@ from regulars.attribution.pages.links import OriginName, encode_origin, name_ori
 from regulars.attribution.period_results import PeriodResults, load_quarters, load_results, origin_of
 from regulars.attribution.sent_texts import SentTexts
 from regulars.kit.db import Tx
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
 from regulars.web.visit import Visit

@@ -11,7 +11,7 @@ from regulars.campaigns.manage import name_campaigns
 from regulars.journeys.runs.lists import name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, TEXT
-from regulars.messaging.model import OriginKind
+from regulars.links.origin_kind import OriginKind
 from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/attribution"

@@ -29,8 +29,8 @@ from regulars.journeys.program import walk_steps
 from regulars.journeys.stats import load_stats
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY
-from regulars.messaging.links.counts import ClickCount, count_clicks
-from regulars.messaging.model import OriginKind
+from regulars.links.counts import ClickCount, count_clicks
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
 from regulars.sales.listing import CURRENCIES

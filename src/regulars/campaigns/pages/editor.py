@@ -26,9 +26,9 @@ from regulars.campaigns.pages.reach import list_rules
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
+from regulars.links.marks import short_url
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.labels import label_value
-from regulars.messaging.links.marks import short_url
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.team_numbers import find_team_number, send_test_text
 from regulars.messaging.template import PLAIN_FIELDS, TemplateError

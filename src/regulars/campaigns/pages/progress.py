@@ -38,10 +38,11 @@ from regulars.campaigns.run.recipient_queries import find_next_send_at
 from regulars.campaigns.totals import list_totals
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, REPLY
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.cost import estimate as cost_of
 from regulars.messaging.find import list_replies_to_origin
 from regulars.messaging.labels import MEANINGS, REASONS
-from regulars.messaging.model import OriginKind, ReplyToOrigin
+from regulars.messaging.model import ReplyToOrigin
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.template import texts_by_value

@@ -24,8 +24,9 @@ from regulars.campaigns.totals import list_totals
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.find import find_texts_of_steps
-from regulars.messaging.model import OriginKind, TextRow
+from regulars.messaging.model import TextRow
 from regulars.profiles.model import Profile
 from regulars.profiles.search import find_profiles_by_ids
 from regulars.web import mask

@@ -21,7 +21,7 @@ from regulars.campaigns.pages.figures import Figures, describe_estimate, list_un
 from regulars.campaigns.pages.reach import list_rules
 from regulars.campaigns.text_sizes import AudienceSize
 from regulars.kit.ids import PROFILE
-from regulars.messaging.links.marks import short_url
+from regulars.links.marks import short_url
 from regulars.segments.analysis.client import Analysis
 from regulars.web.visit import Visit
 

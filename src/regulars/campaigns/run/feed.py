@@ -22,9 +22,9 @@ from regulars.campaigns.run.recipient_queries import Recipient
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.find import find_texted_numbers
 from regulars.messaging.gate import Forecast, forecast_texts
-from regulars.messaging.model import OriginKind
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting

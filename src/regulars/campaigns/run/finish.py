@@ -12,8 +12,9 @@ from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey, list_totals
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.model import OriginKind, SkipReason
+from regulars.messaging.model import SkipReason
 from regulars.messaging.origins import stop_origin
 from regulars.segments.saved.uses import register_uses
 from regulars.work.outbox import record, withdraw_interest

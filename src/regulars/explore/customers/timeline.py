@@ -12,7 +12,8 @@ from regulars.consent.model import LedgerEntry
 from regulars.explore.ledger_labels import kind_of, title_of
 from regulars.journeys.model import RunRow
 from regulars.kit.clock import format_timestamp, parse_timestamp
-from regulars.messaging.model import OriginKind, ReplyRow, TextRow
+from regulars.links.origin_kind import OriginKind
+from regulars.messaging.model import ReplyRow, TextRow
 from regulars.sales.tickets import CustomerTicket
 from regulars.web.format import Format
 

@@ -30,8 +30,8 @@ from regulars.journeys.stats import load_total_stats
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE, RUN
 from regulars.kit.keyset import PageRows
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.find import list_texts_of_origin
-from regulars.messaging.model import OriginKind
 from regulars.profiles.search import suggest_profiles
 from regulars.sales.listing import find_sale
 from regulars.web import mask

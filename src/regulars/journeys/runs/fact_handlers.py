@@ -16,8 +16,8 @@ from regulars.journeys.runs.lifecycle import end_runs
 from regulars.journeys.runs.trace import count_events
 from regulars.journeys.snapshot import find_sales
 from regulars.kit.db import Tx
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.model import OriginKind
 from regulars.sales.facts import SalesRecorded
 from regulars.work.facts import needed_if
 

@@ -20,9 +20,10 @@ from regulars.journeys.runs.holdouts import HoldoutPassRow, first_counted_day, r
 from regulars.journeys.snapshot import DecisionSubject, JourneySnapshot, find_sales_since, load_snapshot
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ById
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.holdout.groups import find_held_out_of_journeys
 from regulars.messaging.holds import cancel_texts
-from regulars.messaging.model import OriginKind, SkipReason
+from regulars.messaging.model import SkipReason
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.profiles.find import try_lock_profiles

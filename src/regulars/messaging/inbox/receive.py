@@ -13,9 +13,10 @@ from regulars.consent.opt_in import OptInReferences
 from regulars.consent.stop_words import Meaning, classify_reply
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.facts import publish_reply, publish_suppression
 from regulars.messaging.inbox.deduplication import MessageKey, find_received
-from regulars.messaging.model import OriginKind, ReplyRow
+from regulars.messaging.model import ReplyRow
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.public_holidays import holidays_of
 from regulars.messaging.queries import replies

@@ -22,12 +22,12 @@ from regulars.kit.clock import truncate_to_milliseconds
 from regulars.kit.coalesce import Batcher, Overloaded
 from regulars.kit.db import CONNECTION_ERRORS, KEY_READS_MAX, Database
 from regulars.kit.ids import new_uuid
+from regulars.links.clicks import ClickLog
+from regulars.links.find import find_destinations, find_organization
+from regulars.links.marks import CODE_CHARACTERS, OPT_OUT, PATH, PREFIX_CHARACTERS
+from regulars.links.model import AGENT_CHARACTERS_MAX, Click, classify_request
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.links.clicks import ClickLog
-from regulars.messaging.links.find import find_destinations, find_organization
-from regulars.messaging.links.marks import CODE_CHARACTERS, OPT_OUT, PATH, PREFIX_CHARACTERS
-from regulars.messaging.links.model import AGENT_CHARACTERS_MAX, Click, classify_request
-from regulars.messaging.links.opt_out import withdraw_by_link
+from regulars.messaging.inbox.opt_out import withdraw_by_link
 from regulars.web.render import render_public
 
 LOOKUPS_PER_STATEMENT_MAX: Final = 256

@@ -14,9 +14,9 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import TEXT, new_uuid
 from regulars.kit.public_address import PublicAddress
 from regulars.kit.vault import AnyVault, VaultError
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging import holds
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.model import OriginKind
 from regulars.messaging.pages.inbox import QUEUED, read_plain_text
 from regulars.messaging.pages.message_view import MESSAGES, check_field, load_texting_of
 from regulars.messaging.providers.gateways import inbound_url

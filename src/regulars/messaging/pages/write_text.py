@@ -8,9 +8,9 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, TEXT, ById, new_uuid
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.find import find_text
 from regulars.messaging.labels import label_reason
-from regulars.messaging.model import OriginKind
 from regulars.messaging.pages.inbox import ONCE, QUEUED, SENT_BEFORE, read_once, read_plain_text
 from regulars.messaging.pages.message_view import load_texting_of
 from regulars.messaging.request import TextOrder, compose_for, request_texts

@@ -26,7 +26,7 @@ from regulars.journeys.program import FILTER
 from regulars.journeys.step_tree import StepNotFound, condition_of, split_place, step_at, steps_in
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
-from regulars.messaging.links.marks import short_url
+from regulars.links.marks import short_url
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.team_numbers import find_team_number
 from regulars.messaging.text_form import list_language_rows, list_variables, read_text_form

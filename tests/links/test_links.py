@@ -9,8 +9,8 @@ from tests.messaging.test_erasure import customer, erase
 from tests.support.desk import NUMBER
 
 from regulars.kit.ids import new_uuid
-from regulars.messaging.links.marks import SAMPLE_CODE, set_link_url
-from regulars.messaging.model import OriginKind
+from regulars.links.marks import SAMPLE_CODE, set_link_url
+from regulars.links.origin_kind import OriginKind
 from regulars.messaging.pages.links import ShortLinkPages
 from regulars.messaging.request import compose
 from regulars.messaging.settings.store import Texting

@@ -10,13 +10,7 @@ from psycopg.sql import SQL
 from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
-from regulars.messaging.links.model import (
-    CODES_OF_ADDRESS_PER_MINUTE_MAX,
-    CODES_PER_MINUTE_MAX,
-    Click,
-    ClickSource,
-    LinkRow,
-)
+from regulars.links.model import CODES_OF_ADDRESS_PER_MINUTE_MAX, CODES_PER_MINUTE_MAX, Click, ClickSource, LinkRow
 
 
 async def find_prefix(tx: Tx, organization_id: UUID) -> str | None:

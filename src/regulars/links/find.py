@@ -4,8 +4,8 @@ from collections.abc import Collection
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.messaging.links import queries
-from regulars.messaging.links.model import ClickOfPerson
+from regulars.links import link_rows as queries
+from regulars.links.model import ClickOfPerson
 
 
 async def find_destinations(tx: Tx, organization_id: UUID, codes: Collection[str]) -> dict[str, str]:

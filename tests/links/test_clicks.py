@@ -4,15 +4,15 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.links.test_links import LINK, SHOP, host, opened, sent_links, words
 from tests.messaging.test_erasure import customer
-from tests.messaging.test_links import LINK, SHOP, host, opened, sent_links, words
 from tests.support.waiting import until_locked
 
 from regulars.kit.ids import new_uuid
-from regulars.messaging.facts import LinkClicked
-from regulars.messaging.links.clicks import ClickLog, store_clicks
-from regulars.messaging.links.counts import ClickCount, count_clicks, find_creditable_clicks
-from regulars.messaging.links.model import (
+from regulars.links.clicks import ClickLog, store_clicks
+from regulars.links.counts import ClickCount, count_clicks, find_creditable_clicks
+from regulars.links.facts import LinkClicked
+from regulars.links.model import (
     CODES_OF_ADDRESS_PER_MINUTE_MAX,
     CODES_PER_MINUTE_MAX,
     Click,
@@ -20,8 +20,8 @@ from regulars.messaging.links.model import (
     CreditableClick,
     classify_request,
 )
-from regulars.messaging.links.retention import sweep_click_traces, sweep_clicks
-from regulars.messaging.model import RETENTION, OriginKind
+from regulars.links.origin_kind import OriginKind
+from regulars.links.retention import RETENTION, sweep_click_traces, sweep_clicks
 from regulars.messaging.personal import export_clicks
 from regulars.work.outbox import register_interest
 from regulars.work.personal import DataSubject

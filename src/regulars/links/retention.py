@@ -6,12 +6,13 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Database, Tx
-from regulars.messaging.facts import LinkClicked
-from regulars.messaging.links import queries
-from regulars.messaging.model import RETENTION
+from regulars.links import link_rows as queries
+from regulars.links.facts import LinkClicked
 from regulars.work.outbox import rewrite_waiting_facts
 from regulars.work.queue import delete_in_batches
 
+# How long texts, replies and clicks are stored: 25 months.
+RETENTION: Final = timedelta(days=762)
 # The documentation promises a day; the classification needs IP addresses and user agents only for a minute.
 TRACE_RETENTION: Final = timedelta(hours=1)
 

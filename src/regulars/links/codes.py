@@ -13,8 +13,9 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import ALPHABET
-from regulars.messaging.links import queries
-from regulars.messaging.links.marks import (
+from regulars.links import link_rows as queries
+from regulars.links.link_rows import SharedLink
+from regulars.links.marks import (
     CODE_CHARACTERS,
     OPT_OUT,
     PREFIX_CHARACTERS,
@@ -23,8 +24,7 @@ from regulars.messaging.links.marks import (
     replace_marked,
     short_url,
 )
-from regulars.messaging.links.model import LinkOrigin, LinkRow
-from regulars.messaging.links.queries import SharedLink
+from regulars.links.model import LinkOrigin, LinkRow
 
 
 class LinkedText(NamedTuple):

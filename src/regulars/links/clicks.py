@@ -13,10 +13,10 @@ from uuid import UUID
 
 from regulars.kit import log
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
-from regulars.messaging.facts import LinkClicked
-from regulars.messaging.links import queries
-from regulars.messaging.links.marks import OPT_OUT
-from regulars.messaging.links.model import (
+from regulars.links import link_rows as queries
+from regulars.links.facts import LinkClicked
+from regulars.links.marks import OPT_OUT
+from regulars.links.model import (
     ADDRESS_WINDOW,
     Click,
     ClickClass,

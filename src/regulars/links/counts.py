@@ -8,9 +8,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.messaging.links import queries
-from regulars.messaging.links.model import ClickClass, CreditableClick
-from regulars.messaging.model import OriginKind
+from regulars.links import link_rows as queries
+from regulars.links.model import ClickClass, CreditableClick
+from regulars.links.origin_kind import OriginKind
 
 
 class ClickCount(NamedTuple):

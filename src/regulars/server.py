@@ -49,6 +49,10 @@ from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
 from regulars.http.route import DocumentRoute, QueryRoute, Route, WriteRoute
 from regulars.http.writes import Writes
+from regulars.inbox.callbacks import Callbacks
+from regulars.inbox.find import count_undecided
+from regulars.inbox.pages import inbox, messages
+from regulars.inbox.pages.links import ShortLinkPages
 from regulars.integrate.pages import keys, reference, requests
 from regulars.journeys import api as journeys_api
 from regulars.journeys.manage import KIND as JOURNEY_KIND
@@ -69,11 +73,9 @@ from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.writable import Writability
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.callbacks import Callbacks
-from regulars.messaging.find import count_undecided, find_suppressed
+from regulars.messaging.find import find_suppressed
 from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
-from regulars.messaging.pages import holdout, inbox, messages, rules, team_number, write_text
-from regulars.messaging.pages.links import ShortLinkPages
+from regulars.messaging.pages import holdout, rules, team_number, write_text
 from regulars.messaging.pages.message_view import MESSAGES
 from regulars.messaging.pages.settings import SettingsPages
 from regulars.messaging.settings.store import open_token

@@ -30,6 +30,11 @@ from regulars.consent.figures import ConsentFiguresQueue
 from regulars.demo.requests import DemoQueue
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.records import sweep as sweep_idempotency_keys
+from regulars.inbox.authors import rewrite_steps
+from regulars.inbox.decide import OverdueReplies
+from regulars.inbox.deduplication import HASH_RETENTION, sweep_hashes
+from regulars.inbox.poll import InboundPolls
+from regulars.inbox.retention import delete_old_replies, delete_old_texts
 from regulars.journeys.backtest.requests import BacktestQueue
 from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.retention import RETENTION as RUN_RETENTION
@@ -52,12 +57,7 @@ from regulars.links.retention import RETENTION as TEXT_RETENTION
 from regulars.links.retention import TRACE_RETENTION, sweep_click_traces, sweep_clicks
 from regulars.messaging.facts import HoldoutQuarterChanged, MessagesChanged
 from regulars.messaging.holdout.draw import HoldoutDraws
-from regulars.messaging.inbox.authors import rewrite_steps
-from regulars.messaging.inbox.decide import OverdueReplies
-from regulars.messaging.inbox.deduplication import HASH_RETENTION, sweep_hashes
-from regulars.messaging.inbox.poll import InboundPolls
 from regulars.messaging.providers.gateways import Gateways, open_gateways
-from regulars.messaging.retention import delete_old_replies, delete_old_texts
 from regulars.messaging.send import TextQueue
 from regulars.organizations.facts import TimeZoneChanged
 from regulars.organizations.public_address import follow_address, load_address

@@ -4,10 +4,11 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.inbox.test_erasure import customer
 from tests.links.test_links import LINK, SHOP, host, opened, sent_links, words
-from tests.messaging.test_erasure import customer
 from tests.support.waiting import until_locked
 
+from regulars.inbox.personal import export_clicks
 from regulars.kit.ids import new_uuid
 from regulars.links.clicks import ClickLog, store_clicks
 from regulars.links.counts import ClickCount, count_clicks, find_creditable_clicks
@@ -22,7 +23,6 @@ from regulars.links.model import (
 )
 from regulars.links.origin_kind import OriginKind
 from regulars.links.retention import RETENTION, sweep_click_traces, sweep_clicks
-from regulars.messaging.personal import export_clicks
 from regulars.work.outbox import register_interest
 from regulars.work.personal import DataSubject
 

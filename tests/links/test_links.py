@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from starlette.applications import Starlette
-from tests.messaging.test_erasure import customer, erase
+from tests.inbox.test_erasure import customer, erase
 from tests.support.desk import NUMBER
 
+from regulars.inbox.pages.links import ShortLinkPages
 from regulars.kit.ids import new_uuid
 from regulars.links.marks import SAMPLE_CODE, set_link_url
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.pages.links import ShortLinkPages
 from regulars.messaging.request import compose
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.template import (

@@ -11,11 +11,12 @@ from tests.support.desk import NUMBER, ORIGIN
 from regulars.consent.check import CheckItem, check_consents
 from regulars.consent.model import Reason
 from regulars.consent.opt_in import Consent, opt_in
+from regulars.inbox.find import list_texts
+from regulars.inbox.receive import IncomingMessage, ReceivedReply, receive_reply
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.find import find_suppressed, list_texts
-from regulars.messaging.inbox.receive import IncomingMessage, ReceivedReply, receive_reply
+from regulars.messaging.find import find_suppressed
 from regulars.messaging.request import TextOrder, request_texts
 
 MAKE_DUE = "UPDATE texts SET due_at = now() - interval '1 second' WHERE organization_id = %s AND due_at IS NOT NULL"

@@ -9,10 +9,10 @@ import pytest
 from tests.messaging.test_sending_cost import TEXTS_READ
 from tests.support.gateway import OPEN
 
+from regulars.inbox.receive import IncomingMessage, receive_reply
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
 from regulars.messaging.providers.base import Accepted
 from regulars.messaging.queries.claims import find_due_texts
 from regulars.messaging.request import TextOrder, request_texts

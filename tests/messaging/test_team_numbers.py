@@ -7,11 +7,11 @@ import pytest
 from tests.support.desk import NUMBER
 from tests.support.gateway import OPEN
 
+from regulars.inbox.retention import erase_messages
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotResendable, SettingRefused
 from regulars.messaging.providers.base import Unclear
 from regulars.messaging.request import resend
-from regulars.messaging.retention import erase_messages
 from regulars.messaging.settings.model import SendHoursRule, SmsSettings
 from regulars.messaging.settings.store import lock_texting
 from regulars.messaging.team_numbers import find_team_number, request_code, send_test, verify_code, write_test

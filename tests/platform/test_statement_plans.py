@@ -37,7 +37,7 @@ WHOLE = re.compile(
     r"|sales\.totals\.fill\._find_newest_sale|sales\.totals\.reports\.find_last_currency|work\.queries\.find_oldest_row"
     # All of a partial index that has only what is counted.
     r"|journeys\.stats\.count_at_fault|journeys\.stats\.count_parked|campaigns\.attention\.count_questions"
-    r"|campaigns\.manage\.pause_restored|messaging\.find\.count_undecided|sales\.collision_review\.count_open_collisions"
+    r"|campaigns\.manage\.pause_restored|inbox\.find\.count_undecided|sales\.collision_review\.count_open_collisions"
     # All organizations, once: what a restored database has still to erase, and secrets to encrypt anew.
     r"|cli\.restore_replay\._load_erasures|webhooks\.queries\.endpoints\.list_secrets)$"
 )
@@ -46,7 +46,7 @@ IN_ORDER = re.compile(
     r"^regulars\.(first_run\.state\._find_first_ticket|profiles\.search\.count_profiles|stores\.find\.find_by_name"
     r"|journeys\.sample_customers\._list_last_\w+|journeys\.manage\.list_journeys|campaigns\.queries\.list_campaigns"
     r"|conditions\.campaign_names\.find_campaign_names|attribution\.windows\.list_versions"
-    r"|messaging\.queries\.lists\.list_last_\w+|request_log\.queries\.delete_entries_before"
+    r"|inbox\.queries\.lists\.list_last_\w+|request_log\.queries\.delete_entries_before"
     r"|webhooks\.queries\.deliveries\.find_old_messages)$"
 )
 

@@ -72,4 +72,9 @@ def test_an_erasure_and_an_export_walk_every_room_with_something_personal():
     assert personal == dict(MODULES)
     # What has columns and no way to erase them is done by the room that reads stored answers, by that of each fact, or
     # for messages by the inbox, in one order of locks.
-    assert {room for room, data in MODULES.items() if data.erase is None} == {"idempotency", "links", "work"}
+    assert {room for room, data in MODULES.items() if data.erase is None} == {
+        "idempotency",
+        "links",
+        "messaging",
+        "work",
+    }

@@ -19,11 +19,11 @@ from tests.webhooks.shop import CONSENTED_AT, NUMBER
 from regulars.consent import chain
 from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
+from regulars.inbox.queries.replies import insert_reply_if_new
 from regulars.kit.ids import new_uuid
 from regulars.messaging.facts import publish_reply, publish_text_changes
 from regulars.messaging.model import ReplyRow, TextRow
-from regulars.messaging.queries.replies import insert_reply_if_new
-from regulars.messaging.queries.texts import insert_texts_if_new
+from regulars.messaging.text_rows import insert_texts_if_new
 from regulars.sales.decode import decode_sale
 from regulars.sales.record import record_sales
 from regulars.stores.model import StoreUpsert

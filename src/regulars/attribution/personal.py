@@ -14,10 +14,10 @@ from regulars.attribution.due_customers import delete_customers, make_due
 from regulars.attribution.model import Credit
 from regulars.attribution.queries import detach_credits, list_credits_of_person
 from regulars.attribution.windows import find_windows
+from regulars.inbox.retention import erase_from_facts
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import SALES_EVENT, TEXT
-from regulars.messaging.retention import erase_from_facts
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows
 
 

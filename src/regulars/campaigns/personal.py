@@ -7,10 +7,10 @@ from uuid import UUID
 
 from regulars.campaigns.recipients import LAST_ID, RecipientOfPerson, list_recipients_of_person
 from regulars.campaigns.retention import erase_from_audiences, erase_recipients
+from regulars.inbox.retention import erase_from_facts
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import CAMPAIGN
-from regulars.messaging.retention import erase_from_facts
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows
 
 _STAFF: Final = "about the retailer's staff, who are not customers"

@@ -9,10 +9,10 @@ import typer
 from regulars.cli.output import err, pick, print_rows
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, change, read_id, run
 from regulars.cli.sms_settings import load_sms_settings
+from regulars.inbox import decide as replies
+from regulars.inbox.find import list_replies
 from regulars.kit import ids
-from regulars.messaging.find import list_replies
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.inbox import decide as replies
 from regulars.messaging.model import ReplyRow
 
 app = typer.Typer(no_args_is_help=True)

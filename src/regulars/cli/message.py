@@ -8,8 +8,8 @@ from regulars.cli.lazy_commands import LazyCommand, lazy_group
 from regulars.cli.output import pick, print_rows
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, run
 from regulars.cli.sms_settings import load_sms_settings, read_phone_number
+from regulars.inbox.find import list_texts
 from regulars.kit import ids
-from regulars.messaging.find import list_texts
 from regulars.messaging.model import TextRow, TextState
 
 LIST_MAX: Final = 1_000

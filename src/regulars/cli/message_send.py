@@ -7,10 +7,10 @@ import typer
 from regulars.cli.output import CommandError, ExitCode, err, out, print_outcome
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, change, read_id, run
 from regulars.cli.sms_settings import load_sms_settings, read_phone_number
+from regulars.inbox.receive import IncomingMessage, ReceivedReply, receive_reply
 from regulars.kit import ids
 from regulars.links.origin_kind import OriginKind
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.inbox.receive import IncomingMessage, ReceivedReply, receive_reply
 from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
 from regulars.messaging.request import resend as resend_text
 from regulars.messaging.template import MissingValue, TemplateError, render_plain

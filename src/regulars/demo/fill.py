@@ -22,13 +22,13 @@ from regulars.demo.load import DemoPlan, Progress, load_demo, mark_organization
 from regulars.demo.past_campaign import run_past_campaign
 from regulars.demo.texts import BIG_TICKET, LANGUAGE_KEY, NOTICES, PRICES, REPLIES, translate_journey
 from regulars.demo.traffic import log_requests, record_conflicts, report_deliveries
+from regulars.inbox.find import list_texts
+from regulars.inbox.receive import IncomingMessage, receive_reply
 from regulars.journeys.manage import activate, create_journey, list_journeys
 from regulars.journeys.runs.enter import enter_by_sales
 from regulars.journeys.runs.queue import RunQueue
 from regulars.kit.db import Database
 from regulars.kit.vault import AnyVault, Vault
-from regulars.messaging.find import list_texts
-from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.providers.simulator import Simulator
 from regulars.messaging.send import TextQueue

@@ -9,13 +9,13 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.inbox.find import list_texts
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError, invalid
 from regulars.kit.ids import new_uuid
 from regulars.kit.json import encode
 from regulars.kit.metrics import ResponseRecord
-from regulars.messaging.find import list_texts
 from regulars.messaging.model import TextState
 from regulars.messaging.receipts import apply_receipt
 from regulars.messaging.settings.store import load_texting

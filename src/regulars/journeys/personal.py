@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from regulars.inbox.retention import erase_from_facts
 from regulars.journeys.model import RunRow, TraceRow
 from regulars.journeys.retention import erase_runs, erase_values
 from regulars.journeys.runs.lists import list_runs_of_person, name_journeys
@@ -11,7 +12,6 @@ from regulars.journeys.runs.trace import list_trace
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY, RUN
-from regulars.messaging.retention import erase_from_facts
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows
 
 PAGE_RUNS: Final = 50

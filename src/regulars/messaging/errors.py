@@ -5,20 +5,8 @@ class MessagingError(Exception):
     """Base of the errors of this package."""
 
 
-class ReplyNotFound(MessagingError):
-    pass
-
-
-class ReplyAlreadyDecided(MessagingError):
-    pass
-
-
 class TextNotFound(MessagingError):
     pass
-
-
-class NotAnswerable(MessagingError):
-    """The reply is a keyword such as STOP, which needs no answer."""
 
 
 class NotResendable(MessagingError):

@@ -13,8 +13,8 @@ from uuid import UUID
 import msgspec
 
 from regulars.kit.db import Tx
+from regulars.messaging import text_rows as texts
 from regulars.messaging.model import ReplyRow, TextRow
-from regulars.messaging.queries import texts
 from regulars.work import outbox
 from regulars.work.facts import Fact
 

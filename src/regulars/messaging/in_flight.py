@@ -17,7 +17,7 @@ from uuid import UUID
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
-from regulars.messaging.queries import texts
+from regulars.messaging import text_rows as texts
 
 # A response may take nine seconds, of which this many are reserved for sending it.
 RESPONSE_S: Final = 0.5

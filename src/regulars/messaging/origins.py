@@ -15,10 +15,11 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.links.codes import discard_links
 from regulars.links.origin_kind import OriginKind
+from regulars.messaging import text_rows as texts
 from regulars.messaging.facts import publish_queue_changes
 from regulars.messaging.model import PRIORITIES, SkipReason, TextRow, TextState
 from regulars.messaging.outcomes import end_texts, skip_texts
-from regulars.messaging.queries import claims, settings, texts
+from regulars.messaging.queries import claims, settings
 
 # The state that is published for a text that was deleted because its origin is paused; no row has this state.
 RETURNED: Final = "returned"

@@ -6,9 +6,10 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
+from regulars.messaging import text_rows as texts
 from regulars.messaging.facts import publish_text_changes
 from regulars.messaging.model import SkipReason, TextState
-from regulars.messaging.queries import claims, replies, texts
+from regulars.messaging.queries import claims, replies
 
 # States in which the provider has accepted a text.
 _ACCEPTED: Final = frozenset({TextState.SENT.value, TextState.DELIVERED.value})

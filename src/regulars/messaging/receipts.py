@@ -12,10 +12,11 @@ from regulars.consent.chain import hash_number
 from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.consent.numbers import lock_consents
 from regulars.kit.db import Tx
+from regulars.messaging import text_rows as texts
 from regulars.messaging.find import find_text
 from regulars.messaging.model import SkipReason, TextRow, TextState, moves_forward
 from regulars.messaging.outcomes import end_texts
-from regulars.messaging.queries import claims, texts
+from regulars.messaging.queries import claims
 from regulars.messaging.settings.store import Texting
 
 

@@ -18,6 +18,7 @@ from regulars.links.codes import LinkedText, discard_links, shorten_links
 from regulars.links.marks import has_links, preview_links
 from regulars.links.model import LinkOrigin
 from regulars.links.origin_kind import OriginKind
+from regulars.messaging import text_rows as queries
 from regulars.messaging.errors import NotResendable, TextNotFound
 from regulars.messaging.facts import publish_queue_changes, publish_text_changes
 from regulars.messaging.model import (
@@ -31,7 +32,6 @@ from regulars.messaging.model import (
 )
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.origins import find_stopped_origins
-from regulars.messaging.queries import texts as queries
 from regulars.messaging.queries.settings import lock_settings_shared
 from regulars.messaging.settings.model import OptOutNotice
 from regulars.messaging.settings.store import Texting

@@ -18,6 +18,7 @@ from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
+from regulars.messaging import text_rows as texts
 from regulars.messaging.gate import BatchGate, ClaimedText
 from regulars.messaging.model import HOLD_POSTPONES_BY, Priority, SkipReason, TextRow, TextState
 from regulars.messaging.origins import end_stopped_texts
@@ -32,7 +33,7 @@ from regulars.messaging.providers.base import (
     Refused,
     Unclear,
 )
-from regulars.messaging.queries import claims, texts
+from regulars.messaging.queries import claims
 from regulars.messaging.queries.settings import lock_settings_shared
 from regulars.messaging.rates import SenderRates
 from regulars.messaging.settings.store import hold_for_account, load_texting_shared

@@ -9,6 +9,7 @@ from regulars.campaigns.personal import PERSONAL_DATA as CAMPAIGNS
 from regulars.catalog.personal import PERSONAL_DATA as CATALOG
 from regulars.consent.personal import PERSONAL_DATA as CONSENT
 from regulars.idempotency.model import PERSONAL_DATA as IDEMPOTENCY
+from regulars.inbox.personal import PERSONAL_DATA as INBOX
 from regulars.journeys.personal import PERSONAL_DATA as JOURNEYS
 from regulars.links.personal import PERSONAL_DATA as LINKS
 from regulars.messaging.personal import PERSONAL_DATA as MESSAGING
@@ -30,6 +31,7 @@ MODULES: Final[Mapping[str, PersonalData]] = {
     "attribution": ATTRIBUTION,
     "journeys": JOURNEYS,
     "campaigns": CAMPAIGNS,
+    "inbox": INBOX,
     "messaging": MESSAGING,
     "links": LINKS,
     "sales": SALES,

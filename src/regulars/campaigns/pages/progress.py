@@ -36,11 +36,11 @@ from regulars.campaigns.pages.definition_labels import (
 from regulars.campaigns.recipients import find_arms
 from regulars.campaigns.run.recipient_queries import find_next_send_at
 from regulars.campaigns.totals import list_totals
+from regulars.inbox.find import list_replies_to_origin
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, REPLY
 from regulars.links.origin_kind import OriginKind
 from regulars.messaging.cost import estimate as cost_of
-from regulars.messaging.find import list_replies_to_origin
 from regulars.messaging.labels import MEANINGS, REASONS
 from regulars.messaging.model import ReplyToOrigin
 from regulars.messaging.settings.model import Price

@@ -18,10 +18,10 @@ from regulars.consent.subscription import Subscription
 from regulars.explore.customers.listing import PATH, CustomerList, status_of
 from regulars.explore.customers.timeline import KINDS, Timeline, TimelineEntry, by_day, entries_of, merge
 from regulars.explore.number_view import ENTRIES_SHOWN, NumberView, read_local_time, read_number
+from regulars.inbox.find import list_replies, list_texts
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, REPLY, RUN, SEGMENT, SUBSCRIPTION, TEXT, ById, read_reference
-from regulars.messaging.find import list_replies, list_texts
 from regulars.messaging.labels import ORIGINS, label_reason, label_state, reason_detail
 from regulars.messaging.model import ReplyRow
 from regulars.messaging.text_origins import OriginFinders, TextOrigin, find_origins

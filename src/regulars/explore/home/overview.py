@@ -11,11 +11,12 @@ from zoneinfo import ZoneInfo
 from regulars.analytics.period import Period, Preset, preset_period
 from regulars.analytics.sales_figures import By, read_sales, read_until_hour
 from regulars.campaigns.attention import CampaignInNeed, find_in_need
+from regulars.inbox.find import count_undecided
 from regulars.journeys.manage import find_unevaluable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.stats import count_at_fault, count_parked, load_total_stats
 from regulars.kit.db import Tx
-from regulars.messaging.find import count_texts_by_state, count_undecided
+from regulars.messaging.find import count_texts_by_state
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.request_log.entries import count_responses
 from regulars.request_log.model import Counts

@@ -12,11 +12,12 @@ from regulars.consent.find import find_by_number_hash
 from regulars.consent.phone import read_consent_number
 from regulars.consent.subscription import Subscription
 from regulars.explore.simulator.reply_trace import TraceStep, read_steps
+from regulars.inbox.find import list_simulated_phones, read_conversation
+from regulars.inbox.receive import BODY_CHARACTERS_MAX, IncomingMessage, receive_reply
 from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, ById, new_uuid
-from regulars.messaging.find import find_suppressed, list_simulated_phones, read_conversation
+from regulars.messaging.find import find_suppressed
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.inbox.receive import BODY_CHARACTERS_MAX, IncomingMessage, receive_reply
 from regulars.messaging.model import ConversationItem
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.profiles.find import find_profile

@@ -25,7 +25,7 @@ from regulars.messaging.holdout.model import (
     next_quarter,
     quarter_of,
 )
-from regulars.messaging.queries.texts import load_zone
+from regulars.messaging.text_rows import load_zone
 from regulars.work import outbox
 from regulars.work.queue import Due, RowQueue, Schedule, Wait
 

@@ -11,7 +11,7 @@ from regulars.messaging.facts import HoldoutQuarterChanged
 from regulars.messaging.holdout import queries
 from regulars.messaging.holdout.draw import QUEUE
 from regulars.messaging.holdout.model import QuarterRow, check_percent
-from regulars.messaging.queries.texts import load_zone
+from regulars.messaging.text_rows import load_zone
 from regulars.work import outbox
 
 

@@ -1,1 +1,1 @@
-"""The pages about texts: sent and received messages, conversations, the inbox of replies, and the text settings."""
+"""The pages of the text settings, a text to one customer, and what the pages of messages share."""

@@ -17,8 +17,8 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.links.origin_kind import OriginKind
 from regulars.messaging import holds
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.pages.inbox import QUEUED, read_plain_text
 from regulars.messaging.pages.message_view import MESSAGES, check_field, load_texting_of
+from regulars.messaging.pages.plain_text import QUEUED, read_plain_text
 from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.change import check_sender, with_rate

@@ -8,10 +8,11 @@ from typing import Final, NamedTuple
 
 from regulars.consent.find import find_by_number_hash
 from regulars.consent.subscription import Subscription
+from regulars.inbox.find import list_replies
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, SUBSCRIPTION, TEXT
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.find import find_texts, list_replies
+from regulars.messaging.find import find_texts
 from regulars.messaging.gate import find_cap_end, find_caps_end
 from regulars.messaging.labels import ORIGINS, describe_cap, describe_hours, read_reason
 from regulars.messaging.model import SkipReason, TextRow

@@ -11,8 +11,8 @@ from regulars.kit.ids import PROFILE, TEXT, ById, new_uuid
 from regulars.links.origin_kind import OriginKind
 from regulars.messaging.find import find_text
 from regulars.messaging.labels import label_reason
-from regulars.messaging.pages.inbox import ONCE, QUEUED, SENT_BEFORE, read_once, read_plain_text
 from regulars.messaging.pages.message_view import load_texting_of
+from regulars.messaging.pages.plain_text import ONCE, QUEUED, SENT_BEFORE, read_once, read_plain_text
 from regulars.messaging.request import TextOrder, compose_for, request_texts
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile

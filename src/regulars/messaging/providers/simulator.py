@@ -7,8 +7,8 @@ from uuid import UUID
 from regulars.kit.coalesce import Batcher
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.ids import new_uuid
+from regulars.messaging import text_rows as texts
 from regulars.messaging.providers.base import Accepted, NotReached, Outcome, OutgoingText, Refused, Unclear
-from regulars.messaging.queries import texts
 from regulars.messaging.settings.model import Simulation
 from regulars.messaging.settings.store import Texting
 

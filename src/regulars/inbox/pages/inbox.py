@@ -2,31 +2,25 @@
 
 from functools import partial
 from typing import Any, Final
-from uuid import UUID
 
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.accounts.users import find_emails
+from regulars.inbox import decide as deciding
+from regulars.inbox.find import find_reply, list_undecided_replies, read_conversation
 from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, TEXT, ById, new_uuid
 from regulars.messaging.errors import MessagingError
-from regulars.messaging.find import (
-    find_last_answers,
-    find_reply,
-    list_responses,
-    list_undecided_replies,
-    read_conversation,
-)
+from regulars.messaging.find import find_last_answers, list_responses
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.inbox import decide as deciding
 from regulars.messaging.labels import DECISIONS
 from regulars.messaging.model import ANSWER_WITHIN, ANSWERS_OUTSIDE_CAP_MAX, KEYWORD_MEANINGS, ReplyRow
 from regulars.messaging.pages.message_view import INBOX, MessageView, load_texting_of
-from regulars.messaging.queries.texts import find_authors
+from regulars.messaging.pages.plain_text import ONCE, SENT_BEFORE, read_once, read_plain_text
 from regulars.messaging.request import send_past_cap
-from regulars.messaging.template import MissingValue, TemplateError, render_plain
 from regulars.messaging.text_origins import OriginFinders, find_origins
+from regulars.messaging.text_rows import find_authors
 from regulars.profiles.find import find_profile
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
@@ -37,12 +31,7 @@ from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 MESSAGES_SHOWN_MAX: Final = 20
-ANSWER_CHARACTERS_MAX: Final = 1_000
-QUEUED: Final = "Text queued. It is sent if consent, sending hours and the frequency cap allow it."
 ANSWER_QUEUED: Final = "Answer queued. This page shows when it is sent, or why not."
-SENT_BEFORE: Final = "You already sent this text. It is not sent twice."
-# The form field with a new id for the text, so that a second press of the button does not send a second text.
-ONCE: Final = "once"
 
 
 async def show_inbox(visit: Visit) -> Response:
@@ -52,7 +41,7 @@ async def show_inbox(visit: Visit) -> Response:
         answers = await find_last_answers(tx, visit.organization_id, [reply.id for reply in page.rows])
         texting = await load_texting_of(tx, visit)
     values: dict[str, Any] = {"answers": answers, "is_on_hold": texting.is_on_hold}
-    return render(visit, "messaging/inbox.html", view=view, page=page, shown=MessageView(visit), **values)
+    return render(visit, "inbox/inbox.html", view=view, page=page, shown=MessageView(visit), **values)
 
 
 async def _find_reply_in_path(tx: Tx, visit: Visit) -> ReplyRow:
@@ -96,13 +85,13 @@ async def show_reply(finders: OriginFinders, visit: Visit, form: FormState | Non
     form = form or FormState()
     # A form that was refused keeps its id, so that it cannot send twice.
     form.values[ONCE] = form.value(ONCE) or str(new_uuid())
-    return render_form(visit, "messaging/reply.html", form, **values)
+    return render_form(visit, "inbox/reply.html", form, **values)
 
 
 async def ask_to_withdraw(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         reply = await _find_reply_in_path(tx, visit)
-    return render(visit, "messaging/withdraw.html", reply=reply, shown=MessageView(visit), form=FormState())
+    return render(visit, "inbox/withdraw.html", reply=reply, shown=MessageView(visit), form=FormState())
 
 
 async def withdraw(finders: OriginFinders, visit: Visit) -> Response:
@@ -183,32 +172,6 @@ async def send_anyway(finders: OriginFinders, visit: Visit) -> Response:
         form.refuse("decision", str(error))
         return await show_reply(finders, visit, form)
     return redirect(visit, visit.url(INBOX, REPLY.encode(reply.id)), done=ANSWER_QUEUED)
-
-
-def read_once(form: FormState) -> UUID:
-    """The id that the form got when it was opened, so that a second press of its button sends no second text."""
-    try:
-        return UUID(form.value(ONCE))
-    except ValueError:
-        form.refuse("words", "The form is not complete. Open it again.")
-        return new_uuid()
-
-
-def read_plain_text(form: FormState, name: str) -> str:
-    """The text to one customer in a form field, with its links parsed; variables are refused."""
-    text = form.value(name).replace("\r\n", "\n").strip()
-    if len(text) > ANSWER_CHARACTERS_MAX:
-        form.refuse(name, f"A text has at most {ANSWER_CHARACTERS_MAX} characters; this has {len(text)}.")
-        return text
-    try:
-        rendered = render_plain(text)
-    except TemplateError as error:
-        form.refuse(name, str(error))
-        return text
-    if isinstance(rendered, MissingValue):
-        form.refuse(name, f"A text to one number has no value for {rendered.field}.")
-        return text
-    return rendered
 
 
 def pages(*, origins: OriginFinders) -> tuple[Page, ...]:

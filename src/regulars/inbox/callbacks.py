@@ -15,11 +15,11 @@ from starlette.routing import Route
 from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
+from regulars.inbox.receive import IncomingMessage, receive_reply
 from regulars.kit import ids, log
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.public_address import PublicAddress
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
 from regulars.messaging.model import TextState
 from regulars.messaging.providers import twilio
 from regulars.messaging.providers.gateways import is_valid_token

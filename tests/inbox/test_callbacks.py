@@ -7,8 +7,8 @@ from tests.messaging.fake_twilio import ACCOUNT, TOKEN
 from tests.support.desk import NUMBER
 from tests.support.gateway import OPEN
 
+from regulars.inbox.callbacks import Callbacks
 from regulars.kit.public_address import PublicAddress
-from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.providers.base import Accepted, Unclear
 from regulars.messaging.providers.gateways import inbound_url, receipt_url
 from regulars.messaging.providers.twilio import sign

@@ -11,15 +11,15 @@ from regulars.consent.inbound import Reply, lock_profiles_for_start, record_inbo
 from regulars.consent.numbers import NumberConsent, lock_consents, was_withdrawn_by_text
 from regulars.consent.opt_in import OptInReferences
 from regulars.consent.stop_words import Meaning, classify_reply
+from regulars.inbox.deduplication import MessageKey, find_received
+from regulars.inbox.queries import replies
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.links.origin_kind import OriginKind
 from regulars.messaging.facts import publish_reply, publish_suppression
-from regulars.messaging.inbox.deduplication import MessageKey, find_received
 from regulars.messaging.model import ReplyRow
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.public_holidays import holidays_of
-from regulars.messaging.queries import replies
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.store import Texting
 

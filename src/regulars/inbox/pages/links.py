@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from regulars.inbox.opt_out import withdraw_by_link
 from regulars.kit import log
 from regulars.kit.clock import truncate_to_milliseconds
 from regulars.kit.coalesce import Batcher, Overloaded
@@ -27,14 +28,13 @@ from regulars.links.find import find_destinations, find_organization
 from regulars.links.marks import CODE_CHARACTERS, OPT_OUT, PATH, PREFIX_CHARACTERS
 from regulars.links.model import AGENT_CHARACTERS_MAX, Click, classify_request
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.inbox.opt_out import withdraw_by_link
 from regulars.web.render import render_public
 
 LOOKUPS_PER_STATEMENT_MAX: Final = 256
 # How long a customer waits for the database before the page shows the fallback address.
 LOOKUP_TIMEOUT_S: Final = 3.0
 LINKS_CACHED_MAX: Final = 50_000
-TEMPLATE: Final = "messaging/link.html"
+TEMPLATE: Final = "inbox/link.html"
 HEADERS: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
 
 _log = log.get(__name__)

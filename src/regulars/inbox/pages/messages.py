@@ -13,12 +13,13 @@ from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.find import find_by_number_hash
 from regulars.consent.phone import read_consent_number
+from regulars.inbox.find import count_undecided, list_messages, read_conversation
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, SUBSCRIPTION, TEXT, ById, first_id_at
 from regulars.kit.keyset import PageRequest, PageRows
 from regulars.messaging.errors import MessagingError
-from regulars.messaging.find import count_undecided, find_suppressed, find_text, list_messages, read_conversation
+from regulars.messaging.find import find_suppressed, find_text
 from regulars.messaging.labels import REASONS, STATES
 from regulars.messaging.model import MessageFilter, MessageListItem, TextRow
 from regulars.messaging.pages.message_view import (
@@ -74,7 +75,7 @@ async def show_messages(finders: OriginFinders, visit: Visit) -> Response:
         origins = await find_origins(tx, visit.organization_id, finders, page.rows)
     return render(
         visit,
-        "messaging/messages.html",
+        "inbox/messages.html",
         view=view,
         page=page,
         shown=MessageView(visit),
@@ -167,7 +168,7 @@ async def show_text(finders: OriginFinders, attribution_card: TextCard, visit: V
         skip = await explain_skip(tx, visit, finders, text, origin)
     return render(
         visit,
-        "messaging/text.html",
+        "inbox/text.html",
         text=text,
         purchases_card=purchases_card,
         identifier=TEXT.encode(text.id),
@@ -187,7 +188,7 @@ async def ask_to_resend(visit: Visit) -> Response:
 
 def _resend_page(visit: Visit, text: TextRow, form: FormState) -> Response:
     values: dict[str, Any] = {"text": text, "shown": MessageView(visit), "identifier": TEXT.encode(text.id)}
-    return render_form(visit, "messaging/resend.html", form, **values)
+    return render_form(visit, "inbox/resend.html", form, **values)
 
 
 async def send_again(visit: Visit) -> Response:
@@ -227,7 +228,7 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
     state = None if subscription is None else subscription.state
     return render(
         visit,
-        "messaging/number.html",
+        "inbox/number.html",
         messages=messages,
         origins=origins,
         is_truncated=len(messages) == MESSAGES_SHOWN_MAX,

@@ -7,10 +7,10 @@ from tests.support.desk import NUMBER
 from tests.support.gateway import OPEN
 
 from regulars.consent.chain import hash_number
-from regulars.messaging.errors import ReplyAlreadyDecided
-from regulars.messaging.find import list_replies, read_conversation
-from regulars.messaging.inbox.decide import OverdueReplies, decide
-from regulars.messaging.inbox.receive import decision_deadline
+from regulars.inbox.decide import OverdueReplies, decide
+from regulars.inbox.errors import ReplyAlreadyDecided
+from regulars.inbox.find import list_replies, read_conversation
+from regulars.inbox.receive import decision_deadline
 from regulars.messaging.settings.model import Cap, SmsSettings
 
 

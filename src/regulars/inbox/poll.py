@@ -18,13 +18,13 @@ import msgspec
 
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
+from regulars.inbox.deduplication import find_received
+from regulars.inbox.receive import IncomingMessage, receive_all
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.http_client import describe_network_error
 from regulars.kit.vault import VaultError
-from regulars.messaging.inbox.deduplication import find_received
-from regulars.messaging.inbox.receive import IncomingMessage, receive_all
 from regulars.messaging.model import EXEMPT_EXPIRES_AFTER
 from regulars.messaging.providers.twilio import InboundMessage, Twilio
 from regulars.messaging.settings.model import InboundProgress, SenderProgress

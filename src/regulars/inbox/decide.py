@@ -6,13 +6,14 @@ from uuid import UUID
 
 from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.consent.numbers import lock_available_consents, lock_consents
+from regulars.inbox.errors import NotAnswerable, ReplyAlreadyDecided, ReplyNotFound
+from regulars.inbox.find import find_reply
+from regulars.inbox.queries import replies
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.errors import NotAnswerable, ReplyAlreadyDecided, ReplyNotFound
+from regulars.messaging import text_rows as texts
 from regulars.messaging.facts import publish_suppression
-from regulars.messaging.find import find_reply
 from regulars.messaging.model import KEYWORD_MEANINGS, ReplyRow
-from regulars.messaging.queries import replies, texts
 from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.work.queue import Due, RowQueue, Schedule, take_free

@@ -6,9 +6,9 @@ import pytest
 from tests.support.desk import NUMBER
 from tests.support.waiting import until_locked
 
+from regulars.inbox.receive import IncomingMessage, receive_reply
 from regulars.kit.ids import ById, new_uuid
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.inbox.receive import IncomingMessage, receive_reply
 from regulars.messaging.providers.base import Accepted, Refused
 from regulars.messaging.providers.simulator import Simulator
 from regulars.privacy import erase as privacy

@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
+from tests.inbox.test_erasure import customer, erase, rows_with
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN, FakeTwilio, fake_twilio
-from tests.messaging.test_erasure import customer, erase, rows_with
 from tests.support.desk import NUMBER
 from tests.support.gateway import OPEN
 
-from regulars.messaging.find import list_replies
-from regulars.messaging.inbox import poll as inbound_poll
-from regulars.messaging.inbox.deduplication import sweep_hashes
-from regulars.messaging.inbox.poll import InboundPolls
+from regulars.inbox import poll as inbound_poll
+from regulars.inbox.deduplication import sweep_hashes
+from regulars.inbox.find import list_replies
+from regulars.inbox.poll import InboundPolls
 from regulars.messaging.providers.twilio import Twilio
 from regulars.messaging.settings.model import SmsSettings, TwilioAccount
 

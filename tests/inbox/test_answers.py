@@ -5,17 +5,18 @@ import pytest
 from tests.support.desk import NUMBER
 from tests.support.gateway import OPEN
 
+from regulars.inbox.decide import answer, decide
+from regulars.inbox.errors import NotAnswerable, ReplyNotFound
+from regulars.inbox.find import list_replies
 from regulars.kit.ids import ById, new_uuid
-from regulars.messaging.errors import NotAnswerable, NotResendable, ReplyNotFound, TextNotFound
-from regulars.messaging.find import list_replies
+from regulars.messaging.errors import NotResendable, TextNotFound
 from regulars.messaging.holds import hold, release
-from regulars.messaging.inbox.decide import answer, decide
 from regulars.messaging.model import TextState
 from regulars.messaging.providers.base import Refused, Unclear
-from regulars.messaging.queries.texts import find_authors
 from regulars.messaging.receipts import apply_receipt
 from regulars.messaging.request import send_past_cap
 from regulars.messaging.settings.model import Cap, OpenHours, SendHoursRule, SmsSettings
+from regulars.messaging.text_rows import find_authors
 from regulars.privacy.erase import erase_profiles
 
 SENT = ("sent", None)

@@ -1,0 +1,15 @@
+"""The errors of the inbox; each message is one sentence for the user."""
+
+from regulars.messaging.errors import MessagingError
+
+
+class ReplyNotFound(MessagingError):
+    pass
+
+
+class ReplyAlreadyDecided(MessagingError):
+    pass
+
+
+class NotAnswerable(MessagingError):
+    """The reply is a keyword such as STOP, which needs no answer."""

@@ -1,7 +1,7 @@
 """Checks how often the verdict of a holdout is right: in A/A runs, where texts have no effect, and with a known lift.
 
 `python bench/aa.py` simulates 10,000 runs of each cell. Each run draws customers with different purchase rates,
-log-normal baskets and returns, draws the holdout, and computes the verdict with `segments/effect.py`.
+log-normal baskets and returns, draws the holdout, and computes the verdict with `experiments/effect.py`.
 """
 
 import argparse
@@ -15,8 +15,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from regulars.segments.analysis.questions import ArmSums  # the path above must be set first
-from regulars.segments.effect import compare, power_of  # as above
+from regulars.experiments.effect import compare, power_of  # as above
+from regulars.experiments.sums import ArmSums  # the path above must be set first
 
 BUYERS_SHARE = 0.1
 WINDOW_DAYS = 8

@@ -22,11 +22,11 @@ from campaign_run import Line, RunTimes, measure_run
 from campaign_shops import TEXT
 from database import Cluster
 from regulars.campaigns.definition import Definition as CampaignDefinition
-from regulars.campaigns.definition import Variant
 from regulars.campaigns.estimate import estimate
 from regulars.campaigns.exact_cost import CostQueue, find_exact_cost, request_exact_cost
 from regulars.campaigns.manage import create_campaign
 from regulars.conditions.tree import All, Bought, Condition, Created, When, Window
+from regulars.experiments.arms import Variant
 from regulars.kit.db import Database
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.kit.migrate import migrate

@@ -30,6 +30,7 @@ from regulars.campaigns.segment_change import find_scheduled_users
 from regulars.catalog import pages as catalog
 from regulars.catalog.model import Catalog
 from regulars.consent import api as consent
+from regulars.experiments.pages import holdout
 from regulars.explore import pages
 from regulars.explore.consents import pages as consents
 from regulars.explore.customers import pages as customers
@@ -75,7 +76,7 @@ from regulars.kit.writable import Writability
 from regulars.links.origin_kind import OriginKind
 from regulars.messaging.find import find_suppressed
 from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
-from regulars.messaging.pages import holdout, rules, team_number, write_text
+from regulars.messaging.pages import rules, team_number, write_text
 from regulars.messaging.pages.message_view import MESSAGES
 from regulars.messaging.pages.settings import SettingsPages
 from regulars.messaging.settings.store import open_token

@@ -28,6 +28,9 @@ from regulars.catalog.model import Catalog
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.consent.figures import ConsentFiguresQueue
 from regulars.demo.requests import DemoQueue
+from regulars.experiments.facts import HoldoutMonthBegun, HoldoutQuarterChanged
+from regulars.experiments.holdout.draw import HoldoutDraws
+from regulars.experiments.journey_holdouts import delete_old_holdout_passes
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.records import sweep as sweep_idempotency_keys
 from regulars.inbox.authors import rewrite_steps
@@ -36,12 +39,10 @@ from regulars.inbox.deduplication import HASH_RETENTION, sweep_hashes
 from regulars.inbox.poll import InboundPolls
 from regulars.inbox.retention import delete_old_replies, delete_old_texts
 from regulars.journeys.backtest.requests import BacktestQueue
-from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.retention import RETENTION as RUN_RETENTION
 from regulars.journeys.retention import delete_old_runs
 from regulars.journeys.runs.enter import enter_by_consents, enter_by_sales
 from regulars.journeys.runs.fact_handlers import handle_consents, handle_messages, handle_sales
-from regulars.journeys.runs.holdouts import delete_old_holdout_passes
 from regulars.journeys.runs.queue import RunQueue
 from regulars.kit import vault
 from regulars.kit.clock import monotonic
@@ -55,8 +56,7 @@ from regulars.kit.ssrf import AddressPolicy
 from regulars.links.facts import LinkClicked
 from regulars.links.retention import RETENTION as TEXT_RETENTION
 from regulars.links.retention import TRACE_RETENTION, sweep_click_traces, sweep_clicks
-from regulars.messaging.facts import HoldoutQuarterChanged, MessagesChanged
-from regulars.messaging.holdout.draw import HoldoutDraws
+from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.providers.gateways import Gateways, open_gateways
 from regulars.messaging.send import TextQueue
 from regulars.organizations.facts import TimeZoneChanged

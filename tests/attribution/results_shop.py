@@ -14,13 +14,15 @@ from tests.support.open_database import in_transaction
 from regulars.attribution.model import Attributed
 from regulars.attribution.month_sums import CREDITED
 from regulars.attribution.month_tables import TotalKey
-from regulars.campaigns.definition import Definition, Variant
+from regulars.campaigns.definition import Definition
 from regulars.campaigns.manage import create_campaign
+from regulars.experiments.arms import Variant
+from regulars.experiments.sums import ArmSums
 from regulars.journeys.definition import Definition as JourneyDefinition
 from regulars.journeys.definition import SendText
 from regulars.journeys.manage import create_journey
 from regulars.kit.db import Tx
-from regulars.segments.analysis.questions import ArmSums, LiftAnswer, LiftSums
+from regulars.segments.analysis.questions import LiftAnswer, LiftSums
 
 THANKS = JourneyDefinition(name="Thank you", trigger="purchase", steps=(SendText(id="thanks", text="Thank you!"),))
 

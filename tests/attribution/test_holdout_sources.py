@@ -7,12 +7,11 @@ from tests.attribution.test_lift import NO_CONDITION, desk, stored_sums  # noqa:
 from regulars.attribution.holdout_sources import format_quarter, parse_quarter, schedule_months, schedule_quarters
 from regulars.attribution.lift import FINAL_AFTER, LiftState, SourceKind, read_lifts
 from regulars.attribution.model import LIFT_DAYS_MAX
+from regulars.experiments.facts import HoldoutMonthBegun, HoldoutQuarterChanged
+from regulars.experiments.journey_holdouts import HoldoutPassRow, record_passes
 from regulars.journeys.check import TEXTS_WITHIN_MAX
-from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.retention import RETENTION
-from regulars.journeys.runs.holdouts import HoldoutPassRow, record_passes
 from regulars.kit.ids import new_uuid
-from regulars.messaging.facts import HoldoutQuarterChanged
 
 DAY = timedelta(days=1)
 

@@ -28,9 +28,9 @@ from regulars.attribution.lift_queue import LiftQueue
 from regulars.campaigns import manage
 from regulars.campaigns.facts import CampaignEnded
 from regulars.cli.attribution import _lift_as_data
+from regulars.experiments.effect import compare
+from regulars.experiments.sums import ArmSums
 from regulars.kit.db import Tx
-from regulars.segments.analysis.questions import ArmSums
-from regulars.segments.effect import compare
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
 

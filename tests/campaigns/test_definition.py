@@ -13,9 +13,10 @@ from jsonschema import Draft202012Validator
 from tests.campaigns.desk import definition
 
 from regulars.campaigns.confirmed_numbers import Numbers
-from regulars.campaigns.definition import SendAtLocalTime, Variant, read_definition, schema, write_definition
+from regulars.campaigns.definition import SendAtLocalTime, read_definition, schema, write_definition
 from regulars.campaigns.errors import DefinitionRefused
-from regulars.campaigns.model import HELD_OUT_ARM, assign_arm, end_of, most_of, start_of
+from regulars.campaigns.model import end_of, most_of, start_of
+from regulars.experiments.arms import HELD_OUT_ARM, Variant, assign_arm
 
 FULL = {
     "name": "Private sale",

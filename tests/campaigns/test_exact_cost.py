@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 from tests.campaigns.desk import definition
-from tests.messaging.test_holdout import draw_all
+from tests.experiments.test_holdout import draw_all
 from tests.segments.test_members import answering
 from tests.support.gateway import ALWAYS
 
@@ -12,7 +12,7 @@ from regulars.campaigns import exact_cost, manage
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.exact_cost import CostQueue, ExactCost, find_exact_cost, request_exact_cost
 from regulars.cli.campaign_estimate import exact_as_data, print_estimate
-from regulars.messaging.holdout.settings import change_holdout
+from regulars.experiments.holdout.settings import change_holdout
 from regulars.messaging.settings.model import Price, SmsSettings
 from regulars.segments.columns import lifecycle
 

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 from tests.campaigns.desk import Desk
 from tests.support.plans import rows_read, watch
 
-from regulars.campaigns.model import POSITION_RECIPIENTS, RecipientOutcome, share_position
+from regulars.campaigns.model import RecipientOutcome
 from regulars.campaigns.recipients import (
     RecipientFilter,
     RecipientRow,
@@ -16,6 +16,7 @@ from regulars.campaigns.recipients import (
 )
 from regulars.campaigns.retention import erase_recipients
 from regulars.campaigns.run import prepare
+from regulars.experiments.arms import POSITION_RECIPIENTS, share_position
 from regulars.kit.keyset import PageRequest
 
 BLOCK_ROWS = 1_000

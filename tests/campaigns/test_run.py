@@ -4,13 +4,13 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 from tests.campaigns.test_proof import read_proof
-from tests.messaging.test_holdout import draw_all
+from tests.experiments.test_holdout import draw_all
 from tests.support.gateway import ALWAYS
 
 from regulars.campaigns import manage
 from regulars.campaigns.run.feed import FED_AT_ONCE_MAX
+from regulars.experiments.holdout.settings import change_holdout
 from regulars.kit.ids import CAMPAIGN
-from regulars.messaging.holdout.settings import change_holdout
 from regulars.messaging.holds import hold, release
 from regulars.messaging.providers.base import Accepted, Refused
 from regulars.messaging.settings.model import Cap, SendHoursRule, SmsSettings

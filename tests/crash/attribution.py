@@ -9,7 +9,7 @@ from tests.attribution.desk import MONTH_SUMS, MONTHS, SUMS, TOTALS
 from tests.attribution.test_oracle import JOIN
 from tests.crash.shops import Shop
 
-from regulars.messaging.holdout.model import draw
+from regulars.experiments.holdout.model import draw
 
 
 def check_draw(url: str, shop: Shop) -> int:

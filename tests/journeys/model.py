@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from regulars.journeys.runs.decide import random_percent
+from regulars.experiments.sides import random_percent
 
 CLAIM_FOR = timedelta(seconds=15)
 TEXT_WAITS = timedelta(hours=97)

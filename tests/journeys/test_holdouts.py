@@ -3,14 +3,14 @@
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
+from tests.experiments.test_holdout import draw_all
 from tests.journeys.test_backtest import past  # noqa: F401  # a fixture
-from tests.messaging.test_holdout import draw_all
 
+from regulars.experiments.holdout.settings import change_holdout
+from regulars.experiments.journey_holdouts import read_holdout_groups
 from regulars.journeys.definition import read_definition
 from regulars.journeys.personal import PERSONAL_DATA
 from regulars.journeys.program import holdouts_of
-from regulars.journeys.runs.holdouts import read_holdout_groups
-from regulars.messaging.holdout.settings import change_holdout
 from regulars.work.personal import ErasedPeople
 
 TEXT = {"do": "send_text", "text": "Hello"}

@@ -15,8 +15,9 @@ from tests.support.visitor import Visitor, sign_in_now
 from tests.support.waiting import wait_until
 
 from regulars.campaigns.approval_rule import ApprovalRule, save_rule
-from regulars.campaigns.definition import Definition, Variant
+from regulars.campaigns.definition import Definition
 from regulars.campaigns.manage import create_campaign
+from regulars.experiments.arms import Variant
 from regulars.kit.db import Database, Tx
 from regulars.messaging.settings.model import Simulation
 from regulars.web.access import Role

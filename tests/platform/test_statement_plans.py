@@ -32,7 +32,7 @@ WHOLE = re.compile(
     r"^regulars\.(privacy\.queries\.list_erasures_to_replay"
     # One row of the organization, whichever, is enough.
     r"|demo\.load\.organization_has_data|demo\.load\.load_demo|demo\.fill\._run_queues|first_run\.state\.read_state"
-    r"|journeys\.runs\.lists\.is_any_run_open|messaging\.holdout\.queries\.is_any_customer_stored"
+    r"|journeys\.runs\.lists\.is_any_run_open|experiments\.holdout\.queries\.is_any_customer_stored"
     # The first or the last row of a key.
     r"|sales\.totals\.fill\._find_newest_sale|sales\.totals\.reports\.find_last_currency|work\.queries\.find_oldest_row"
     # All of a partial index that has only what is counted.

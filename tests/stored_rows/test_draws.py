@@ -13,10 +13,9 @@ from uuid import UUID
 
 import pytest
 
-from regulars.campaigns.definition import Variant
-from regulars.campaigns.model import assign_arm, share_position
-from regulars.journeys.runs.decide import random_percent
-from regulars.messaging.holdout.model import draw
+from regulars.experiments.arms import Variant, assign_arm, share_position
+from regulars.experiments.holdout.model import draw
+from regulars.experiments.sides import random_percent
 
 DRAWN = json.loads((Path(__file__).parent / "draws.json").read_text())
 DRAWS = 1_000

@@ -36,15 +36,15 @@ from regulars.accounts import second_factor
 from regulars.campaigns.facts import CampaignEnded
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.demo.requests import finish_run, request_demo
+from regulars.experiments.facts import HoldoutMonthBegun, HoldoutQuarterChanged
 from regulars.journeys.backtest.requests import request_backtest
-from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.manage import load_journey
 from regulars.kit import vault
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
 from regulars.kit.public_address import PublicAddress
 from regulars.links.facts import LinkClicked
-from regulars.messaging.facts import HoldoutQuarterChanged, MessagesChanged
+from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.providers.gateways import open_gateways
 from regulars.messaging.settings.model import (
     Cap,

@@ -8,11 +8,10 @@ from uuid import UUID
 from regulars.attribution import lift_queries as queries
 from regulars.attribution.lift import LiftSource, SourceKind, schedule_lift
 from regulars.attribution.windows import find_windows
-from regulars.journeys.facts import HoldoutMonthBegun
-from regulars.journeys.runs.holdouts import read_holdout_groups
+from regulars.experiments.facts import HoldoutMonthBegun, HoldoutQuarterChanged
+from regulars.experiments.holdout.groups import read_groups
+from regulars.experiments.journey_holdouts import read_holdout_groups
 from regulars.kit.db import Tx
-from regulars.messaging.facts import HoldoutQuarterChanged
-from regulars.messaging.holdout.groups import read_groups
 from regulars.segments.analysis.questions import ArmPeople
 
 # The customers who were meant to be texted, and those who were held out.

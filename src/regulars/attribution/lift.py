@@ -17,9 +17,7 @@ import msgspec
 from regulars.attribution import lift_queries as queries
 from regulars.attribution.lift_queries import LiftRow
 from regulars.campaigns.holdout import Holdout, find_holdouts
-from regulars.kit.db import Tx
-from regulars.segments.analysis.questions import ArmSums, LiftAnswer
-from regulars.segments.effect import (
+from regulars.experiments.effect import (
     SAMPLE_RATIO_P_MIN,
     EffectEstimate,
     LiftComparison,
@@ -27,6 +25,9 @@ from regulars.segments.effect import (
     compare,
     sample_ratio_p,
 )
+from regulars.experiments.sums import ArmSums
+from regulars.kit.db import Tx
+from regulars.segments.analysis.questions import LiftAnswer
 
 QUEUE: Final = "attribution.lift"
 # A result is final this long after its window closes, when the returns of the last purchase have been recorded.

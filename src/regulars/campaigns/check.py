@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.campaigns.definition import PERCENT, Definition, SendAt, SendAtLocalTime
+from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
 from regulars.campaigns.model import end_of, start_of
 from regulars.catalog.model import day_of
 from regulars.conditions import check as conditions
 from regulars.conditions.check import ConditionContext, Fault
 from regulars.conditions.tree import InSegment
+from regulars.experiments.arms import PERCENT
 from regulars.kit.ids import CAMPAIGN
 from regulars.messaging.request import compose
 from regulars.messaging.settings.store import Texting

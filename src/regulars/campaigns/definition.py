@@ -8,13 +8,12 @@ from msgspec import Meta
 
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.conditions.documents import UnreadableDocument, read_document, schema_of
+from regulars.experiments.arms import PERCENT, Variant
 from regulars.kit.wire import Name
-from regulars.messaging.template import TextContent
 
 FILE_BYTES_MAX: Final = 64 * 1024
 SEGMENTS_MAX: Final = 20
 VARIANTS_MAX: Final = 4
-PERCENT: Final = 100
 
 SegmentId = Annotated[str, Meta(min_length=1, max_length=64, description="The id of a segment, such as seg_….")]
 CampaignId = Annotated[str, Meta(min_length=1, max_length=64, description="The id of a campaign, such as cmp_….")]
@@ -24,13 +23,6 @@ Clock = Annotated[str, Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", descript
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     pass
-
-
-class Variant(_Strict, frozen=True, kw_only=True):
-    """One text, perhaps in several languages, and the percentage of the texted recipients who get it."""
-
-    text: TextContent
-    share: Annotated[int, Meta(ge=1, le=PERCENT)] = PERCENT
 
 
 class SendNow(_Strict, frozen=True, tag_field="start", tag="now", kw_only=True):

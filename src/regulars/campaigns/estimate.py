@@ -16,17 +16,19 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from regulars.campaigns.audience import resolve_definition
-from regulars.campaigns.definition import PERCENT, Definition, SendAtLocalTime, Variant
+from regulars.campaigns.definition import Definition, SendAtLocalTime
 from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.local_times import find_first_time, find_local_times
-from regulars.campaigns.model import end_of, split_holdout, start_of
+from regulars.campaigns.model import end_of, start_of
 from regulars.campaigns.reach import Reach, Recipient, Rule, count_reach, find_rule
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.text_sizes import AudienceSize, CountrySize, TextGroup, add_up, apportion, size_text
 from regulars.consent.numbers import find_text_numbers
+from regulars.experiments.arms import PERCENT, Variant, split_holdout
+from regulars.experiments.effect import SmallestEffect, smallest_effects
+from regulars.experiments.holdout.groups import find_holdout_draw
 from regulars.kit.db import Database, Tx
 from regulars.messaging.gate import forecast_texts
-from regulars.messaging.holdout.groups import find_holdout_draw
 from regulars.messaging.number_location import find_country, locate_number
 from regulars.messaging.rates import find_rate
 from regulars.messaging.settings.store import Texting, load_texting
@@ -35,7 +37,6 @@ from regulars.messaging.template import TextVariants, replace_outside_variables
 from regulars.sales.totals.progress import find_time_zone
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import AudienceCounts
-from regulars.segments.effect import SmallestEffect, smallest_effects
 
 # How many customers' texts are rendered.
 SAMPLE_MAX: Final = 500

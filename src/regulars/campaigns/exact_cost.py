@@ -20,14 +20,14 @@ from regulars.campaigns.cost_queries import CostRow
 from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.manage import load_campaign
-from regulars.campaigns.model import HELD_OUT_ARM, assign_arm
 from regulars.campaigns.rendering import RecipientValues, load_values
 from regulars.campaigns.stored_definition import read_stored_definition
 from regulars.campaigns.text_sizes import AudienceSize, TextGroup, add_up, size_text
 from regulars.conditions.tree import All, Consent
 from regulars.consent.numbers import TextNumber, find_text_numbers
+from regulars.experiments.arms import HELD_OUT_ARM, assign_arm
+from regulars.experiments.holdout.groups import find_held_out
 from regulars.kit.db import Database, Tx
-from regulars.messaging.holdout.groups import find_held_out
 from regulars.messaging.model import SkipReason
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.settings.store import Texting, load_texting

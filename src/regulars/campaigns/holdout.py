@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from regulars.campaigns.model import HELD_OUT_ARM
+from regulars.experiments.arms import HELD_OUT_ARM
 from regulars.kit.db import Tx
 
 

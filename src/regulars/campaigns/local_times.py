@@ -8,9 +8,10 @@ from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from regulars.campaigns.definition import PERCENT, Definition, SendAtLocalTime
+from regulars.campaigns.definition import Definition, SendAtLocalTime
 from regulars.campaigns.retention import split_ids
 from regulars.consent.numbers import find_text_numbers
+from regulars.experiments.arms import PERCENT
 from regulars.kit.db import Tx
 from regulars.kit.time_zones import zones_by_country
 from regulars.messaging.number_location import locate_number

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
-from regulars.campaigns.definition import Variant
+from regulars.experiments.arms import Variant
 from regulars.messaging import cost
 from regulars.messaging.cost import CostEstimate
 from regulars.messaging.model import SkipReason

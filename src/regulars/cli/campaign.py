@@ -22,7 +22,7 @@ from regulars.campaigns.errors import QuestionNotAnswered
 from regulars.campaigns.estimate import Estimate, estimate
 from regulars.campaigns.exact_cost import ExactCost, find_exact_cost, request_exact_cost
 from regulars.campaigns.follow_up import follow_up
-from regulars.campaigns.model import HELD_OUT_ARM, CampaignRow, RecipientOutcome
+from regulars.campaigns.model import CampaignRow, RecipientOutcome
 from regulars.campaigns.proof import write_proof
 from regulars.campaigns.recipients import RecipientRow, list_recipients
 from regulars.campaigns.totals import count_outcomes
@@ -41,6 +41,7 @@ from regulars.cli.runner import (
     run,
     run_on_pool,
 )
+from regulars.experiments.arms import HELD_OUT_ARM
 from regulars.kit import ids
 from regulars.kit.db import Database, Tx
 from regulars.kit.settings import Settings

@@ -6,7 +6,7 @@ import typer
 
 from regulars.cli.output import pick, print_outcome
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, run
-from regulars.messaging.holdout.settings import GlobalHoldout, change_holdout, load_holdout
+from regulars.experiments.holdout.settings import GlobalHoldout, change_holdout, load_holdout
 
 app = typer.Typer(no_args_is_help=True, help="Show and set the global holdout.")
 

@@ -9,11 +9,12 @@ from uuid import UUID
 
 from babel import Locale
 
-from regulars.campaigns.definition import Definition, Variant
+from regulars.campaigns.definition import Definition
 from regulars.campaigns.manage import create_campaign, list_campaigns, schedule
 from regulars.campaigns.run.start import start_frozen
 from regulars.conditions.tree import All, Consent, Country
 from regulars.demo.texts import CAMPAIGN_TEXTS
+from regulars.experiments.arms import Variant
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
 from regulars.segments.definition import Definition as SegmentDefinition

@@ -9,6 +9,7 @@ import msgspec
 
 from regulars.consent.find import list_by_profile
 from regulars.consent.numbers import find_number_hashes
+from regulars.experiments.holdout.groups import delete_customers_of, list_quarters_of
 from regulars.inbox.queries.lists import list_replies_of_person, list_texts_of_person
 from regulars.inbox.retention import erase_messages
 from regulars.kit.clock import format_timestamp
@@ -16,7 +17,6 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import REPLY, TEXT
 from regulars.links.find import list_clicks_of_person
 from regulars.links.model import ClickOfPerson
-from regulars.messaging.holdout.groups import delete_customers_of, list_quarters_of
 from regulars.messaging.model import ReplyRow, TextRow
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows, join_pages
 
@@ -109,14 +109,12 @@ PERSONAL_DATA: Final = PersonalData(
         "replies.body",
         "replies.provider_id",
         "suppressions.number_hash",
-        "holdout_customers.profile_id",
     ),
     not_personal={
         "erased_replies": "keyed hashes of a provider's ids, so that a reply is not received again after an erasure",
         "replies.provider": "the name of a provider",
         "replies.decided": "one of the decisions about a reply",
         "replies.decided_by": _STAFF,
-        "holdouts": "settings of the retailer",
     },
     erase=_erase,
     exports={

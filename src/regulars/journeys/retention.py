@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.journeys.runs.holdouts import delete_holdout_passes_of
+from regulars.experiments.journey_holdouts import delete_holdout_passes_of
 from regulars.journeys.runs.trace import add_totals
 from regulars.kit.columns import fill
 from regulars.kit.db import Tx

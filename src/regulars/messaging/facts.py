@@ -6,7 +6,7 @@ totals, which remain when the text is deleted.
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
@@ -42,18 +42,6 @@ class MessagesChanged(Fact, frozen=True, omit_defaults=True):
     # The state before the change, so that listeners can update totals by the difference; `queued` for a text that was
     # skipped when it was requested. None in facts of earlier releases.
     previous_state: str | None = None
-
-
-class HoldoutQuarterChanged(Fact, frozen=True):
-    """The customers who get no texts in a quarter were chosen, or the quarter was ended early. They are compared with
-    the other customers from `first_day` to `last_day`."""
-
-    topic: ClassVar[str] = "messaging.holdout_quarter"
-
-    quarter: date
-    percent: int
-    first_day: date
-    last_day: date
 
 
 async def publish_text_changes(

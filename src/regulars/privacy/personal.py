@@ -8,6 +8,7 @@ from regulars.attribution.personal import PERSONAL_DATA as ATTRIBUTION
 from regulars.campaigns.personal import PERSONAL_DATA as CAMPAIGNS
 from regulars.catalog.personal import PERSONAL_DATA as CATALOG
 from regulars.consent.personal import PERSONAL_DATA as CONSENT
+from regulars.experiments.personal import PERSONAL_DATA as EXPERIMENTS
 from regulars.idempotency.model import PERSONAL_DATA as IDEMPOTENCY
 from regulars.inbox.personal import PERSONAL_DATA as INBOX
 from regulars.journeys.personal import PERSONAL_DATA as JOURNEYS
@@ -32,6 +33,7 @@ MODULES: Final[Mapping[str, PersonalData]] = {
     "journeys": JOURNEYS,
     "campaigns": CAMPAIGNS,
     "inbox": INBOX,
+    "experiments": EXPERIMENTS,
     "messaging": MESSAGING,
     "links": LINKS,
     "sales": SALES,

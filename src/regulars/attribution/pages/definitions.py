@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from regulars.segments.effect import BUYERS_MIN
+from regulars.experiments.effect import BUYERS_MIN
 
 DEFINITIONS: Final = (
     (

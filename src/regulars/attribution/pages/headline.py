@@ -4,7 +4,7 @@ extra, that is, would not have been bought without a text."""
 from typing import Final, NamedTuple
 
 from regulars.attribution.pages.lift_view import LiftView
-from regulars.segments.effect import EffectEstimate
+from regulars.experiments.effect import EffectEstimate
 from regulars.web.charts import Whisker, whisker_axis
 from regulars.web.format import MINUS, Format
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from regulars.attribution.lift import Lift, LiftState, measured_of, merge_months, summarise
-from regulars.segments.effect import BUYERS_MIN, EffectEstimate
+from regulars.experiments.effect import BUYERS_MIN, EffectEstimate
 from regulars.web.charts import Whisker, WhiskerAxis, whisker_axis
 from regulars.web.format import Format
 

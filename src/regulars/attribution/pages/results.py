@@ -21,6 +21,7 @@ from regulars.attribution.sent_texts import read_sent_of
 from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.manage import load_campaign
 from regulars.campaigns.totals import count_sent
+from regulars.experiments.effect import EffectEstimate, LiftComparison
 from regulars.journeys.definition import SendText
 from regulars.journeys.errors import JourneyNotFound
 from regulars.journeys.labels import describe_step
@@ -34,7 +35,6 @@ from regulars.links.origin_kind import OriginKind
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
 from regulars.sales.listing import CURRENCIES
-from regulars.segments.effect import EffectEstimate, LiftComparison
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
 from regulars.web.render import render

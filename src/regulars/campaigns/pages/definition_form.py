@@ -7,18 +7,17 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from regulars.campaigns.definition import (
-    PERCENT,
     SEGMENTS_MAX,
     VARIANTS_MAX,
     Definition,
     SendAt,
     SendAtLocalTime,
     SendNow,
-    Variant,
     write_definition,
 )
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.estimate import HOLDOUTS_OFFERED
+from regulars.experiments.arms import PERCENT, Variant
 from regulars.kit.clock import in_zone
 from regulars.messaging.text_form import fill_text_form, list_language_rows, read_text_form
 from regulars.web.form import FormState, format_time_field

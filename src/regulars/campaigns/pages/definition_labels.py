@@ -4,10 +4,11 @@ from datetime import datetime
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime, Variant
+from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
 from regulars.campaigns.local_times import FREEZE_BEFORE
 from regulars.campaigns.manage import list_choices
 from regulars.campaigns.pages.common import VARIANT_LETTERS
+from regulars.experiments.arms import Variant
 from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
 from regulars.messaging.labels import label_choice

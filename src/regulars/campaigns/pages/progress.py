@@ -14,8 +14,6 @@ from regulars.campaigns.definition import Definition
 from regulars.campaigns.model import (
     ACTIVE,
     GETS_NO_TEXT,
-    HELD_OUT_ARM,
-    NO_ARM,
     STOPPABLE,
     WITHOUT_CONSENT,
     CampaignRow,
@@ -36,6 +34,7 @@ from regulars.campaigns.pages.definition_labels import (
 from regulars.campaigns.recipients import find_arms
 from regulars.campaigns.run.recipient_queries import find_next_send_at
 from regulars.campaigns.totals import list_totals
+from regulars.experiments.arms import HELD_OUT_ARM, NO_ARM
 from regulars.inbox.find import list_replies_to_origin
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, REPLY

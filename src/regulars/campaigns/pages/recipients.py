@@ -9,7 +9,7 @@ from starlette.responses import Response
 from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.manage import PATH, Campaign
-from regulars.campaigns.model import HELD_OUT_ARM, WITHOUT_CONSENT
+from regulars.campaigns.model import WITHOUT_CONSENT
 from regulars.campaigns.pages.common import VARIANT_LETTERS, find_campaign, render_campaign
 from regulars.campaigns.pages.progress import OUTCOMES, REASON_LABELS
 from regulars.campaigns.proof import write_proof
@@ -21,6 +21,7 @@ from regulars.campaigns.recipients import (
     position_of,
 )
 from regulars.campaigns.totals import list_totals
+from regulars.experiments.arms import HELD_OUT_ARM
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT

@@ -9,15 +9,16 @@ from uuid import UUID
 
 from regulars.campaigns.definition import Definition, SendAtLocalTime, read_definition
 from regulars.campaigns.local_times import find_local_times
-from regulars.campaigns.model import HELD_OUT_ARM, NO_ARM, PIECE_IDS, RecipientOutcome, assign_arm, share_position
+from regulars.campaigns.model import PIECE_IDS, RecipientOutcome
 from regulars.campaigns.retention import split_ids
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.run.recipient_queries import NewRecipient
 from regulars.campaigns.totals import Differences, TotalKey
+from regulars.experiments.arms import HELD_OUT_ARM, NO_ARM, assign_arm, share_position
+from regulars.experiments.holdout.groups import find_held_out
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
-from regulars.messaging.holdout.groups import find_held_out
 
 # Recipients of the same outcome and block share an entry of the index by outcome. Lists read a whole block and sort it.
 BLOCK_RECIPIENTS: Final = 1_000

@@ -17,18 +17,19 @@ from regulars.campaigns.definition import SendAtLocalTime, read_definition
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.estimate import estimate_counts
 from regulars.campaigns.local_times import FREEZE_BEFORE, find_first_time
-from regulars.campaigns.model import NO_ARM, PIECE_IDS, WITHOUT_CONSENT, CampaignState, most_of, start_of
+from regulars.campaigns.model import PIECE_IDS, WITHOUT_CONSENT, CampaignState, most_of, start_of
 from regulars.campaigns.queries import find_campaign
 from regulars.campaigns.retention import split_ids
 from regulars.campaigns.run import queries
 from regulars.campaigns.run.finish import end_campaign
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey
+from regulars.experiments.arms import NO_ARM
+from regulars.experiments.holdout.settings import is_holdout_being_drawn
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import new_uuid
-from regulars.messaging.holdout.settings import is_holdout_being_drawn
 from regulars.segments.analysis.client import AnalysisQueue
 from regulars.segments.analysis.protocol import (
     AnalysisUnavailable,

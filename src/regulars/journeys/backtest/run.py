@@ -13,6 +13,7 @@ from uuid import UUID
 
 from regulars.catalog.model import day_of
 from regulars.conditions.evaluation import Evaluator
+from regulars.experiments.holdout.groups import find_held_out_of_journeys
 from regulars.journeys.backtest import queries
 from regulars.journeys.backtest.history import CustomerHistory, load_customer_histories
 from regulars.journeys.backtest.report import BacktestReport
@@ -29,7 +30,6 @@ from regulars.journeys.snapshot import find_sales, load_condition_context, load_
 from regulars.kit.clock import start_of_last_days
 from regulars.kit.db import Tx
 from regulars.messaging.find import find_suppressed
-from regulars.messaging.holdout.groups import find_held_out_of_journeys
 from regulars.messaging.settings.store import Texting
 
 DAYS_MAX: Final = 90

@@ -3,13 +3,13 @@
 Live runs and backtests share this code: the caller loads the data of the run, and saves or counts the decisions.
 """
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from regulars.experiments.sides import random_percent
 from regulars.journeys import definition as steps
 from regulars.journeys.context import EvaluationContext, NotEvaluable, describe_inputs, evaluate, template_variables
 from regulars.journeys.model import SALE_TYPES, PersonRow, RecordedSale, SaleRow, SaleTimes
@@ -36,9 +36,6 @@ WITHDRAWN: Final = "left by a withdrawal"
 NOT_EVALUATED: Final = "the branch could not be judged for 30 days"
 
 Attributes = Mapping[str, str]
-
-# Random percentages are multiples of 0.01.
-_BUCKETS: Final = 10_000
 
 
 class RunSubject(NamedTuple):
@@ -308,9 +305,3 @@ class _StepRunner:
 
     def _record(self, node: StepNode, event: str, detail: dict[str, Any]) -> None:
         self._progress.events.append(StepEvent(node.id, event, detail))
-
-
-def random_percent(journey_id: UUID, profile_id: UUID, *, salt: str) -> float:
-    """A pseudo-random number from 0 to 100, which is always the same for a customer, a journey and a salt."""
-    digest = hashlib.sha256(journey_id.bytes + profile_id.bytes + salt.encode()).digest()
-    return int.from_bytes(digest[:8], "big") % _BUCKETS / 100

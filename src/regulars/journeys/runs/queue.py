@@ -8,20 +8,20 @@ from uuid import UUID
 from regulars.catalog.model import day_of
 from regulars.consent.history import find_withdrawals
 from regulars.consent.numbers import TextNumber, find_text_numbers
+from regulars.experiments.facts import HoldoutMonthBegun
+from regulars.experiments.holdout.groups import find_held_out_of_journeys
+from regulars.experiments.journey_holdouts import HoldoutPassRow, first_counted_day, record_passes
 from regulars.journeys.definition import Definition
-from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.interests import stop_recording_unneeded_facts
 from regulars.journeys.model import RunRow, SaleTimes, TraceEntry
 from regulars.journeys.program import holdouts_of, sets_attributes
 from regulars.journeys.runs import decide, queries, trace
 from regulars.journeys.runs.decide import FAULT_RETRY_MAX
 from regulars.journeys.runs.definition_cache import Version, load_definitions, load_versions
-from regulars.journeys.runs.holdouts import HoldoutPassRow, first_counted_day, record_passes
 from regulars.journeys.snapshot import DecisionSubject, JourneySnapshot, find_sales_since, load_snapshot
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ById
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.holdout.groups import find_held_out_of_journeys
 from regulars.messaging.holds import cancel_texts
 from regulars.messaging.model import SkipReason
 from regulars.messaging.request import TextOrder, request_texts

@@ -32,6 +32,7 @@ from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/settings/texts"
+HOLDOUT: Final = f"{PATH}/holdout"
 REASON_CHARACTERS_MAX: Final = 200
 BRAND_CHARACTERS_MAX: Final = 30
 ADDRESS_CHARACTERS_MAX: Final = 160

@@ -17,10 +17,9 @@ from regulars.messaging.gate import find_cap_end, find_caps_end
 from regulars.messaging.labels import ORIGINS, describe_cap, describe_hours, read_reason
 from regulars.messaging.model import SkipReason, TextRow
 from regulars.messaging.number_location import locate_number
-from regulars.messaging.pages.holdout import HOLDOUT
 from regulars.messaging.pages.message_view import INBOX, MESSAGES, NUMBERS, load_texting_of
 from regulars.messaging.pages.rules import COUNTRIES, RULES
-from regulars.messaging.pages.settings import PATH
+from regulars.messaging.pages.settings import HOLDOUT, PATH
 from regulars.messaging.queries.claims import CountedText, find_counted_texts
 from regulars.messaging.queries.settings import find_change_time
 from regulars.messaging.settings.model import Cap

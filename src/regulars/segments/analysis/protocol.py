@@ -20,6 +20,7 @@ import msgspec
 
 from regulars.catalog.model import AttributeType
 from regulars.conditions.tree import ConsentState, Group, Path
+from regulars.experiments.sums import WeeklySpend
 from regulars.kit.settings import Settings
 from regulars.sales.model import Currency
 from regulars.segments.analysis.questions import Answer, Question
@@ -83,18 +84,6 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
     total: int = 0
     next: MemberCursor | None
     as_of: datetime
-
-
-class WeeklySpend(msgspec.Struct, frozen=True):
-    """The net spend of one customer in one week: mean and variance over the 52 weeks before today and all customers,
-    those without a sale included. `buyers` is the number of customers who bought in this currency in these weeks,
-    `buyers_per_week` the average number in one week."""
-
-    currency: Currency
-    buyers: int
-    mean_cents: float
-    variance_cents: float
-    buyers_per_week: float = 0.0
 
 
 class AudienceCounts(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.experiments.sums import ArmSums
 from regulars.sales.model import Currency
 from regulars.sales.totals.model import Sums
 
@@ -332,34 +333,6 @@ class LiftQuestion(QuestionOf["LiftAnswer"], frozen=True, kw_only=True, tag="lif
     window: Period
     frozen_on: date
     own_days: int = 0
-
-
-class ArmSums(msgspec.Struct, frozen=True):
-    """Sums over the customers of one group: what they spent in the window, and before it. The spend in the window is
-    its purchases minus the returns matched to them; the spend before it is purchases minus returns. Sums of squares and
-    of products of spends are floats, because they need not be exact."""
-
-    people: int = 0
-    # Customers who bought in the window.
-    buyers: int = 0
-    spend_cents: int = 0
-    spend_squares: float = 0.0
-    before_cents: int = 0
-    before_squares: float = 0.0
-    # The sum of each customer's spend in the window times the spend before it.
-    products: float = 0.0
-
-    def __add__(self, other: "ArmSums") -> "ArmSums":
-        # Written field by field for speed, since a page compares hundreds of groups.
-        return ArmSums(
-            self.people + other.people,
-            self.buyers + other.buyers,
-            self.spend_cents + other.spend_cents,
-            self.spend_squares + other.spend_squares,
-            self.before_cents + other.before_cents,
-            self.before_squares + other.before_squares,
-            self.products + other.products,
-        )
 
 
 class LiftSums(msgspec.Struct, frozen=True):

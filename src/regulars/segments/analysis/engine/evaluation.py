@@ -10,6 +10,7 @@ import numpy as np
 from regulars.conditions import tree
 from regulars.conditions.check import is_valid_comparison
 from regulars.conditions.comparisons import day_range_of_when, holds_on, matches_missing_value
+from regulars.experiments.sums import WeeklySpend
 from regulars.kit.ids import CAMPAIGN, JOURNEY
 from regulars.sales.model import Currency
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
@@ -18,7 +19,7 @@ from regulars.segments.analysis.engine.coded_values import UNREADABLE, YES, Code
 from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE_PREFIX, TEXTS, LastTexts
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.sales_conditions import SalesConditions
-from regulars.segments.analysis.protocol import ConditionCount, ConsentSplit, Order, SegmentQuery, WeeklySpend
+from regulars.segments.analysis.protocol import ConditionCount, ConsentSplit, Order, SegmentQuery
 from regulars.segments.columns.model import DO_NOT_CONTACT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN
 
 CONSENT_CODES: Final[Mapping[tree.ConsentState, int]] = {

@@ -14,6 +14,7 @@ import numpy as np
 from regulars.conditions import tree
 from regulars.conditions.check import is_valid_comparison
 from regulars.conditions.comparisons import day_range_of_when, days_of, holds_on, matches_missing_value
+from regulars.experiments.sums import WeeklySpend
 from regulars.sales.model import Currency, millionths
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
 from regulars.segments.analysis.engine.calendar import DAY_S, Zone, number_of
@@ -31,7 +32,7 @@ from regulars.segments.analysis.engine.sales_runs import (
     select_lines,
     select_window,
 )
-from regulars.segments.analysis.protocol import SegmentQuery, WeeklySpend
+from regulars.segments.analysis.protocol import SegmentQuery
 
 # The local day and the UTC day of the same time differ by less than this.
 _ZONE_DAYS_MAX: Final = 2

@@ -1,4 +1,4 @@
-"""Answers the question what two groups of customers spent in the same days; `segments/effect.py` compares the sums.
+"""Answers the question what two groups of customers spent in the same days; `experiments/effect.py` compares the sums.
 
 The matching of returns depends on the exact order of the sales of a day, which the columnar data does not have. So the
 sales of customers who bought in the window, and returned something in it or in the 30 days after it, are read from the
@@ -18,6 +18,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from regulars.experiments.effect import slope_of
+from regulars.experiments.sums import ArmSums
 from regulars.kit.db import Tx
 from regulars.sales.customer_sales import LoadedSale, find_customer_sales, match_loaded
 from regulars.sales.model import Currency
@@ -27,8 +29,7 @@ from regulars.segments.analysis.engine.calendar import number_of
 from regulars.segments.analysis.engine.customer_ids import find_numbers
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.numbers import SUM_MAX, Summands, sum_bound, sum_groups
-from regulars.segments.analysis.questions import ArmPeople, ArmSums, LiftAnswer, LiftQuestion, LiftSums
-from regulars.segments.effect import slope_of
+from regulars.segments.analysis.questions import ArmPeople, LiftAnswer, LiftQuestion, LiftSums
 
 BEFORE_DAYS: Final = 365
 # One day more than 30, because a change to or from summer time can move a return at the end to the next calendar day.

@@ -4,14 +4,21 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from regulars.experiments.holdout import draw as drawing
+from regulars.experiments.holdout.draw import HoldoutDraws
+from regulars.experiments.holdout.groups import find_held_out, list_quarters_of
+from regulars.experiments.holdout.model import (
+    check_percent,
+    draw,
+    first_whole_day,
+    last_day_of,
+    next_quarter,
+    quarter_of,
+)
+from regulars.experiments.holdout.settings import change_holdout, is_holdout_being_drawn, load_holdout
 from regulars.inbox.personal import PERSONAL_DATA
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.holdout import draw as drawing
-from regulars.messaging.holdout.draw import HoldoutDraws
-from regulars.messaging.holdout.groups import find_held_out, list_quarters_of
-from regulars.messaging.holdout.model import check_percent, draw, first_whole_day, last_day_of, next_quarter, quarter_of
-from regulars.messaging.holdout.settings import change_holdout, is_holdout_being_drawn, load_holdout
 from regulars.work.personal import ErasedPeople
 
 WINTER = datetime(2027, 2, 10, 12, tzinfo=UTC)

@@ -11,12 +11,9 @@ from uuid import UUID
 
 from regulars.catalog.model import day_of
 from regulars.consent.numbers import find_text_numbers, list_subscribed_profiles
-from regulars.kit import failpoint
-from regulars.kit.db import Tx
-from regulars.messaging.facts import HoldoutQuarterChanged
-from regulars.messaging.find import find_suppressed
-from regulars.messaging.holdout import queries
-from regulars.messaging.holdout.model import (
+from regulars.experiments.facts import HoldoutQuarterChanged
+from regulars.experiments.holdout import queries
+from regulars.experiments.holdout.model import (
     RETENTION,
     HoldoutRow,
     QuarterRow,
@@ -25,6 +22,9 @@ from regulars.messaging.holdout.model import (
     next_quarter,
     quarter_of,
 )
+from regulars.kit import failpoint
+from regulars.kit.db import Tx
+from regulars.messaging.find import find_suppressed
 from regulars.messaging.text_rows import load_zone
 from regulars.work import outbox
 from regulars.work.queue import Due, RowQueue, Schedule, Wait

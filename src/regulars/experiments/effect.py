@@ -12,8 +12,7 @@ from math import erfc, sqrt
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
-from regulars.segments.analysis.protocol import WeeklySpend
-from regulars.segments.analysis.questions import ArmSums
+from regulars.experiments.sums import ArmSums, WeeklySpend
 
 POWER: Final = 0.80
 SIGNIFICANCE: Final = 0.05

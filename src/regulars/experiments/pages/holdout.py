@@ -6,16 +6,14 @@ from typing import Final
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.messaging.holdout.model import PERCENT_MAX, next_quarter, quarter_of
-from regulars.messaging.holdout.settings import GlobalHoldout, change_holdout, load_holdout
-from regulars.messaging.pages.settings import PATH
+from regulars.experiments.holdout.model import PERCENT_MAX, next_quarter, quarter_of
+from regulars.experiments.holdout.settings import GlobalHoldout, change_holdout, load_holdout
+from regulars.messaging.pages.settings import HOLDOUT
 from regulars.web.access import Action
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
-
-HOLDOUT: Final = f"{PATH}/holdout"
 
 
 async def show_holdout(visit: Visit) -> Response:
@@ -45,7 +43,7 @@ def _render_page(visit: Visit, form: FormState, holdout: GlobalHoldout) -> Respo
     today = visit.now.astimezone(visit.format.zone).date()
     return render_form(
         visit,
-        "messaging/holdout.html",
+        "experiments/holdout.html",
         form,
         holdout=holdout,
         running=holdout.running,

@@ -6,11 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from regulars.catalog.model import day_of
+from regulars.experiments.facts import HoldoutQuarterChanged
+from regulars.experiments.holdout import queries
+from regulars.experiments.holdout.draw import QUEUE
+from regulars.experiments.holdout.model import QuarterRow, check_percent
 from regulars.kit.db import Tx
-from regulars.messaging.facts import HoldoutQuarterChanged
-from regulars.messaging.holdout import queries
-from regulars.messaging.holdout.draw import QUEUE
-from regulars.messaging.holdout.model import QuarterRow, check_percent
 from regulars.messaging.text_rows import load_zone
 from regulars.work import outbox
 

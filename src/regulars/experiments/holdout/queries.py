@@ -5,10 +5,10 @@ from datetime import date, datetime
 from typing import Final
 from uuid import UUID
 
+from regulars.experiments.holdout.model import DrawnCustomer, HoldoutRow, QuarterRow
 from regulars.kit.arrays import Booleans, Ids
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
-from regulars.messaging.holdout.model import DrawnCustomer, HoldoutRow, QuarterRow
 
 
 async def find_holdout(tx: Tx, organization_id: UUID) -> HoldoutRow | None:

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.journeys.facts import HoldoutMonthBegun
+from regulars.experiments.facts import HoldoutMonthBegun
 from regulars.kit.arrays import Bigints, Booleans, Ids, Labels
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx

@@ -1,4 +1,4 @@
-"""The events of journeys (facts), which are recorded for listeners in other packages."""
+"""The events of holdouts (facts), which are recorded for listeners in other packages."""
 
 from datetime import date
 from typing import ClassVar
@@ -20,3 +20,15 @@ class HoldoutMonthBegun(Fact, frozen=True):
     percent: int
     # Customers who are not held out get their last text at most this many days after the split.
     texts_within_days: int
+
+
+class HoldoutQuarterChanged(Fact, frozen=True):
+    """The customers who get no texts in a quarter were chosen, or the quarter was ended early. They are compared with
+    the other customers from `first_day` to `last_day`."""
+
+    topic: ClassVar[str] = "messaging.holdout_quarter"
+
+    quarter: date
+    percent: int
+    first_day: date
+    last_day: date

@@ -8,8 +8,7 @@ from statistics import correlation, fmean, pvariance
 
 import pytest
 
-from regulars.segments.analysis.questions import ArmSums
-from regulars.segments.effect import (
+from regulars.experiments.effect import (
     EffectEstimate,
     add_up,
     compare,
@@ -18,6 +17,7 @@ from regulars.segments.effect import (
     sample_ratio_p,
     slope_of,
 )
+from regulars.experiments.sums import ArmSums
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 

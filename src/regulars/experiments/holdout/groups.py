@@ -8,8 +8,8 @@ from collections.abc import Collection
 from datetime import date, datetime
 from uuid import UUID
 
+from regulars.experiments.holdout import queries
 from regulars.kit.db import Tx
-from regulars.messaging.holdout import queries
 
 
 async def find_held_out(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, at: datetime) -> set[UUID]:

@@ -17,14 +17,14 @@ from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import SEGMENT, ByExternalId
-from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
-from regulars.messaging.settings.store import load_texting, save_texting
 from regulars.organizations.manage import create_organization
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.write import upsert_profiles
 from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition as read_segment
 from regulars.segments.saved.manage import create_segment
+from regulars.texts.settings.model import OpenHours, SendHoursRule, SmsSettings
+from regulars.texts.settings.store import load_texting, save_texting
 from regulars.web.access import Role
 
 T = TypeVar("T")

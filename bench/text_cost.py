@@ -24,10 +24,10 @@ from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.kit.migrate import migrate
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
-from regulars.messaging.settings.store import load_texting, save_texting
 from regulars.organizations.manage import create_organization
+from regulars.texts.request import TextOrder, request_texts
+from regulars.texts.settings.model import OpenHours, SendHoursRule, SmsSettings
+from regulars.texts.settings.store import load_texting, save_texting
 
 CHUNK = 500
 DEADLINE_S = 240.0

@@ -24,10 +24,10 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
-from regulars.messaging.settings.store import Texting, load_texting, save_texting
 from regulars.organizations.manage import create_organization
+from regulars.texts.request import TextOrder, request_texts
+from regulars.texts.settings.model import OpenHours, SendHoursRule, SmsSettings
+from regulars.texts.settings.store import Texting, load_texting, save_texting
 from scenarios import CONNECTIONS, Scenario, start
 from text_cost import measure_costs
 

@@ -74,13 +74,6 @@ from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.writable import Writability
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.find import find_suppressed
-from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
-from regulars.messaging.pages import rules, team_number, write_text
-from regulars.messaging.pages.message_view import MESSAGES
-from regulars.messaging.pages.settings import SettingsPages
-from regulars.messaging.settings.store import open_token
-from regulars.messaging.text_origins import OriginFinders, TextOrigin
 from regulars.organizations.authenticate import Authenticator
 from regulars.organizations.public_address import follow_address, load_address
 from regulars.postgres import embedded
@@ -100,6 +93,13 @@ from regulars.segments.pages import routes as segments
 from regulars.segments.saved.uses import PATH as SEGMENTS_PATH
 from regulars.segments.saved.uses import find_segments_by_key
 from regulars.stores import api as stores
+from regulars.texts.find import find_suppressed
+from regulars.texts.in_flight import RESPONSE_S, wait_for_texts_in_flight
+from regulars.texts.pages import rules, team_number, write_text
+from regulars.texts.pages.message_view import MESSAGES
+from regulars.texts.pages.settings import SettingsPages
+from regulars.texts.settings.store import open_token
+from regulars.texts.text_origins import OriginFinders, TextOrigin
 from regulars.web import shortcuts, theme
 from regulars.web.access import Action
 from regulars.web.app import WebApp
@@ -157,7 +157,7 @@ def describe(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
 
 
 def with_sms_hooks(routes: Sequence[Route], database: Database) -> tuple[Route, ...]:
-    """Add SMS behaviour to routes of modules that must not import `messaging`. The response to an opt-out or an erasure
+    """Add SMS behaviour to routes of modules that must not import `texts`. The response to an opt-out or an erasure
     waits until no text is on its way to the number. The check of a number's consent also refuses a number with a reply
     that may mean STOP."""
 

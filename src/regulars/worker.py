@@ -56,9 +56,6 @@ from regulars.kit.ssrf import AddressPolicy
 from regulars.links.facts import LinkClicked
 from regulars.links.retention import RETENTION as TEXT_RETENTION
 from regulars.links.retention import TRACE_RETENTION, sweep_click_traces, sweep_clicks
-from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.providers.gateways import Gateways, open_gateways
-from regulars.messaging.send import TextQueue
 from regulars.organizations.facts import TimeZoneChanged
 from regulars.organizations.public_address import follow_address, load_address
 from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
@@ -78,6 +75,9 @@ from regulars.segments.feed import fact_handlers as columns
 from regulars.segments.feed.build import ColumnsBuild
 from regulars.segments.saved.manage import UNNEEDED_AFTER, delete_unneeded_columns
 from regulars.segments.saved.sizes import SizeQueue
+from regulars.texts.facts import MessagesChanged
+from regulars.texts.providers.gateways import Gateways, open_gateways
+from regulars.texts.send import TextQueue
 from regulars.webhooks.delivery.metrics import DeliveryMetrics
 from regulars.webhooks.delivery.queue import DeliveryQueue, ProbeQueue
 from regulars.webhooks.delivery.send import Sender

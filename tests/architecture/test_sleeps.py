@@ -31,7 +31,7 @@ ALLOWED = {
     "what must not happen gets the time to happen": ("kit/test_coalesce_together.py",),
     "a backend that was stopped shows nothing of what it gets": ("crash/test_never_stuck.py",),
     "a stand-in takes as long as what it stands for": (
-        "messaging/fake_twilio.py",
+        "texts/fake_twilio.py",
         "work/test_claims.py",
     ),
     "one step of a loop that waits": ("segments/fed_shop.py", "support/drain_queues.py"),

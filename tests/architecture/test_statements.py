@@ -81,7 +81,7 @@ OWNERS = {
     },
     "experiments": {"holdouts", "holdout_quarters", "holdout_customers", "journey_holdouts"},
     "inbox": {"replies", "suppressions", "erased_replies"},
-    "messaging": {
+    "texts": {
         "texts",
         "sms_settings",
         "simulated_texts",
@@ -109,7 +109,7 @@ NO_ROOM = {"migrations", "vault_key"}
 # room shows that it leaves the same rows as the owners' own functions.
 MAY_WRITE_ANYTHING = {PACKAGE / "sales" / "statements.py"}
 # The transaction that stores the outcome of an answer decides its reply, and the inbox stands above texts.
-MAY_ALSO_WRITE = {PACKAGE / "messaging" / "queries" / "replies.py": {"replies"}}
+MAY_ALSO_WRITE = {PACKAGE / "texts" / "queries" / "replies.py": {"replies"}}
 # Looked up before the organization is known, or shared by all of them.
 DIRECTORY_TABLES = re.compile(
     r"organizations|organization_slugs|users|memberships|sessions|api_keys|sign_in_\w+|recovery_codes|migrations"

@@ -11,7 +11,7 @@ from tests.segments.fed_shop import FedShop
 from regulars.attribution.credits import find_credits
 from regulars.attribution.jobs import CustomerQueue, RecomputeQueue
 from regulars.attribution.model import Credit
-from regulars.messaging.facts import MessagesChanged
+from regulars.texts.facts import MessagesChanged
 from regulars.work import outbox
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS

@@ -8,7 +8,7 @@ from tests.support.texts import open_at_any_hour, send_order
 
 from regulars.kit.ids import PROFILE, TEXT, new_uuid
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.request import TextOrder
+from regulars.texts.request import TextOrder
 from regulars.web.access import Role
 
 PATH = "/analyse/attribution/tickets"

@@ -18,8 +18,8 @@ from regulars.attribution.recompute import request_recompute
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.kit.keyset import PageRequest
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.request import resend
 from regulars.privacy.erase import erase_profiles
+from regulars.texts.request import resend
 
 CAMPAIGN = new_uuid()
 EVER = {"first": date(2000, 1, 1), "last": date(2100, 1, 1)}

@@ -14,8 +14,8 @@ from tests.support.shared_tabs import tab_of
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY
-from regulars.messaging.settings.model import Price
-from regulars.messaging.settings.store import load_texting, save_texting
+from regulars.texts.settings.model import Price
+from regulars.texts.settings.store import load_texting, save_texting
 from regulars.web.access import Role
 
 PATH = "/analyse/attribution"

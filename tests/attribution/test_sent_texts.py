@@ -7,7 +7,7 @@ from tests.attribution.desk import Desk
 
 from regulars.attribution.sent_texts import count_sent_texts, parts_by_country, read_sent_by_month, read_sent_of
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.facts import MessagesChanged
+from regulars.texts.facts import MessagesChanged
 
 
 @pytest.fixture

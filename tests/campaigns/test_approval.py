@@ -14,9 +14,9 @@ from regulars.campaigns.confirmed_numbers import read_question
 from regulars.campaigns.errors import ApprovalNeeded, NotPossible
 from regulars.kit.etag import EtagMismatch
 from regulars.kit.ids import SEGMENT, new_uuid
-from regulars.messaging.settings.model import Price, SmsSettings
 from regulars.segments.definition import read_definition
 from regulars.segments.saved.manage import update_segment
+from regulars.texts.settings.model import Price, SmsSettings
 
 GOLD = {"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}
 

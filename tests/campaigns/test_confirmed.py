@@ -8,7 +8,7 @@ from tests.support.gateway import ALWAYS
 from regulars.campaigns import manage
 from regulars.campaigns.confirmed_numbers import Numbers, Question, read_cost, read_question
 from regulars.campaigns.errors import QuestionNotAnswered
-from regulars.messaging.settings.model import Price, SmsSettings
+from regulars.texts.settings.model import Price, SmsSettings
 
 
 def test_an_audience_beyond_the_margin_is_a_question_and_sends_nothing(desk):

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 from tests.campaigns.desk import definition
-from tests.messaging.desk import MAKE_DUE
 from tests.support.waiting import until_locked
+from tests.texts.desk import MAKE_DUE
 
 from regulars.campaigns import manage
 from regulars.campaigns.approval import approve
@@ -14,8 +14,8 @@ from regulars.campaigns.run import discard
 from regulars.campaigns.run.queries import take_due
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
-from regulars.messaging.origins import resume_origin
-from regulars.messaging.providers.base import NotReached, Refused, Unclear
+from regulars.texts.origins import resume_origin
+from regulars.texts.providers.base import NotReached, Refused, Unclear
 
 OLD, NEW = "Coats for 9 EUR", "Coats for 90 EUR"
 

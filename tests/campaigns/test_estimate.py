@@ -11,7 +11,7 @@ from regulars.campaigns import estimate
 from regulars.campaigns.text_sizes import TextGroup, apportion
 from regulars.experiments.effect import smallest_effects
 from regulars.experiments.sums import WeeklySpend
-from regulars.messaging.settings.model import Price, SmsSettings
+from regulars.texts.settings.model import Price, SmsSettings
 
 PRICES = {"FR": Price(Decimal("0.049"), "EUR"), "CH": Price(Decimal("0.053"), "CHF")}
 OPEN_TO_ALL = {"FR": ALWAYS, "CH": ALWAYS, "GB": ALWAYS}

@@ -9,7 +9,7 @@ from regulars.campaigns import manage
 from regulars.campaigns.errors import NotPossible
 from regulars.campaigns.follow_up import follow_up
 from regulars.kit.ids import SEGMENT
-from regulars.messaging.settings.model import SmsSettings
+from regulars.texts.settings.model import SmsSettings
 
 
 def test_who_received_it_and_did_not_buy_since_gets_a_follow_up(desk):

@@ -12,7 +12,7 @@ from tests.support.gateway import ALWAYS
 from regulars.campaigns import local_times, manage
 from regulars.campaigns.local_times import FREEZE_BEFORE, first_major_time, is_unsure
 from regulars.campaigns.pages.definition_labels import describe_freeze
-from regulars.messaging.settings.model import SendHoursRule, SmsSettings
+from regulars.texts.settings.model import SendHoursRule, SmsSettings
 from regulars.web.format import Format
 
 PARIS = ZoneInfo("Europe/Paris")

@@ -11,9 +11,9 @@ from regulars.campaigns.approval_rule import ApprovalRule, save_rule
 from regulars.campaigns.errors import CampaignError, CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT, new_uuid
-from regulars.messaging.holds import hold
 from regulars.segments.definition import InUse
 from regulars.segments.saved.manage import delete_segment
+from regulars.texts.holds import hold
 
 
 def moment(days):

@@ -4,7 +4,7 @@ import pytest
 from tests.support.gateway import ALWAYS
 
 from regulars.campaigns.preview import PreviewedCustomers
-from regulars.messaging.settings.model import SmsSettings
+from regulars.texts.settings.model import SmsSettings
 
 TEXT = {"variants": [{"text": "Hello {{ profile.first_name | default('you') }} from {{ brand }}"}]}
 PEOPLE = {

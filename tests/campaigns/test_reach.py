@@ -7,8 +7,8 @@ from tests.campaigns.test_estimate import settings
 
 from regulars.campaigns.reach import Recipient, Rule, count_reach, find_rule
 from regulars.kit.ids import new_uuid
-from regulars.messaging.gate import Forecast
-from regulars.messaging.settings.model import Cap
+from regulars.texts.gate import Forecast
+from regulars.texts.settings.model import Cap
 
 START = datetime(2027, 3, 1, 10, tzinfo=UTC)
 END = START + timedelta(hours=36)

@@ -11,9 +11,9 @@ from regulars.campaigns import manage
 from regulars.campaigns.run.feed import FED_AT_ONCE_MAX
 from regulars.experiments.holdout.settings import change_holdout
 from regulars.kit.ids import CAMPAIGN
-from regulars.messaging.holds import hold, release
-from regulars.messaging.providers.base import Accepted, Refused
-from regulars.messaging.settings.model import Cap, SendHoursRule, SmsSettings
+from regulars.texts.holds import hold, release
+from regulars.texts.providers.base import Accepted, Refused
+from regulars.texts.settings.model import Cap, SendHoursRule, SmsSettings
 
 NEVER = SendHoursRule(days=(None,) * 7)
 

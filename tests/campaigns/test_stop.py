@@ -1,7 +1,7 @@
 """Pause, resume and cancel: nothing more is sent, and no customer is texted twice or forgotten."""
 
 from regulars.campaigns import manage
-from regulars.messaging.providers.base import NotReached
+from regulars.texts.providers.base import NotReached
 
 
 def test_pausing_takes_queued_texts_back_and_resuming_sends_them_once(desk):

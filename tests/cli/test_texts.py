@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from tests.support.waiting import wait_until
 
-from regulars.messaging.public_holidays import coming_holidays
+from regulars.texts.public_holidays import coming_holidays
 
 
 @pytest.fixture

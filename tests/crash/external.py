@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from aiohttp import web
-from tests.messaging.fake_twilio import FakeTwilio, fake_twilio
+from tests.texts.fake_twilio import FakeTwilio, fake_twilio
 from tests.webhooks.receiver import Received, Receiver
 
 from regulars.kit import ids

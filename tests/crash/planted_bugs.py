@@ -12,7 +12,7 @@ from regulars.consent.numbers import NumberConsent, lock_available_consents
 from regulars.http import fallback_path
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
-from regulars.messaging import send
+from regulars.texts import send
 from regulars.work import outbox
 from regulars.work.facts import Fact
 

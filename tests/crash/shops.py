@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from tests.crash.journal import Call
-from tests.messaging.fake_twilio import ACCOUNT, TOKEN
 from tests.support.desk import ORIGIN
 from tests.support.gateway import ALWAYS
 from tests.support.run_async import run_async
+from tests.texts.fake_twilio import ACCOUNT, TOKEN
 
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.journeys import manage as journeys
@@ -19,13 +19,13 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import Vault
-from regulars.messaging.providers.gateways import inbound_url
-from regulars.messaging.providers.twilio import sign
-from regulars.messaging.settings.model import OptOutNotice, SmsSettings, TwilioAccount
-from regulars.messaging.settings.store import Texting, load_texting, save_texting, seal_token
 from regulars.organizations.manage import create_key, create_organization
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.write import upsert_profiles
+from regulars.texts.providers.gateways import inbound_url
+from regulars.texts.providers.twilio import sign
+from regulars.texts.settings.model import OptOutNotice, SmsSettings, TwilioAccount
+from regulars.texts.settings.store import Texting, load_texting, save_texting, seal_token
 from regulars.webhooks.manage import create_endpoint
 
 KEY: Final = "a key for tests, of more than 32 characters"

@@ -32,8 +32,8 @@ from regulars.kit.db import Database
 from regulars.kit.public_address import PublicAddress
 from regulars.kit.settings import Settings
 from regulars.links.marks import set_link_url
-from regulars.messaging.number_location import find_country
-from regulars.messaging.providers.gateways import open_gateways
+from regulars.texts.number_location import find_country
+from regulars.texts.providers.gateways import open_gateways
 from regulars.web.access import Role
 from regulars.work.loop import run_worker
 from regulars.worker import queues

@@ -24,11 +24,11 @@ from regulars.demo.people import count_customers, make_consents, make_customers,
 from regulars.demo.tickets import RECALL_DAYS, RECALLED_DAYS_AGO, days_until, make_tickets, tickets_per_day
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import ByExternalId
-from regulars.messaging.number_location import find_country
 from regulars.profiles.write import upsert_profiles
 from regulars.sales.decode import decode_sale
 from regulars.sales.load import load_sales
 from regulars.sales.model import Sale
+from regulars.texts.number_location import find_country
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio

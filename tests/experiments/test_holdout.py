@@ -18,7 +18,7 @@ from regulars.experiments.holdout.model import (
 from regulars.experiments.holdout.settings import change_holdout, is_holdout_being_drawn, load_holdout
 from regulars.inbox.personal import PERSONAL_DATA
 from regulars.kit.ids import new_uuid
-from regulars.messaging.errors import SettingRefused
+from regulars.texts.errors import SettingRefused
 from regulars.work.personal import ErasedPeople
 
 WINTER = datetime(2027, 2, 10, 12, tzinfo=UTC)

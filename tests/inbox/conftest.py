@@ -1,6 +1,6 @@
 import pytest
-from tests.messaging.desk import Desk
 from tests.support.desks import Opened
+from tests.texts.desk import Desk
 
 
 @pytest.fixture

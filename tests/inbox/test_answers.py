@@ -9,15 +9,15 @@ from regulars.inbox.decide import answer, decide
 from regulars.inbox.errors import NotAnswerable, ReplyNotFound
 from regulars.inbox.find import list_replies
 from regulars.kit.ids import ById, new_uuid
-from regulars.messaging.errors import NotResendable, TextNotFound
-from regulars.messaging.holds import hold, release
-from regulars.messaging.model import TextState
-from regulars.messaging.providers.base import Refused, Unclear
-from regulars.messaging.receipts import apply_receipt
-from regulars.messaging.request import send_past_cap
-from regulars.messaging.settings.model import Cap, OpenHours, SendHoursRule, SmsSettings
-from regulars.messaging.text_rows import find_authors
 from regulars.privacy.erase import erase_profiles
+from regulars.texts.errors import NotResendable, TextNotFound
+from regulars.texts.holds import hold, release
+from regulars.texts.model import TextState
+from regulars.texts.providers.base import Refused, Unclear
+from regulars.texts.receipts import apply_receipt
+from regulars.texts.request import send_past_cap
+from regulars.texts.settings.model import Cap, OpenHours, SendHoursRule, SmsSettings
+from regulars.texts.text_rows import find_authors
 
 SENT = ("sent", None)
 CAPPED = ("skipped", "cap")

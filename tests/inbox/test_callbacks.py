@@ -3,17 +3,17 @@
 import httpx
 import pytest
 from starlette.applications import Starlette
-from tests.messaging.fake_twilio import ACCOUNT, TOKEN
 from tests.support.desk import NUMBER
 from tests.support.gateway import OPEN
+from tests.texts.fake_twilio import ACCOUNT, TOKEN
 
 from regulars.inbox.callbacks import Callbacks
 from regulars.kit.public_address import PublicAddress
-from regulars.messaging.providers.base import Accepted, Unclear
-from regulars.messaging.providers.gateways import inbound_url, receipt_url
-from regulars.messaging.providers.twilio import sign
-from regulars.messaging.request import resend
-from regulars.messaging.settings.model import Cap, SmsSettings, TwilioAccount
+from regulars.texts.providers.base import Accepted, Unclear
+from regulars.texts.providers.gateways import inbound_url, receipt_url
+from regulars.texts.providers.twilio import sign
+from regulars.texts.request import resend
+from regulars.texts.settings.model import Cap, SmsSettings, TwilioAccount
 
 HERE = "http://shop.example"
 

@@ -8,11 +8,11 @@ from tests.support.waiting import until_locked
 
 from regulars.inbox.receive import IncomingMessage, receive_reply
 from regulars.kit.ids import ById, new_uuid
-from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.providers.base import Accepted, Refused
-from regulars.messaging.providers.simulator import Simulator
 from regulars.privacy import erase as privacy
 from regulars.profiles.personal import lock_profiles_to_erase
+from regulars.texts.facts import MessagesChanged
+from regulars.texts.providers.base import Accepted, Refused
+from regulars.texts.providers.simulator import Simulator
 from regulars.work import outbox
 from regulars.work.outbox import register_interest
 

@@ -5,10 +5,10 @@ import threading
 import httpx
 import psycopg
 import pytest
-from tests.messaging.desk import Desk
 from tests.support.server import running_server
 from tests.support.tenant import new_tenant
 from tests.support.texts import put_text_on_its_way
+from tests.texts.desk import Desk
 
 NUMBER = "+33612345678"
 

@@ -13,8 +13,8 @@ from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
 
 from regulars.kit.ids import REPLY, TEXT, new_uuid
-from regulars.messaging.model import SkipReason
-from regulars.messaging.settings.model import Cap, SendHoursRule, Simulation
+from regulars.texts.model import SkipReason
+from regulars.texts.settings.model import Cap, SendHoursRule, Simulation
 from regulars.web.access import Role
 
 WORDS = "Bonjour, les soldes commencent demain"

@@ -8,16 +8,16 @@ from email.utils import format_datetime
 
 import pytest
 from tests.inbox.test_erasure import customer, erase, rows_with
-from tests.messaging.fake_twilio import ACCOUNT, TOKEN, FakeTwilio, fake_twilio
 from tests.support.desk import NUMBER
 from tests.support.gateway import OPEN
+from tests.texts.fake_twilio import ACCOUNT, TOKEN, FakeTwilio, fake_twilio
 
 from regulars.inbox import poll as inbound_poll
 from regulars.inbox.deduplication import sweep_hashes
 from regulars.inbox.find import list_replies
 from regulars.inbox.poll import InboundPolls
-from regulars.messaging.providers.twilio import Twilio
-from regulars.messaging.settings.model import SmsSettings, TwilioAccount
+from regulars.texts.providers.twilio import Twilio
+from regulars.texts.settings.model import SmsSettings, TwilioAccount
 
 SENDER = "+15005550006"
 

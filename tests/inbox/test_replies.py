@@ -11,7 +11,7 @@ from regulars.inbox.decide import OverdueReplies, decide
 from regulars.inbox.errors import ReplyAlreadyDecided
 from regulars.inbox.find import list_replies, read_conversation
 from regulars.inbox.receive import decision_deadline
-from regulars.messaging.settings.model import Cap, SmsSettings
+from regulars.texts.settings.model import Cap, SmsSettings
 
 
 def replies(desk, **filters):

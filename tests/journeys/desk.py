@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
-from tests.messaging import desk as texts_desk
+from tests.texts import desk as texts_desk
 
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.journeys import manage
@@ -23,8 +23,8 @@ from regulars.journeys.runs.trace import list_trace
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.kit.keyset import PageRequest
-from regulars.messaging.facts import MessagesChanged
 from regulars.sales.facts import SalesRecorded
+from regulars.texts.facts import MessagesChanged
 from regulars.work.outbox import OutboxQueue
 from regulars.work.queue import Queue
 

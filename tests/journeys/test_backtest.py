@@ -16,7 +16,7 @@ from regulars.journeys.backtest.run import backtest
 from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused, NotPossible
 from regulars.kit.ids import new_uuid
-from regulars.messaging.settings.model import Cap, SmsSettings
+from regulars.texts.settings.model import Cap, SmsSettings
 
 DAY = timedelta(days=1)
 TEXT = {"do": "send_text", "text": "Merci {{ profile.first_name }}"}

@@ -27,7 +27,7 @@ from regulars.journeys.backtest.run import backtest
 from regulars.kit import ids
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
-from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
+from regulars.texts.settings.model import OpenHours, SendHoursRule, SmsSettings
 
 EXAMPLES = int(os.environ.get("REGULARS_TEST_EXAMPLES", "2"))
 JOURNEYS = 6

@@ -11,8 +11,8 @@ from regulars.journeys import manage
 from regulars.journeys.backtest.run import backtest
 from regulars.journeys.errors import NotPossible
 from regulars.journeys.runs.lifecycle import resume_run
-from regulars.messaging.providers.base import NotReached
 from regulars.profiles.model import ATTRIBUTES_MAX
+from regulars.texts.providers.base import NotReached
 
 TEXT = {"do": "send_text", "text": "Merci"}
 WAIT = {"do": "wait", "days": 2}

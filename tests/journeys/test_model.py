@@ -21,7 +21,7 @@ from regulars.journeys import manage
 from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import NotPossible
 from regulars.kit import ids
-from regulars.messaging.settings.model import SmsSettings
+from regulars.texts.settings.model import SmsSettings
 
 EXAMPLES = int(os.environ.get("REGULARS_TEST_EXAMPLES", "4"))
 STEPS = int(os.environ.get("REGULARS_TEST_STEPS", "25"))

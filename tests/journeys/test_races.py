@@ -9,9 +9,9 @@ from tests.support.gateway import OPEN
 from regulars.journeys import manage
 from regulars.journeys.runs import queries
 from regulars.kit.ids import ById
-from regulars.messaging.settings.model import SendHoursRule, SmsSettings
 from regulars.privacy import erase as privacy
 from regulars.profiles.personal import lock_profiles_to_erase
+from regulars.texts.settings.model import SendHoursRule, SmsSettings
 
 WAIT = {"do": "wait", "days": 2}
 TEXT = {"do": "send_text", "text": "Merci"}

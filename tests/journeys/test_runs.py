@@ -10,7 +10,7 @@ from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused, NotPossible
 from regulars.journeys.runs.fact_handlers import handle_messages
 from regulars.journeys.runs.lifecycle import resume_run
-from regulars.messaging.facts import MessagesChanged
+from regulars.texts.facts import MessagesChanged
 
 __all__ = ["host"]
 

@@ -12,16 +12,10 @@ from regulars.inbox.pages.links import ShortLinkPages
 from regulars.kit.ids import new_uuid
 from regulars.links.marks import SAMPLE_CODE, set_link_url
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.request import compose
-from regulars.messaging.settings.store import Texting
-from regulars.messaging.template import (
-    TemplateError,
-    check_fields,
-    parse_template,
-    render,
-    render_plain,
-)
-from regulars.messaging.template_labels import describe_template
+from regulars.texts.request import compose
+from regulars.texts.settings.store import Texting
+from regulars.texts.template import TemplateError, check_fields, parse_template, render, render_plain
+from regulars.texts.template_labels import describe_template
 
 HOST = "https://s.example"
 SHOP = "https://shop.example/sale?a=1|2"

@@ -19,7 +19,7 @@ from regulars.campaigns.definition import Definition
 from regulars.campaigns.manage import create_campaign
 from regulars.experiments.arms import Variant
 from regulars.kit.db import Database, Tx
-from regulars.messaging.settings.model import Simulation
+from regulars.texts.settings.model import Simulation
 from regulars.web.access import Role
 from regulars.worker import LISTENERS
 

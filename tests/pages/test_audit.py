@@ -12,8 +12,8 @@ from tests.support.texts import open_at_any_hour, send_text
 from regulars.accounts.audit.sentences import SENTENCES
 from regulars.kit.ids import TEXT, new_uuid
 from regulars.kit.settings import Settings
-from regulars.messaging.settings.model import DAYS, Simulation
 from regulars.server import page_table
+from regulars.texts.settings.model import DAYS, Simulation
 from regulars.web.access import Role
 from regulars.web.route import Form
 

@@ -76,6 +76,6 @@ def test_an_erasure_and_an_export_walk_every_room_with_something_personal():
         "experiments",
         "idempotency",
         "links",
-        "messaging",
+        "texts",
         "work",
     }

@@ -15,7 +15,6 @@ from regulars.catalog.model import Catalog
 from regulars.conditions.tree import Group, attributes_of, properties_of, stores_of
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ByExternalId, new_uuid
-from regulars.messaging.facts import MessagesChanged
 from regulars.privacy.erase import erase_profiles
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.write import upsert_profiles
@@ -28,6 +27,7 @@ from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition
 from regulars.segments.feed.build import run_batch
 from regulars.segments.saved.resolve import query_of, resolve
+from regulars.texts.facts import MessagesChanged
 from regulars.work import outbox
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS

@@ -30,13 +30,13 @@ from regulars.journeys import definition as journeys
 from regulars.kit import vault
 from regulars.kit.db import Database, Tx
 from regulars.kit.public_address import PublicAddress
-from regulars.messaging.providers.gateways import open_gateways
-from regulars.messaging.settings.model import InboundProgress, SmsSettings
-from regulars.messaging.settings.store import load_texting, open_token
 from regulars.organizations.secret import context_of
 from regulars.sales.model import LineItem
 from regulars.segments import definition as segments
 from regulars.stores.model import Address
+from regulars.texts.providers.gateways import open_gateways
+from regulars.texts.settings.model import InboundProgress, SmsSettings
+from regulars.texts.settings.store import load_texting, open_token
 from regulars.web.access import Role
 from regulars.webhooks.secrets import decrypt_secret
 from regulars.work.facts import Fact

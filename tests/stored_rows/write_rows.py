@@ -44,9 +44,17 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
 from regulars.kit.public_address import PublicAddress
 from regulars.links.facts import LinkClicked
-from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.providers.gateways import open_gateways
-from regulars.messaging.settings.model import (
+from regulars.organizations.facts import TimeZoneChanged
+from regulars.organizations.sealing import write_sealed
+from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
+from regulars.profiles.facts import ProfileChange, ProfilesChanged
+from regulars.sales.facts import SalesRecorded
+from regulars.segments.definition import read_definition
+from regulars.segments.saved.manage import create_segment, update_segment
+from regulars.server import page_table
+from regulars.texts.facts import MessagesChanged
+from regulars.texts.providers.gateways import open_gateways
+from regulars.texts.settings.model import (
     Cap,
     InboundProgress,
     OpenHours,
@@ -57,15 +65,7 @@ from regulars.messaging.settings.model import (
     SmsSettings,
     TwilioAccount,
 )
-from regulars.messaging.settings.store import lock_texting, save_inbound_progress, save_texting, seal_token
-from regulars.organizations.facts import TimeZoneChanged
-from regulars.organizations.sealing import write_sealed
-from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
-from regulars.profiles.facts import ProfileChange, ProfilesChanged
-from regulars.sales.facts import SalesRecorded
-from regulars.segments.definition import read_definition
-from regulars.segments.saved.manage import create_segment, update_segment
-from regulars.server import page_table
+from regulars.texts.settings.store import lock_texting, save_inbound_progress, save_texting, seal_token
 from regulars.work.facts import Fact
 from regulars.worker import LISTENERS, queues
 

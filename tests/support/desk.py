@@ -14,12 +14,12 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ByExternalId, new_uuid
-from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import SmsSettings
-from regulars.messaging.settings.store import Texting, load_texting, save_texting
 from regulars.organizations.manage import create_organization, find_secret_and_country
 from regulars.profiles.model import Phone, ProfileUpsert, read_phone
 from regulars.profiles.write import upsert_profiles
+from regulars.texts.send import TextQueue
+from regulars.texts.settings.model import SmsSettings
+from regulars.texts.settings.store import Texting, load_texting, save_texting
 from regulars.work.queue import Queue
 
 T = TypeVar("T")

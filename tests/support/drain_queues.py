@@ -11,8 +11,8 @@ from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.public_address import PublicAddress
 from regulars.kit.settings import Settings
-from regulars.messaging.providers.gateways import open_gateways
 from regulars.segments.feed.build import ColumnsBuild
+from regulars.texts.providers.gateways import open_gateways
 from regulars.work.claims import ClaimQueue
 from regulars.work.facts import Listeners
 from regulars.work.outbox import OutboxQueue

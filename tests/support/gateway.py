@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 
-from regulars.messaging.providers.base import Accepted, Outcome, OutgoingText
-from regulars.messaging.settings.model import OpenHours, SendHoursRule
-from regulars.messaging.settings.store import Texting
+from regulars.texts.providers.base import Accepted, Outcome, OutgoingText
+from regulars.texts.settings.model import OpenHours, SendHoursRule
+from regulars.texts.settings.store import Texting
 
 ALWAYS = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 OPEN = dict.fromkeys(("FR", "CH", "DE", "US"), ALWAYS)

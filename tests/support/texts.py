@@ -12,9 +12,9 @@ from tests.support.open_database import in_transaction
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.model import SmsSettings
-from regulars.messaging.settings.store import lock_texting, save_texting
+from regulars.texts.request import TextOrder, request_texts
+from regulars.texts.settings.model import SmsSettings
+from regulars.texts.settings.store import lock_texting, save_texting
 
 
 def open_at_any_hour(database_url: str, organization_id: UUID, **changes: Any) -> None:

@@ -21,13 +21,13 @@ from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.inbox.queries.replies import insert_reply_if_new
 from regulars.kit.ids import new_uuid
-from regulars.messaging.facts import publish_reply, publish_text_changes
-from regulars.messaging.model import ReplyRow, TextRow
-from regulars.messaging.text_rows import insert_texts_if_new
 from regulars.sales.decode import decode_sale
 from regulars.sales.record import record_sales
 from regulars.stores.model import StoreUpsert
 from regulars.stores.upsert import upsert_stores
+from regulars.texts.facts import publish_reply, publish_text_changes
+from regulars.texts.model import ReplyRow, TextRow
+from regulars.texts.text_rows import insert_texts_if_new
 from regulars.webhooks import events
 from regulars.webhooks.model import DEFAULT_EVENT_TYPES, EVENT_TYPES, FAMILIES, PING
 

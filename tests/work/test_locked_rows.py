@@ -21,11 +21,11 @@ from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.public_address import PublicAddress
 from regulars.kit.ssrf import AddressPolicy
-from regulars.messaging.providers.gateways import open_gateways
 from regulars.organizations.manage import create_organization
 from regulars.segments.columns.model import FORMAT
 from regulars.segments.definition import read_definition as read_segment
 from regulars.segments.saved.manage import create_segment
+from regulars.texts.providers.gateways import open_gateways
 from regulars.webhooks.manage import create_endpoint
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Queue

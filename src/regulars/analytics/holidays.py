@@ -8,8 +8,8 @@ from uuid import UUID
 
 from regulars.analytics.period import Period
 from regulars.kit.db import Tx
-from regulars.messaging.public_holidays import holidays_of
 from regulars.stores.find import find_addresses
+from regulars.texts.public_holidays import holidays_of
 
 
 async def find_holidays(

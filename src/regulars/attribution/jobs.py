@@ -14,8 +14,8 @@ from regulars.attribution.recompute import Recompute
 from regulars.attribution.windows import find_windows
 from regulars.kit.db import Tx
 from regulars.links.facts import LinkClicked
-from regulars.messaging.facts import MessagesChanged
 from regulars.sales.facts import SalesRecorded
+from regulars.texts.facts import MessagesChanged
 from regulars.work.facts import needed_if
 from regulars.work.outbox import has_interest, register_interest
 from regulars.work.queue import Due, RowQueue, Schedule, Wait

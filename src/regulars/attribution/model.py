@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.model import TextState
+from regulars.texts.model import TextState
 
 # Only texts of these origins and in these states are touches.
 TOUCHING_ORIGINS: Final = (OriginKind.CAMPAIGN, OriginKind.JOURNEY, OriginKind.PERSON)

@@ -17,12 +17,12 @@ from regulars.journeys.runs.lists import find_journeys_of_runs
 from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.find import find_texts
-from regulars.messaging.labels import read_reason
-from regulars.messaging.model import UNCHARGED_REASONS, TextRow, TextState
-from regulars.messaging.number_location import locate_number
 from regulars.sales.totals.progress import find_time_zone
+from regulars.texts.facts import MessagesChanged
+from regulars.texts.find import find_texts
+from regulars.texts.labels import read_reason
+from regulars.texts.model import UNCHARGED_REASONS, TextRow, TextState
+from regulars.texts.number_location import locate_number
 
 # The states before a text is sent, and the states after it.
 _UNSENT: Final = frozenset({TextState.QUEUED.value, TextState.SENDING.value})

@@ -14,10 +14,10 @@ from regulars.conditions.check import ConditionContext, Fault
 from regulars.conditions.tree import InSegment
 from regulars.experiments.arms import PERCENT
 from regulars.kit.ids import CAMPAIGN
-from regulars.messaging.request import compose
-from regulars.messaging.settings.store import Texting
-from regulars.messaging.sms_encoding import PARTS_MAX
-from regulars.messaging.template import (
+from regulars.texts.request import compose
+from regulars.texts.settings.store import Texting
+from regulars.texts.sms_encoding import PARTS_MAX
+from regulars.texts.template import (
     ATTRIBUTE_PREFIX,
     Template,
     TextVariants,

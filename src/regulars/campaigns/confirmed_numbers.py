@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from regulars.messaging.settings.currencies import is_currency
+from regulars.texts.settings.currencies import is_currency
 
 RECIPIENTS_MAX: Final = 100_000_000
 AMOUNT_MAX: Final = 1_000_000_000

@@ -28,15 +28,15 @@ from regulars.experiments.arms import PERCENT, Variant, split_holdout
 from regulars.experiments.effect import SmallestEffect, smallest_effects
 from regulars.experiments.holdout.groups import find_holdout_draw
 from regulars.kit.db import Database, Tx
-from regulars.messaging.gate import forecast_texts
-from regulars.messaging.number_location import find_country, locate_number
-from regulars.messaging.rates import find_rate
-from regulars.messaging.settings.store import Texting, load_texting
-from regulars.messaging.sms_encoding import replace_unicode
-from regulars.messaging.template import TextVariants, replace_outside_variables
 from regulars.sales.totals.progress import find_time_zone
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import AudienceCounts
+from regulars.texts.gate import forecast_texts
+from regulars.texts.number_location import find_country, locate_number
+from regulars.texts.rates import find_rate
+from regulars.texts.settings.store import Texting, load_texting
+from regulars.texts.sms_encoding import replace_unicode
+from regulars.texts.template import TextVariants, replace_outside_variables
 
 # How many customers' texts are rendered.
 SAMPLE_MAX: Final = 500

@@ -28,10 +28,6 @@ from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.experiments.arms import HELD_OUT_ARM, assign_arm
 from regulars.experiments.holdout.groups import find_held_out
 from regulars.kit.db import Database, Tx
-from regulars.messaging.model import SkipReason
-from regulars.messaging.number_location import locate_number
-from regulars.messaging.settings.store import Texting, load_texting
-from regulars.messaging.template import fields_of
 from regulars.segments.analysis.client import Analysis, AnalysisQueue
 from regulars.segments.analysis.protocol import (
     AnalysisUnavailable,
@@ -41,6 +37,10 @@ from regulars.segments.analysis.protocol import (
     parse_cursor,
 )
 from regulars.segments.audience import AudienceRefused
+from regulars.texts.model import SkipReason
+from regulars.texts.number_location import locate_number
+from regulars.texts.settings.store import Texting, load_texting
+from regulars.texts.template import fields_of
 from regulars.work.claims import CLAIM_FOR
 from regulars.work.queue import Due, Wait
 

@@ -14,9 +14,9 @@ from regulars.consent.numbers import find_text_numbers
 from regulars.experiments.arms import PERCENT
 from regulars.kit.db import Tx
 from regulars.kit.time_zones import zones_by_country
-from regulars.messaging.number_location import locate_number
 from regulars.sales.home_stores import find_home_stores
 from regulars.segments.saved.resolve import load_context
+from regulars.texts.number_location import locate_number
 
 # How long before the first texts the audience is fixed.
 FREEZE_BEFORE: Final = timedelta(minutes=15)

@@ -43,11 +43,11 @@ from regulars.kit.db import Tx
 from regulars.kit.etag import require_etag
 from regulars.kit.ids import CAMPAIGN, SEGMENT, new_uuid
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.origins import has_dialled_texts, resume_origin
-from regulars.messaging.settings.store import load_texting, lock_texting
 from regulars.segments.saved.resolve import load_context
 from regulars.segments.saved.uses import Use, register_uses
+from regulars.texts.facts import MessagesChanged
+from regulars.texts.origins import has_dialled_texts, resume_origin
+from regulars.texts.settings.store import load_texting, lock_texting
 from regulars.work.outbox import register_interest, withdraw_interest
 
 PATH: Final = "/campaigns"

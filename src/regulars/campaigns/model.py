@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from regulars.campaigns.confirmed_numbers import Numbers
 from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
 from regulars.experiments.arms import PERCENT
-from regulars.messaging.model import UNCHARGED_REASONS
+from regulars.texts.model import UNCHARGED_REASONS
 
 # The `kind` with which campaigns register the segments that they use.
 KIND: Final = "campaign"

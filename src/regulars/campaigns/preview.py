@@ -14,13 +14,13 @@ from regulars.campaigns.rendering import RecipientValues, load_values
 from regulars.conditions import tree
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Database, Tx
-from regulars.messaging.number_location import locate_number
-from regulars.messaging.request import compose_for
-from regulars.messaging.settings.store import Texting, load_texting
-from regulars.messaging.sms_encoding import TextSize
-from regulars.messaging.template import MissingValue, TextVariants, choose_text, render_text
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import SegmentQuery
+from regulars.texts.number_location import locate_number
+from regulars.texts.request import compose_for
+from regulars.texts.settings.store import Texting, load_texting
+from regulars.texts.sms_encoding import TextSize
+from regulars.texts.template import MissingValue, TextVariants, choose_text, render_text
 
 # How many random customers are examined to find the longest text, or a customer without a first name.
 CANDIDATES_MAX: Final = 500

@@ -15,8 +15,8 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import PROFILE, SUBSCRIPTION, TEXT
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.find import find_texts_of_steps
-from regulars.messaging.model import TextRow
+from regulars.texts.find import find_texts_of_steps
+from regulars.texts.model import TextRow
 
 PAGE_ROWS: Final = 200
 _encoder: Final = msgspec.json.Encoder()

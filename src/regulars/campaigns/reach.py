@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.campaigns.text_sizes import apportion
-from regulars.messaging.gate import Forecast
-from regulars.messaging.model import SkipReason
+from regulars.texts.gate import Forecast
+from regulars.texts.model import SkipReason
 
 # How many recipients of each rule are named.
 NAMED_MAX: Final = 3

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from regulars.campaigns.definition import Definition
 from regulars.kit.db import Tx
-from regulars.messaging.template import customer_variables, fields_of
 from regulars.profiles.model import Profile
 from regulars.profiles.search import find_profiles_by_ids
 from regulars.sales.home_stores import find_home_stores
+from regulars.texts.template import customer_variables, fields_of
 
 _STORE_VARIABLES: Final = frozenset({"store.name", "store.city"})
 

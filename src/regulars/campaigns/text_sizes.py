@@ -7,14 +7,14 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
 from regulars.experiments.arms import Variant
-from regulars.messaging import cost
-from regulars.messaging.cost import CostEstimate
-from regulars.messaging.model import SkipReason
-from regulars.messaging.request import compose
-from regulars.messaging.settings.model import Price
-from regulars.messaging.settings.store import Texting
-from regulars.messaging.sms_encoding import Encoding, UnicodeCharacter, measure
-from regulars.messaging.template import MissingValue, TemplateError, TextVariants, render_text, texts_by_value
+from regulars.texts import cost
+from regulars.texts.cost import CostEstimate
+from regulars.texts.model import SkipReason
+from regulars.texts.request import compose
+from regulars.texts.settings.model import Price
+from regulars.texts.settings.store import Texting
+from regulars.texts.sms_encoding import Encoding, UnicodeCharacter, measure
+from regulars.texts.template import MissingValue, TemplateError, TextVariants, render_text, texts_by_value
 
 # The skip reason of a text whose template has an error.
 FAULT = "fault"

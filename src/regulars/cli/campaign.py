@@ -45,9 +45,9 @@ from regulars.experiments.arms import HELD_OUT_ARM
 from regulars.kit import ids
 from regulars.kit.db import Database, Tx
 from regulars.kit.settings import Settings
-from regulars.messaging.settings.change import PRICE_DECIMALS_MAX
 from regulars.segments.analysis.client import running
 from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady
+from regulars.texts.settings.change import PRICE_DECIMALS_MAX
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -31,7 +31,7 @@ EXIT_CODE_BY_ERROR: Final = {
     "regulars.accounts.errors.AccountRefusal": ExitCode.FAILED,
     "regulars.organizations.settings.NameTaken": ExitCode.FAILED,
     "regulars.organizations.settings.ForeignZone": ExitCode.USAGE,
-    "regulars.messaging.errors.MessagingError": ExitCode.FAILED,
+    "regulars.texts.errors.MessagingError": ExitCode.FAILED,
     "regulars.segments.definition.SegmentError": ExitCode.FAILED,
     "regulars.segments.analysis.protocol.NotReady": ExitCode.FAILED,
     "regulars.segments.analysis.protocol.AnalysisUnavailable": ExitCode.FAILED,

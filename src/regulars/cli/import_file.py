@@ -27,8 +27,8 @@ from regulars.imports.run import run_import
 from regulars.kit import settings
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
-from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.organizations import manage
+from regulars.texts.in_flight import wait_for_texts_in_flight
 
 STANDARD_INPUT: Final = "-"
 REJECTED_SUFFIX: Final = ".rejected.ndjson"

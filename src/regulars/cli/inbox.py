@@ -12,8 +12,8 @@ from regulars.cli.sms_settings import load_sms_settings
 from regulars.inbox import decide as replies
 from regulars.inbox.find import list_replies
 from regulars.kit import ids
-from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.model import ReplyRow
+from regulars.texts.in_flight import wait_for_texts_in_flight
+from regulars.texts.model import ReplyRow
 
 app = typer.Typer(no_args_is_help=True)
 

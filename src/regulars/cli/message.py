@@ -10,7 +10,7 @@ from regulars.cli.runner import AsJson, CommandContext, OfOrganization, run
 from regulars.cli.sms_settings import load_sms_settings, read_phone_number
 from regulars.inbox.find import list_texts
 from regulars.kit import ids
-from regulars.messaging.model import TextRow, TextState
+from regulars.texts.model import TextRow, TextState
 
 LIST_MAX: Final = 1_000
 COLUMNS: Final = (

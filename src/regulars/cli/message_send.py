@@ -10,10 +10,10 @@ from regulars.cli.sms_settings import load_sms_settings, read_phone_number
 from regulars.inbox.receive import IncomingMessage, ReceivedReply, receive_reply
 from regulars.kit import ids
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
-from regulars.messaging.request import resend as resend_text
-from regulars.messaging.template import MissingValue, TemplateError, render_plain
+from regulars.texts.in_flight import wait_for_texts_in_flight
+from regulars.texts.request import PlacedOrder, TextOrder, request_texts
+from regulars.texts.request import resend as resend_text
+from regulars.texts.template import MissingValue, TemplateError, render_plain
 
 
 def send(

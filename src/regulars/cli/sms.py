@@ -13,11 +13,12 @@ from regulars.cli.sms_holdout import app as holdout_app
 from regulars.cli.sms_settings import load_sms_settings, lock_sms_settings
 from regulars.kit.clock import format_timestamp
 from regulars.kit.time_zones import find_zone
-from regulars.messaging import holds
-from regulars.messaging.providers.gateways import inbound_url
-from regulars.messaging.public_holidays import ClosedDays, NamedDays, find_closed_days
-from regulars.messaging.settings import model
-from regulars.messaging.settings.change import (
+from regulars.sales.totals.progress import find_time_zone
+from regulars.texts import holds
+from regulars.texts.providers.gateways import inbound_url
+from regulars.texts.public_holidays import ClosedDays, NamedDays, find_closed_days
+from regulars.texts.settings import model
+from regulars.texts.settings.change import (
     change_settings,
     check_country,
     check_sender,
@@ -29,8 +30,7 @@ from regulars.messaging.settings.change import (
     with_rate,
     with_sender,
 )
-from regulars.messaging.settings.store import Texting, change_provider, seal_token
-from regulars.sales.totals.progress import find_time_zone
+from regulars.texts.settings.store import Texting, change_provider, seal_token
 
 app = typer.Typer(no_args_is_help=True)
 provider_app = typer.Typer(no_args_is_help=True, help="Show and choose the SMS provider.")

@@ -4,7 +4,7 @@ from regulars.cli.output import CommandError, ExitCode
 from regulars.cli.runner import CommandContext
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
-from regulars.messaging.settings.store import Texting, load_texting, lock_texting
+from regulars.texts.settings.store import Texting, load_texting, lock_texting
 
 
 async def load_sms_settings(context: CommandContext) -> Texting:

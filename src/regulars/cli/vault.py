@@ -12,9 +12,9 @@ from regulars.kit import releases, settings
 from regulars.kit import vault as vaults
 from regulars.kit.db import Database
 from regulars.kit.settings import Settings
-from regulars.messaging.settings.store import reseal as reseal_credentials
 from regulars.organizations import sealing
 from regulars.processes import in_use, serve_lock
+from regulars.texts.settings.store import reseal as reseal_credentials
 from regulars.webhooks.secrets import reseal as reseal_webhooks
 
 app = typer.Typer(no_args_is_help=True)

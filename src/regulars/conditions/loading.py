@@ -15,12 +15,12 @@ from regulars.consent.model import Reason, Status
 from regulars.kit.clock import first_of_last_days
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, ById
-from regulars.messaging.find import find_suppressed
-from regulars.messaging.number_location import find_country
 from regulars.organizations.manage import find_secret_and_country
 from regulars.profiles.model import Profile
 from regulars.profiles.search import find_profiles_by_ids
 from regulars.sales.model import millionths
+from regulars.texts.find import find_suppressed
+from regulars.texts.number_location import find_country
 
 # More than the offset of any time zone from UTC.
 ZONE_OFFSET_MAX: Final = timedelta(days=2)

@@ -38,7 +38,7 @@ class ConsentVerdict(NamedTuple):
 
 
 # Finds the number hashes from which a reply arrived that may be a STOP and that no user has decided about. It is a
-# parameter, because `messaging`, which stores replies, imports this package.
+# parameter, because `inbox`, which stores replies, imports this package.
 FindSuppressed = Callable[[Tx, UUID, Collection[bytes]], Awaitable[set[bytes]]]
 
 

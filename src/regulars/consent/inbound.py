@@ -18,7 +18,7 @@ KEYWORD_SOURCE = "SMS_KEYWORD"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A text message that a customer sent: the customer's number in E.164, the text, and its id in `messaging`."""
+    """A text message that a customer sent: the customer's number in E.164, the text, and its id in `inbox`."""
 
     phone_number: str
     text: str

@@ -14,10 +14,10 @@ from regulars.campaigns.run.queue import CampaignQueue
 from regulars.demo.purchases import Buyer, copy_tickets
 from regulars.demo.start_campaign import CampaignPlan, create_draft, has_campaign, start_campaign
 from regulars.kit.db import Database
-from regulars.messaging.providers.simulator import Simulator
-from regulars.messaging.send import TextQueue
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
+from regulars.texts.providers.simulator import Simulator
+from regulars.texts.send import TextQueue
 
 # How often, and in which interval, `_send` checks whether the campaigns have ended.
 CHECKS_MAX: Final = 40

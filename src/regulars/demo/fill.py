@@ -29,14 +29,14 @@ from regulars.journeys.runs.enter import enter_by_sales
 from regulars.journeys.runs.queue import RunQueue
 from regulars.kit.db import Database
 from regulars.kit.vault import AnyVault, Vault
-from regulars.messaging.number_location import locate_number
-from regulars.messaging.providers.simulator import Simulator
-from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import OpenHours, SendHoursRule
-from regulars.messaging.settings.store import load_texting, lock_texting, save_texting
 from regulars.sales.facts import SalesRecorded
 from regulars.segments.saved.manage import create_segment, list_segments
 from regulars.segments.suggestions import suggest_segments
+from regulars.texts.number_location import locate_number
+from regulars.texts.providers.simulator import Simulator
+from regulars.texts.send import TextQueue
+from regulars.texts.settings.model import OpenHours, SendHoursRule
+from regulars.texts.settings.store import load_texting, lock_texting, save_texting
 from regulars.work.queue import Queue
 
 # The user name to whom the pages attribute what the demo creates.

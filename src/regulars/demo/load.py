@@ -18,7 +18,6 @@ from regulars.demo.tickets import make_tickets
 from regulars.kit.db import Database, Tx
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import ByExternalId, Reference
-from regulars.messaging.settings.store import lock_texting
 from regulars.organizations.manage import mark_as_demo
 from regulars.profiles.facts import publish_light_profiles
 from regulars.profiles.find import find_profiles
@@ -30,6 +29,7 @@ from regulars.sales.record import record_sales
 from regulars.stores.find import find_stores
 from regulars.stores.model import Address, StoreUpsert
 from regulars.stores.upsert import upsert_stores
+from regulars.texts.settings.store import lock_texting
 
 
 class RealProviderError(Exception):

@@ -22,12 +22,12 @@ from regulars.kit.db import Database, Tx
 from regulars.links.counts import add_counts
 from regulars.links.model import ClickClass
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.model import Priority
-from regulars.messaging.providers.simulator import accept_texts
-from regulars.messaging.receipts import end_sent_texts
-from regulars.messaging.send import TextQueue
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
+from regulars.texts.model import Priority
+from regulars.texts.providers.simulator import accept_texts
+from regulars.texts.receipts import end_sent_texts
+from regulars.texts.send import TextQueue
 from regulars.work.outbox import date_facts_now
 
 # Large enough to measure an effect, for which 100 buyers of each group are needed: half of the customers get a text,

@@ -19,8 +19,8 @@ from regulars.journeys.definition import (
     WaitForPurchase,
 )
 from regulars.journeys.journey_templates import find_template
-from regulars.messaging.settings.model import OptOutNotice, Price
-from regulars.messaging.template import TextVariants
+from regulars.texts.settings.model import OptOutNotice, Price
+from regulars.texts.template import TextVariants
 
 LANGUAGE_KEY: Final = "language"
 # The language of texts to customers without a known language.

@@ -16,15 +16,15 @@ from regulars.kit.errors import ApiError, invalid
 from regulars.kit.ids import new_uuid
 from regulars.kit.json import encode
 from regulars.kit.metrics import ResponseRecord
-from regulars.messaging.model import TextState
-from regulars.messaging.receipts import apply_receipt
-from regulars.messaging.settings.store import load_texting
 from regulars.organizations.manage import create_key, list_keys
 from regulars.organizations.model import Permission
 from regulars.request_log.recorder import RequestLog
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
 from regulars.stores.model import StoreNotFound
+from regulars.texts.model import TextState
+from regulars.texts.receipts import apply_receipt
+from regulars.texts.settings.store import load_texting
 
 KEYS: Final = (("Tills", Permission.INGEST), ("Loyalty app", Permission.FULL))
 REQUESTS_PER_KEY: Final = 20

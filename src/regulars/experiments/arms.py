@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.messaging.template import TextContent
+from regulars.texts.template import TextContent
 
 PERCENT: Final = 100
 

@@ -19,12 +19,12 @@ from regulars.inbox.receive import IncomingMessage, receive_reply
 from regulars.kit import ids, log
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.public_address import PublicAddress
-from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.model import TextState
-from regulars.messaging.providers import twilio
-from regulars.messaging.providers.gateways import is_valid_token
-from regulars.messaging.receipts import apply_receipt
-from regulars.messaging.settings.store import Texting, load_texting
+from regulars.texts.in_flight import wait_for_texts_in_flight
+from regulars.texts.model import TextState
+from regulars.texts.providers import twilio
+from regulars.texts.providers.gateways import is_valid_token
+from regulars.texts.receipts import apply_receipt
+from regulars.texts.settings.store import Texting, load_texting
 
 FORM_BYTES_MAX: Final = 64 << 10
 FIELDS_MAX: Final = 200

@@ -11,11 +11,11 @@ from regulars.inbox.find import find_reply
 from regulars.inbox.queries import replies
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging import text_rows as texts
-from regulars.messaging.facts import publish_suppression
-from regulars.messaging.model import KEYWORD_MEANINGS, ReplyRow
-from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
-from regulars.messaging.settings.store import Texting, load_texting
+from regulars.texts import text_rows as texts
+from regulars.texts.facts import publish_suppression
+from regulars.texts.model import KEYWORD_MEANINGS, ReplyRow
+from regulars.texts.request import PlacedOrder, TextOrder, request_texts
+from regulars.texts.settings.store import Texting, load_texting
 from regulars.work.queue import Due, RowQueue, Schedule, take_free
 
 _DECIDED_BY_DEADLINE = "nobody in time"

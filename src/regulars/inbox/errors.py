@@ -1,6 +1,6 @@
 """The errors of the inbox; each message is one sentence for the user."""
 
-from regulars.messaging.errors import MessagingError
+from regulars.texts.errors import MessagingError
 
 
 class ReplyNotFound(MessagingError):

@@ -12,7 +12,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 from regulars.kit.keyset import PageRequest, PageRows, reading_in_index_order
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.model import (
+from regulars.texts.model import (
     ConversationItem,
     LatestMessage,
     MessageFilter,

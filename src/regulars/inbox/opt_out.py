@@ -5,8 +5,8 @@ from uuid import UUID
 from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.kit.db import Tx
 from regulars.links import link_rows as queries
-from regulars.messaging.find import find_text
-from regulars.messaging.settings.store import load_texting
+from regulars.texts.find import find_text
+from regulars.texts.settings.store import load_texting
 
 # Recorded in the consent ledger as the text of the withdrawal.
 WITHDRAWAL_TEXT = "Opt-out by a link"

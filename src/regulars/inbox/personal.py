@@ -17,7 +17,7 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import REPLY, TEXT
 from regulars.links.find import list_clicks_of_person
 from regulars.links.model import ClickOfPerson
-from regulars.messaging.model import ReplyRow, TextRow
+from regulars.texts.model import ReplyRow, TextRow
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows, join_pages
 
 _STAFF: Final = "about the retailer's staff, who are not customers"

@@ -25,10 +25,10 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.http_client import describe_network_error
 from regulars.kit.vault import VaultError
-from regulars.messaging.model import EXEMPT_EXPIRES_AFTER
-from regulars.messaging.providers.twilio import InboundMessage, Twilio
-from regulars.messaging.settings.model import InboundProgress, SenderProgress
-from regulars.messaging.settings.store import POLL_EVERY, Texting, load_texting, save_inbound_progress
+from regulars.texts.model import EXEMPT_EXPIRES_AFTER
+from regulars.texts.providers.twilio import InboundMessage, Twilio
+from regulars.texts.settings.model import InboundProgress, SenderProgress
+from regulars.texts.settings.store import POLL_EVERY, Texting, load_texting, save_inbound_progress
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due, Wait
 

@@ -16,12 +16,12 @@ from regulars.inbox.queries import replies
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.facts import publish_reply, publish_suppression
-from regulars.messaging.model import ReplyRow
-from regulars.messaging.number_location import locate_number
-from regulars.messaging.public_holidays import holidays_of
-from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.store import Texting
+from regulars.texts.facts import publish_reply, publish_suppression
+from regulars.texts.model import ReplyRow
+from regulars.texts.number_location import locate_number
+from regulars.texts.public_holidays import holidays_of
+from regulars.texts.request import TextOrder, request_texts
+from regulars.texts.settings.store import Texting
 
 BODY_CHARACTERS_MAX: Final = 2_000
 BUSINESS_DAYS_TO_DECIDE: Final = 5

@@ -7,11 +7,11 @@ from uuid import UUID
 from regulars.inbox.deduplication import erase_replies
 from regulars.kit.db import Tx
 from regulars.links.retention import erase_from_click_facts, forget_people
-from regulars.messaging import text_rows as texts
-from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.model import TextState
-from regulars.messaging.settings.store import load_texting
-from regulars.messaging.team_numbers import delete_team_numbers
+from regulars.texts import text_rows as texts
+from regulars.texts.facts import MessagesChanged
+from regulars.texts.model import TextState
+from regulars.texts.settings.store import load_texting
+from regulars.texts.team_numbers import delete_team_numbers
 from regulars.work.outbox import rewrite_waiting_facts
 
 

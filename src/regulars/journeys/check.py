@@ -19,7 +19,7 @@ from regulars.journeys.definition import (
     WaitForPurchase,
 )
 from regulars.journeys.program import FILTER, Fork, has_text, holdouts_of, paths_of, references_of, walk_steps
-from regulars.messaging.template import TextVariants, fields_of, find_text_faults
+from regulars.texts.template import TextVariants, fields_of, find_text_faults
 
 STEPS_MAX: Final = 100
 FAULTS_MAX: Final = 50

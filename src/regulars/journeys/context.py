@@ -15,7 +15,7 @@ from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.labels import PlainFormat
 from regulars.conditions.tree import Bought, Condition
 from regulars.journeys.model import PersonRow, SaleRow
-from regulars.messaging.template import customer_variables
+from regulars.texts.template import customer_variables
 
 
 @dataclass(frozen=True, kw_only=True)

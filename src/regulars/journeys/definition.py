@@ -12,8 +12,8 @@ from regulars.conditions.stored_documents import read_stored_document
 from regulars.conditions.tree import Condition
 from regulars.journeys.errors import DefinitionRefused
 from regulars.kit.wire import Name
-from regulars.messaging.template import TextContent
 from regulars.profiles.model import AttributeKey
+from regulars.texts.template import TextContent
 
 StepId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
 Days = Annotated[int, Meta(ge=1, le=3_650)]

@@ -7,9 +7,9 @@ from regulars.journeys import labels
 from regulars.journeys.definition import Definition, SendText, Step
 from regulars.journeys.program import paths_of
 from regulars.kit.text import diff_lines
-from regulars.messaging.labels import label_choice
-from regulars.messaging.template import texts_by_value
-from regulars.messaging.template_labels import describe_template
+from regulars.texts.labels import label_choice
+from regulars.texts.template import texts_by_value
+from regulars.texts.template_labels import describe_template
 
 
 class DiffLine(NamedTuple):

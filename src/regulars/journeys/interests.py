@@ -12,7 +12,7 @@ from uuid import UUID
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.journeys.runs.lists import is_any_run_open
 from regulars.kit.db import Database, Tx
-from regulars.messaging.facts import MessagesChanged
+from regulars.texts.facts import MessagesChanged
 from regulars.work.facts import Fact
 from regulars.work.outbox import register_interest, withdraw_interest
 

@@ -14,9 +14,9 @@ from regulars.journeys import definition as steps
 from regulars.journeys.program import References
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
-from regulars.messaging.labels import is_language, label_value, name_language
-from regulars.messaging.template_labels import describe_template
 from regulars.segments.saved.manage import find_names
+from regulars.texts.labels import is_language, label_value, name_language
+from regulars.texts.template_labels import describe_template
 
 TRIGGERS: Final = {
     "purchase": "A purchase is recorded",

@@ -17,7 +17,7 @@ from regulars.journeys.definition import (
     WaitForPurchase,
     WaitUntil,
 )
-from regulars.messaging.template import ATTRIBUTE_PREFIX, fields_of
+from regulars.texts.template import ATTRIBUTE_PREFIX, fields_of
 
 # Steps with two paths, which join again afterwards.
 Fork = Branch | Split | WaitForPurchase

@@ -9,13 +9,13 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.find import list_by_profile
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
-from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.privacy.erase import ErasedProfile, erase_profiles
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.privacy.export import export_person
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.tickets import list_customer_tickets
+from regulars.texts.in_flight import wait_for_texts_in_flight
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.download import Download

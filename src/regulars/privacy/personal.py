@@ -13,11 +13,11 @@ from regulars.idempotency.model import PERSONAL_DATA as IDEMPOTENCY
 from regulars.inbox.personal import PERSONAL_DATA as INBOX
 from regulars.journeys.personal import PERSONAL_DATA as JOURNEYS
 from regulars.links.personal import PERSONAL_DATA as LINKS
-from regulars.messaging.personal import PERSONAL_DATA as MESSAGING
 from regulars.profiles.personal import PERSONAL_DATA as PROFILES
 from regulars.request_log.entries import PERSONAL_DATA as REQUEST_LOG
 from regulars.sales.personal import PERSONAL_DATA as SALES
 from regulars.segments.personal import PERSONAL_DATA as SEGMENTS
+from regulars.texts.personal import PERSONAL_DATA as TEXTS
 from regulars.webhooks.personal import PERSONAL_DATA as WEBHOOKS
 from regulars.work.personal import PERSONAL_DATA as WORK
 from regulars.work.personal import PersonalData
@@ -34,7 +34,7 @@ MODULES: Final[Mapping[str, PersonalData]] = {
     "campaigns": CAMPAIGNS,
     "inbox": INBOX,
     "experiments": EXPERIMENTS,
-    "messaging": MESSAGING,
+    "texts": TEXTS,
     "links": LINKS,
     "sales": SALES,
     "segments": SEGMENTS,

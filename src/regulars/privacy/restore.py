@@ -14,7 +14,6 @@ from regulars.accounts.links import end_all_links
 from regulars.accounts.sessions import end_all_sessions
 from regulars.campaigns.manage import pause_restored
 from regulars.kit.db import Database, Tx
-from regulars.messaging.holds import hold_all_organizations
 from regulars.organizations.manage import (
     find_organization_name,
     find_secret_and_country,
@@ -24,6 +23,7 @@ from regulars.organizations.manage import (
 from regulars.privacy import queries
 from regulars.privacy.erase import replay_erasure
 from regulars.privacy.erasure_log import Erasure
+from regulars.texts.holds import hold_all_organizations
 
 HOLD_REASON = "A backup was restored."
 # Erasures that are read at a time.

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.kit.db import Tx
-from regulars.messaging.facts import MessagesChanged
 from regulars.profiles.facts import ProfilesChanged
+from regulars.texts.facts import MessagesChanged
 from regulars.webhooks.model import MESSAGE_EVENTS, PROFILE_EVENTS, SUBSCRIPTION_EVENTS
 from regulars.work.facts import Fact
 from regulars.work.outbox import register_interest, withdraw_interest

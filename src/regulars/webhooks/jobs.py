@@ -13,15 +13,15 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT, ById
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.find import find_replies, find_texts
-from regulars.messaging.model import ReplyRow, TextRow
 from regulars.profiles.facts import ProfilesChanged
 from regulars.profiles.find import find_profiles
 from regulars.profiles.model import ProfileRef
 from regulars.sales.encode import encode_sale
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.listing import find_sales
+from regulars.texts.facts import MessagesChanged
+from regulars.texts.find import find_replies, find_texts
+from regulars.texts.model import ReplyRow, TextRow
 from regulars.webhooks.events import WebhookEvent, post_events
 from regulars.webhooks.interests import HAS_ENDPOINT_FOR_MESSAGES, HAS_ENDPOINT_FOR_SALES
 from regulars.webhooks.model import MESSAGE_EVENTS

@@ -14,8 +14,8 @@ from regulars.attribution.windows import list_versions, windows_of_text
 from regulars.kit.db import Tx
 from regulars.kit.ids import TEXT
 from regulars.kit.keyset import PageRequest
-from regulars.messaging.model import TextRow
 from regulars.sales.model import StoredSale
+from regulars.texts.model import TextRow
 from regulars.web.format import Format
 from regulars.web.render import render_part
 from regulars.web.visit import Visit

@@ -18,8 +18,8 @@ from regulars.attribution.period_results import PeriodResults, load_quarters, lo
 from regulars.attribution.sent_texts import SentTexts
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.settings.model import Price
-from regulars.messaging.settings.store import load_texting
+from regulars.texts.settings.model import Price
+from regulars.texts.settings.store import load_texting
 from regulars.web.visit import Visit
 
 KIND_LABELS: Final = {OriginKind.CAMPAIGN: "Campaign", OriginKind.JOURNEY: "Journey"}

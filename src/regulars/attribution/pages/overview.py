@@ -23,8 +23,8 @@ from regulars.attribution.pages.lift_view import (
 )
 from regulars.attribution.pages.links import tickets_url
 from regulars.attribution.sent_texts import SentTexts, parts_by_country
-from regulars.messaging.cost import estimate
-from regulars.messaging.settings.model import Price
+from regulars.texts.cost import estimate
+from regulars.texts.settings.model import Price
 from regulars.web.charts import AxisLabel, Whisker, whisker_axis
 from regulars.web.format import NOTHING, Format
 from regulars.web.render import render

@@ -32,9 +32,9 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY
 from regulars.links.counts import ClickCount, count_clicks
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.settings.model import Price
-from regulars.messaging.settings.store import load_texting
 from regulars.sales.listing import CURRENCIES
+from regulars.texts.settings.model import Price
+from regulars.texts.settings.store import load_texting
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
 from regulars.web.render import render

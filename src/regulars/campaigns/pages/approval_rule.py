@@ -11,7 +11,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.approval_rule import ApprovalRule, load_rule, save_rule
 from regulars.campaigns.confirmed_numbers import RECIPIENTS_MAX
 from regulars.campaigns.manage import PATH
-from regulars.messaging.settings.currencies import is_currency
+from regulars.texts.settings.currencies import is_currency
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render_form
 from regulars.web.visit import Visit

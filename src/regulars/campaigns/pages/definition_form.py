@@ -19,7 +19,7 @@ from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.estimate import HOLDOUTS_OFFERED
 from regulars.experiments.arms import PERCENT, Variant
 from regulars.kit.clock import in_zone
-from regulars.messaging.text_form import fill_text_form, list_language_rows, read_text_form
+from regulars.texts.text_form import fill_text_form, list_language_rows, read_text_form
 from regulars.web.form import FormState, format_time_field
 
 NAME_CHARACTERS_MAX: Final = 120

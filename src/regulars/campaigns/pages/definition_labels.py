@@ -11,10 +11,10 @@ from regulars.campaigns.pages.common import VARIANT_LETTERS
 from regulars.experiments.arms import Variant
 from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
-from regulars.messaging.labels import label_choice
-from regulars.messaging.template import texts_by_value
-from regulars.messaging.template_labels import describe_template, describe_without_values, list_destinations
 from regulars.segments.saved.manage import list_choices as list_segment_choices
+from regulars.texts.labels import label_choice
+from regulars.texts.template import texts_by_value
+from regulars.texts.template_labels import describe_template, describe_without_values, list_destinations
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 

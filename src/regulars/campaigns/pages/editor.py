@@ -27,14 +27,14 @@ from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
 from regulars.links.marks import short_url
-from regulars.messaging.errors import SettingRefused
-from regulars.messaging.labels import label_value
-from regulars.messaging.settings.store import load_texting
-from regulars.messaging.team_numbers import find_team_number, send_test_text
-from regulars.messaging.template import PLAIN_FIELDS, TemplateError
-from regulars.messaging.text_form import apply_button, list_variables, read_text_form
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.saved.manage import list_choices as list_segment_choices
+from regulars.texts.errors import SettingRefused
+from regulars.texts.labels import label_value
+from regulars.texts.settings.store import load_texting
+from regulars.texts.team_numbers import find_team_number, send_test_text
+from regulars.texts.template import PLAIN_FIELDS, TemplateError
+from regulars.texts.text_form import apply_button, list_variables, read_text_form
 from regulars.web.form import EditConflict, FormState
 from regulars.web.render import redirect
 from regulars.web.visit import Visit

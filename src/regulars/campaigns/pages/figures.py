@@ -15,11 +15,11 @@ from regulars.campaigns.pages.definition_form import HOLDOUTS
 from regulars.campaigns.preview import Preview, PreviewedCustomers, preview
 from regulars.campaigns.text_sizes import VariantSize
 from regulars.experiments.effect import SmallestEffect
-from regulars.messaging.cost import CostEstimate
-from regulars.messaging.template import TemplateError
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady
 from regulars.segments.audience import AudienceRefused
+from regulars.texts.cost import CostEstimate
+from regulars.texts.template import TemplateError
 from regulars.web import mask
 from regulars.web.charts import stack_sections
 from regulars.web.format import Format

@@ -39,13 +39,13 @@ from regulars.inbox.find import list_replies_to_origin
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, REPLY
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.cost import estimate as cost_of
-from regulars.messaging.labels import MEANINGS, REASONS
-from regulars.messaging.model import ReplyToOrigin
-from regulars.messaging.settings.model import Price
-from regulars.messaging.settings.store import load_texting
-from regulars.messaging.template import texts_by_value
-from regulars.messaging.template_labels import describe_template
+from regulars.texts.cost import estimate as cost_of
+from regulars.texts.labels import MEANINGS, REASONS
+from regulars.texts.model import ReplyToOrigin
+from regulars.texts.settings.model import Price
+from regulars.texts.settings.store import load_texting
+from regulars.texts.template import texts_by_value
+from regulars.texts.template_labels import describe_template
 from regulars.web.charts import stack_sections
 from regulars.web.format import Format
 from regulars.web.visit import Visit

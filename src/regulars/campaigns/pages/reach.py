@@ -8,8 +8,8 @@ from regulars.campaigns.estimate import Estimate
 from regulars.campaigns.pages.progress import REASON_LABELS
 from regulars.campaigns.reach import Recipient, Rule
 from regulars.campaigns.text_sizes import FAULT
-from regulars.messaging.model import SkipReason
-from regulars.messaging.template import label_field
+from regulars.texts.model import SkipReason
+from regulars.texts.template import label_field
 from regulars.web.format import Format
 
 _DAY_HOURS: Final = 24

@@ -26,10 +26,10 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.find import find_texts_of_steps
-from regulars.messaging.model import TextRow
 from regulars.profiles.model import Profile
 from regulars.profiles.search import find_profiles_by_ids
+from regulars.texts.find import find_texts_of_steps
+from regulars.texts.model import TextRow
 from regulars.web import mask
 from regulars.web.download import Download
 from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view

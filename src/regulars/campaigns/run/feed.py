@@ -23,12 +23,12 @@ from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.find import find_texted_numbers
-from regulars.messaging.gate import Forecast, forecast_texts
-from regulars.messaging.number_location import locate_number
-from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.store import Texting, load_texting
-from regulars.messaging.template import render_text
+from regulars.texts.find import find_texted_numbers
+from regulars.texts.gate import Forecast, forecast_texts
+from regulars.texts.number_location import locate_number
+from regulars.texts.request import TextOrder, request_texts
+from regulars.texts.settings.store import Texting, load_texting
+from regulars.texts.template import render_text
 
 FED_AT_ONCE_MAX: Final = 256
 SAME_NUMBER: Final = "same_number"

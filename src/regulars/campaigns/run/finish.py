@@ -13,10 +13,10 @@ from regulars.campaigns.totals import Differences, TotalKey, list_totals
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.model import SkipReason
-from regulars.messaging.origins import stop_origin
 from regulars.segments.saved.uses import register_uses
+from regulars.texts.facts import MessagesChanged
+from regulars.texts.model import SkipReason
+from regulars.texts.origins import stop_origin
 from regulars.work.outbox import record, withdraw_interest
 
 _CLOSED_ROWS_MAX: Final = 5_000

@@ -15,10 +15,10 @@ from regulars.campaigns.run.recipient_queries import Recipient
 from regulars.campaigns.totals import Differences, TotalKey
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.find import find_texts_of_steps
-from regulars.messaging.model import SkipReason, TextRow, TextState
-from regulars.messaging.number_location import locate_number
+from regulars.texts.facts import MessagesChanged
+from regulars.texts.find import find_texts_of_steps
+from regulars.texts.model import SkipReason, TextRow, TextState
+from regulars.texts.number_location import locate_number
 
 # How many texts of a campaign are queued at the same time.
 QUEUED_MAX: Final = 512

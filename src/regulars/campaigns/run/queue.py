@@ -12,7 +12,7 @@ from regulars.campaigns.run.finish import close_waiting_rows, end_campaign
 from regulars.campaigns.run.prepare import prepare_piece
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.kit.db import Tx
-from regulars.messaging.origins import refuse_claims
+from regulars.texts.origins import refuse_claims
 from regulars.work.queue import Due, RowQueue, Schedule, Wait
 
 

@@ -24,8 +24,8 @@ from regulars.experiments.holdout.model import (
 )
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
-from regulars.messaging.find import find_suppressed
-from regulars.messaging.text_rows import load_zone
+from regulars.texts.find import find_suppressed
+from regulars.texts.text_rows import load_zone
 from regulars.work import outbox
 from regulars.work.queue import Due, RowQueue, Schedule, Wait
 

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.messaging.errors import SettingRefused
+from regulars.texts.errors import SettingRefused
 
 PERCENT_MAX: Final = 20
 # How long the customers of a draw are stored after the end of its quarter; the quarter's result is final after 30 days.

@@ -11,7 +11,7 @@ from regulars.experiments.holdout import queries
 from regulars.experiments.holdout.draw import QUEUE
 from regulars.experiments.holdout.model import QuarterRow, check_percent
 from regulars.kit.db import Tx
-from regulars.messaging.text_rows import load_zone
+from regulars.texts.text_rows import load_zone
 from regulars.work import outbox
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.experiments.holdout.model import PERCENT_MAX, next_quarter, quarter_of
 from regulars.experiments.holdout.settings import GlobalHoldout, change_holdout, load_holdout
-from regulars.messaging.pages.settings import HOLDOUT
+from regulars.texts.pages.settings import HOLDOUT
 from regulars.web.access import Action
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render_form

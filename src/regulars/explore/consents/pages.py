@@ -22,11 +22,11 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY, PROFILE, STORE, SUBSCRIPTION, ById
 from regulars.kit.keyset import PageRequest, PageRows
-from regulars.messaging.settings.store import load_texting
 from regulars.organizations.manage import list_keys
 from regulars.profiles.find import find_profile
 from regulars.sales.totals.reports import sum_stores
 from regulars.stores.find import name_stores
+from regulars.texts.settings.store import load_texting
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.charts import Chart, bar_chart

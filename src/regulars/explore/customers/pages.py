@@ -22,9 +22,6 @@ from regulars.inbox.find import list_replies, list_texts
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, REPLY, RUN, SEGMENT, SUBSCRIPTION, TEXT, ById, read_reference
-from regulars.messaging.labels import ORIGINS, label_reason, label_state, reason_detail
-from regulars.messaging.model import ReplyRow
-from regulars.messaging.text_origins import OriginFinders, TextOrigin, find_origins
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.purchase_history import History, read_history
@@ -33,6 +30,9 @@ from regulars.segments.analysis.client import Analysis
 from regulars.segments.explain import find_segments_of
 from regulars.segments.saved.manage import list_segments
 from regulars.stores.find import name_stores
+from regulars.texts.labels import ORIGINS, label_reason, label_state, reason_detail
+from regulars.texts.model import ReplyRow
+from regulars.texts.text_origins import OriginFinders, TextOrigin, find_origins
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound

@@ -13,8 +13,8 @@ from regulars.explore.ledger_labels import kind_of, title_of
 from regulars.journeys.model import RunRow
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.model import ReplyRow, TextRow
 from regulars.sales.tickets import CustomerTicket
+from regulars.texts.model import ReplyRow, TextRow
 from regulars.web.format import Format
 
 PAGE_ENTRIES: Final = 15

@@ -16,8 +16,6 @@ from regulars.journeys.manage import find_unevaluable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.stats import count_at_fault, count_parked, load_total_stats
 from regulars.kit.db import Tx
-from regulars.messaging.find import count_texts_by_state
-from regulars.messaging.settings.store import Texting, load_texting
 from regulars.request_log.entries import count_responses
 from regulars.request_log.model import Counts
 from regulars.sales.collision_review import count_open_collisions
@@ -25,6 +23,8 @@ from regulars.sales.totals.model import PerCurrency, add_totals
 from regulars.sales.totals.reports import StoreActivity, read_store_activity
 from regulars.stores.find import list_stores, name_stores
 from regulars.stores.model import Store
+from regulars.texts.find import count_texts_by_state
+from regulars.texts.settings.store import Texting, load_texting
 from regulars.webhooks.model import EndpointStatus
 from regulars.work.outbox import BEHIND_MIN, behind_since
 

@@ -12,7 +12,7 @@ from regulars.explore.home.sales_chart import BY_LABELS, draw_sales
 from regulars.journeys.program import FILTER
 from regulars.kit.ids import CAMPAIGN, JOURNEY, WEBHOOK
 from regulars.kit.time_zones import UTC_NAME, keeps_utc
-from regulars.messaging.settings.store import Texting
+from regulars.texts.settings.store import Texting
 from regulars.web.access import Action
 from regulars.web.charts import hour_columns, sparkline
 from regulars.web.format import country_name

@@ -16,12 +16,12 @@ from regulars.inbox.find import list_simulated_phones, read_conversation
 from regulars.inbox.receive import BODY_CHARACTERS_MAX, IncomingMessage, receive_reply
 from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, ById, new_uuid
-from regulars.messaging.find import find_suppressed
-from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.model import ConversationItem
-from regulars.messaging.settings.store import Texting, load_texting
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
+from regulars.texts.find import find_suppressed
+from regulars.texts.in_flight import wait_for_texts_in_flight
+from regulars.texts.model import ConversationItem
+from regulars.texts.settings.store import Texting, load_texting
 from regulars.web.access import Action
 from regulars.web.errors import Conflict, PageNotFound
 from regulars.web.form import FormState

@@ -14,9 +14,9 @@ from regulars.journeys.model import RunRow
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, REPLY, RUN, SUBSCRIPTION, TEXT, WEBHOOK_DELIVERY
-from regulars.messaging.find import list_responses
-from regulars.messaging.labels import label_meaning, label_reason, label_state
-from regulars.messaging.model import ReplyRow, TextRow
+from regulars.texts.find import list_responses
+from regulars.texts.labels import label_meaning, label_reason, label_state
+from regulars.texts.model import ReplyRow, TextRow
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.visit import Visit

@@ -11,17 +11,17 @@ from regulars.inbox import decide as deciding
 from regulars.inbox.find import find_reply, list_undecided_replies, read_conversation
 from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, TEXT, ById, new_uuid
-from regulars.messaging.errors import MessagingError
-from regulars.messaging.find import find_last_answers, list_responses
-from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.messaging.labels import DECISIONS
-from regulars.messaging.model import ANSWER_WITHIN, ANSWERS_OUTSIDE_CAP_MAX, KEYWORD_MEANINGS, ReplyRow
-from regulars.messaging.pages.message_view import INBOX, MessageView, load_texting_of
-from regulars.messaging.pages.plain_text import ONCE, SENT_BEFORE, read_once, read_plain_text
-from regulars.messaging.request import send_past_cap
-from regulars.messaging.text_origins import OriginFinders, find_origins
-from regulars.messaging.text_rows import find_authors
 from regulars.profiles.find import find_profile
+from regulars.texts.errors import MessagingError
+from regulars.texts.find import find_last_answers, list_responses
+from regulars.texts.in_flight import wait_for_texts_in_flight
+from regulars.texts.labels import DECISIONS
+from regulars.texts.model import ANSWER_WITHIN, ANSWERS_OUTSIDE_CAP_MAX, KEYWORD_MEANINGS, ReplyRow
+from regulars.texts.pages.message_view import INBOX, MessageView, load_texting_of
+from regulars.texts.pages.plain_text import ONCE, SENT_BEFORE, read_once, read_plain_text
+from regulars.texts.request import send_past_cap
+from regulars.texts.text_origins import OriginFinders, find_origins
+from regulars.texts.text_rows import find_authors
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState

@@ -27,7 +27,7 @@ from regulars.links.clicks import ClickLog
 from regulars.links.find import find_destinations, find_organization
 from regulars.links.marks import CODE_CHARACTERS, OPT_OUT, PATH, PREFIX_CHARACTERS
 from regulars.links.model import AGENT_CHARACTERS_MAX, Click, classify_request
-from regulars.messaging.in_flight import wait_for_texts_in_flight
+from regulars.texts.in_flight import wait_for_texts_in_flight
 from regulars.web.render import render_public
 
 LOOKUPS_PER_STATEMENT_MAX: Final = 256

@@ -18,22 +18,16 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, SUBSCRIPTION, TEXT, ById, first_id_at
 from regulars.kit.keyset import PageRequest, PageRows
-from regulars.messaging.errors import MessagingError
-from regulars.messaging.find import find_suppressed, find_text
-from regulars.messaging.labels import REASONS, STATES
-from regulars.messaging.model import MessageFilter, MessageListItem, TextRow
-from regulars.messaging.pages.message_view import (
-    INBOX,
-    MESSAGES,
-    NUMBERS,
-    MessageView,
-    read_hash,
-)
-from regulars.messaging.pages.skip_view import explain_skip
-from regulars.messaging.request import resend
-from regulars.messaging.settings.store import load_texting
-from regulars.messaging.text_origins import OriginFinders, find_origins
 from regulars.profiles.find import find_profile
+from regulars.texts.errors import MessagingError
+from regulars.texts.find import find_suppressed, find_text
+from regulars.texts.labels import REASONS, STATES
+from regulars.texts.model import MessageFilter, MessageListItem, TextRow
+from regulars.texts.pages.message_view import INBOX, MESSAGES, NUMBERS, MessageView, read_hash
+from regulars.texts.pages.skip_view import explain_skip
+from regulars.texts.request import resend
+from regulars.texts.settings.store import load_texting
+from regulars.texts.text_origins import OriginFinders, find_origins
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
@@ -250,7 +244,7 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
 def pages(*, origins: OriginFinders, attribution_card: TextCard) -> tuple[Page, ...]:
     """`origins` has the functions that find the journeys and campaigns that requested texts, by kind.
     `attribution_card` renders the purchases that are credited to a text. Both come from packages that import
-    `messaging`."""
+    `texts`."""
     return (
         Page(path=MESSAGES, needs=Action.READ, handle=partial(show_messages, origins)),
         Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, harm=Harm.EXPORTS),

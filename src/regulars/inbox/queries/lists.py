@@ -9,7 +9,7 @@ from psycopg.sql import SQL
 from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Scan
-from regulars.messaging.model import LatestMessage, MessageFilter, MessageListItem, ReplyRow, TextRow
+from regulars.texts.model import LatestMessage, MessageFilter, MessageListItem, ReplyRow, TextRow
 
 Row = TypeVar("Row", TextRow, ReplyRow)
 OLDEST: Final = Keyset({"t.id": UUID})

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.messaging.model import ReplyRow
+from regulars.texts.model import ReplyRow
 
 
 async def insert_reply_if_new(tx: Tx, organization_id: UUID, reply: ReplyRow) -> bool:

@@ -13,7 +13,7 @@ from regulars.journeys.definition import Definition, read_definition, write_defi
 from regulars.journeys.errors import JourneyError
 from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Database, Tx
-from regulars.messaging.settings.store import load_texting
+from regulars.texts.settings.store import load_texting
 from regulars.work.queue import Due, Queue, Schedule, Wait, log_failure
 
 QUEUE: Final = "journey_backtests"

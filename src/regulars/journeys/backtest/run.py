@@ -29,8 +29,8 @@ from regulars.journeys.runs.enter import EntryEvent, entry_of_sale, may_enter_ag
 from regulars.journeys.snapshot import find_sales, load_condition_context, load_condition_customers
 from regulars.kit.clock import start_of_last_days
 from regulars.kit.db import Tx
-from regulars.messaging.find import find_suppressed
-from regulars.messaging.settings.store import Texting
+from regulars.texts.find import find_suppressed
+from regulars.texts.settings.store import Texting
 
 DAYS_MAX: Final = 90
 # How many sales or consents a backtest simulates.

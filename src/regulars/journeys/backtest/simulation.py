@@ -22,12 +22,12 @@ from regulars.journeys.model import SaleRow
 from regulars.journeys.program import graph_of
 from regulars.journeys.runs.decide import WITHDRAWN, Position, RunContext, RunProgress, RunSubject, advance, find_exit
 from regulars.journeys.snapshot import customer_without_conditions, ticket_of
-from regulars.messaging.gate import GateContext, SendAllowed, Skip, decide, find_country_fault
-from regulars.messaging.model import EXPIRES_AFTER, SkipReason
-from regulars.messaging.number_location import locate_number
-from regulars.messaging.request import compose_for
-from regulars.messaging.settings.store import Texting
-from regulars.messaging.template import MissingValue
+from regulars.texts.gate import GateContext, SendAllowed, Skip, decide, find_country_fault
+from regulars.texts.model import EXPIRES_AFTER, SkipReason
+from regulars.texts.number_location import locate_number
+from regulars.texts.request import compose_for
+from regulars.texts.settings.store import Texting
+from regulars.texts.template import MissingValue
 
 STILL_WAITING: Final = "still waiting"
 

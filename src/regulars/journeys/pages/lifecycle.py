@@ -20,8 +20,8 @@ from regulars.journeys.stats import load_total_stats
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import JOURNEY
-from regulars.messaging.labels import describe_hours
-from regulars.messaging.settings.store import load_texting
+from regulars.texts.labels import describe_hours
+from regulars.texts.settings.store import load_texting
 from regulars.web.errors import Conflict
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render_form

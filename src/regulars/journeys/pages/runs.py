@@ -31,9 +31,9 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE, RUN
 from regulars.kit.keyset import PageRows
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.find import list_texts_of_origin
 from regulars.profiles.search import suggest_profiles
 from regulars.sales.listing import find_sale
+from regulars.texts.find import list_texts_of_origin
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
 from regulars.web.listing import Filter, ListView, make_page, read_view

@@ -11,7 +11,7 @@ from regulars.journeys.pages.flow import SKIPS
 from regulars.journeys.program import graph_of
 from regulars.journeys.runs.decide import FAULT_LASTS_MAX
 from regulars.kit.clock import parse_timestamp
-from regulars.messaging.model import TextRow
+from regulars.texts.model import TextRow
 from regulars.web import mask
 from regulars.web.format import Format
 from regulars.web.visit import Visit

@@ -16,9 +16,9 @@ from regulars.journeys.model import SALE_TYPES, PersonRow, RecordedSale, SaleRow
 from regulars.journeys.program import StepNode, graph_of, references_of
 from regulars.journeys.runs.wait_times import choose_zone, next_local_time
 from regulars.kit.errors import ValidationError
-from regulars.messaging.model import EXPIRES_AFTER
-from regulars.messaging.template import MissingValue, render_text
 from regulars.profiles.model import merge
+from regulars.texts.model import EXPIRES_AFTER
+from regulars.texts.template import MissingValue, render_text
 
 # More steps than any definition has. A run that reaches this number is in a cycle, which no graph of steps has.
 STEPS_AT_ONCE_MAX: Final = 120

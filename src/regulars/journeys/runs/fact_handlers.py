@@ -17,8 +17,8 @@ from regulars.journeys.runs.trace import count_events
 from regulars.journeys.snapshot import find_sales
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.facts import MessagesChanged
 from regulars.sales.facts import SalesRecorded
+from regulars.texts.facts import MessagesChanged
 from regulars.work.facts import needed_if
 
 # A run does not wait for the delivery of its text: it continues when the text is sent.

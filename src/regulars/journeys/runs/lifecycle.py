@@ -10,7 +10,7 @@ from regulars.journeys.model import RunRow, TraceEntry
 from regulars.journeys.runs import queries, trace
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.holds import cancel_texts, pause_texts, resume_texts
+from regulars.texts.holds import cancel_texts, pause_texts, resume_texts
 
 _BATCH_ROWS: Final = 2_000
 

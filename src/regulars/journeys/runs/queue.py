@@ -22,13 +22,13 @@ from regulars.journeys.snapshot import DecisionSubject, JourneySnapshot, find_sa
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ById
 from regulars.links.origin_kind import OriginKind
-from regulars.messaging.holds import cancel_texts
-from regulars.messaging.model import SkipReason
-from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.store import Texting, load_texting
 from regulars.profiles.find import try_lock_profiles
 from regulars.profiles.model import AttributeChanges, Profile
 from regulars.profiles.write import set_attributes
+from regulars.texts.holds import cancel_texts
+from regulars.texts.model import SkipReason
+from regulars.texts.request import TextOrder, request_texts
+from regulars.texts.settings.store import Texting, load_texting
 from regulars.work.queue import Due, RowQueue, Schedule, Wait, take_free
 
 

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from regulars.journeys.definition import WEEKDAYS, WaitUntil
 from regulars.kit.time_zones import zones_by_country
-from regulars.messaging.number_location import locate_number
+from regulars.texts.number_location import locate_number
 
 
 def next_local_time(step: WaitUntil, since: datetime, zone: str) -> datetime:

@@ -11,10 +11,10 @@ from uuid import UUID
 
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.kit.db import Tx
-from regulars.messaging.facts import MessagesChanged
 from regulars.profiles.facts import ProfilesChanged
 from regulars.segments import queries
 from regulars.segments.columns.model import FORMAT, BuildProgress, State
+from regulars.texts.facts import MessagesChanged
 from regulars.work.outbox import register_interest, withdraw_interest
 
 NEEDED_BY: Final = "segments.columns"

@@ -14,7 +14,6 @@ import msgspec
 
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.kit.db import Tx
-from regulars.messaging.facts import MessagesChanged
 from regulars.profiles.facts import ProfilesChanged
 from regulars.sales.facts import SalesRecorded
 from regulars.segments import queries as columns
@@ -23,6 +22,7 @@ from regulars.segments.columns.model import FORMAT, State
 from regulars.segments.feed import queries
 from regulars.segments.feed.runs import write_customers, write_sales
 from regulars.segments.feed.sales_queries import find_sales
+from regulars.texts.facts import MessagesChanged
 from regulars.work.facts import needed_if
 
 # The columns contain only texts in these states, as sent or as unknown.

@@ -13,7 +13,6 @@ import msgspec
 
 from regulars.consent.chain import hash_number
 from regulars.kit.db import Tx
-from regulars.messaging.number_location import find_country
 from regulars.organizations.manage import find_secret_and_country
 from regulars.segments import queries as columns
 from regulars.segments.columns.model import (
@@ -33,6 +32,7 @@ from regulars.segments.feed import queries
 from regulars.segments.feed.queries import ConsentRow, ProfileRow
 from regulars.segments.feed.sales_packing import RESERVED_NUMBERS, pack_runs
 from regulars.segments.feed.sales_queries import SaleColumns
+from regulars.texts.number_location import find_country
 
 _attributes = msgspec.json.Decoder(dict[str, str])
 

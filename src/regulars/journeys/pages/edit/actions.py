@@ -26,10 +26,10 @@ from regulars.journeys.program import Fork, walk_places, walk_steps
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import TEXT
-from regulars.messaging.errors import SettingRefused
-from regulars.messaging.team_numbers import send_test_text
-from regulars.messaging.template import TemplateError
-from regulars.messaging.text_form import apply_button, read_text_form
+from regulars.texts.errors import SettingRefused
+from regulars.texts.team_numbers import send_test_text
+from regulars.texts.template import TemplateError
+from regulars.texts.text_form import apply_button, read_text_form
 from regulars.web.errors import FormTooLarge, PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render

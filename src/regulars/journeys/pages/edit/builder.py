@@ -27,10 +27,10 @@ from regulars.journeys.step_tree import StepNotFound, condition_of, split_place,
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.links.marks import short_url
-from regulars.messaging.settings.store import load_texting
-from regulars.messaging.team_numbers import find_team_number
-from regulars.messaging.text_form import list_language_rows, list_variables, read_text_form
 from regulars.segments.saved.manage import list_choices as list_segment_choices
+from regulars.texts.settings.store import load_texting
+from regulars.texts.team_numbers import find_team_number
+from regulars.texts.text_form import list_language_rows, list_variables, read_text_form
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.visit import Visit

@@ -12,12 +12,14 @@ from regulars.journeys.sample_customers import SampleCustomer, find_samples
 from regulars.journeys.snapshot import find_people, find_sales
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
-from regulars.messaging.cost import TextCost, cost_by_country
-from regulars.messaging.labels import label_value
-from regulars.messaging.request import compose_for
-from regulars.messaging.settings.store import Texting, load_texting
-from regulars.messaging.sms_encoding import TextSize, UnicodeCharacter, measure
-from regulars.messaging.template import (
+from regulars.profiles.model import Profile
+from regulars.profiles.search import suggest_profiles
+from regulars.texts.cost import TextCost, cost_by_country
+from regulars.texts.labels import label_value
+from regulars.texts.request import compose_for
+from regulars.texts.settings.store import Texting, load_texting
+from regulars.texts.sms_encoding import TextSize, UnicodeCharacter, measure
+from regulars.texts.template import (
     PLAIN_FIELDS,
     TEMPLATE_CHARACTERS_MAX,
     MissingValue,
@@ -29,8 +31,6 @@ from regulars.messaging.template import (
     render_text,
     texts_by_value,
 )
-from regulars.profiles.model import Profile
-from regulars.profiles.search import suggest_profiles
 from regulars.web import mask
 from regulars.web.visit import Visit
 

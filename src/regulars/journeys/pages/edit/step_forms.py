@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from regulars.conditions.tree import Consent
 from regulars.journeys import definition as steps
 from regulars.journeys.labels import kind_of
-from regulars.messaging.text_form import fill_text_form, read_text_form
+from regulars.texts.text_form import fill_text_form, read_text_form
 from regulars.web.form import FormState
 
 DAYS_MAX: Final = 365

@@ -1,9 +1,0 @@
-import pytest
-from tests.messaging.desk import Desk
-from tests.support.desks import Opened
-
-
-@pytest.fixture
-def desk(desk_database: Opened) -> Desk:
-    """An organization of its own on a database that tests share, as organizations do."""
-    return Desk(*desk_database)

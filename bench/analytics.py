@@ -22,17 +22,12 @@ from analytics_rows import ORGANIZATION_ZONE, PLAIN, STORES, vacuum, write_rows
 from database import Cluster
 from processes import cpu_s
 from regulars.analytics.sales_figures import By, read_sales
-from regulars.conditions import tree
-from regulars.kit.db import Database
-from regulars.kit.migrate import migrate
-from regulars.kit.process import reduce_garbage_collection
-from regulars.kit.settings import Settings
-from regulars.organizations.manage import create_organization
-from regulars.sales.totals.fill import fill_batch, recount
-from regulars.segments.analysis.client import Analysis, running
-from regulars.segments.analysis.engine.compaction import compact
-from regulars.segments.analysis.protocol import SegmentQuery
-from regulars.segments.analysis.questions import (
+from regulars.columns import lifecycle
+from regulars.columns.client import Analysis, running
+from regulars.columns.engine.compaction import compact
+from regulars.columns.feed.build import run_batch
+from regulars.columns.protocol import SegmentQuery
+from regulars.columns.questions import (
     BasketQuestion,
     CohortsQuestion,
     CustomersQuestion,
@@ -44,8 +39,13 @@ from regulars.segments.analysis.questions import (
     RfmQuestion,
     SalesQuestion,
 )
-from regulars.segments.columns import lifecycle
-from regulars.segments.feed.build import run_batch
+from regulars.conditions import tree
+from regulars.kit.db import Database
+from regulars.kit.migrate import migrate
+from regulars.kit.process import reduce_garbage_collection
+from regulars.kit.settings import Settings
+from regulars.organizations.manage import create_organization
+from regulars.sales.totals.fill import fill_batch, recount
 from segments import analysis_cpu_s, analysis_memory_mib
 
 DATABASE = "bench_analytics"

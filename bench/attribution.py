@@ -25,11 +25,11 @@ from regulars.attribution.lift import LiftSource, LiftState, SourceKind, read_li
 from regulars.attribution.lift_queue import LiftQueue
 from regulars.campaigns.definition import read_definition
 from regulars.campaigns.manage import create_campaign
+from regulars.columns.client import running
 from regulars.kit.db import Database
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.kit.settings import Settings
 from regulars.organizations.manage import create_organization
-from regulars.segments.analysis.client import running
 from segments import analysis_cpu_s, analysis_memory_mib
 
 DATABASE = "bench_attribution"

@@ -19,6 +19,7 @@ from regulars.accounts import sessions, users
 from regulars.attribution.pages.links import PATH
 from regulars.campaigns.definition import read_definition
 from regulars.campaigns.manage import create_campaign
+from regulars.columns.questions import LiftAnswer, LiftSums
 from regulars.experiments.sums import ArmSums
 from regulars.journeys.definition import read_definition as read_journey
 from regulars.journeys.manage import create_journey
@@ -26,7 +27,6 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, SEGMENT, new_uuid
 from regulars.kit.migrate import migrate
 from regulars.organizations.manage import create_organization
-from regulars.segments.analysis.questions import LiftAnswer, LiftSums
 from regulars.web.access import Role
 
 DATABASE: Final = "bench_attribution_pages"

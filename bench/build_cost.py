@@ -20,13 +20,13 @@ import psycopg
 from analytics_rows import write_rows
 from database import Cluster
 from processes import ROOT, cpu_s
+from regulars.columns import lifecycle
+from regulars.columns.engine.compaction import compact
+from regulars.columns.feed.build import run_batch
 from regulars.kit import process
 from regulars.kit.db import Database
 from regulars.kit.migrate import migrate
 from regulars.organizations.manage import create_organization
-from regulars.segments.analysis.engine.compaction import compact
-from regulars.segments.columns import lifecycle
-from regulars.segments.feed.build import run_batch
 
 CUSTOMERS, SALES = 30_000, 300_000
 QUICK_SCALE: Final = 0.05

@@ -13,6 +13,7 @@ from regulars.accounts import sessions, users
 from regulars.campaigns import manage
 from regulars.campaigns.definition import read_definition
 from regulars.campaigns.model import CampaignRow
+from regulars.columns import lifecycle
 from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database, Tx
@@ -20,7 +21,6 @@ from regulars.kit.ids import SEGMENT, ByExternalId
 from regulars.organizations.manage import create_organization
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.write import upsert_profiles
-from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition as read_segment
 from regulars.segments.saved.manage import create_segment
 from regulars.texts.settings.model import OpenHours, SendHoursRule, SmsSettings

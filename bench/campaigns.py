@@ -25,6 +25,9 @@ from regulars.campaigns.definition import Definition as CampaignDefinition
 from regulars.campaigns.estimate import estimate
 from regulars.campaigns.exact_cost import CostQueue, find_exact_cost, request_exact_cost
 from regulars.campaigns.manage import create_campaign
+from regulars.columns.client import Analysis, running
+from regulars.columns.model import MAY_BE_TEXTED
+from regulars.columns.protocol import AudienceCounts, SegmentQuery
 from regulars.conditions.tree import All, Bought, Condition, Created, When, Window
 from regulars.experiments.arms import Variant
 from regulars.kit.db import Database
@@ -33,10 +36,7 @@ from regulars.kit.migrate import migrate
 from regulars.kit.settings import Settings
 from regulars.organizations.manage import create_organization
 from regulars.sales.home_stores import find_home_stores
-from regulars.segments.analysis.client import Analysis, running
-from regulars.segments.analysis.protocol import AudienceCounts, SegmentQuery
 from regulars.segments.audience import resolve_audience
-from regulars.segments.columns.model import MAY_BE_TEXTED
 from regulars.segments.definition import Definition
 from regulars.segments.saved.manage import create_segment
 from segment_columns import ColumnArrays, write_columns

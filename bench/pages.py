@@ -30,12 +30,12 @@ from regulars.accounts import sessions, users
 from regulars.catalog.counts import counting
 from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.model import Catalog
+from regulars.columns.protocol import socket_path
 from regulars.kit.db import Database
 from regulars.kit.migrate import migrate
 from regulars.kit.settings import Settings
 from regulars.profiles.attribute_values import AttributeValues
 from regulars.sales.property_values import PropertyValues
-from regulars.segments.analysis.protocol import socket_path
 from regulars.server import page_table
 from regulars.web.access import Role
 from regulars.web.cookies import SESSION_HTTP

@@ -8,14 +8,14 @@ from uuid import UUID
 import msgspec
 import numpy as np
 
+from regulars.columns import column_rows as columns
+from regulars.columns.engine.customer_columns import PROFILE
+from regulars.columns.engine.encoding import Dictionary, encode, encode_coded
+from regulars.columns.engine.sales_encoding import encode_parts, sort_flat, with_sums_of_lines
+from regulars.columns.engine.sales_runs import Dictionaries
+from regulars.columns.model import BLOCK_CUSTOMERS, FORMAT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN, Run
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
-from regulars.segments import queries as columns
-from regulars.segments.analysis.engine.customer_columns import PROFILE
-from regulars.segments.analysis.engine.encoding import Dictionary, encode, encode_coded
-from regulars.segments.analysis.engine.sales_encoding import encode_parts, sort_flat, with_sums_of_lines
-from regulars.segments.analysis.engine.sales_runs import Dictionaries
-from regulars.segments.columns.model import BLOCK_CUSTOMERS, FORMAT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN, Run
 
 RUN_SALES = 1_600_000
 PRODUCTS = 5_000

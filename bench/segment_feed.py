@@ -10,14 +10,14 @@ from uuid import UUID, uuid4
 
 from database import Cluster
 from processes import cpu_s
+from regulars.columns import lifecycle
+from regulars.columns.engine.compaction import compact
+from regulars.columns.feed.build import run_batch
 from regulars.kit.db import Database
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.organizations.manage import create_organization
 from regulars.sales.load import load_sales
 from regulars.sales.model import Sale
-from regulars.segments.analysis.engine.compaction import compact
-from regulars.segments.columns import lifecycle
-from regulars.segments.feed.build import run_batch
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
 from segment_columns import PRODUCTS, STORES, properties_of

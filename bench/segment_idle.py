@@ -7,8 +7,8 @@ import psutil
 
 from database import Cluster
 from processes import cpu_s, free_port, regulars_command, running_server, wait_until_started
+from regulars.columns import lifecycle
 from regulars.kit.db import Database
-from regulars.segments.columns import lifecycle
 
 IDLE_ORGANIZATIONS, WITH_SEGMENTS = 10_000, 20
 

@@ -24,13 +24,13 @@ from latency import open_loop
 from load import wrk
 from processes import Server, cpu_s, free_port, regulars_command, running_server, wait_until_started
 from regulars.catalog.model import AttributeType
+from regulars.columns import lifecycle
+from regulars.columns.client import Analysis
+from regulars.columns.feed.build import run_batch
+from regulars.columns.protocol import AnalysisUnavailable, NotReady, SegmentQuery
 from regulars.kit.db import Database
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.client import Analysis
-from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentQuery
-from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition
-from regulars.segments.feed.build import run_batch
 from scenarios import CONNECTIONS
 from tickets import CUSTOMERS, requests
 

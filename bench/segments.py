@@ -24,15 +24,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from database import Cluster
 from regulars.catalog.model import AttributeType
+from regulars.columns.client import Analysis, running
+from regulars.columns.column_rows import insert_blob, insert_run, list_runs, lock_state, update_state
+from regulars.columns.model import MAY_BE_TEXTED, CustomerState, Run, pack_customers
+from regulars.columns.protocol import SegmentCounts, SegmentQuery
 from regulars.kit.db import Database
 from regulars.kit.migrate import migrate
 from regulars.kit.settings import Settings
 from regulars.organizations.manage import create_organization
-from regulars.segments.analysis.client import Analysis, running
-from regulars.segments.analysis.protocol import SegmentCounts, SegmentQuery
-from regulars.segments.columns.model import MAY_BE_TEXTED, CustomerState, Run, pack_customers
 from regulars.segments.definition import read_definition
-from regulars.segments.queries import insert_blob, insert_run, list_runs, lock_state, update_state
 from segment_columns import COLLECTIONS, TIERS, ColumnArrays, balance_of, write_columns
 from segment_feed import measure_feeding
 from segment_idle import IDLE_ORGANIZATIONS, WITH_SEGMENTS, measure_idling

@@ -29,6 +29,7 @@ from regulars.campaigns.pages import routes as campaigns
 from regulars.campaigns.segment_change import find_scheduled_users
 from regulars.catalog import pages as catalog
 from regulars.catalog.model import Catalog
+from regulars.columns.client import Analysis
 from regulars.consent import api as consent
 from regulars.experiments.pages import holdout
 from regulars.explore import pages
@@ -88,7 +89,6 @@ from regulars.sales.collision_review import count_open_collisions
 from regulars.sales.fast_path import FastRecorder
 from regulars.sales.model import StoredSale
 from regulars.sales.pages import collisions, tickets
-from regulars.segments.analysis.client import Analysis
 from regulars.segments.pages import routes as segments
 from regulars.segments.saved.uses import PATH as SEGMENTS_PATH
 from regulars.segments.saved.uses import find_segments_by_key

@@ -25,6 +25,10 @@ from regulars.campaigns.run.queue import CampaignQueue
 from regulars.campaigns.run.start import StartQueue
 from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.model import Catalog
+from regulars.columns.client import Analysis
+from regulars.columns.feed import fact_handlers as columns
+from regulars.columns.feed.build import ColumnsBuild
+from regulars.columns.model import SALES_LISTENER as SEGMENT_SALES
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.consent.figures import ConsentFiguresQueue
 from regulars.demo.requests import DemoQueue
@@ -69,10 +73,6 @@ from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, recount_in_time_zone, register_new_product_keys
 from regulars.sales.property_values import PropertyValues
 from regulars.sales.totals.fill import SALE_AGE_MIN, TotalsFill
-from regulars.segments.analysis.client import Analysis
-from regulars.segments.columns.model import SALES_LISTENER as SEGMENT_SALES
-from regulars.segments.feed import fact_handlers as columns
-from regulars.segments.feed.build import ColumnsBuild
 from regulars.segments.saved.manage import UNNEEDED_AFTER, delete_unneeded_columns
 from regulars.segments.saved.sizes import SizeQueue
 from regulars.texts.facts import MessagesChanged

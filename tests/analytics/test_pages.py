@@ -16,11 +16,11 @@ from tests.support.visitor import Visitor
 from regulars.analytics.pages.measures import CSV_HEADER, MeasureRow, csv_row
 from regulars.analytics.pages.net_chart import BARS_MAX, NetBar, draw_ranked
 from regulars.analytics.pages.product_table import has_high_returns
+from regulars.columns.lifecycle import find_build_progress
+from regulars.columns.model import BuildProgress
+from regulars.columns.questions import MILLIONTHS, ProductFigures
 from regulars.kit.db import Database
 from regulars.sales.totals.model import Sums
-from regulars.segments.analysis.questions import MILLIONTHS, ProductFigures
-from regulars.segments.columns.lifecycle import find_build_progress
-from regulars.segments.columns.model import BuildProgress
 from regulars.web.access import Role
 from regulars.web.format import Format
 

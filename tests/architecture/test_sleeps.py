@@ -34,7 +34,7 @@ ALLOWED = {
         "texts/fake_twilio.py",
         "work/test_claims.py",
     ),
-    "one step of a loop that waits": ("segments/fed_shop.py", "support/drain_queues.py"),
+    "one step of a loop that waits": ("columns/fed_shop.py", "support/drain_queues.py"),
     "a tool that makes pictures, not a test": ("support/screenshots.py",),
 }
 

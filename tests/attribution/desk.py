@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from tests.segments.fed_shop import FedShop
+from tests.columns.fed_shop import FedShop
 
 from regulars.attribution.credits import find_credits
 from regulars.attribution.jobs import CustomerQueue, RecomputeQueue

@@ -16,13 +16,13 @@ from regulars.attribution.month_sums import CREDITED
 from regulars.attribution.month_tables import TotalKey
 from regulars.campaigns.definition import Definition
 from regulars.campaigns.manage import create_campaign
+from regulars.columns.questions import LiftAnswer, LiftSums
 from regulars.experiments.arms import Variant
 from regulars.experiments.sums import ArmSums
 from regulars.journeys.definition import Definition as JourneyDefinition
 from regulars.journeys.definition import SendText
 from regulars.journeys.manage import create_journey
 from regulars.kit.db import Tx
-from regulars.segments.analysis.questions import LiftAnswer, LiftSums
 
 THANKS = JourneyDefinition(name="Thank you", trigger="purchase", steps=(SendText(id="thanks", text="Thank you!"),))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from tests.segments.fed_shop import FedShop
+from tests.columns.fed_shop import FedShop
 from tests.segments.test_members import answering
 
 from regulars.campaigns import manage

@@ -10,8 +10,8 @@ from tests.support.clock import store_two_hours_ahead
 from regulars.campaigns import attention, manage
 from regulars.campaigns.attention import CampaignInNeed, count_questions, find_in_need
 from regulars.campaigns.run.start import StartQueue
+from regulars.columns.client import Analysis
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.client import Analysis
 from regulars.work.clock_steps import pull_forward
 
 LATER = "UPDATE campaign_recipients SET fed_at = now() - interval '11 minutes' WHERE organization_id = %s"

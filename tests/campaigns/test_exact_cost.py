@@ -12,8 +12,8 @@ from regulars.campaigns import exact_cost, manage
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.exact_cost import CostQueue, ExactCost, find_exact_cost, request_exact_cost
 from regulars.cli.campaign_estimate import exact_as_data, print_estimate
+from regulars.columns import lifecycle
 from regulars.experiments.holdout.settings import change_holdout
-from regulars.segments.columns import lifecycle
 from regulars.texts.settings.model import Price, SmsSettings
 
 PRICES = {"FR": Price(Decimal("0.049"), "EUR"), "CH": Price(Decimal("0.053"), "CHF")}

@@ -8,6 +8,7 @@ from tests.support.visitor import sign_in
 
 from regulars.accounts.sessions import SessionStore
 from regulars.attribution.pages.credit_cards import ticket_card
+from regulars.columns.client import Analysis
 from regulars.consent.figures import count_figures
 from regulars.explore.consents import pages as consents
 from regulars.explore.customers import pages as customers
@@ -20,7 +21,6 @@ from regulars.organizations.manage import create_organization
 from regulars.privacy import pages as rights
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.sales.pages import collisions, tickets
-from regulars.segments.analysis.client import Analysis
 from regulars.server import find_started_journeys
 from regulars.web import cookies
 from regulars.web.access import Role

@@ -15,10 +15,10 @@ from tests.support.waiting import ask_until
 from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.entries import retype
 from regulars.catalog.model import AttributeType, Catalog
+from regulars.columns.lifecycle import find_build_progress
 from regulars.kit.db import Database, Tx
 from regulars.profiles.attribute_values import AttributeValues
 from regulars.sales.property_values import PropertyValues
-from regulars.segments.columns.lifecycle import find_build_progress
 
 T = TypeVar("T")
 LINEN = {"external_id": "LIN-1", "name": "Chemise", "properties": {"collection": "Lin lavé"}}

@@ -13,6 +13,8 @@ from tests.privacy.people import PERSON, TOLERANCE, plant, sale
 from tests.privacy.test_declared import columns_of
 from tests.support.database_fixtures import SECRET
 
+from regulars.columns import lifecycle
+from regulars.columns.feed.build import run_batch
 from regulars.consent.chain import hash_number
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.journeys import drafts
@@ -24,9 +26,7 @@ from regulars.kit.ids import PROFILE, new_uuid
 from regulars.profiles.facts import ProfilesChanged
 from regulars.sales.decode import decode_sale
 from regulars.sales.record import record_sales
-from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition as read_segment
-from regulars.segments.feed.build import run_batch
 from regulars.segments.saved.manage import create_segment
 
 MARKER = PERSON["attribute"]

@@ -9,10 +9,10 @@ from tests.privacy.people import OTHER, PERSON, erase, look_for_stragglers, plan
 from tests.privacy.test_declared import declarations
 from tests.support.database_fixtures import SECRET, database
 
+from regulars.columns.engine.compaction import compact
 from regulars.kit.ids import ById
 from regulars.privacy.export import export_person
 from regulars.profiles.find import find_profile
-from regulars.segments.analysis.engine.compaction import compact
 
 # Traces are searched in the whole database.
 __all__ = ["database"]

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from tests.segments.fed_shop import FedShop
+from tests.columns.fed_shop import FedShop
 
 from regulars.catalog.model import spell
+from regulars.columns.questions import BasketQuestion, Period, ProductGroup, ProductKey, ProductsQuestion
 from regulars.kit.clock import in_zone
 from regulars.kit.ids import STORE
 from regulars.sales.totals.model import Sums
-from regulars.segments.analysis.questions import BasketQuestion, Period, ProductGroup, ProductKey, ProductsQuestion
 
 INTERVALS = ((1, 7), (8, 14), (15, 30), (31, 60), (61, 90), (91, 180), (181, 365), (366, None))
 

@@ -1,6 +1,6 @@
 import pytest
+from tests.columns.fed_shop import FedShop
 from tests.segments.desk import Desk
-from tests.segments.fed_shop import FedShop
 from tests.support.desks import Opened
 
 

@@ -9,12 +9,12 @@ from tests.journeys.desk import Desk as JourneyDesk
 
 from regulars.catalog.entries import register_product_keys, retype
 from regulars.catalog.model import AttributeType, Catalog
+from regulars.columns import lifecycle
+from regulars.columns.feed.build import run_batch
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
-from regulars.segments.columns import lifecycle
 from regulars.segments.definition import Definition, read_definition
 from regulars.segments.explain import MembershipExplanation, explain, find_segments_of
-from regulars.segments.feed.build import run_batch
 from regulars.segments.saved import manage
 
 

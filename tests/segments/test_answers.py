@@ -8,16 +8,13 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from tests.columns.fed_shop import FedShop
+from tests.columns.trees import LARGE
 from tests.segments.answer_oracle import Oracle, buckets, read_rows
-from tests.segments.fed_shop import FedShop
-from tests.segments.trees import LARGE
 
 from regulars.analytics.segment_conditions import cohort_conditions, product_conditions, rfm_conditions
-from regulars.conditions import tree
-from regulars.kit.ids import STORE
-from regulars.sales.totals.model import Sums
-from regulars.segments.analysis.protocol import SegmentQuery
-from regulars.segments.analysis.questions import (
+from regulars.columns.protocol import SegmentQuery
+from regulars.columns.questions import (
     COHORTS_MAX,
     BasketQuestion,
     CohortsQuestion,
@@ -31,6 +28,9 @@ from regulars.segments.analysis.questions import (
     SalesAnswer,
     SalesQuestion,
 )
+from regulars.conditions import tree
+from regulars.kit.ids import STORE
+from regulars.sales.totals.model import Sums
 
 SIZE, STORE_KEY = ProductKey("property", "size"), ProductKey("store")
 KEYS = [ProductKey(), SIZE, ProductKey("property", "fair"), ProductKey("property", "none has it"), STORE_KEY]

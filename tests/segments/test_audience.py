@@ -13,10 +13,9 @@ from tests.segments.test_members import answering
 
 from regulars.catalog.entries import retype
 from regulars.catalog.model import AttributeType, Catalog
-from regulars.kit.settings import Settings
-from regulars.segments.analysis.client import Analysis
-from regulars.segments.analysis.engine import audience as frozen
-from regulars.segments.analysis.protocol import (
+from regulars.columns.client import Analysis
+from regulars.columns.engine import audience as frozen
+from regulars.columns.protocol import (
     AnalysisResponse,
     AnalysisUnavailable,
     AudienceCounts,
@@ -25,6 +24,7 @@ from regulars.segments.analysis.protocol import (
     read_message,
     write_message,
 )
+from regulars.kit.settings import Settings
 from regulars.segments.audience import AudienceRefused, resolve_audience
 from regulars.segments.saved import manage
 

@@ -8,8 +8,8 @@ import pytest
 from tests.segments.desk import definition
 from tests.support.waiting import until_locked
 
+from regulars.columns.protocol import ConsentSplit, NotReady, SegmentCounts
 from regulars.kit.db import Tx
-from regulars.segments.analysis.protocol import ConsentSplit, NotReady, SegmentCounts
 from regulars.segments.saved import manage
 from regulars.segments.saved.sizes import RETRY_AFTER, SizeQueue, list_sizes, next_count, store_size
 

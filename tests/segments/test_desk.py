@@ -4,11 +4,11 @@ import asyncio
 import datetime as dt
 from uuid import uuid4
 
+from regulars.columns.engine import server
+from regulars.columns.engine.cache import ColumnCache
+from regulars.columns.engine.server import ConnectionHandler
+from regulars.columns.protocol import AnalysisRequest, AnalysisResponse, Members, SegmentQuery
 from regulars.conditions.tree import All
-from regulars.segments.analysis.engine import server
-from regulars.segments.analysis.engine.cache import ColumnCache
-from regulars.segments.analysis.engine.server import ConnectionHandler
-from regulars.segments.analysis.protocol import AnalysisRequest, AnalysisResponse, Members, SegmentQuery
 
 NO_MEMBERS = AnalysisResponse(members=Members(profile_ids=(), next=None, as_of=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)))
 # More than enough turns of the loop for whatever is due at once.

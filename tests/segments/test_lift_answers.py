@@ -8,13 +8,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from tests.columns.fed_shop import FedShop
 from tests.sales.test_returned_lines import search
 from tests.segments.answer_oracle import read_rows
-from tests.segments.fed_shop import FedShop
 
+from regulars.columns.questions import ArmPeople, LiftAnswer, LiftQuestion, Period
 from regulars.experiments.sums import ArmSums
 from regulars.sales.returned_lines import CustomerSale
-from regulars.segments.analysis.questions import ArmPeople, LiftAnswer, LiftQuestion, Period
 
 SEEDS = int(os.environ.get("REGULARS_TEST_SEEDS", "2"))
 QUESTIONS = 6

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from regulars.columns import lifecycle
+from regulars.columns.client import Analysis, list_pages
+from regulars.columns.engine.server import ConnectionHandler
+from regulars.columns.protocol import CursorExpired, MemberCursor, NotReady, parse_cursor
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.client import Analysis, list_pages
-from regulars.segments.analysis.engine.server import ConnectionHandler
-from regulars.segments.analysis.protocol import CursorExpired, MemberCursor, NotReady, parse_cursor
-from regulars.segments.columns import lifecycle
 
 PEOPLE = [f"c{number}" for number in range(5)]
 

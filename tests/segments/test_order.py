@@ -4,14 +4,14 @@ from datetime import date
 from uuid import uuid4
 
 import pytest
+from tests.columns.fed_shop import ZONE, FedShop
 from tests.segments.desk import definition
-from tests.segments.fed_shop import ZONE, FedShop
 
+from regulars.columns.protocol import SegmentQuery
 from regulars.conditions.check import ConditionContext, ReferencedSegment
 from regulars.conditions.customers import Customer, CustomerConsent
 from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.tree import All, Any, Condition, Group, InSegment, Nothing, order_referenced_segments
-from regulars.segments.analysis.protocol import SegmentQuery
 
 NAMED = definition({"type": "named"}).match
 Segments = dict[str, Group | None]

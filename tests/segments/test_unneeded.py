@@ -2,7 +2,7 @@
 
 import pytest
 
-from regulars.segments.columns import lifecycle
+from regulars.columns import lifecycle
 from regulars.segments.saved import manage
 from regulars.segments.saved.manage import delete_unneeded_columns
 from regulars.work.due import find_due_organizations

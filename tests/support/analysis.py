@@ -10,8 +10,8 @@ from tests.support.fork_server import fork_server
 from tests.support.server import Server
 from tests.support.waiting import wait_until
 
+from regulars.columns.protocol import socket_path
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.protocol import socket_path
 
 STOP_SECONDS_MAX = 90
 

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from tests.support.open_database import open_database
 
+from regulars.columns.feed.build import ColumnsBuild
 from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.public_address import PublicAddress
 from regulars.kit.settings import Settings
-from regulars.segments.feed.build import ColumnsBuild
 from regulars.texts.providers.gateways import open_gateways
 from regulars.work.claims import ClaimQueue
 from regulars.work.facts import Listeners

@@ -15,6 +15,7 @@ from tests.support.drain_queues import SETTINGS
 from tests.support.rows import Raw, insert_rows
 from tests.support.waiting import until
 
+from regulars.columns.model import FORMAT
 from regulars.journeys.definition import read_definition as read_journey
 from regulars.journeys.manage import activate, create_journey
 from regulars.kit import vault
@@ -22,7 +23,6 @@ from regulars.kit.db import Database
 from regulars.kit.public_address import PublicAddress
 from regulars.kit.ssrf import AddressPolicy
 from regulars.organizations.manage import create_organization
-from regulars.segments.columns.model import FORMAT
 from regulars.segments.definition import read_definition as read_segment
 from regulars.segments.saved.manage import create_segment
 from regulars.texts.providers.gateways import open_gateways

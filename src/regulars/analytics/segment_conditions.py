@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from datetime import date
 from uuid import UUID
 
+from regulars.columns.protocol import SegmentQuery
+from regulars.columns.questions import RFM_DAYS, RfmGroup
 from regulars.conditions import tree
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, STORE
 from regulars.sales.model import Currency
-from regulars.segments.analysis.protocol import SegmentQuery
-from regulars.segments.analysis.questions import RFM_DAYS, RfmGroup
 from regulars.segments.audience import resolve_audience
 from regulars.segments.saved.resolve import query_of, resolve
 

@@ -8,11 +8,11 @@ from uuid import UUID
 from regulars.attribution import lift_queries as queries
 from regulars.attribution.lift import LiftSource, SourceKind, schedule_lift
 from regulars.attribution.windows import find_windows
+from regulars.columns.questions import ArmPeople
 from regulars.experiments.facts import HoldoutMonthBegun, HoldoutQuarterChanged
 from regulars.experiments.holdout.groups import read_groups
 from regulars.experiments.journey_holdouts import read_holdout_groups
 from regulars.kit.db import Tx
-from regulars.segments.analysis.questions import ArmPeople
 
 # The customers who were meant to be texted, and those who were held out.
 ComparedGroups = tuple[ArmPeople, ArmPeople]

@@ -17,6 +17,7 @@ import msgspec
 from regulars.attribution import lift_queries as queries
 from regulars.attribution.lift_queries import LiftRow
 from regulars.campaigns.holdout import Holdout, find_holdouts
+from regulars.columns.questions import LiftAnswer
 from regulars.experiments.effect import (
     SAMPLE_RATIO_P_MIN,
     EffectEstimate,
@@ -27,7 +28,6 @@ from regulars.experiments.effect import (
 )
 from regulars.experiments.sums import ArmSums
 from regulars.kit.db import Tx
-from regulars.segments.analysis.questions import LiftAnswer
 
 QUEUE: Final = "attribution.lift"
 # A result is final this long after its window closes, when the returns of the last purchase have been recorded.

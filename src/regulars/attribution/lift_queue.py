@@ -20,14 +20,14 @@ from regulars.attribution.lift_queries import LiftRow
 from regulars.attribution.windows import find_windows
 from regulars.campaigns.facts import CampaignEnded
 from regulars.campaigns.holdout import find_holdouts, find_queueing_times, read_arms
+from regulars.columns.client import Analysis, AnalysisQueue
+from regulars.columns.lifecycle import need_columns
+from regulars.columns.protocol import AnalysisUnavailable, NotReady, SegmentQuery
+from regulars.columns.questions import ArmPeople, LiftAnswer, LiftQuestion, Period
 from regulars.conditions import tree
 from regulars.kit import failpoint
 from regulars.kit.clock import in_zone
 from regulars.kit.db import Database, Tx
-from regulars.segments.analysis.client import Analysis, AnalysisQueue
-from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentQuery
-from regulars.segments.analysis.questions import ArmPeople, LiftAnswer, LiftQuestion, Period
-from regulars.segments.columns.lifecycle import need_columns
 from regulars.segments.saved.resolve import query_of, resolve
 from regulars.work.outbox import behind_since
 from regulars.work.queue import Due, Wait

@@ -3,10 +3,10 @@
 from uuid import UUID
 
 from regulars.campaigns.definition import Definition
+from regulars.columns.protocol import SegmentQuery
 from regulars.conditions.tree import All
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
-from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.segments.audience import match_audience, resolve_audience
 
 

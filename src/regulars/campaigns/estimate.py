@@ -23,14 +23,14 @@ from regulars.campaigns.model import end_of, start_of
 from regulars.campaigns.reach import Reach, Recipient, Rule, count_reach, find_rule
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.text_sizes import AudienceSize, CountrySize, TextGroup, add_up, apportion, size_text
+from regulars.columns.client import Analysis
+from regulars.columns.protocol import AudienceCounts
 from regulars.consent.numbers import find_text_numbers
 from regulars.experiments.arms import PERCENT, Variant, split_holdout
 from regulars.experiments.effect import SmallestEffect, smallest_effects
 from regulars.experiments.holdout.groups import find_holdout_draw
 from regulars.kit.db import Database, Tx
 from regulars.sales.totals.progress import find_time_zone
-from regulars.segments.analysis.client import Analysis
-from regulars.segments.analysis.protocol import AudienceCounts
 from regulars.texts.gate import forecast_texts
 from regulars.texts.number_location import find_country, locate_number
 from regulars.texts.rates import find_rate

@@ -23,19 +23,13 @@ from regulars.campaigns.manage import load_campaign
 from regulars.campaigns.rendering import RecipientValues, load_values
 from regulars.campaigns.stored_definition import read_stored_definition
 from regulars.campaigns.text_sizes import AudienceSize, TextGroup, add_up, size_text
+from regulars.columns.client import Analysis, AnalysisQueue
+from regulars.columns.protocol import AnalysisUnavailable, CursorExpired, NotReady, SegmentQuery, parse_cursor
 from regulars.conditions.tree import All, Consent
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.experiments.arms import HELD_OUT_ARM, assign_arm
 from regulars.experiments.holdout.groups import find_held_out
 from regulars.kit.db import Database, Tx
-from regulars.segments.analysis.client import Analysis, AnalysisQueue
-from regulars.segments.analysis.protocol import (
-    AnalysisUnavailable,
-    CursorExpired,
-    NotReady,
-    SegmentQuery,
-    parse_cursor,
-)
 from regulars.segments.audience import AudienceRefused
 from regulars.texts.model import SkipReason
 from regulars.texts.number_location import locate_number

@@ -11,11 +11,11 @@ from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.definition import Definition
 from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.rendering import RecipientValues, load_values
+from regulars.columns.client import Analysis
+from regulars.columns.protocol import SegmentQuery
 from regulars.conditions import tree
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Database, Tx
-from regulars.segments.analysis.client import Analysis
-from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.texts.number_location import locate_number
 from regulars.texts.request import compose_for
 from regulars.texts.settings.store import Texting, load_texting

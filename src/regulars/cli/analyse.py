@@ -29,11 +29,11 @@ from regulars.cli.analyse_scope import (
 from regulars.cli.analyse_tables import PrintedTable
 from regulars.cli.output import CommandError, ExitCode
 from regulars.cli.runner import AsJson, OfOrganization, run_on_pool
+from regulars.columns import questions
 from regulars.kit.db import Database
 from regulars.kit.ids import STORE
 from regulars.kit.settings import Settings
 from regulars.sales.model import Currency
-from regulars.segments.analysis import questions
 from regulars.stores.find import name_stores
 
 app = typer.Typer(no_args_is_help=True)

@@ -13,11 +13,11 @@ from regulars.analytics.sales_figures import By, Progress, SalesFigures, read_sa
 from regulars.cli.analyse_scope import Scope, ScopeAnalysis, open_analysis
 from regulars.cli.analyse_tables import PrintedTable, make_sales_table
 from regulars.cli.output import CommandError, ExitCode
+from regulars.columns import questions
 from regulars.kit.db import Database
 from regulars.kit.ids import STORE
 from regulars.kit.settings import Settings
 from regulars.sales.totals.model import PerCurrency, add_up
-from regulars.segments.analysis import questions
 from regulars.stores.find import name_stores
 
 _LoadFigures = Callable[[By, tuple[UUID, ...] | None], Awaitable[SalesFigures]]

@@ -14,16 +14,16 @@ from regulars.analytics.period import Period, read_period
 from regulars.analytics.segment_conditions import resolve_members
 from regulars.cli.output import CommandError, ExitCode
 from regulars.cli.runner import find_organization, read_id
+from regulars.columns import questions
+from regulars.columns.client import Analysis, running
+from regulars.columns.lifecycle import need_columns
+from regulars.columns.protocol import SegmentQuery
 from regulars.kit import ids
 from regulars.kit.db import Database, Tx
 from regulars.kit.settings import Settings
 from regulars.kit.time_zones import find_zone
 from regulars.organizations.settings import find_settings
 from regulars.sales.model import Currency
-from regulars.segments.analysis import questions
-from regulars.segments.analysis.client import Analysis, running
-from regulars.segments.analysis.protocol import SegmentQuery
-from regulars.segments.columns.lifecycle import need_columns
 from regulars.stores.find import find_stores
 
 # Longer than a page would wait: after its start, the analysis process first loads the sales that it sums.

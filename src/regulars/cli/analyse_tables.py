@@ -9,11 +9,11 @@ from decimal import Decimal
 from typing import Any, Final
 
 from regulars.cli.output import err, pick, print_json, print_table
+from regulars.columns import questions
 from regulars.kit.clock import format_timestamp
 from regulars.kit.text import safe_cell
 from regulars.sales.model import Currency
 from regulars.sales.totals.model import PerCurrency, Sums
-from regulars.segments.analysis import questions
 
 _RATES: Final = ("units_per_ticket", "return_rate", "return_rate_by_tickets", "discount_rate", "identified_rate")
 

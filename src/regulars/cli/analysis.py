@@ -8,11 +8,11 @@ import typer
 
 from regulars.cli import database, error_handling
 from regulars.cli.output import CommandError
+from regulars.columns.protocol import socket_path
 from regulars.kit import log, vault
 from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import Settings
 from regulars.processes import in_use
-from regulars.segments.analysis.protocol import socket_path
 
 
 def analysis(
@@ -21,7 +21,7 @@ def analysis(
 ) -> None:
     settings = log.load_for_service()
     # Imported here, so that no other command, and above all not the server, loads NumPy and Polars.
-    engine = importlib.import_module("regulars.segments.analysis.engine.server")
+    engine = importlib.import_module("regulars.columns.engine.server")
     with database.opened(settings) as url, in_use.shared_lock(url) as registration:
         database.check_schema(url, ProcessRole.SERVER)
         registration.publish_key_fingerprint(vault.of(vault.with_key(settings, may_create_key=False)).fingerprint)

@@ -41,12 +41,12 @@ from regulars.cli.runner import (
     run,
     run_on_pool,
 )
+from regulars.columns.client import running
+from regulars.columns.protocol import AnalysisUnavailable, NotReady
 from regulars.experiments.arms import HELD_OUT_ARM
 from regulars.kit import ids
 from regulars.kit.db import Database, Tx
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.client import running
-from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady
 from regulars.texts.settings.change import PRICE_DECIMALS_MAX
 
 app = typer.Typer(no_args_is_help=True)

@@ -21,6 +21,7 @@ from regulars.catalog.model import Catalog
 from regulars.cli import database
 from regulars.cli.output import CommandError, ExitCode, format_count, out, print_json
 from regulars.cli.runner import AsJson, run_on_pool
+from regulars.columns import lifecycle
 from regulars.consent import figures
 from regulars.kit import cluster, db_checks, horizon, migrate, releases, vault
 from regulars.kit.db import KEY_READS_MAX, RECORDING_MAX, URGENT_READS_MAX, Database, Tx
@@ -33,7 +34,6 @@ from regulars.organizations import manage
 from regulars.postgres.errors import EmbeddedDatabaseError
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.sales.totals import fill
-from regulars.segments.columns import lifecycle
 
 DISK_FREE_BYTES_MIN: Final = 1024**3
 # The database's clock decides how old a sale is: with a wrong clock, sales are refused or automations do not start.

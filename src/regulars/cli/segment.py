@@ -13,6 +13,9 @@ from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli.definitions import DefinitionCommands, TheId, faults_as_data, print_faults
 from regulars.cli.output import CommandError, err, out, pick, print_json, print_table
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, find_organization, read_id, run, run_on_pool
+from regulars.columns import lifecycle
+from regulars.columns.client import Analysis, list_pages, running
+from regulars.columns.protocol import SegmentCounts, SegmentQuery
 from regulars.conditions.customers import ConditionExplanation, ObservedConsent
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
@@ -21,9 +24,6 @@ from regulars.kit.settings import Settings
 from regulars.kit.text import safe_cell
 from regulars.profiles.find import find_profile
 from regulars.profiles.search import find_profiles_by_ids
-from regulars.segments.analysis.client import Analysis, list_pages, running
-from regulars.segments.analysis.protocol import SegmentCounts, SegmentQuery
-from regulars.segments.columns import lifecycle
 from regulars.segments.definition import Definition, read_definition, schema
 from regulars.segments.explain import MembershipExplanation, explain
 from regulars.segments.saved import manage

@@ -7,6 +7,7 @@ from typing import Final
 from regulars.attribution.personal import PERSONAL_DATA as ATTRIBUTION
 from regulars.campaigns.personal import PERSONAL_DATA as CAMPAIGNS
 from regulars.catalog.personal import PERSONAL_DATA as CATALOG
+from regulars.columns.personal import PERSONAL_DATA as COLUMNS
 from regulars.consent.personal import PERSONAL_DATA as CONSENT
 from regulars.experiments.personal import PERSONAL_DATA as EXPERIMENTS
 from regulars.idempotency.model import PERSONAL_DATA as IDEMPOTENCY
@@ -37,6 +38,7 @@ MODULES: Final[Mapping[str, PersonalData]] = {
     "texts": TEXTS,
     "links": LINKS,
     "sales": SALES,
+    "columns": COLUMNS,
     "segments": SEGMENTS,
     "webhooks": WEBHOOKS,
     "request_log": REQUEST_LOG,

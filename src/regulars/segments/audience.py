@@ -7,10 +7,10 @@ to the analysis process, with `Analysis.count_audience`, or with `Analysis.strea
 from collections.abc import Sequence
 from uuid import UUID
 
+from regulars.columns.protocol import SegmentQuery
 from regulars.conditions import tree
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
-from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.segments.definition import SegmentError
 from regulars.segments.saved.resolve import query_of, resolve
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from regulars.analytics.period import Period
-from regulars.segments.analysis import questions
-from regulars.segments.analysis.protocol import STARTING, AnalysisUnavailable, NotReady
-from regulars.segments.columns.model import BuildProgress
+from regulars.columns import questions
+from regulars.columns.model import BuildProgress
+from regulars.columns.protocol import STARTING, AnalysisUnavailable, NotReady
 
 # After this time a page is rendered without the missing numbers, and the browser requests them again.
 PAGE_WAIT_S: Final = 0.4

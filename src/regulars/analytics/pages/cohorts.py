@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.pages.frame import CsvFile, segment_url
 from regulars.analytics.segment_conditions import cohort_conditions
+from regulars.columns.questions import Cohort, CohortMonth, CohortsAnswer
 from regulars.sales.model import Currency
-from regulars.segments.analysis.questions import Cohort, CohortMonth, CohortsAnswer
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 

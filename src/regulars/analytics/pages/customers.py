@@ -21,11 +21,10 @@ from regulars.analytics.pages.frame import (
 from regulars.analytics.pages.new_and_returning import bucket_file, bucket_table, interval_file, interval_table
 from regulars.analytics.period import Unit
 from regulars.analytics.segment_conditions import resolve_members
-from regulars.kit.db import Tx
-from regulars.sales.model import Currency
-from regulars.segments.analysis.client import DEADLINE_S, Analysis
-from regulars.segments.analysis.protocol import SegmentQuery
-from regulars.segments.analysis.questions import (
+from regulars.columns.client import DEADLINE_S, Analysis
+from regulars.columns.lifecycle import need_columns
+from regulars.columns.protocol import SegmentQuery
+from regulars.columns.questions import (
     AnswerType,
     CohortsAnswer,
     CohortsQuestion,
@@ -35,7 +34,8 @@ from regulars.segments.analysis.questions import (
     RfmAnswer,
     RfmQuestion,
 )
-from regulars.segments.columns.lifecycle import need_columns
+from regulars.kit.db import Tx
+from regulars.sales.model import Currency
 from regulars.web.render import redirect
 from regulars.web.visit import Visit
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.pages.frame import CsvFile, name_part, raw_share, short_name_part
 from regulars.analytics.period import Period, Unit
+from regulars.columns.questions import CustomerFigures, CustomersAnswer, IntervalCount
 from regulars.sales.model import Currency
-from regulars.segments.analysis.questions import CustomerFigures, CustomersAnswer, IntervalCount
 from regulars.web.charts import Chart, stacked_chart
 from regulars.web.format import NOTHING, Format
 

@@ -11,9 +11,7 @@ import msgspec
 from regulars.analytics.pages.filters import LIST_VALUES_MAX, AnalysisView
 from regulars.analytics.pages.frame import CsvFile, raw_share
 from regulars.analytics.pages.net_chart import NetBar, RankedChart, draw_ranked
-from regulars.kit.ids import STORE
-from regulars.sales.model import Currency
-from regulars.segments.analysis.questions import (
+from regulars.columns.questions import (
     MILLIONTHS,
     PRODUCT_ROWS_MAX,
     BasketAnswer,
@@ -24,6 +22,8 @@ from regulars.segments.analysis.questions import (
     ProductRow,
     ProductsAnswer,
 )
+from regulars.kit.ids import STORE
+from regulars.sales.model import Currency
 from regulars.web.charts import sparkline
 from regulars.web.format import NOTHING, Format
 

@@ -36,19 +36,13 @@ from regulars.analytics.pages.product_table import (
 from regulars.analytics.segment_conditions import product_conditions, resolve_members
 from regulars.catalog.entries import list_entries
 from regulars.catalog.model import Catalog
+from regulars.columns.client import DEADLINE_S, Analysis
+from regulars.columns.lifecycle import need_columns
+from regulars.columns.protocol import SegmentQuery
+from regulars.columns.questions import BasketAnswer, BasketQuestion, ProductKey, ProductsAnswer, ProductsQuestion
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest
 from regulars.sales.model import Currency
-from regulars.segments.analysis.client import DEADLINE_S, Analysis
-from regulars.segments.analysis.protocol import SegmentQuery
-from regulars.segments.analysis.questions import (
-    BasketAnswer,
-    BasketQuestion,
-    ProductKey,
-    ProductsAnswer,
-    ProductsQuestion,
-)
-from regulars.segments.columns.lifecycle import need_columns
 from regulars.web.render import redirect
 from regulars.web.visit import Visit
 

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.pages.frame import CsvFile, raw_share, segment_url
 from regulars.analytics.segment_conditions import rfm_conditions
+from regulars.columns.questions import RFM_DAYS, Range, RfmAnswer, RfmGroup, RfmName
 from regulars.sales.model import Currency
-from regulars.segments.analysis.questions import RFM_DAYS, Range, RfmAnswer, RfmGroup, RfmName
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 

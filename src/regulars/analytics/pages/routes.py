@@ -11,7 +11,7 @@ from regulars.analytics.pages.products import ProductPages
 from regulars.analytics.pages.sales import SalesPages
 from regulars.analytics.pages.sales_source import SalesSource
 from regulars.analytics.pages.stores import StorePages
-from regulars.segments.analysis.client import Analysis
+from regulars.columns.client import Analysis
 from regulars.web.access import Action
 from regulars.web.render import redirect
 from regulars.web.route import Form, Harm, Page

@@ -14,13 +14,13 @@ from regulars.analytics.pages.answers import PAGE_WAIT_S, AnalysisResult, await_
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales, read_until_hour
 from regulars.analytics.segment_conditions import resolve_members
+from regulars.columns.client import DEADLINE_S, Analysis
+from regulars.columns.lifecycle import need_columns
+from regulars.columns.protocol import SegmentQuery
+from regulars.columns.questions import SalesQuestion, SalesRow
 from regulars.kit.db import Tx
 from regulars.sales.totals.model import PerCurrency, add_totals, add_up
 from regulars.sales.totals.reports import sum_late_hours
-from regulars.segments.analysis.client import DEADLINE_S, Analysis
-from regulars.segments.analysis.protocol import SegmentQuery
-from regulars.segments.analysis.questions import SalesQuestion, SalesRow
-from regulars.segments.columns.lifecycle import need_columns
 from regulars.web.visit import Visit
 
 

@@ -16,9 +16,9 @@ from regulars.campaigns.pages.common import (
     render_campaign,
 )
 from regulars.campaigns.pages.review import load_review
+from regulars.columns.client import Analysis
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN
-from regulars.segments.analysis.client import Analysis
 from regulars.web.errors import Conflict
 from regulars.web.form import FormState
 from regulars.web.render import redirect

@@ -10,9 +10,9 @@ from regulars.campaigns.exact_cost import request_exact_cost
 from regulars.campaigns.model import CampaignState
 from regulars.campaigns.pages.common import campaign_url, find_campaign, page_errors, read_confirmed, render_campaign
 from regulars.campaigns.pages.review import load_review
+from regulars.columns.client import Analysis
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN
-from regulars.segments.analysis.client import Analysis
 from regulars.web.errors import Conflict
 from regulars.web.form import FormState
 from regulars.web.render import redirect

@@ -23,11 +23,11 @@ from regulars.campaigns.pages.figures import (
 )
 from regulars.campaigns.pages.progress import REASON_LABELS
 from regulars.campaigns.pages.reach import list_rules
+from regulars.columns.client import Analysis
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
 from regulars.links.marks import short_url
-from regulars.segments.analysis.client import Analysis
 from regulars.segments.saved.manage import list_choices as list_segment_choices
 from regulars.texts.errors import SettingRefused
 from regulars.texts.labels import label_value

@@ -14,9 +14,9 @@ from regulars.campaigns.pages.common import VARIANT_LETTERS
 from regulars.campaigns.pages.definition_form import HOLDOUTS
 from regulars.campaigns.preview import Preview, PreviewedCustomers, preview
 from regulars.campaigns.text_sizes import VariantSize
+from regulars.columns.client import Analysis
+from regulars.columns.protocol import AnalysisUnavailable, NotReady
 from regulars.experiments.effect import SmallestEffect
-from regulars.segments.analysis.client import Analysis
-from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady
 from regulars.segments.audience import AudienceRefused
 from regulars.texts.cost import CostEstimate
 from regulars.texts.template import TemplateError

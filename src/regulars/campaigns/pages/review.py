@@ -20,9 +20,9 @@ from regulars.campaigns.pages.definition_labels import (
 from regulars.campaigns.pages.figures import Figures, describe_estimate, list_unpriced, load_figures
 from regulars.campaigns.pages.reach import list_rules
 from regulars.campaigns.text_sizes import AudienceSize
+from regulars.columns.client import Analysis
 from regulars.kit.ids import PROFILE
 from regulars.links.marks import short_url
-from regulars.segments.analysis.client import Analysis
 from regulars.web.visit import Visit
 
 # The page waits this long for the estimate, because without it there is nothing to confirm.

@@ -8,7 +8,7 @@ from regulars.campaigns.pages import approval_rule, lifecycle, listing, progress
 from regulars.campaigns.pages.approve import ApprovePage
 from regulars.campaigns.pages.confirmation import Confirmation
 from regulars.campaigns.pages.editor import Editor
-from regulars.segments.analysis.client import Analysis
+from regulars.columns.client import Analysis
 from regulars.web.access import Action
 from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Harm, Page
 

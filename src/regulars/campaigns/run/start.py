@@ -24,20 +24,14 @@ from regulars.campaigns.run import queries
 from regulars.campaigns.run.finish import end_campaign
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey
+from regulars.columns.client import AnalysisQueue
+from regulars.columns.protocol import AnalysisUnavailable, AudienceCounts, ConsentSplit, NotReady, SegmentQuery
 from regulars.experiments.arms import NO_ARM
 from regulars.experiments.holdout.settings import is_holdout_being_drawn
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import new_uuid
-from regulars.segments.analysis.client import AnalysisQueue
-from regulars.segments.analysis.protocol import (
-    AnalysisUnavailable,
-    AudienceCounts,
-    ConsentSplit,
-    NotReady,
-    SegmentQuery,
-)
 from regulars.segments.audience import AudienceRefused
 from regulars.work.outbox import behind_since
 from regulars.work.queue import Due, Wait

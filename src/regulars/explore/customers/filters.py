@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, get_args
 
+from regulars.columns.protocol import Order
 from regulars.conditions.labels import STATES
 from regulars.conditions.tree import All, Bought, Condition, Consent, ConsentState, InSegment, LastPurchase, Spend, When
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
 from regulars.sales.model import Currency
 from regulars.sales.totals.reports import find_last_currency
-from regulars.segments.analysis.protocol import Order
 from regulars.segments.saved.manage import list_segments
 from regulars.stores.find import list_stores
 from regulars.web.access import Action

@@ -11,6 +11,18 @@ import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
+from regulars.columns import lifecycle
+from regulars.columns.client import DEADLINE_S, Analysis, list_pages
+from regulars.columns.model import BuildProgress
+from regulars.columns.protocol import (
+    AnalysisUnavailable,
+    CursorExpired,
+    MemberCursor,
+    Members,
+    NotReady,
+    SegmentQuery,
+    parse_cursor,
+)
 from regulars.consent.find import ConsentStatus, find_consent_statuses
 from regulars.explore.customers.filters import COLUMNS, SORTS, CustomerSelection, offer_filters, read_selection
 from regulars.kit.clock import format_timestamp
@@ -28,18 +40,6 @@ from regulars.profiles.search import (
 )
 from regulars.sales.purchase_history import LIST_MONTHS, History, read_history
 from regulars.sales.tickets import list_tickets_of_customers
-from regulars.segments.analysis.client import DEADLINE_S, Analysis, list_pages
-from regulars.segments.analysis.protocol import (
-    AnalysisUnavailable,
-    CursorExpired,
-    MemberCursor,
-    Members,
-    NotReady,
-    SegmentQuery,
-    parse_cursor,
-)
-from regulars.segments.columns import lifecycle
-from regulars.segments.columns.model import BuildProgress
 from regulars.segments.saved.resolve import query_of, resolve
 from regulars.web import mask
 from regulars.web.listing import (

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from regulars.campaigns.recipients import list_recipients_of_person
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog, infer_type, interpret, label_key
+from regulars.columns.client import Analysis
 from regulars.consent.chain import hash_number
 from regulars.consent.find import list_by_profile
 from regulars.consent.history import list_last_entries
@@ -26,7 +27,6 @@ from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.purchase_history import History, read_history
 from regulars.sales.tickets import CUSTOMER_TICKETS_MAX, list_customer_tickets
-from regulars.segments.analysis.client import Analysis
 from regulars.segments.explain import find_segments_of
 from regulars.segments.saved.manage import list_segments
 from regulars.stores.find import name_stores

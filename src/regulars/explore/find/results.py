@@ -12,6 +12,7 @@ from regulars.campaigns.manage import list_campaigns
 from regulars.campaigns.model import CampaignRow
 from regulars.catalog.counts.products import Product
 from regulars.catalog.suggestions import find_products_by_name
+from regulars.columns.questions import ProductGroup, ProductKey
 from regulars.explore.customers import listing
 from regulars.journeys.manage import list_journeys
 from regulars.journeys.model import JourneyRow
@@ -22,7 +23,6 @@ from regulars.kit.name_search import NamePatterns, filter_names, find_parts, fin
 from regulars.profiles.model import Profile
 from regulars.profiles.search import search_by_name, search_by_number
 from regulars.sales.tickets import find_by_beginning
-from regulars.segments.analysis.questions import ProductGroup, ProductKey
 from regulars.segments.saved.manage import list_segments
 from regulars.segments.saved.model import SegmentRow
 from regulars.stores.find import find_by_name

@@ -9,6 +9,10 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
+from regulars.columns import lifecycle
+from regulars.columns.client import DEADLINE_S, Analysis
+from regulars.columns.model import BuildProgress
+from regulars.columns.protocol import AnalysisUnavailable, NotReady, SegmentQuery
 from regulars.conditions.check import EMPTY_GROUP, Fault, Types
 from regulars.conditions.field_suggestions import SUGGESTIONS_PATH
 from regulars.conditions.forms import draft
@@ -31,10 +35,6 @@ from regulars.conditions.tree import Group, Path
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of, require_etag
 from regulars.kit.ids import SEGMENT
-from regulars.segments.analysis.client import DEADLINE_S, Analysis
-from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentQuery
-from regulars.segments.columns import lifecycle
-from regulars.segments.columns.model import BuildProgress
 from regulars.segments.definition import Definition, DefinitionRefused, SegmentNotFound, read_definition
 from regulars.segments.pages.explanations import explain_membership
 from regulars.segments.pages.figures import (

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.columns.client import DEADLINE_S, Analysis
+from regulars.columns.model import BuildProgress
+from regulars.columns.protocol import STARTING, AnalysisUnavailable, NotReady, SegmentCounts, SegmentQuery
 from regulars.conditions.labels import Labels
 from regulars.conditions.tree import All, Condition, Group, Nothing, Path
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.kit.text import diff_lines
-from regulars.segments.analysis.client import DEADLINE_S, Analysis
-from regulars.segments.analysis.protocol import STARTING, AnalysisUnavailable, NotReady, SegmentCounts, SegmentQuery
-from regulars.segments.columns.model import BuildProgress
 from regulars.segments.saved.model import Segment
 from regulars.segments.saved.resolve import ResolvedSegment, query_of, resolve
 

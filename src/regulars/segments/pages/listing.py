@@ -5,11 +5,11 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
+from regulars.columns import lifecycle
+from regulars.columns.client import Analysis
 from regulars.conditions.tree import All, InSegment
 from regulars.kit.clock import monotonic
 from regulars.kit.ids import SEGMENT
-from regulars.segments.analysis.client import Analysis
-from regulars.segments.columns import lifecycle
 from regulars.segments.pages.figures import count
 from regulars.segments.saved import manage
 from regulars.segments.saved.model import SegmentRow, SizeRow

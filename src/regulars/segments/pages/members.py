@@ -6,22 +6,15 @@ from typing import Any, Final, NamedTuple
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
+from regulars.columns import lifecycle
+from regulars.columns.client import Analysis, list_pages
+from regulars.columns.protocol import AnalysisUnavailable, CursorExpired, Members, NotReady, SegmentQuery, parse_cursor
 from regulars.conditions.forms.draft import path_of
 from regulars.conditions.labels import STATES
 from regulars.conditions.tree import ConsentState, OfAttribute, Path, SalesCondition, walk
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import PROFILE
 from regulars.profiles.model import Profile
-from regulars.segments.analysis.client import Analysis, list_pages
-from regulars.segments.analysis.protocol import (
-    AnalysisUnavailable,
-    CursorExpired,
-    Members,
-    NotReady,
-    SegmentQuery,
-    parse_cursor,
-)
-from regulars.segments.columns import lifecycle
 from regulars.segments.pages.builder import find_segment
 from regulars.segments.pages.figures import PAGE_WAIT_S, count
 from regulars.segments.pages.member_rows import MemberRow, find_members, load_member_rows

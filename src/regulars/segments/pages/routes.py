@@ -5,9 +5,9 @@ from functools import partial
 
 from starlette.responses import Response
 
+from regulars.columns.client import Analysis
 from regulars.conditions.field_suggestions import SUGGESTIONS_PATH
 from regulars.conditions.forms.draft import FIELDS_MAX
-from regulars.segments.analysis.client import Analysis
 from regulars.segments.pages.builder import Builder, ListChoices
 from regulars.segments.pages.deletion import Deletion
 from regulars.segments.pages.listing import Listing

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from regulars.catalog.entries import PRODUCT_KEY_BYTES_MAX
 from regulars.catalog.model import Catalog
+from regulars.columns import column_rows as columns
+from regulars.columns import lifecycle
 from regulars.conditions.check import Fault, blocking_faults, find_empty_texts
 from regulars.conditions.tree import attributes_of, properties_of, segments_of
 from regulars.kit.db import Database, Tx
 from regulars.kit.etag import require_etag
 from regulars.kit.ids import SEGMENT, new_uuid
-from regulars.segments import queries as columns
-from regulars.segments.columns import lifecycle
 from regulars.segments.definition import (
     CHAIN_MAX,
     Definition,

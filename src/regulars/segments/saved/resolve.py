@@ -7,11 +7,11 @@ from uuid import UUID
 
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog, day_of
+from regulars.columns.protocol import SegmentQuery
 from regulars.conditions import tree
 from regulars.conditions.check import ConditionContext, Fault, ReferencedSegment, Types, find_faults
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, STORE, read_reference
-from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.segments.definition import NO_TICKET, read_stored_definition
 from regulars.segments.saved import queries
 from regulars.stores.find import find_stores

@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from regulars.columns.client import AnalysisQueue
+from regulars.columns.protocol import AnalysisUnavailable, NotReady, SegmentCounts, SegmentQuery
 from regulars.kit.db import Tx
-from regulars.segments.analysis.client import AnalysisQueue
-from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentCounts, SegmentQuery
 from regulars.segments.saved import queries
 from regulars.segments.saved.manage import load_segment
 from regulars.segments.saved.model import SizeRow

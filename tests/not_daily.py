@@ -29,8 +29,8 @@ NOT_DAILY: dict[str, str] = {
     "tests/schemathesis/test_schemathesis.py::*[calls that follow one another]": "further generated sequences of calls",
     "tests/columns/test_oracle.py::test_columns_and_rows_agree[1]": OTHER_SEEDS,
     "tests/columns/test_oracle.py::test_they_agree_after_everything_happened_at_once[1]": OTHER_SEEDS,
-    "tests/segments/test_answers.py::test_every_figure_is_that_of_the_rows[0]": OTHER_SEEDS,
-    "tests/segments/test_lift_answers.py::test_the_sums_of_both_groups_are_those_of_their_rows[1]": OTHER_SEEDS,
+    "tests/analytics/test_answers.py::test_every_figure_is_that_of_the_rows[0]": OTHER_SEEDS,
+    "tests/analytics/test_lift_answers.py::test_the_sums_of_both_groups_are_those_of_their_rows[1]": OTHER_SEEDS,
     **{
         f"tests/analytics/test_sales_figures.py::test_every_figure_equals_plain_sql_over_the_rows[{seed}]": OTHER_SEEDS
         for seed in (0, 1, 2, 4, 5)

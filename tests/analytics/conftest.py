@@ -3,9 +3,11 @@ from collections.abc import Callable
 import httpx
 import pytest
 from tests.analytics.pages_shop import Shop, open_shop
+from tests.columns.fed_shop import FedShop
 from tests.support.analysis import analysis
 from tests.support.client import Api
 from tests.support.contract import Contract
+from tests.support.desks import Opened
 from tests.support.open_database import OpenDatabase
 from tests.support.server import Server
 from tests.support.tenant import create_tenant
@@ -31,3 +33,9 @@ def reader_as(read_shop: Shop, http: httpx.Client) -> Callable[[Role], Visitor]:
     assert api.tenant is not None
     organization_id = api.tenant.organization_id
     return lambda role: Visitor(http, api.server.url, sign_in_now(read_shop.database_url, organization_id, role))
+
+
+@pytest.fixture
+def shop(opened: Opened) -> FedShop:
+    """One whose columns are fed and counted by hand."""
+    return FedShop(*opened)

@@ -10,11 +10,11 @@ from zoneinfo import ZoneInfo
 
 from tests.support.desk import Desk
 
+from regulars.analysis.engine import Engine
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import Catalog
 from regulars.columns import lifecycle
 from regulars.columns.engine.compaction import compact
-from regulars.columns.engine.engine import Engine
 from regulars.columns.feed.build import run_batch
 from regulars.columns.protocol import AnalysisRequest, AnalysisResponse, SegmentCounts, SegmentQuery
 from regulars.conditions.tree import Group, attributes_of, properties_of, stores_of

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.support.fork_server import Child, fork_server
 
+from regulars.analysis.server import listening
 from regulars.columns.client import Analysis, running
-from regulars.columns.engine.server import listening
 from regulars.columns.protocol import STARTING, AnalysisUnavailable, NotReady, socket_path
 from regulars.kit.settings import Settings
 

@@ -4,9 +4,9 @@ import asyncio
 import datetime as dt
 from uuid import uuid4
 
-from regulars.columns.engine import server
+from regulars.analysis import server
+from regulars.analysis.server import ConnectionHandler
 from regulars.columns.engine.cache import ColumnCache
-from regulars.columns.engine.server import ConnectionHandler
 from regulars.columns.protocol import AnalysisRequest, AnalysisResponse, Members, SegmentQuery
 from regulars.conditions.tree import All
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from regulars.analysis.server import ConnectionHandler
 from regulars.columns import lifecycle
 from regulars.columns.client import Analysis, list_pages
-from regulars.columns.engine.server import ConnectionHandler
 from regulars.columns.protocol import CursorExpired, MemberCursor, NotReady, parse_cursor
 from regulars.kit.settings import Settings
 

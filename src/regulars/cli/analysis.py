@@ -21,7 +21,7 @@ def analysis(
 ) -> None:
     settings = log.load_for_service()
     # Imported here, so that no other command, and above all not the server, loads NumPy and Polars.
-    engine = importlib.import_module("regulars.columns.engine.server")
+    engine = importlib.import_module("regulars.analysis.server")
     with database.opened(settings) as url, in_use.shared_lock(url) as registration:
         database.check_schema(url, ProcessRole.SERVER)
         registration.publish_key_fingerprint(vault.of(vault.with_key(settings, may_create_key=False)).fingerprint)

@@ -17,7 +17,7 @@ import numpy as np
 from regulars.columns.engine.coded_values import LoadProgress
 from regulars.columns.engine.customer_columns import PROFILE, Column, apply_states, extend, last_state_of_each
 from regulars.columns.engine.encoding import Array
-from regulars.columns.engine.queries import Snapshot
+from regulars.columns.engine.run_rows import Snapshot
 from regulars.columns.engine.sales_runs import BOUGHT, Dictionaries, SalesRun, is_product_part, scale_of
 from regulars.columns.model import IDENTIFIED_SALES, CustomerState, Run
 

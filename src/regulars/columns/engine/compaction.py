@@ -20,7 +20,7 @@ from uuid import UUID
 import numpy as np
 
 from regulars.columns import column_rows as columns
-from regulars.columns.engine import queries
+from regulars.columns.engine import run_rows as queries
 from regulars.columns.engine.customer_columns import last_state_of_each, merge_into_block
 from regulars.columns.engine.encoding import Array, decode
 from regulars.columns.engine.sales_encoding import (

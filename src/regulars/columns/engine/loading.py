@@ -13,7 +13,7 @@ from uuid import UUID
 
 import numpy as np
 
-from regulars.columns.engine import queries
+from regulars.columns.engine import run_rows as queries
 from regulars.columns.engine.cache import CachedColumns
 from regulars.columns.engine.calendar import Zone
 from regulars.columns.engine.coded_values import LoadProgress

@@ -11,8 +11,8 @@ from weakref import WeakValueDictionary
 import msgspec
 import numpy as np
 
-from regulars.columns.engine import queries
-from regulars.columns.engine.answers.answer import add_required, find_answer, respond_to
+from regulars.analytics.answers.answer import add_required, find_answer, respond_to
+from regulars.columns.engine import run_rows as queries
 from regulars.columns.engine.audience import AudienceCopy, choose_sample, copy_audience
 from regulars.columns.engine.cache import CachedColumns, ColumnCache
 from regulars.columns.engine.calendar import Zone

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from regulars.columns.engine.answers.tickets import Tickets, Window
+from regulars.analytics.answers.tickets import Tickets, Window
 from regulars.columns.engine.cache import Result
 from regulars.columns.engine.encoding import Array
 from regulars.columns.engine.purchase_days import PurchaseDays, merge_keys, purchase_days, purchase_keys, unpack

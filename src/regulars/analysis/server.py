@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 import uvloop
 
+from regulars.analysis.engine import REQUESTS_AT_ONCE, Engine
 from regulars.columns.engine.audience import AudienceCopy
 from regulars.columns.engine.compaction import compact
-from regulars.columns.engine.engine import REQUESTS_AT_ONCE, Engine
 from regulars.columns.model import BuildProgress
 from regulars.columns.protocol import AnalysisRequest, AnalysisResponse, make_folder, read_message, write_message
 from regulars.kit import log

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from regulars.columns.engine.answers.tickets import RefusedQuestion, Tickets, Window, date_of, window_of
+from regulars.analytics.answers.tickets import RefusedQuestion, Tickets, Window, date_of, window_of
 from regulars.columns.engine.calendar import number_of
 from regulars.columns.engine.customer_ids import find_numbers
 from regulars.columns.engine.encoding import Array

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from regulars.columns.engine.answers.purchases import count_days, last_days, purchases_of
-from regulars.columns.engine.answers.tickets import Tickets, date_of, money_of
+from regulars.analytics.answers.purchases import count_days, last_days, purchases_of
+from regulars.analytics.answers.tickets import Tickets, date_of, money_of
 from regulars.columns.engine.cache import Result
 from regulars.columns.engine.encoding import Array
 from regulars.columns.engine.numbers import SUM_MAX, Summands, sum_groups

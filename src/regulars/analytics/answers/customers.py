@@ -5,8 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from regulars.columns.engine.answers.purchases import all_purchases, first_days, purchases_of
-from regulars.columns.engine.answers.tickets import (
+from regulars.analytics.answers.purchases import all_purchases, first_days, purchases_of
+from regulars.analytics.answers.tickets import (
     Buckets,
     Tickets,
     Window,

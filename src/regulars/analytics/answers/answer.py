@@ -8,16 +8,16 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from regulars.analytics.answers.basket import answer_basket
+from regulars.analytics.answers.cohorts import answer_cohorts
+from regulars.analytics.answers.customers import answer_customers
+from regulars.analytics.answers.lift import answer_lift
+from regulars.analytics.answers.product_lines import OTHER_LINES, PRODUCT_LINES, part_of
+from regulars.analytics.answers.products import answer_products
+from regulars.analytics.answers.rfm import answer_rfm
+from regulars.analytics.answers.sales import SUMMED_PARTS, answer_sales
+from regulars.analytics.answers.tickets import RefusedQuestion, Tickets
 from regulars.columns import questions
-from regulars.columns.engine.answers.basket import answer_basket
-from regulars.columns.engine.answers.cohorts import answer_cohorts
-from regulars.columns.engine.answers.customers import answer_customers
-from regulars.columns.engine.answers.lift import answer_lift
-from regulars.columns.engine.answers.product_lines import OTHER_LINES, PRODUCT_LINES, part_of
-from regulars.columns.engine.answers.products import answer_products
-from regulars.columns.engine.answers.rfm import answer_rfm
-from regulars.columns.engine.answers.sales import SUMMED_PARTS, answer_sales
-from regulars.columns.engine.answers.tickets import RefusedQuestion, Tickets
 from regulars.columns.engine.cache import CachedColumns, Result
 from regulars.columns.engine.calendar import Zone
 from regulars.columns.engine.customer_columns import PROFILE

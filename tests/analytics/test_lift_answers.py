@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from tests.analytics.answer_oracle import read_rows
 from tests.columns.fed_shop import FedShop
 from tests.sales.test_returned_lines import search
-from tests.segments.answer_oracle import read_rows
 
 from regulars.columns.questions import ArmPeople, LiftAnswer, LiftQuestion, Period
 from regulars.experiments.sums import ArmSums

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from tests.analytics.answer_oracle import Oracle, buckets, read_rows
 from tests.columns.fed_shop import FedShop
 from tests.columns.trees import LARGE
-from tests.segments.answer_oracle import Oracle, buckets, read_rows
 
 from regulars.analytics.segment_conditions import cohort_conditions, product_conditions, rfm_conditions
 from regulars.columns.protocol import SegmentQuery

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from regulars.columns.engine.answers.tickets import RefusedQuestion, Tickets, Window
+from regulars.analytics.answers.tickets import RefusedQuestion, Tickets, Window
 from regulars.columns.engine.encoding import NONE, Array, Dictionary
 from regulars.columns.engine.numbers import SUM_MAX, Summands, sum_bound
 from regulars.columns.engine.purchase_days import begins_of

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from regulars.columns.engine.answers.purchases import first_days, purchases_of
-from regulars.columns.engine.answers.tickets import (
+from regulars.analytics.answers.purchases import first_days, purchases_of
+from regulars.analytics.answers.tickets import (
     Buckets,
     Tickets,
     buckets_of,

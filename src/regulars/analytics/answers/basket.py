@@ -5,9 +5,9 @@ from datetime import datetime
 
 import numpy as np
 
-from regulars.columns.engine.answers.product_lines import LineReader
-from regulars.columns.engine.answers.products import names_of
-from regulars.columns.engine.answers.tickets import Tickets, window_of
+from regulars.analytics.answers.product_lines import LineReader
+from regulars.analytics.answers.products import names_of
+from regulars.analytics.answers.tickets import Tickets, window_of
 from regulars.columns.engine.purchase_days import begins_of
 from regulars.columns.engine.sales_runs import PRODUCT_IDS
 from regulars.columns.questions import PRODUCT_ROWS_MAX, BasketAnswer, BasketQuestion, BasketRow, ProductKey

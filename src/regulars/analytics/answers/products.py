@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from regulars.columns.engine.answers.product_lines import (
+from regulars.analytics.answers.product_lines import (
     FIRST_VALUE,
     NO_PRODUCT,
     UNSET,
@@ -22,7 +22,7 @@ from regulars.columns.engine.answers.product_lines import (
     sort_pairs,
     values_of,
 )
-from regulars.columns.engine.answers.tickets import Tickets, window_of
+from regulars.analytics.answers.tickets import Tickets, window_of
 from regulars.columns.engine.encoding import Array, Dictionary
 from regulars.columns.engine.numbers import Summands, sum_groups
 from regulars.columns.engine.sales_conditions import overlaps

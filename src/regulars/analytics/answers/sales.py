@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
-from regulars.columns.engine.answers.tickets import Buckets, Tickets, buckets_of, date_of, whole_bucket
+from regulars.analytics.answers.tickets import Buckets, Tickets, buckets_of, date_of, whole_bucket
 from regulars.columns.engine.encoding import Array
 from regulars.columns.engine.numbers import Summands, sum_groups
 from regulars.columns.engine.sales_runs import SalesSelection

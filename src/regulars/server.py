@@ -157,9 +157,7 @@ def describe(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
 
 
 def with_sms_hooks(routes: Sequence[Route], database: Database) -> tuple[Route, ...]:
-    """Add SMS behaviour to routes of modules that must not import `texts`. The response to an opt-out or an erasure
-    waits until no text is on its way to the number. The check of a number's consent also refuses a number with a reply
-    that may mean STOP."""
+    """Make opt-outs and erasures wait for texts on their way, and checks of consent refuse after a possible STOP."""
 
     async def wait_until_sent(organization_id: UUID, number_hashes: Collection[bytes] | None, left_s: float) -> None:
         await wait_for_texts_in_flight(database, organization_id, number_hashes, within_s=left_s - RESPONSE_S)

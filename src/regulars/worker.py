@@ -37,11 +37,10 @@ from regulars.experiments.holdout.draw import HoldoutDraws
 from regulars.experiments.journey_holdouts import delete_old_holdout_passes
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.records import sweep as sweep_idempotency_keys
-from regulars.inbox.authors import rewrite_steps
 from regulars.inbox.decide import OverdueReplies
 from regulars.inbox.deduplication import HASH_RETENTION, sweep_hashes
 from regulars.inbox.poll import InboundPolls
-from regulars.inbox.retention import delete_old_replies, delete_old_texts
+from regulars.inbox.retention import delete_old_replies
 from regulars.journeys.backtest.requests import BacktestQueue
 from regulars.journeys.retention import RETENTION as RUN_RETENTION
 from regulars.journeys.retention import delete_old_runs
@@ -75,8 +74,10 @@ from regulars.sales.property_values import PropertyValues
 from regulars.sales.totals.fill import SALE_AGE_MIN, TotalsFill
 from regulars.segments.saved.manage import UNNEEDED_AFTER, delete_unneeded_columns
 from regulars.segments.saved.sizes import SizeQueue
+from regulars.texts.answer_authors import rewrite_steps
 from regulars.texts.facts import MessagesChanged
 from regulars.texts.providers.gateways import Gateways, open_gateways
+from regulars.texts.retention import delete_old_texts
 from regulars.texts.send import TextQueue
 from regulars.webhooks.delivery.metrics import DeliveryMetrics
 from regulars.webhooks.delivery.queue import DeliveryQueue, ProbeQueue

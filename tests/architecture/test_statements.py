@@ -104,8 +104,14 @@ NO_ROOM = {"migrations", "vault_key"}
 # The recording statement of sales also inserts light profiles, idempotency, outbox and webhook rows; a test of that
 # room shows that it leaves the same rows as the owners' own functions.
 MAY_WRITE_ANYTHING = {PACKAGE / "sales" / "statements.py"}
-# The transaction that stores the outcome of an answer decides its reply, and the inbox stands above texts.
-MAY_ALSO_WRITE = {PACKAGE / "texts" / "queries" / "replies.py": {"replies"}}
+MAY_ALSO_WRITE = {
+    # The transaction that stores the outcome of an answer decides its reply, and the inbox stands above texts.
+    PACKAGE / "texts" / "queries" / "replies.py": {"replies"},
+    # An erasure locks links, texts and replies in one order, and empties a text that is on its way.
+    PACKAGE / "inbox" / "retention.py": {"texts"},
+    # The due time of the poll stands in the row of the provider's settings.
+    PACKAGE / "inbox" / "poll.py": {"sms_settings"},
+}
 # Looked up before the organization is known, or shared by all of them.
 DIRECTORY_TABLES = re.compile(
     r"organizations|organization_slugs|users|memberships|sessions|api_keys|sign_in_\w+|recovery_codes|migrations"

@@ -1,4 +1,4 @@
-"""Delete texts and replies after 25 months, and those of a person when the person is erased. Daily totals remain."""
+"""Delete replies after 25 months, and texts and replies of a person when the person is erased."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -13,26 +13,6 @@ from regulars.texts.model import TextState
 from regulars.texts.settings.store import load_texting
 from regulars.texts.team_numbers import delete_team_numbers
 from regulars.work.outbox import rewrite_waiting_facts
-
-
-async def delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
-    """Delete old texts, and the copies that the simulator (a provider that sends nothing) stored."""
-    ids = await tx.fetch_column(
-        """
-        DELETE FROM texts
-        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
-            SELECT id FROM texts
-            WHERE organization_id = %(organization_id)s AND created_at < %(before)s AND due_at IS NULL
-            ORDER BY created_at
-            LIMIT %(limit)s
-            FOR UPDATE SKIP LOCKED
-        ))
-        RETURNING id
-        """,
-        {"organization_id": organization_id, "before": before, "limit": limit},
-    )
-    await texts.delete_simulator_texts(tx, organization_id, ids)
-    return len(ids)
 
 
 async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:

@@ -137,6 +137,21 @@ async def find_replies(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID
     return {reply.id: reply for reply in replies}
 
 
+async def find_undecided_reply(tx: Tx, organization_id: UUID, number_hash: bytes) -> UUID | None:
+    """The newest reply from a number that waits for a user's decision."""
+    return await tx.fetch_value(
+        """
+        SELECT id FROM replies
+        WHERE organization_id = %(organization_id)s AND decided IS NULL AND id = ANY (ARRAY(
+            SELECT id FROM replies WHERE organization_id = %(organization_id)s AND number_hash = %(number_hash)s
+        ))
+        ORDER BY received_at DESC
+        LIMIT 1
+        """,
+        {"organization_id": organization_id, "number_hash": number_hash},
+    )
+
+
 async def find_suppressed(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
     """The hashes of numbers that get no text until a user has decided about their reply."""
     hashes = await tx.fetch_column(

@@ -8,11 +8,10 @@ from typing import Final, NamedTuple
 
 from regulars.consent.find import find_by_number_hash
 from regulars.consent.subscription import Subscription
-from regulars.inbox.find import list_replies
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, SUBSCRIPTION, TEXT
 from regulars.links.origin_kind import OriginKind
-from regulars.texts.find import find_texts
+from regulars.texts.find import find_texts, find_undecided_reply
 from regulars.texts.gate import find_cap_end, find_caps_end
 from regulars.texts.labels import ORIGINS, describe_cap, describe_hours, read_reason
 from regulars.texts.model import SkipReason, TextRow
@@ -185,14 +184,10 @@ async def _explain_link(tx: Tx, visit: Visit, text: TextRow) -> SkipView:
 async def _explain_reply(tx: Tx, visit: Visit, text: TextRow) -> SkipView:
     """Link the reply that a user has to decide about."""
     hashed = text.number_hash
-    replies = (
-        ()
-        if hashed is None
-        else await list_replies(tx, visit.organization_id, number_hash=hashed, undecided_only=True, limit=1)
-    )
-    if not replies:
+    reply_id = None if hashed is None else await find_undecided_reply(tx, visit.organization_id, hashed)
+    if reply_id is None:
         return SkipView(["The reply needs no decision any more."])
-    url = visit.url(INBOX, REPLY.encode(replies[0].id))
+    url = visit.url(INBOX, REPLY.encode(reply_id))
     return SkipView(["It still waits for a decision of your team."], change=PageLink("Decide about the reply", url))
 
 

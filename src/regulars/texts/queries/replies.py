@@ -17,3 +17,21 @@ async def decide_answered(tx: Tx, organization_id: UUID, reply_ids: Collection[U
         """,
         {"organization_id": organization_id, "ids": list(reply_ids), "now": tx.now},
     )
+
+
+async def reopen_unanswered(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID]) -> None:
+    """Reopen answered replies of which the provider has no answer that is on its way or arrived."""
+    if not reply_ids:
+        return
+    await tx.execute(
+        """
+        UPDATE replies SET decided = NULL, decided_by = NULL, decided_at = NULL
+        WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[]) AND decided = 'answered'
+          AND NOT EXISTS (
+              SELECT FROM texts
+              WHERE organization_id = %(organization_id)s AND origin_kind = 'answer' AND origin_id = replies.id
+                AND state IN ('sent', 'delivered')
+          )
+        """,
+        {"organization_id": organization_id, "ids": list(reply_ids)},
+    )

@@ -284,10 +284,16 @@ def test_a_view_is_saved_with_its_filters(shop, analyst):
     assert url.endswith(f"{PATH}?{query}")
 
 
-def test_an_empty_page_says_what_fills_it(shop, analyst):
-    assert "No texts in this period" in text_of(analyst.get(PATH).text)
-    assert "No texts yet" in text_of(analyst.get(PATH, period="12m").text)
+def test_an_empty_page_leads_to_what_fills_it(shop, analyst):
+    assert "No texts yet" in text_of(analyst.get(PATH).text)
     assert "Nothing fits these filters" in text_of(analyst.get(PATH, kind="journey").text)
+    spring = shop.campaign("Spring")
+    shop.attribute("campaign", spring, 20_000_000, days=400)
+    page = analyst.get(PATH, period="12m").text
+    assert "No texts in this period" in text_of(page)
+    last = shop.today - timedelta(days=400)
+    [url] = links(page, f"to={last}")
+    assert "Spring" in text_of(analyst.get(f"{PATH}?{url.partition('?')[2]}").text)
 
 
 def test_a_filter_that_cannot_be_read_is_refused(shop, analyst):

@@ -50,6 +50,13 @@ read_sent_by_month: Final = SENT.read
 read_sent_of: Final = SENT.read_origin
 
 
+async def find_last_sent_day(tx: Tx, organization_id: UUID) -> date | None:
+    """Return the last day with counted texts; None before the first text."""
+    return await tx.fetch_value(
+        "SELECT day FROM sent_texts WHERE organization_id = %s ORDER BY day DESC LIMIT 1", (organization_id,)
+    )
+
+
 async def count_sent_texts(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
     """Listener of changed texts: count the texts that were sent."""
     ids = {fact.text_id for fact in facts if fact.kind == "text" and fact.text_id is not None and _is_sent_now(fact)}

@@ -2,11 +2,13 @@
 with a holdout, with a row for each campaign and journey, or for each month."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import date
 from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
+from regulars.analytics.period import preset_period
 from regulars.analytics.saved_views import list_views
 from regulars.attribution.model import Attributed
 from regulars.attribution.pages.definitions import DEFINITIONS
@@ -22,7 +24,7 @@ from regulars.attribution.pages.lift_view import (
     view_verdict,
 )
 from regulars.attribution.pages.links import tickets_url
-from regulars.attribution.sent_texts import SentTexts, parts_by_country
+from regulars.attribution.sent_texts import SentTexts, find_last_sent_day, parts_by_country
 from regulars.texts.cost import estimate
 from regulars.texts.settings.model import Price
 from regulars.web.charts import AxisLabel, Whisker, whisker_axis
@@ -84,6 +86,7 @@ async def show_overview(visit: Visit) -> Response:
         if view.form.is_refused:
             return render(visit, "attribution/overview.html", status=400, table=None, defined=DEFINITIONS, **values)
         overview = await load_overview(tx, visit, view)
+        last_sent_day = await find_last_sent_day(tx, visit.organization_id)
     currencies = overview.currencies
     currency = _choose_currency(view, currencies)
     raw_rows = {it: _raw_rows(view, overview, it) for it in dict.fromkeys([currency, *currencies])}
@@ -98,7 +101,7 @@ async def show_overview(visit: Visit) -> Response:
         others=headlines[1:],
         # The lift of all texts together, measured with the organization's global holdout.
         quarters=view_periods(visit.format, overview.quarters, table.currency),
-        empty_state=_empty_state(visit, view),
+        empty_state=_empty_state(visit, view, last_sent_day),
         defined=DEFINITIONS,
         **values,
     )
@@ -129,17 +132,19 @@ class EmptyState(NamedTuple):
     url: str
 
 
-def _empty_state(visit: Visit, view: AttributionView) -> EmptyState:
+def _empty_state(visit: Visit, view: AttributionView, last_sent_day: date | None) -> EmptyState:
     if any(view.value(name) for name in ("kind", "state", "currency")):
         text = "No campaign or journey of this period fits the filters."
         url = view.url(kind=None, state=None, currency=None)
         return EmptyState("Nothing fits these filters", text, "Show all of the period", url)
-    if view.period.preset != "12m":
-        text = f"No text was sent {visit.format.period(view.period.first, view.period.last)}."
-        url = view.url(period="12m", from_=None, to=None)
-        return EmptyState("No texts in this period", text, "Show 12 months", url)
-    text = "After the first campaign or journey, this page shows what its texts brought, net of returns."
-    return EmptyState("No texts yet", text, "Open campaigns", visit.url("/campaigns"))
+    if last_sent_day is None:
+        text = "After the first campaign or journey, this page shows what its texts brought, net of returns."
+        return EmptyState("No texts yet", text, "Open campaigns", visit.url("/campaigns"))
+    text = f"No text was sent {visit.format.period(view.period.first, view.period.last)}."
+    last = min(last_sent_day, view.today)
+    days = preset_period("90d", last)
+    url = view.url(period=None, from_=days.first.isoformat(), to=days.last.isoformat())
+    return EmptyState("No texts in this period", text, f"Show the 90 days up to {visit.format.full_day(last)}", url)
 
 
 def _choose_currency(view: AttributionView, currencies: Sequence[str]) -> str:

@@ -5,10 +5,11 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from tests.architecture.test_statements import DIRECTORY_TABLES, NO_ROOM, all_statements, migrated_tables, place
+from tests.architecture.test_statements import all_statements, migrated_tables, place
 from tests.support.project import PACKAGE, ROOT
 from tests.support.statements import Statement
 
+from regulars.kit.cluster import LOCAL_TABLES
 from regulars.sales import statements as recording
 
 # The one statement that inserts inside WITH, for the sake of the hot path.
@@ -39,7 +40,7 @@ _FORBIDDEN = re.compile(
 
 
 def tables_with_an_organization() -> set[str]:
-    return {name for name in migrated_tables() - NO_ROOM if not DIRECTORY_TABLES.fullmatch(name)}
+    return migrated_tables() - LOCAL_TABLES
 
 
 def laterals(text: str) -> list[str]:
@@ -126,7 +127,7 @@ def test_the_organization_comes_first_in_every_key_of_its_tables():
     wrong = []
     for name, text in migrations():
         for table, body in bodies(text).items():
-            if "organization_id" in body and not DIRECTORY_TABLES.fullmatch(table):
+            if "organization_id" in body and table not in LOCAL_TABLES:
                 wrong += [f"{name}: {table}" for first in _COLUMNS_OF_KEY.findall(body) if first != "organization_id"]
         wrong += [
             f"{name}: {table}"
@@ -134,6 +135,12 @@ def test_the_organization_comes_first_in_every_key_of_its_tables():
             if table in tables_with_an_organization() and first != "organization_id"
         ]
     assert wrong == []
+
+
+def test_every_table_without_an_organization_stays_on_the_coordinator():
+    tables = bodies((PACKAGE / "migrations" / "schema.sql").read_text())
+    assert set(tables) >= LOCAL_TABLES
+    assert {name for name, body in tables.items() if "organization_id" not in body} <= LOCAL_TABLES
 
 
 def test_no_migration_of_ours_makes_triggers_counters_or_late_constraints():

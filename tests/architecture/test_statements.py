@@ -9,6 +9,8 @@ from tests.support.package_statements import held_statements
 from tests.support.project import PACKAGE, ROOT
 from tests.support.statements import Statement, statements
 
+from regulars.kit.cluster import LOCAL_TABLES
+
 OWNERS = {
     "organizations": {"organizations", "organization_slugs", "api_keys", "public_address"},
     "demo": {"demo_runs"},
@@ -112,11 +114,6 @@ MAY_ALSO_WRITE = {
     # The due time of the poll stands in the row of the provider's settings.
     PACKAGE / "inbox" / "poll.py": {"sms_settings"},
 }
-# Looked up before the organization is known, or shared by all of them.
-DIRECTORY_TABLES = re.compile(
-    r"organizations|organization_slugs|users|memberships|sessions|api_keys|sign_in_\w+|recovery_codes|migrations"
-    r"|restore_marker|link_prefixes|public_address"
-)
 
 
 def migrated_tables() -> set[str]:
@@ -149,7 +146,7 @@ def trespasses(statement: Statement) -> set[str]:
 
 def forgets_the_organization(statement: Statement, tables: set[str]) -> bool:
     """Each time a table of organizations is named, the column has to be named too: in its WHERE, its ON or its list."""
-    named = [name for name in statement.tables_named() if name in tables and not DIRECTORY_TABLES.fullmatch(name)]
+    named = [name for name in statement.tables_named() if name in tables - LOCAL_TABLES]
     return statement.text.count("organization_id") < len(named)
 
 

@@ -1,9 +1,6 @@
 import psycopg
 import psycopg.sql
-from tests.architecture.test_cluster import DIRECTORY_TABLES as DIRECTORY
 from tests.support.database import plant_catalog_of_a_cluster
-
-from regulars.kit.cluster import DIRECTORY_TABLES
 
 
 def bad(ran):
@@ -76,15 +73,6 @@ def test_a_cluster_whose_nodes_agree_is_good_and_each_fault_is_named(regulars, d
         connection.execute("INSERT INTO pg_dist_node VALUES (3, 'three', 5433)")
         found = bad(regulars("doctor", "--json"))
         assert found["cluster nodes"]["found"] == "No response from one:5432, three:5433."
-
-
-def test_the_directory_of_a_cluster_is_that_of_the_statements(database_url):
-    with psycopg.connect(database_url) as connection:
-        rows = connection.execute(
-            "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = oid"
-            " WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attname = 'organization_id'"
-        ).fetchall()
-    assert {name for (name,) in rows if DIRECTORY.fullmatch(name)} == DIRECTORY_TABLES
 
 
 def test_a_host_for_short_links_that_has_no_address_is_a_warning(regulars):

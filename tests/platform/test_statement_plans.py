@@ -8,11 +8,11 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from tests.architecture.test_statements import DIRECTORY_TABLES
 from tests.support.package_statements import SAMPLES, Statement, all_statements, plan
 from tests.support.plans import nodes
 from tests.support.rows import insert_rows
 
+from regulars.kit.cluster import LOCAL_TABLES
 from regulars.work.statistics import ROWS_MIN, Statistics
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +63,7 @@ def crowded(database_url: str) -> Iterator[tuple[psycopg.Connection[Any], set[st
                 )
             )
         neighbour = uuid4()
-        tables = [row[0] for row in connection.execute(TABLES).fetchall() if not DIRECTORY_TABLES.fullmatch(row[0])]
+        tables = [row[0] for row in connection.execute(TABLES).fetchall() if row[0] not in LOCAL_TABLES]
         for table in tables:
             # Who analyzes is the test.
             off = psycopg.sql.SQL("ALTER TABLE {} SET (autovacuum_enabled = false)")

@@ -307,7 +307,7 @@ def _check_cluster(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
     found = f"The clocks of the nodes differ from the coordinator's by up to {difference:.1f} s."
     fix = "Run a time service (NTP) on every node."
     yield _finding("cluster clocks", difference <= NODE_CLOCK_DIFFERENCE_S_MAX, found, fix=fix)
-    local = cluster.find_local_tables(connection)
+    local = cluster.find_undistributed_tables(connection)
     found = f"Not distributed: {', '.join(local)}." if local else "Every table of organizations is distributed."
     fix = "Distribute them by organization_id; until then only the coordinator stores them."
     yield _finding("cluster tables", not local, found, fix=fix)

@@ -17,7 +17,7 @@ LEFT JOIN run_command_on_all_nodes(
 WHERE n.noderole = 'primary'
 ORDER BY n.nodename, n.nodeport
 """
-_LOCAL_TABLES: Final[LiteralString] = """
+_UNDISTRIBUTED_TABLES: Final[LiteralString] = """
 SELECT c.relname
 FROM pg_class AS c
 JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'organization_id' AND NOT a.attisdropped
@@ -25,8 +25,27 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
   AND NOT EXISTS (SELECT FROM pg_dist_partition AS d WHERE d.logicalrelid = c.oid)
 ORDER BY 1
 """
-# A request reads these tables before its organization is known, so they stay on the coordinator.
-DIRECTORY_TABLES: Final = frozenset({"api_keys", "memberships", "link_prefixes", "organization_slugs", "sign_in_links"})
+# Tables that stay on the coordinator: those that a request reads before its organization is known, those of users, who
+# may belong to several organizations, and those of the installation.
+LOCAL_TABLES: Final = frozenset(
+    {
+        "api_keys",
+        "link_prefixes",
+        "memberships",
+        "migrations",
+        "organization_slugs",
+        "organizations",
+        "public_address",
+        "recovery_codes",
+        "restore_marker",
+        "sessions",
+        "sign_in_failures",
+        "sign_in_links",
+        "sign_in_places",
+        "users",
+        "vault_key",
+    }
+)
 
 
 class ClusterNode(NamedTuple):
@@ -45,10 +64,10 @@ def find_nodes(connection: psycopg.Connection[Any]) -> list[ClusterNode]:
     return [_node_of(f"{name}:{port}", reachable, result, (before, after)) for name, port, reachable, result in rows]
 
 
-def find_local_tables(connection: psycopg.Connection[Any]) -> list[str]:
+def find_undistributed_tables(connection: psycopg.Connection[Any]) -> list[str]:
     """Tables with an `organization_id` that should be distributed over the nodes, but are not."""
-    rows = connection.execute(_LOCAL_TABLES).fetchall()
-    return [name for (name,) in rows if name not in DIRECTORY_TABLES]
+    rows = connection.execute(_UNDISTRIBUTED_TABLES).fetchall()
+    return [name for (name,) in rows if name not in LOCAL_TABLES]
 
 
 def _node_of(name: str, is_reachable: bool, result: str | None, queried_between: tuple[float, float]) -> ClusterNode:

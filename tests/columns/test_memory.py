@@ -113,8 +113,8 @@ def test_an_eviction_adds_the_sizes_up_once_and_knows_what_each_item_freed(shop,
     size_of = CachedColumns.nbytes.fget
     while cached.columns or cached.sales:
         before = size_of(cached)
-        assert cached.evict_one(set()) == before - size_of(cached)
-    assert cached.evict_one(set()) is None
+        assert cached.evict(set(), 1) == before - size_of(cached)
+    assert cached.evict(set(), 1) is None
     for number in range(500):
         cached.results.add((number,), Result(np.zeros(100, bool)))
     added_up = []
@@ -127,18 +127,3 @@ def test_an_eviction_adds_the_sizes_up_once_and_knows_what_each_item_freed(shop,
 
 def sized(key: str, value: str) -> dict[str, Any]:
     return {"type": "articles", "at_least": 1, "property": {"key": key, "comparison": "any_of", "values": [value]}}
-
-
-def test_results_of_one_question_have_a_limit(monkeypatch):
-    monkeypatch.setattr(cache, "RESULTS_BYTES_MAX", 1_000)
-    results = Results()
-    for number in range(20):
-        results.add((number,), (np.zeros(300, bool), np.zeros(100, bool) if number % 2 else None))
-        assert results.nbytes <= 1_000
-    assert results.find((18,)) is not None
-    assert results.find((0,)) is None
-    # One alone may be as large as there are customers.
-    assert results.add(("large",), (np.zeros(5_000, bool), None)) is results.find(("large",))
-    assert len(results) == 1
-    results.clear()
-    assert results.nbytes == 0

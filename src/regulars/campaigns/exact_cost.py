@@ -5,7 +5,7 @@ a crash repeats at most a few pages. A campaign has one count, for its current r
 """
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,6 +29,7 @@ from regulars.conditions.tree import All, Consent
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.experiments.arms import HELD_OUT_ARM, assign_arm
 from regulars.experiments.holdout.groups import find_held_out
+from regulars.kit.bounded_cache import BoundedCache
 from regulars.kit.db import Database, Tx
 from regulars.segments.audience import AudienceRefused
 from regulars.texts.model import SkipReason
@@ -48,7 +49,7 @@ _CACHED_SIZES_MAX: Final = 50_000
 # How long a count waits if the analysis process cannot answer.
 _RETRY_AFTER: Final = timedelta(seconds=5)
 # The size of a text by the variant, the country and the values of variables.
-_SizeCache = dict[tuple[str | int | None, ...], TextGroup]
+_SizeCache = BoundedCache[tuple[str | int | None, ...], TextGroup]
 
 
 class _Counts(msgspec.Struct, frozen=True):
@@ -139,19 +140,13 @@ class CostQueue(AnalysisQueue[CostClaim, CostRow | None]):
     def __init__(self, analysis: Analysis, database: Database) -> None:
         super().__init__(analysis)
         self._database = database
-        # The text sizes of as many counts as run at once, by campaign and request; the last used one is last.
-        self._caches: OrderedDict[tuple[UUID, datetime], _SizeCache] = OrderedDict()
+        # The text sizes of as many counts as run at once, by campaign and request.
+        self._caches = BoundedCache[tuple[UUID, datetime], _SizeCache](self.at_once_max)
 
     def _cache_for(self, claim: CostClaim) -> _SizeCache:
         """The cached text sizes of the campaign; a new request drops them, because settings may have changed."""
         count = (claim.row.campaign_id, claim.row.requested_at)
-        cache = self._caches.pop(count, {})
-        if len(cache) > _CACHED_SIZES_MAX:
-            cache = {}
-        self._caches[count] = cache
-        if len(self._caches) > self.at_once_max:
-            self._caches.popitem(last=False)
-        return cache
+        return self._caches.find_or_add(count, lambda: _SizeCache(_CACHED_SIZES_MAX))
 
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
@@ -260,8 +255,9 @@ async def _size_texts(claim: CostClaim, page: _Page, cache: _SizeCache) -> tuple
         else:
             country = locate_number(number.phone_number).country
             cache_key = (arm, country, *(person.values.get(field) for field in fields[arm - 1]))
-            size = cache.get(cache_key)
+            size = cache.entries.get(cache_key)
             if size is None:
-                size = cache[cache_key] = size_text(arm, variants[arm - 1].text, person.values, country, page.texting)
+                size = size_text(arm, variants[arm - 1].text, person.values, country, page.texting)
+                cache.add(cache_key, size)
             sizes[size] += 1
     return held_out, sizes

@@ -23,6 +23,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.limited_protocol import LimitedProtocol
 from regulars.kit import failpoint
+from regulars.kit.bounded_cache import BoundedCache
 
 HEADS_CACHED_MAX = 4_096
 READ_HEADS_CACHED_MAX = 1_024
@@ -73,7 +74,11 @@ class FastRequestHandler(Protocol):
 
 def fast_protocol(handler: FastRequestHandler) -> type[HttpToolsProtocol]:
     """Make the protocol class for uvicorn's `http` option."""
-    return type("FastProtocol", (_FastProtocol,), {"handler": handler, "cached_heads": {}, "cached_read_heads": {}})
+    caches = {
+        "cached_heads": BoundedCache[bytes, Head](HEADS_CACHED_MAX),
+        "cached_read_heads": BoundedCache[bytes, Head](READ_HEADS_CACHED_MAX),
+    }
+    return type("FastProtocol", (_FastProtocol,), {"handler": handler, **caches})
 
 
 def split_head(head: bytes) -> tuple[bytes, bytes | None, bytes | None]:
@@ -130,8 +135,8 @@ _NO_EVENT = _NoEvent()
 
 class _FastProtocol(LimitedProtocol):
     handler: ClassVar[FastRequestHandler]
-    cached_heads: ClassVar[dict[bytes, Head]]
-    cached_read_heads: ClassVar[dict[bytes, Head]]
+    cached_heads: ClassVar[BoundedCache[bytes, Head]]
+    cached_read_heads: ClassVar[BoundedCache[bytes, Head]]
     # The packet that is being parsed, if a request starts with it.
     _packet = b""
     # The pieces of the body while the parser reads a request for the fast path; None at any other time.
@@ -157,7 +162,7 @@ class _FastProtocol(LimitedProtocol):
             return self._take_read_if_cached(data)
         head_bytes, _, body = data.partition(_BLANK_LINE)
         common, length, key = split_head(head_bytes)
-        head = self.cached_heads.get(common)
+        head = self.cached_heads.entries.get(common)
         if head is None or not _is_complete(body, length) or not self._is_free():
             return False
         if self._head_timer is not None:
@@ -166,7 +171,7 @@ class _FastProtocol(LimitedProtocol):
 
     def _take_read_if_cached(self, data: bytes) -> bool:
         line, _, common = data.partition(b"\r\n")
-        head = self.cached_read_heads.get(common)
+        head = self.cached_read_heads.entries.get(common)
         request_line = _READ_LINE.fullmatch(line) if head is not None else None
         if head is None or request_line is None or not self._is_free():
             return False
@@ -251,9 +256,7 @@ class _FastProtocol(LimitedProtocol):
         # follows it is another request, which would be skipped whenever the same packet came again.
         is_whole_packet = common.find(_BLANK_LINE) == len(common) - len(_BLANK_LINE)
         if head.request_id is None and is_whole_packet and len(common) <= HEAD_CACHED_BYTES_MAX:
-            if len(self.cached_read_heads) >= READ_HEADS_CACHED_MAX:
-                self.cached_read_heads.clear()
-            self.cached_read_heads[common] = head
+            self.cached_read_heads.add(common, head)
         return True
 
     def _cache_head(self, head: Head, key: bytes | None) -> None:
@@ -265,9 +268,7 @@ class _FastProtocol(LimitedProtocol):
         common, length, key_in_head = split_head(head_bytes)
         is_cacheable = _is_complete(body, length) and key_in_head == key and head.request_id is None
         if is_cacheable and len(common) <= HEAD_CACHED_BYTES_MAX:
-            if len(self.cached_heads) >= HEADS_CACHED_MAX:
-                self.cached_heads.clear()
-            self.cached_heads[common] = head
+            self.cached_heads.add(common, head)
 
     def _leave_fast_path(self) -> None:
         """Pass the head and the pieces of the body that were parsed so far to uvicorn."""

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from regulars.kit import log
 from regulars.kit.arrays import Blobs
+from regulars.kit.bounded_cache import BoundedCache
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.vault import VaultError
@@ -41,14 +42,14 @@ class Authenticator:
     def __init__(self, database: Database, *, default_country: str | None = None) -> None:
         self._database = database
         self._default_country = default_country
-        self._cache: dict[bytes, _CachedKey] = {}
+        self._cache = BoundedCache[bytes, _CachedKey](CACHED_KEYS_MAX)
         self._queries: dict[bytes, asyncio.Task[ApiCaller | None]] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._used: set[UUID] = set()
 
     def cached(self, key: bytes) -> ApiCaller | None:
         """Return the caller, if the database confirmed this key less than a second ago."""
-        entry = self._cache.get(key)
+        entry = self._cache.entries.get(key)
         if entry is None:
             return None
         entry.is_used = True
@@ -83,16 +84,15 @@ class Authenticator:
         failed = await self._confirm([key])
         if key in failed:
             raise failed[key]
-        entry = self._cache.get(key)
+        entry = self._cache.entries.get(key)
         return None if entry is None else entry.caller
 
     async def _refresh(self) -> None:
         """Query all busy keys whose cache entry expires soon."""
         queried_before = monotonic() - REFRESH_ALONG_AFTER_S
         try:
-            await self._confirm(
-                [key for key, entry in self._cache.items() if entry.is_used and entry.queried_at < queried_before]
-            )
+            entries = self._cache.entries.items()
+            await self._confirm([key for key, entry in entries if entry.is_used and entry.queried_at < queried_before])
         except CONNECTION_ERRORS as error:
             _log.warning("keys.database_unavailable", error=type(error).__name__)
         finally:
@@ -110,13 +110,11 @@ class Authenticator:
         for key, key_hash in hashes.items():
             caller = callers.get(key_hash)
             if caller is None or isinstance(caller, VaultError):
-                self._cache.pop(key, None)
+                self._cache.drop(key)
                 if caller is not None:
                     failed[key] = caller
                 continue
-            if key not in self._cache and len(self._cache) >= CACHED_KEYS_MAX:
-                self._cache.clear()
-            self._cache[key] = _CachedKey(queried_at, caller)
+            self._cache.add(key, _CachedKey(queried_at, caller))
             self._used.add(caller.api_key_id)
         return failed
 

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
+from regulars.kit.bounded_cache import BoundedCache
 from regulars.kit.vault import AnyVault, NoVault
 
 CACHED_SECRETS_MAX: Final = 10_000
 
 # Decrypted secrets, by their sealed form.
-_cached_secrets: Final[dict[bytes, bytes]] = {}
+_cached_secrets: Final = BoundedCache[bytes, bytes](CACHED_SECRETS_MAX)
 _find_vault: Callable[[], AnyVault] = NoVault
 
 
@@ -40,12 +41,9 @@ def open_secret(organization_id: UUID, plain: bytes | None, sealed: bytes | None
     if sealed is None:
         raise LookupError(f"The organization {organization_id} has no secret.")
     sealed = bytes(sealed)
-    secret = _cached_secrets.get(sealed)
+    secret = _cached_secrets.entries.get(sealed)
     if secret is None:
-        secret = current_vault().open(sealed, context=context_of(organization_id))
-        if len(_cached_secrets) >= CACHED_SECRETS_MAX:
-            _cached_secrets.clear()
-        _cached_secrets[sealed] = secret
+        secret = _cached_secrets.add(sealed, current_vault().open(sealed, context=context_of(organization_id)))
     return secret
 
 

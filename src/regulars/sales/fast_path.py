@@ -26,6 +26,7 @@ from uuid import UUID
 import msgspec
 import psycopg
 
+from regulars.kit.bounded_cache import BoundedCache
 from regulars.kit.clock import is_in_future, monotonic, truncate_to_milliseconds
 from regulars.kit.connection import Connection
 from regulars.kit.db import Database
@@ -49,9 +50,9 @@ class FastRecorder:
     def __init__(self, database: Database, *, tolerance: timedelta) -> None:
         self._database = database
         self._tolerance = tolerance
-        self._caches: dict[UUID, _Cache] = {}
+        self._caches = BoundedCache[UUID, _Cache](ORGANIZATIONS_CACHED_MAX)
         # Ids of organizations whose last batch had a customer who did not exist yet.
-        self._with_new_customers: set[bytes] = set()
+        self._with_new_customers = BoundedCache[bytes, None](ORGANIZATIONS_CACHED_MAX)
 
     async def record(self, organization_id: UUID, writes: Sequence[KeyedSale]) -> list[EncodeBody | None]:
         """Record single sales; return a function that encodes the response for each inserted sale, else None."""
@@ -90,7 +91,7 @@ class FastRecorder:
         After a batch with a new customer only the complete form is used, because more new customers are likely.
         """
         organizations = {sale.organization for sale in new.sales}
-        creates_profiles = not organizations.isdisjoint(self._with_new_customers)
+        creates_profiles = not self._with_new_customers.entries.keys().isdisjoint(organizations)
         form = StatementForm(is_shared=is_shared, creates_profiles=creates_profiles)
         inserted = await self._run(connection, form, new)
         if not form.creates_profiles and new.candidates and len(inserted.profile_by_sale) < len(new.sales):
@@ -105,7 +106,10 @@ class FastRecorder:
                     raise
         profiles = set(inserted.profile_by_sale.values())
         created = {candidate.organization for candidate in new.candidates if candidate.id in profiles}
-        self._with_new_customers = (self._with_new_customers - organizations) | created
+        for organization in created:
+            self._with_new_customers.add(organization, None)
+        for organization in organizations - created if creates_profiles else ():
+            self._with_new_customers.drop(organization)
         return inserted
 
     async def _run(self, connection: Connection, form: StatementForm, new: NewRows) -> InsertResult:
@@ -157,11 +161,11 @@ class FastRecorder:
     ) -> "_SaleBatch":
         """Choose the sales that the statement can handle, and assign to each its id, store and profile."""
         # Caches are loaded before the time is read: loading many new stores takes long, and the time must be current.
-        caches = [await self._load_cache(connection, organization_id, sales) for organization_id, sales in batches]
+        stores = [await self._find_stores(connection, organization_id, sales) for organization_id, sales in batches]
         now = await self._read_now(connection)
         # Ids are made with the database's clock, like `created_at`, because lists of changes are in the order of ids.
         batch = _SaleBatch(now, new_uuids(sum([len(sales) for _, sales in batches]), at=now))
-        for (organization_id, sales), cache in zip(batches, caches, strict=True):
+        for (organization_id, sales), stores_of_sales in zip(batches, stores, strict=True):
             references = [sale.profile for sale in sales if isinstance(sale.profile, ByExternalId)]
             external_ids = sorted({reference.external_id for reference in references})
             profiles: dict[str, bytes | None] = {}
@@ -170,32 +174,43 @@ class FastRecorder:
                 profiles = dict(zip(external_ids, ids, strict=True))
             organization = organization_id.bytes
             customers = batch.assign_profiles(organization, external_ids, profiles)
-            batch.choose(organization, sales, cache, customers, tolerance=self._tolerance, are_found=looks_up_customers)
+            with_stores = list(zip(sales, stores_of_sales, strict=True))
+            batch.choose(organization, with_stores, customers, tolerance=self._tolerance, are_found=looks_up_customers)
         return batch
 
     def _notify(self, organization_id: UUID) -> None:
         """Wake the worker, which handles the events in the outbox."""
         self._database.notify_committed([(OutboxQueue.name, organization_id)])
 
-    async def _load_cache(self, connection: Connection, organization_id: UUID, sales: Sequence[Sale]) -> "_Cache":
-        """Return the cache of the organization, with the stores and property keys of these sales if they exist."""
-        cache = self._caches.get(organization_id)
+    async def _find_stores(
+        self, connection: Connection, organization_id: UUID, sales: Sequence[Sale]
+    ) -> "list[_Store | None]":
+        """Return the store of each sale; None if there is no such store, or if a property key of the sale is not
+        published: only the fallback path publishes new keys."""
+        cache = self._caches.entries.get(organization_id)
         if cache is None:
-            if len(self._caches) >= ORGANIZATIONS_CACHED_MAX:
-                self._caches.clear()
-                self._with_new_customers.clear()
-            cache = self._caches[organization_id] = _Cache({}, set())
+            new_cache = _Cache(BoundedCache(STORES_CACHED_MAX), BoundedCache(PROPERTY_KEYS_CACHED_MAX))
+            cache = self._caches.add(organization_id, new_cache)
             # All stores are loaded at once; otherwise the first sale of each store would need a query.
             cache.add_stores(await statements.find_first_stores(connection, organization_id))
         codes = {sale.store.external_id for sale in sales if isinstance(sale.store, ByExternalId)}
-        if not codes <= cache.stores.keys():
-            missing = sorted(codes - cache.stores.keys())
+        if not codes <= cache.stores.entries.keys():
+            missing = sorted(codes - cache.stores.entries.keys())
             ids = await statements.find_ids(connection, statements.FIND_STORES, organization_id, missing)
             cache.add_stores(zip(missing, ids, strict=True))
-        keys = set[str]().union(*[sale.property_keys for sale in sales])
-        if new_keys := keys - cache.property_keys:
-            cache.add_property_keys(await statements.find_property_keys(connection, organization_id, sorted(new_keys)))
-        return cache
+        published = cache.property_keys.entries
+        unpublished = {key for sale in sales for key in sale.property_keys if key not in published}
+        if unpublished:
+            found = await statements.find_property_keys(connection, organization_id, sorted(unpublished))
+            for key in found:
+                cache.property_keys.add(key, None)
+            unpublished -= found
+        return [
+            cache.stores.entries.get(sale.store.external_id)
+            if isinstance(sale.store, ByExternalId) and unpublished.isdisjoint(sale.property_keys)
+            else None
+            for sale in sales
+        ]
 
     async def _read_now(self, connection: Connection) -> datetime:
         """Return the database's time; query it only if the last reading is not fresh."""
@@ -217,26 +232,13 @@ class _Cache(NamedTuple):
     Entries never expire: a store's code and id never change, and neither a store nor a property key is ever deleted.
     """
 
-    stores: dict[str, _Store]
-    property_keys: set[str]
-
-    def store_of(self, sale: Sale) -> _Store | None:
-        """Return the sale's store if it and all property keys are cached; only the fallback path publishes new keys."""
-        if not isinstance(sale.store, ByExternalId) or not self.property_keys.issuperset(sale.property_keys):
-            return None
-        return self.stores.get(sale.store.external_id)
+    stores: BoundedCache[str, _Store]
+    property_keys: BoundedCache[str, None]
 
     def add_stores(self, ids_by_code: Iterable[tuple[str, bytes | None]]) -> None:
-        if len(self.stores) >= STORES_CACHED_MAX:
-            self.stores.clear()
         for code, identifier in ids_by_code:
             if identifier is not None:
-                self.stores[code] = _Store(identifier, ReferenceOut(STORE.encode(UUID(bytes=identifier)), code))
-
-    def add_property_keys(self, keys: set[str]) -> None:
-        if len(self.property_keys) + len(keys) > PROPERTY_KEYS_CACHED_MAX:
-            self.property_keys.clear()
-        self.property_keys.update(keys)
+                self.stores.add(code, _Store(identifier, ReferenceOut(STORE.encode(UUID(bytes=identifier)), code)))
 
 
 class _ChosenSale(msgspec.Struct, frozen=True, gc=False):
@@ -277,23 +279,21 @@ class _SaleBatch:
     def choose(
         self,
         organization: bytes,
-        sales: Sequence[Sale],
-        cache: "_Cache",
+        sales: Sequence[tuple[Sale, _Store | None]],
         customers: Mapping[str, bytes],
         *,
         tolerance: timedelta,
         are_found: bool,
     ) -> None:
-        """Add the sales that the statement can handle. `customers` has the profile of each external id; unless the
-        customers `are_found`, that profile is a candidate, and the statement looks up the customer."""
+        """Add the sales that the statement can handle, of those with a store. `customers` has the profile of each
+        external id; unless they `are_found`, it is a candidate, and the statement looks the customer up."""
         chosen: list[_ChosenSale] = []
         seen: set[str] = set()
-        for position, sale in enumerate(sales, self._count):
+        for position, (sale, store) in enumerate(sales, self._count):
             # A second ticket with the same id takes the fallback path, so that it never overtakes the first one.
             if sale.external_id in seen:
                 continue
             seen.add(sale.external_id)
-            store = cache.store_of(sale)
             if store is None or is_in_future(sale.occurred_at, now=self.now, tolerance=tolerance):
                 continue
             customer = None

@@ -8,6 +8,7 @@ from regulars.catalog.counts.counting import count_new_rows_soon
 from regulars.catalog.counts.first_count import begin_first_count
 from regulars.catalog.entries import register_product_keys
 from regulars.catalog.model import Catalog
+from regulars.kit.bounded_cache import BoundedCache
 from regulars.kit.db import Tx
 from regulars.organizations.facts import TimeZoneChanged
 from regulars.sales.blocks.build import request_builds
@@ -15,14 +16,16 @@ from regulars.sales.facts import SalesRecorded
 from regulars.sales.totals.count import add_sales
 from regulars.sales.totals.fill import recount_if_time_zone_changed
 
+ORGANIZATIONS_CACHED_MAX: Final = 10_000
+
 # Organizations whose products are counted already, so that no statement asks again.
-_COUNTED: Final[set[UUID]] = set()
+_counted: Final = BoundedCache[UUID, None](ORGANIZATIONS_CACHED_MAX)
 
 
 async def register_new_product_keys(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
     """Register the new keys of product properties in the product catalog, and with the first sale begin its count."""
-    if organization_id not in _COUNTED and not await begin_first_count(tx, organization_id, Catalog.PRODUCTS):
-        _COUNTED.add(organization_id)
+    if organization_id not in _counted.entries and not await begin_first_count(tx, organization_id, Catalog.PRODUCTS):
+        _counted.add(organization_id, None)
     await register_product_keys(tx, organization_id, {key for fact in facts for key in fact.property_keys})
 
 

@@ -20,6 +20,7 @@ from regulars.columns.engine.encoding import Array
 from regulars.columns.engine.run_rows import Snapshot
 from regulars.columns.engine.sales_runs import BOUGHT, Dictionaries, SalesRun, is_product_part, scale_of
 from regulars.columns.model import IDENTIFIED_SALES, CustomerState, Run
+from regulars.kit.bounded_cache import BoundedCache
 
 RESULTS_BYTES_MAX: Final = 256 << 20
 # A run is large if it has at least 1/16 of the rows of the largest run of its kind.
@@ -35,49 +36,6 @@ class Result(NamedTuple):
     holds: Array
     unknown: Array | None = None
     unreadable: Array | None = None
-
-
-class Results:
-    """Cached results of conditions, the most recently used last.
-
-    A query with references to other segments may have thousands of conditions, so results have a separate memory
-    budget.
-    """
-
-    def __init__(self) -> None:
-        self._results: OrderedDict[tuple[object, ...], Result] = OrderedDict()
-        self.nbytes = 0
-
-    def __len__(self) -> int:
-        return len(self._results)
-
-    def find(self, key: tuple[object, ...]) -> Result | None:
-        result = self._results.get(key)
-        if result is not None:
-            self._results.move_to_end(key)
-        return result
-
-    def find_or_add(self, key: tuple[object, ...], compute: Callable[[], Result]) -> Result:
-        return self.find(key) or self.add(key, compute())
-
-    def add(self, key: tuple[object, ...], result: Result) -> Result:
-        """Add the result of a key that `find` did not find."""
-        self._results[key] = result
-        self.nbytes += _bytes_of(result)
-        while self.nbytes > RESULTS_BYTES_MAX and len(self._results) > 1:
-            self.drop_oldest()
-        return result
-
-    def drop_oldest(self) -> int:
-        """Drop the least recently used result; return its size in bytes."""
-        _, result = self._results.popitem(last=False)
-        nbytes = _bytes_of(result)
-        self.nbytes -= nbytes
-        return nbytes
-
-    def clear(self) -> None:
-        self._results.clear()
-        self.nbytes = 0
 
 
 def _bytes_of(result: Result) -> int:
@@ -103,7 +61,9 @@ class CachedColumns:
         # Hashes of do-not-contact numbers, and the counter of consent changes when they were read.
         self.do_not_contact_hashes = np.zeros(0, np.uint64)
         self.do_not_contact_as_of: int | None = None
-        self.results = Results()
+        # A query with references to other segments may have thousands of conditions, so results have a separate memory
+        # budget.
+        self.results = BoundedCache[tuple[object, ...], Result](RESULTS_BYTES_MAX, bytes_of=_bytes_of)
         self.progress = LoadProgress()
 
     @property
@@ -195,11 +155,11 @@ class CachedColumns:
         caches = self.dictionaries, self.do_not_contact_hashes, self.results
         return columns + sales + patches + sum(cache.nbytes for cache in caches)
 
-    def evict_one(self, required: set[str]) -> int | None:
-        """Evict the least recently used item that is not required now; return how many bytes that freed, or None if
-        there is no such item."""
+    def evict(self, required: set[str], bytes_min: int) -> int | None:
+        """Evict results until that many bytes are free or, without results, the least recently used item that is not
+        required now; return how many bytes that freed, or None if there is no such item."""
         if self.results:
-            return self.results.drop_oldest()
+            return self.results.drop_oldest(bytes_min)
         for name in self.columns:
             if name not in required:
                 return self.columns.pop(name).nbytes
@@ -273,11 +233,11 @@ class ColumnCache:
         excess = self.nbytes() - self._bytes_max
         while excess > 0:
             if idle_ids:
-                freed = self._organizations[idle_ids[0]].evict_one(set())
+                freed = self._organizations[idle_ids[0]].evict(set(), excess)
                 if freed is None:
                     freed = self._organizations.pop(idle_ids.pop(0)).nbytes
             else:
-                freed = self._organizations[organization_id].evict_one(required)
+                freed = self._organizations[organization_id].evict(required, excess)
                 if freed is None:
                     return
             excess -= freed

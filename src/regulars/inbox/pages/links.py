@@ -7,7 +7,6 @@ write: clicks are written afterwards.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -19,6 +18,7 @@ from starlette.routing import Route
 
 from regulars.inbox.opt_out import withdraw_by_link
 from regulars.kit import log
+from regulars.kit.bounded_cache import BoundedCache
 from regulars.kit.clock import truncate_to_milliseconds
 from regulars.kit.coalesce import Batcher, Overloaded
 from regulars.kit.db import CONNECTION_ERRORS, KEY_READS_MAX, Database
@@ -34,6 +34,7 @@ LOOKUPS_PER_STATEMENT_MAX: Final = 256
 # How long a customer waits for the database before the page shows the fallback address.
 LOOKUP_TIMEOUT_S: Final = 3.0
 LINKS_CACHED_MAX: Final = 50_000
+ORGANIZATIONS_CACHED_MAX: Final = 10_000
 TEMPLATE: Final = "inbox/link.html"
 HEADERS: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
 
@@ -54,9 +55,9 @@ class ShortLinkPages:
         self._database = database
         self._fallback_url = fallback_url
         # By the prefix of their codes.
-        self._organizations: dict[str, UUID] = {}
-        # By prefix and code; the links that were requested last are at the end.
-        self._cached: OrderedDict[str, _Destination] = OrderedDict()
+        self._organizations = BoundedCache[str, UUID](ORGANIZATIONS_CACHED_MAX)
+        # By prefix and code.
+        self._cached = BoundedCache[str, _Destination](LINKS_CACHED_MAX)
         # As many tasks flush lookups as there are connections for lookups.
         self._lookups: Batcher[UUID, str, str | None] = Batcher(
             self._look_up, items_max=LOOKUPS_PER_STATEMENT_MAX, flushers=KEY_READS_MAX
@@ -107,9 +108,8 @@ class ShortLinkPages:
 
     async def _find(self, full_code: str) -> _Destination | None:
         full_code = full_code.lower()
-        cached = self._cached.get(full_code)
+        cached = self._cached.find(full_code)
         if cached is not None:
-            self._cached.move_to_end(full_code)
             return cached
         if len(full_code) != PREFIX_CHARACTERS + CODE_CHARACTERS or not full_code.isascii() or not full_code.isalnum():
             return None
@@ -119,18 +119,15 @@ class ShortLinkPages:
             url = None if organization_id is None else await self._lookups.submit(organization_id, code)
         if organization_id is None or url is None:
             return None
-        self._cached[full_code] = destination = _Destination(organization_id, code, url)
-        if len(self._cached) > LINKS_CACHED_MAX:
-            self._cached.popitem(last=False)
-        return destination
+        return self._cached.add(full_code, _Destination(organization_id, code, url))
 
     async def _find_organization(self, prefix: str) -> UUID | None:
-        organization_id = self._organizations.get(prefix)
+        organization_id = self._organizations.entries.get(prefix)
         if organization_id is None:
             async with self._database.reading_by_key() as tx:
                 organization_id = await find_organization(tx, prefix)
             if organization_id is not None:
-                self._organizations[prefix] = organization_id
+                self._organizations.add(prefix, organization_id)
         return organization_id
 
     async def _look_up(self, organization_id: UUID, codes: Sequence[str]) -> Sequence[str | None]:

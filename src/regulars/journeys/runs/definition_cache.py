@@ -8,6 +8,7 @@ from regulars.conditions.check import Fault
 from regulars.journeys import queries
 from regulars.journeys.definition import Definition, read_stored_definition
 from regulars.journeys.errors import DefinitionRefused, JourneyNotFound
+from regulars.kit.bounded_cache import BoundedCache
 from regulars.kit.db import Tx
 
 CACHED_VERSIONS_MAX: Final = 1_024
@@ -21,7 +22,7 @@ class Version(NamedTuple):
     damage: tuple[Fault, ...] = ()
 
 
-_cache: dict[tuple[UUID, UUID, int], Version] = {}
+_cache: Final = BoundedCache[tuple[UUID, UUID, int], Version](CACHED_VERSIONS_MAX)
 
 
 async def load_definitions(
@@ -51,7 +52,7 @@ async def load_versions(
 
 
 async def _load(tx: Tx, organization_id: UUID, keys: Collection[tuple[UUID, int]]) -> dict[tuple[UUID, int], Version]:
-    loaded = {it: cached for it in keys if (cached := _cache.get((organization_id, *it))) is not None}
+    loaded = {it: cached for it in keys if (cached := _cache.entries.get((organization_id, *it))) is not None}
     missing = sorted(set(keys) - loaded.keys())
     if missing:
         stored = await queries.find_definitions(tx, organization_id, missing)
@@ -61,7 +62,5 @@ async def _load(tx: Tx, organization_id: UUID, keys: Collection[tuple[UUID, int]
             text, has_independent_splits = stored[journey_id, number]
             definition, damage = read_stored_definition(text)
             version = loaded[journey_id, number] = Version(definition, has_independent_splits, tuple(damage))
-            if len(_cache) >= CACHED_VERSIONS_MAX:
-                _cache.pop(next(iter(_cache)))
-            _cache[organization_id, journey_id, number] = version
+            _cache.add((organization_id, journey_id, number), version)
     return loaded

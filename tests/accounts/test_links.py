@@ -8,7 +8,7 @@ from tests.support.waiting import until_locked
 
 from regulars.accounts import link_use, queries, sessions, team, users
 from regulars.accounts.audit.log import Actor, lock_chain_end
-from regulars.accounts.errors import AlreadyMember, LinkUnusable
+from regulars.accounts.errors import AccountRefusal, LinkUnusable
 from regulars.accounts.links import end_password_links, list_links, use_link
 from regulars.organizations.manage import create_organization
 from regulars.web.access import Role
@@ -194,7 +194,7 @@ async def test_a_known_address_gets_an_invitation_and_no_membership(database, sh
         assert [one.organization_id for one in await users.find_memberships(tx, person.id)] == [shop.id]
         with pytest.raises(LinkUnusable):
             await link_use.accept_as_new(tx, token, name="Thief", password_hash="x", address="")
-        with pytest.raises(AlreadyMember):
+        with pytest.raises(AccountRefusal, match="is a member already"):
             await users.invite_user(tx, shop.id, person.email, role=Role.OWNER)
 
 

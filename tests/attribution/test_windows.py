@@ -13,7 +13,6 @@ from regulars.attribution.model import Attributed, Windows
 from regulars.attribution.windows import (
     SAMPLE_TEXTS,
     WindowsChanged,
-    WindowsRefused,
     check_windows,
     find_windows,
     list_versions,
@@ -120,5 +119,5 @@ def test_the_sample_of_a_preview_has_the_recipients_of_a_campaign_of_three_hours
     ],
 )
 def test_a_window_of_no_time_or_of_ten_years_is_refused(windows, sentence):
-    with pytest.raises(WindowsRefused, match=sentence):
+    with pytest.raises(ValueError, match=sentence):
         check_windows(windows)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from regulars.analysis.engine import Engine
-from regulars.columns.engine import cache
-from regulars.columns.engine.cache import CachedColumns, Result, Results
+from regulars.columns.engine.cache import CachedColumns, Result
 from regulars.columns.engine.encoding import Dictionary, encode_values
 from regulars.columns.engine.sales_encoding import read_part
 from regulars.columns.engine.sales_runs import PRODUCT_IDS, PROPERTY_PREFIX, Dictionaries

@@ -8,9 +8,9 @@ from tests.support.gateway import OPEN
 
 from regulars.consent.chain import hash_number
 from regulars.inbox.decide import OverdueReplies, decide
-from regulars.inbox.errors import ReplyAlreadyDecided
 from regulars.inbox.find import list_replies, read_conversation
 from regulars.inbox.receive import decision_deadline
+from regulars.texts.errors import MessagingError
 from regulars.texts.settings.model import Cap, SmsSettings
 
 
@@ -99,7 +99,7 @@ def test_a_possible_stop_suppresses_the_number_until_a_person_decides(desk):
     desk.turn()
     assert desk.texts() == [("skipped", "suppressed"), ("sent", None)]
     assert desk.is_subscribed()
-    with pytest.raises(ReplyAlreadyDecided):
+    with pytest.raises(MessagingError, match="was decided before"):
         desk.do(lambda tx: decide(tx, desk.organization_id, reply.id, is_stop=True, decided_by="Ada", texting=texting))
 
 

@@ -12,7 +12,7 @@ from regulars.consent.chain import hash_number
 from regulars.consent.numbers import TextNumber
 from regulars.kit.ids import new_uuid
 from regulars.links.origin_kind import OriginKind
-from regulars.texts.errors import NotResendable
+from regulars.texts.errors import MessagingError
 from regulars.texts.facts import MessagesChanged
 from regulars.texts.gate import forecast_texts
 from regulars.texts.model import SkipReason, TextState
@@ -78,7 +78,7 @@ def test_a_text_is_not_sent_again_after_its_campaigns_last_moment(desk):
     desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
     assert desk.sql("SELECT expires_at FROM texts WHERE organization_id = %s") == [(last_moment,)]
     desk.turn()
-    with pytest.raises(NotResendable, match="has passed"):
+    with pytest.raises(MessagingError, match="has passed"):
         desk.do(lambda tx: resend(tx, desk.organization_id, text_id), now=last_moment)
     assert desk.texts() == [("unknown", "lost")]
 
@@ -214,10 +214,10 @@ def test_a_text_of_a_stopped_campaign_whose_sender_died_is_unknown_and_not_sent_
     desk.alter("UPDATE texts SET due_at = now() - interval '1 s' WHERE organization_id = %s")
     desk.turn()
     assert [state for state, _ in desk.texts()] == ["unknown"]
-    with pytest.raises(NotResendable, match="paused"):
+    with pytest.raises(MessagingError, match="paused"):
         desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
     stop(desk, campaign_id, SkipReason.CANCELLED)
-    with pytest.raises(NotResendable, match="cancelled"):
+    with pytest.raises(MessagingError, match="cancelled"):
         desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
     assert desk.gateway.sent == []
 

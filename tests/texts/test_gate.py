@@ -10,7 +10,7 @@ from tests.texts.desk import MAKE_DUE
 
 from regulars.kit.ids import new_uuid
 from regulars.links.origin_kind import OriginKind
-from regulars.texts.errors import NotResendable
+from regulars.texts.errors import MessagingError
 from regulars.texts.holds import hold, release
 from regulars.texts.providers.base import Accepted, NotAuthorized, NotReached, Refused, Unclear
 from regulars.texts.request import resend
@@ -194,7 +194,7 @@ def test_an_answer_to_a_stop_is_not_sent_again(desk):
     desk.reply("STOP")
     desk.turn()
     [(text_id,)] = desk.sql("SELECT id FROM texts WHERE organization_id = %s")
-    with pytest.raises(NotResendable):
+    with pytest.raises(MessagingError, match="within five minutes"):
         desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
 
 

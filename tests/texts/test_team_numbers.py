@@ -9,7 +9,7 @@ from tests.support.gateway import OPEN
 
 from regulars.inbox.retention import erase_messages
 from regulars.kit.ids import new_uuid
-from regulars.texts.errors import NotResendable, SettingRefused
+from regulars.texts.errors import MessagingError, SettingRefused
 from regulars.texts.providers.base import Unclear
 from regulars.texts.request import resend
 from regulars.texts.settings.model import SendHoursRule, SmsSettings
@@ -143,7 +143,7 @@ def test_a_test_counts_in_no_cap_and_is_not_sent_again(desk, member):
     desk.gateway.answer = Unclear("lost")
     placed = member.test()
     desk.turn()
-    with pytest.raises(NotResendable, match="send a new one"):
+    with pytest.raises(MessagingError, match="send a new one"):
         desk.do(lambda tx: resend(tx, desk.organization_id, placed.id))
 
 

@@ -1,19 +1,15 @@
 """Manage the members of an organization: invite and remove them, change roles, make links for new passwords."""
 
 from collections.abc import Collection
+from typing import Final
 from uuid import UUID
 
 from regulars.accounts import queries, sessions
 from regulars.accounts.audit.log import Actor, is_person, record
 from regulars.accounts.errors import (
     AccountRefusal,
-    AlreadyMember,
-    LastOwner,
     LinkUnusable,
     NoSuchMember,
-    OwnersOnly,
-    ResetByOperatorOnly,
-    RoleTooLow,
 )
 from regulars.accounts.links import Link, Purpose, end_link, end_links_of_member, make_link
 from regulars.accounts.model import Member
@@ -22,6 +18,8 @@ from regulars.web.access import Action, Role, may
 
 # 0 is the highest role. A member may reset the password only of members with the same or a lower role.
 _RANK = {Role.OWNER: 0, Role.ADMIN: 1, Role.MARKETER: 2, Role.ANALYST: 2, Role.DEVELOPER: 2}
+
+_OWNERS_ONLY: Final = "Only an owner can change an owner or make a member an owner."
 
 
 async def find_member(tx: Tx, organization_id: UUID, user_id: UUID) -> Member:
@@ -49,15 +47,20 @@ async def require_editor(tx: Tx, organization_id: UUID, email: str) -> str:
         if member.email == address and member.disabled_at is None:
             if may(member.role, Action.EDIT_JOURNEYS) and may(member.role, Action.EDIT_SEGMENTS):
                 return member.email
-            raise RoleTooLow(address)
+            raise AccountRefusal(f"{address} needs another role to change journeys, campaigns and segments.")
     raise NoSuchMember
+
+
+async def refuse_member(tx: Tx, organization_id: UUID, email: str) -> None:
+    """Raise if a member has this address: they need no invitation."""
+    if any(member.email == email for member in await queries.list_members(tx, organization_id)):
+        raise AccountRefusal(f"{email} is a member already; change their role in the list.")
 
 
 async def invite(tx: Tx, organization_id: UUID, *, email: str, role: Role, by: Actor, by_role: Role) -> str:
     """Return the token of the invitation, which the inviting member passes on."""
     _check_may_assign(by_role, role)
-    if any(member.email == email for member in await queries.list_members(tx, organization_id)):
-        raise AlreadyMember(email)
+    await refuse_member(tx, organization_id, email)
     token = await make_link(
         tx, Purpose.INVITATION, email=email, organization_id=organization_id, role=role, created_by=by.id
     )
@@ -123,7 +126,7 @@ async def check_maker(tx: Tx, link: Link, user_id: UUID | None) -> None:
     try:
         maker = await find_member(tx, link.organization_id, link.maker_id)
         if maker.disabled_at is not None or not may(maker.role, Action.MANAGE_TEAM):
-            raise OwnersOnly
+            raise AccountRefusal(_OWNERS_ONLY)
         if link.role is not None:
             _check_may_assign(maker.role, link.role)
         if link.purpose is Purpose.PASSWORD:
@@ -136,9 +139,12 @@ async def check_maker(tx: Tx, link: Link, user_id: UUID | None) -> None:
 
 async def _check_may_reset(tx: Tx, member: Member, by_role: Role) -> None:
     if _RANK[member.role] < _RANK[by_role]:
-        raise OwnersOnly
+        raise AccountRefusal(_OWNERS_ONLY)
     if len(await queries.find_memberships(tx, member.user_id)) > 1:
-        raise ResetByOperatorOnly(member.email)
+        raise AccountRefusal(
+            "This user is a member of other organizations too, so the link must be created on the server:"
+            f" `regulars user link {member.email}`."
+        )
 
 
 async def sign_out_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Actor, by_role: Role) -> Member:
@@ -150,7 +156,7 @@ async def sign_out_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: A
 
 def _check_may_assign(by_role: Role, role: Role) -> None:
     if role is Role.OWNER and not may(by_role, Action.MANAGE_OWNERS):
-        raise OwnersOnly
+        raise AccountRefusal(_OWNERS_ONLY)
 
 
 async def _lock_member(tx: Tx, organization_id: UUID, user_id: UUID, by_role: Role | None) -> Member:
@@ -161,7 +167,7 @@ async def _lock_member(tx: Tx, organization_id: UUID, user_id: UUID, by_role: Ro
     )
     member = await find_member(tx, organization_id, user_id)
     if by_role is not None and member.role is Role.OWNER and not may(by_role, Action.MANAGE_OWNERS):
-        raise OwnersOnly
+        raise AccountRefusal(_OWNERS_ONLY)
     return member
 
 
@@ -173,4 +179,4 @@ async def _check_other_owner(tx: Tx, organization_id: UUID, user_id: UUID) -> No
         (organization_id, user_id),
     )
     if not others:
-        raise LastOwner
+        raise AccountRefusal("An organization needs at least one owner: make another member an owner first.")

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from regulars.accounts import queries, second_factor, sessions, team
 from regulars.accounts.audit.log import OPERATOR, Actor, record
-from regulars.accounts.errors import AlreadyMember, NoSuchUser
+from regulars.accounts.errors import AccountRefusal
 from regulars.accounts.links import Purpose, end_links_of_user, end_password_links, make_link
 from regulars.accounts.model import Account, Membership
 from regulars.kit.db import Database, Tx
@@ -65,7 +65,7 @@ async def has_users_now(database: Database) -> bool:
 async def find_account(tx: Tx, user_id: UUID) -> Account:
     account = await queries.find_account(tx, user_id)
     if account is None:
-        raise NoSuchUser(str(user_id))
+        raise _no_such_user(user_id)
     return account
 
 
@@ -101,8 +101,7 @@ async def disable_second_factor(tx: Tx, by: Actor, user_id: UUID) -> None:
 async def invite_user(tx: Tx, organization_id: UUID, email: str, *, role: Role) -> str:
     """Return the token of an invitation, also for an address that has an account: addresses are not verified, so the
     user must enter the password of that account besides opening the link."""
-    if any(member.email == email for member in await queries.list_members(tx, organization_id)):
-        raise AlreadyMember(email)
+    await team.refuse_member(tx, organization_id, email)
     token = await make_link(tx, Purpose.INVITATION, email=email, organization_id=organization_id, role=role)
     await record(tx, organization_id, OPERATOR, "member.invite", email, after={"role": role.value})
     return token
@@ -166,8 +165,12 @@ async def set_role(tx: Tx, organization_id: UUID, email: str, role: Role) -> Non
 async def _find_by_email(tx: Tx, email: str) -> Account:
     account = await queries.find_account_by_email(tx, email)
     if account is None:
-        raise NoSuchUser(email)
+        raise _no_such_user(email)
     return account
+
+
+def _no_such_user(who: UUID | str) -> AccountRefusal:
+    return AccountRefusal(f"There is no user {who}; `regulars user list` shows them all.")
 
 
 async def _record_in_all_organizations(tx: Tx, by: Actor, account: Account, act: str) -> None:

@@ -42,14 +42,6 @@ class WindowsVersion(NamedTuple):
     created_by: str | None = None
 
 
-class WindowsRefused(Exception):
-    """A window is too short or too long; `faults` has a sentence by field."""
-
-    def __init__(self, faults: Mapping[str, str]) -> None:
-        super().__init__(" ".join(faults.values()))
-        self.faults = faults
-
-
 class WindowsChanged(Exception):
     """Another person changed the windows meanwhile."""
 
@@ -66,14 +58,10 @@ class WindowsPreview(NamedTuple):
 
 
 def check_windows(windows: Windows) -> None:
-    """Raises `WindowsRefused` if a window is too short or too long."""
-    faults = {
-        field: sentence.format(limit)
-        for field, (limit, sentence) in _LIMITS.items()
-        if not 1 <= getattr(windows, field) <= limit
-    }
-    if faults:
-        raise WindowsRefused(faults)
+    """Raises `ValueError` if a window is too short or too long."""
+    for field, (limit, sentence) in _LIMITS.items():
+        if not 1 <= getattr(windows, field) <= limit:
+            raise ValueError(sentence.format(limit))
 
 
 async def list_versions(tx: Tx, organization_id: UUID) -> list[WindowsVersion]:

@@ -59,7 +59,7 @@ async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, opene
         async with pool.transaction() as tx:
             organization_id = await _find_or_create(tx, name)
             if not await begin_run(tx, organization_id, plan):
-                raise _AlreadyLoading(name)
+                raise _refuse_second_run(name)
             if not force and await organization_has_data(tx, organization_id):
                 raise CommandError(
                     f"The organization {name} has data already; choose another with --organization, or add to it with"
@@ -67,7 +67,7 @@ async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, opene
                 )
             secret = (await manage.find_secret_and_country(tx.connection, organization_id)).secret
     except NameTaken:
-        raise _AlreadyLoading(name) from None
+        raise _refuse_second_run(name) from None
     try:
         with _progress_bars(plan) as bars:
             await do_run(pool, organization_id, plan, secret=secret, vault=opened_vault, progress=bars.add)
@@ -80,12 +80,11 @@ async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, opene
         return await find_address(tx)
 
 
-class _AlreadyLoading(CommandError):
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"The organization {name} is being filled with a demo already; wait for it, or choose another with"
-            " --organization."
-        )
+def _refuse_second_run(name: str) -> CommandError:
+    return CommandError(
+        f"The organization {name} is being filled with a demo already; wait for it, or choose another with"
+        " --organization."
+    )
 
 
 async def _find_or_create(tx: Tx, name: str) -> UUID:

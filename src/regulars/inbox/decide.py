@@ -6,12 +6,12 @@ from uuid import UUID
 
 from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.consent.numbers import lock_available_consents, lock_consents
-from regulars.inbox.errors import NotAnswerable, ReplyAlreadyDecided, ReplyNotFound
 from regulars.inbox.find import find_reply
 from regulars.inbox.queries import replies
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
 from regulars.texts import text_rows as texts
+from regulars.texts.errors import MessagingError
 from regulars.texts.facts import publish_suppression
 from regulars.texts.model import KEYWORD_MEANINGS, ReplyRow
 from regulars.texts.request import PlacedOrder, TextOrder, request_texts
@@ -28,7 +28,7 @@ async def decide(
     again."""
     row = await _lock_reply(tx, organization_id, reply_id)
     if row.decided is not None:
-        raise ReplyAlreadyDecided(f"This reply was decided before: {row.decided}.")
+        raise MessagingError(f"This reply was decided before: {row.decided}.")
     await _decide(tx, organization_id, row, is_stop=is_stop, decided_by=decided_by, secret=texting.secret)
 
 
@@ -41,7 +41,7 @@ async def answer(
     (`outcomes.py`); about a possible opt-out, a user still has to decide."""
     row = await _lock_reply(tx, organization_id, reply_id)
     if row.meaning in KEYWORD_MEANINGS:
-        raise NotAnswerable("STOP, START and HELP are processed automatically; there is nothing to answer.")
+        raise MessagingError("STOP, START and HELP are processed automatically; there is nothing to answer.")
     order = TextOrder(
         origin_kind=OriginKind.ANSWER,
         origin_id=row.id,
@@ -106,7 +106,7 @@ async def _lock_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow
         )
         if locked is not None:
             return locked
-    raise ReplyNotFound("There is no reply with this id.")
+    raise MessagingError("There is no reply with this id.")
 
 
 async def _decide(

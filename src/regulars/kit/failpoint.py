@@ -17,10 +17,6 @@ import psycopg
 Act = Literal["kill", "sleep", "raise", "cut"]
 
 
-class LostError(psycopg.OperationalError):
-    """Raised at a failpoint that simulates a lost connection."""
-
-
 @dataclass(slots=True)
 class _ArmedFailpoint:
     act: Act
@@ -74,4 +70,4 @@ def _fail(name: str, drop_connection: Callable[[], object] | None) -> None:
     elif armed.act == "cut" and drop_connection is not None:
         drop_connection()
     else:
-        raise LostError(f"a failpoint at {name}")
+        raise psycopg.OperationalError(f"a failpoint at {name}")

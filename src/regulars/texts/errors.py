@@ -2,15 +2,7 @@
 
 
 class MessagingError(Exception):
-    """Base of the errors of this package."""
-
-
-class TextNotFound(MessagingError):
-    pass
-
-
-class NotResendable(MessagingError):
-    """The text cannot be sent again, because of its state or its origin."""
+    """What was requested is not possible."""
 
 
 class SettingRefused(MessagingError):

@@ -19,7 +19,7 @@ from regulars.links.marks import has_links, preview_links
 from regulars.links.model import LinkOrigin
 from regulars.links.origin_kind import OriginKind
 from regulars.texts import text_rows as queries
-from regulars.texts.errors import NotResendable, TextNotFound
+from regulars.texts.errors import MessagingError
 from regulars.texts.facts import publish_queue_changes, publish_text_changes
 from regulars.texts.model import (
     EXEMPT_EXPIRES_AFTER,
@@ -219,23 +219,23 @@ async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
     await lock_settings_shared(tx, organization_id)
     row = await queries.lock_text(tx, organization_id, text_id)
     if row is None:
-        raise TextNotFound("There is no text with this id.")
+        raise MessagingError("There is no text with this id.")
     if row.state not in _RESENDABLE:
-        raise NotResendable(f"This text is {row.state}; only one that is unknown or failed can be sent again.")
+        raise MessagingError(f"This text is {row.state}; only one that is unknown or failed can be sent again.")
     if OriginKind(row.origin_kind) in EXEMPT_ORIGINS:
-        raise NotResendable("A response to STOP or HELP is sent within five minutes or not at all.")
+        raise MessagingError("A response to STOP or HELP is sent within five minutes or not at all.")
     if row.origin_kind == OriginKind.TEST:
-        raise NotResendable("A test is not sent again; send a new one.")
+        raise MessagingError("A test is not sent again; send a new one.")
     stopped = await find_stopped_origins(tx, organization_id, [row])
     if stopped:
         is_paused = stopped[row.origin_id] is None
-        raise NotResendable("The campaign is paused; resume it first." if is_paused else "The campaign was cancelled.")
+        raise MessagingError("The campaign is paused; resume it first." if is_paused else "The campaign was cancelled.")
     expires_at = tx.now + EXPIRES_AFTER
     if row.origin_kind == OriginKind.CAMPAIGN:
         # The time until which the campaign sends still applies.
         expires_at = row.expires_at
         if tx.now >= expires_at:
-            raise NotResendable("The time until which the campaign sends has passed.")
+            raise MessagingError("The time until which the campaign sends has passed.")
     await _queue_again(tx, organization_id, row, expires_at=expires_at)
 
 
@@ -244,9 +244,9 @@ async def send_past_cap(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
     before it is sent."""
     row = await queries.lock_text(tx, organization_id, text_id)
     if row is None:
-        raise TextNotFound("There is no text with this id.")
+        raise MessagingError("There is no text with this id.")
     if not may_send_past_cap(row):
-        raise NotResendable("Only an answer that was not sent because of the frequency cap can be sent anyway.")
+        raise MessagingError("Only an answer that was not sent because of the frequency cap can be sent anyway.")
     await _queue_again(tx, organization_id, row, expires_at=tx.now + EXPIRES_AFTER, is_outside_cap=True)
 
 

@@ -5,10 +5,6 @@ class WebhookError(Exception):
     """An error that the caller can correct."""
 
 
-class EndpointNotFound(WebhookError):
-    pass
-
-
 class DeliveryNotFound(WebhookError):
     pass
 

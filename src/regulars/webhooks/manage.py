@@ -10,7 +10,7 @@ from regulars.kit.ssrf import AddressPolicy, AddressRefused
 from regulars.kit.vault import AnyVault, lock_key
 from regulars.webhooks.delivery.queue import DeliveryQueue
 from regulars.webhooks.delivery.schedule import Health
-from regulars.webhooks.errors import EndpointNotFound, EndpointRefused, NotPossibleNow
+from regulars.webhooks.errors import EndpointRefused, NotPossibleNow, WebhookError
 from regulars.webhooks.interests import register_interests, withdraw_interests
 from regulars.webhooks.model import (
     DEFAULT_EVENT_TYPES,
@@ -25,6 +25,7 @@ from regulars.webhooks.queries import endpoints as queries
 from regulars.webhooks.queries.endpoints import EncryptedSecrets
 from regulars.webhooks.secrets import decrypt_valid_secrets, encrypt_secret, format_secret, new_secret
 
+_NO_SUCH_ENDPOINT: Final = "There is no webhook endpoint with this id; list them to see their ids."
 _SELECT_ENDPOINTS: Final[LiteralString] = """
     SELECT id, url, description, event_types, state, disabled_at, disabled_by, created_at, updated_at, old_secret_until,
            failures, failing_since, last_success_at, is_slow, probe_at
@@ -70,10 +71,10 @@ async def list_endpoints(tx: Tx, organization_id: UUID) -> list[Endpoint]:
 
 
 async def lock_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
-    """Load an endpoint and lock its row until the transaction ends; raises EndpointNotFound."""
+    """Load an endpoint and lock its row until the transaction ends; raises `WebhookError` if there is none."""
     rows = await tx.fetch(_SELECT_ENDPOINTS + "AND id = %s FOR UPDATE", (organization_id, endpoint_id))
     if not rows:
-        raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
+        raise WebhookError(_NO_SUCH_ENDPOINT)
     return _to_endpoint(rows[0])
 
 
@@ -161,7 +162,7 @@ async def rotate_secret(
 async def decrypt_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[bytes]:
     """Return the secrets that sign now: the current one, and for 24 hours after a rotation the previous one."""
     if endpoint_id is None:
-        raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
+        raise WebhookError(_NO_SUCH_ENDPOINT)
     stored = await _find_secrets(tx, organization_id, endpoint_id)
     return decrypt_valid_secrets(vault, endpoint_id, stored, now=tx.now)
 
@@ -183,7 +184,7 @@ async def _find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> Enc
         (organization_id, endpoint_id),
     )
     if stored is None:
-        raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
+        raise WebhookError(_NO_SUCH_ENDPOINT)
     return stored
 
 

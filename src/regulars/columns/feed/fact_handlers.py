@@ -29,10 +29,6 @@ from regulars.work.facts import needed_if
 _STORED_AS: Final = {"sent": "sent", "delivered": "sent", "unknown": "unknown"}
 
 
-class NewerFormatError(Exception):
-    """A newer release wrote the columns, so this worker cannot; the facts are retried later."""
-
-
 @needed_if(columns.HAS_COLUMNS)
 async def on_sales_recorded(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
     state = await _lock(tx, organization_id)
@@ -95,7 +91,8 @@ async def _lock(tx: Tx, organization_id: UUID) -> State | None:
     if state is None or state.state == "ended":
         return None
     if state.format > FORMAT:
-        raise NewerFormatError("A newer release writes these columns; its worker takes the facts.")
+        # The facts are retried later.
+        raise RuntimeError("A newer release writes these columns; its worker takes the facts.")
     if state.format < FORMAT:
         # The new build will also read the rows that the facts name.
         await begin_epoch(tx, organization_id, state)

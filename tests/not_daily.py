@@ -19,8 +19,6 @@ NOT_DAILY: dict[str, str] = {
     "tests/crash/test_never_stuck.py::test_a_backend_that_dies*[1]": ONE_PROCESS,
     "tests/cli/test_serve.py::test_a_postgresql_that_is_killed*[one_process]": ONE_PROCESS,
     "tests/cli/test_stop.py::*[arguments0]": ONE_PROCESS,
-    "tests/cli/test_backup_tls.py::test_a_database_behind_tls*[require]": "less strict checks of a certificate",
-    "tests/cli/test_backup_tls.py::test_a_database_behind_tls*[verify-ca]": "less strict checks of a certificate",
     "tests/pages/test_random_forms.py::*[in full": "random forms beyond one per route",
     "tests/pages/test_random_forms.py::test_a_random_query_is_answered": "random queries of every page, after a crawl",
     "tests/platform/test_embedded_power_cut.py::test_a_copy_of_the_programs": POWER_CUTS,

@@ -1,4 +1,4 @@
-"""Backup and restore of a database that is reached over TLS, which the programs in the wheel do not speak."""
+"""Backup and restore of a database that is reached over TLS, which the programs in the wheel cannot use."""
 
 import contextlib
 import os
@@ -8,15 +8,14 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from unittest import mock
 
 import psycopg
 import pytest
 from tests.support.database import is_reachable, new_data_folder
-from tests.support.tls import make_certificates, tls_proxy
+from tests.support.tls import make_certificates
 from tests.support.waiting import wait_until
 
-from regulars.postgres import account, programs, relay, wheel
+from regulars.postgres import account, programs, wheel
 from regulars.postgres.errors import ProgramsError
 
 PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin/postgres"), default=None, key=lambda path: int(path.parts[-3]))
@@ -33,68 +32,34 @@ def certificates(tmp_path) -> Path:
     return make_certificates(folder)
 
 
-def shops(run, url):
-    return [each["name"] for each in run("organization", "list", "--json", DATABASE_URL=url).data]
-
-
-def carry_over(regulars, source: str, target: str, file: Path) -> None:
-    """Back up one database and restore it into another."""
-    assert regulars("organization", "create", "Shop", DATABASE_URL=source).code == 0
-    written = regulars("backup", str(file), DATABASE_URL=source)
-    assert written.code == 0, written.err
-    restored = regulars("restore", str(file), DATABASE_URL=target)
-    assert restored.code == 0, restored.err
-    assert shops(regulars, target) == ["Shop"]
-
-
-@pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])
-def test_a_database_behind_tls_is_backed_up_and_restored(
-    regulars, database_url, empty_database_url, certificates, tmp_path, *, mode
-):
-    trusted = f"?sslmode={mode}&sslrootcert={certificates / 'root.crt'}"
-    with tls_proxy(database_url, certificates) as source, tls_proxy(empty_database_url, certificates) as target:
-        carry_over(regulars, source + trusted, target + trusted, tmp_path / "today.dump")
-
-
-def test_the_relay_refuses_a_server_that_another_root_has_signed(database_url, certificates, tmp_path):
-    (tmp_path / "other").mkdir()
-    stranger = make_certificates(tmp_path / "other") / "root.crt"
-    with tls_proxy(database_url, certificates) as url:
-        with psycopg.connect(f"{url}?sslmode=require") as connection:
-            options = relay.effective_options(connection)
-        options |= {"sslmode": "verify-full", "sslrootcert": str(stranger)}
-        with pytest.raises(ProgramsError, match=r"over TLS: .*CERTIFICATE_VERIFY_FAILED"):
-            call_through(
-                relay.Relay(tmp_path / "socket", options, relay.make_tls_context(options)), tmp_path / "socket"
-            )
-
-
-def call_through(carried: relay.Relay, path: Path) -> None:
-    with carried.running(), socket.socket(socket.AF_UNIX) as caller:
-        caller.settimeout(SECONDS_MAX)
-        caller.connect(str(path))
-        assert caller.recv(1) == b""
-
-
-def test_an_address_that_demands_what_a_relay_cannot_give_is_refused_in_one_sentence(database_url, certificates):
-    with tls_proxy(database_url, certificates) as url, psycopg.connect(f"{url}?sslmode=require") as connection:
-        options = {"channel_binding": "require", "sslmode": "require"}
-        demanding = mock.patch.object(relay, "effective_options", return_value=options)
-        with demanding, pytest.raises(ProgramsError, match="leave it out"), relay.opened(connection):
-            pass
-
-
-def test_a_server_newer_than_every_program_says_what_to_install(monkeypatch):
+def test_programs_that_are_too_old_or_lack_tls_are_named_with_the_package_to_install(monkeypatch):
     monkeypatch.setattr(programs, "_system_folders", list)
-    with pytest.raises(ProgramsError, match="install pg_dump, pg_restore and psql of version 99"):
-        programs.find_programs(990_000)
-    assert programs.find_programs(150_000) == wheel.locate().bin
+    bundled = wheel.locate()
+    too_old = rf"are of version {bundled.major}; install .* of version 99 .* postgresql-client-99 "
+    with pytest.raises(ProgramsError, match=too_old):
+        programs.find_programs(990_000, over_tls=False)
+    with pytest.raises(ProgramsError, match=r"cannot connect over TLS; install .* postgresql-client-15 "):
+        programs.find_programs(150_000, over_tls=True)
+    assert programs.find_programs(150_000, over_tls=False) == bundled.bin
+
+
+def test_over_tls_the_programs_on_the_path_are_taken_if_they_are_new_enough(monkeypatch, tmp_path):
+    for version in (15, 17):
+        folder = tmp_path / str(version)
+        folder.mkdir()
+        for program in ("pg_dump", "pg_restore", "psql"):
+            (folder / program).write_text(f"#!/bin/sh\necho 'pg_dump (PostgreSQL) {version}.4'\n")
+            (folder / program).chmod(0o700)
+    monkeypatch.setattr(programs, "SYSTEM_FOLDERS", ((tmp_path, "17"),))
+    monkeypatch.setenv("PATH", f"{tmp_path / '15'}:{os.environ['PATH']}")
+    assert programs.find_programs(150_008, over_tls=True) == tmp_path / "15"
+    assert programs.find_programs(160_000, over_tls=True) == tmp_path / "17"
 
 
 @needs_a_server_with_tls
 def test_the_machine_s_own_programs_are_taken_for_a_server_that_ours_are_too_old_for(monkeypatch):
     monkeypatch.setattr(wheel, "locate", lambda: wheel.Wheel("0", 14, Path("/nowhere"), Path("/nowhere")))
-    assert programs.find_major_version(programs.find_programs(150_000)) >= 15
+    assert programs.find_major_version(programs.find_programs(150_000, over_tls=False)) >= 15
 
 
 @contextlib.contextmanager
@@ -139,13 +104,22 @@ def server_with_tls(certificates: Path) -> Iterator[str]:
 
 
 @needs_a_server_with_tls
-def test_a_real_server_that_wants_tls_and_a_password(regulars, certificates, tmp_path):
+def test_a_server_that_wants_tls_and_a_password_is_backed_up_and_restored(regulars, certificates, tmp_path):
+    """With the certificate named in the address, and named in the environment, where the driver looks too."""
     with server_with_tls(certificates) as server:
         with psycopg.connect(server, autocommit=True) as connection:
             for name in ("source", "target"):
                 connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))
-        trusted = f"?sslmode=verify-full&sslrootcert={certificates / 'root.crt'}"
-        source, target = (f"{server.rsplit('/', 1)[0]}/{name}{trusted}" for name in ("source", "target"))
-        migrated = regulars("migrate", DATABASE_URL=source)
+        root = certificates / "root.crt"
+        source, target = (f"{server.rsplit('/', 1)[0]}/{name}" for name in ("source", "target"))
+        trusted = f"{source}?sslmode=verify-full&sslrootcert={root}"
+        migrated = regulars("migrate", DATABASE_URL=trusted)
         assert migrated.code == 0, migrated.err
-        carry_over(regulars, source, target, tmp_path / "today.dump")
+        file = tmp_path / "today.dump"
+        assert regulars("organization", "create", "Shop", DATABASE_URL=trusted).code == 0
+        written = regulars("backup", str(file), DATABASE_URL=trusted)
+        assert written.code == 0, written.err
+        by_environment = {"DATABASE_URL": target, "PGSSLMODE": "verify-full", "PGSSLROOTCERT": str(root)}
+        restored = regulars("restore", str(file), **by_environment)
+        assert restored.code == 0, restored.err
+        assert [each["name"] for each in regulars("organization", "list", "--json", **by_environment).data] == ["Shop"]

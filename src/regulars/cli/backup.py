@@ -19,7 +19,7 @@ from regulars.cli.output import CommandError, ExitCode, err
 from regulars.kit import migrate, settings, vault
 from regulars.kit.cluster import IS_CLUSTER
 from regulars.kit.log import scrub
-from regulars.postgres import programs, relay
+from regulars.postgres import programs
 from regulars.processes import in_use, serve_lock
 
 # pg_restore 17 and newer write TRANSACTION_TIMEOUT_LINE within their first lines; servers before 17 do not know it.
@@ -32,6 +32,9 @@ EXCLUDE_EXTENSION_SINCE: Final = 17
 # end of its input, also when this command was killed in the middle of the backup.
 BEGIN: Final = b"BEGIN;\n"
 COMMIT: Final = b"COMMIT;\n"
+# Arguments are visible to every user of the machine, so the password goes through the environment.
+SECRET_OPTIONS: Final = frozenset({"password", "sslpassword"})
+TLS_VARIABLES: Final = ("PGSSL", "PGCHANNELBINDING")
 # Messages of pg_restore about a truncated file.
 TRUNCATION_MESSAGES: Final = (b"end of file", b"file is too short")
 EMPTY_THE_DATABASE: Final = b"DROP SCHEMA public CASCADE;\nCREATE SCHEMA public;\n"
@@ -48,14 +51,14 @@ def backup(
         raise CommandError(f"The folder {file.absolute().parent} does not exist.", code=ExitCode.USAGE)
     loaded = settings.load()
     with database.opened(loaded) as url, _temporary_file(file) as temporary:
-        with _connect_programs(url) as target:
-            arguments = ["--format=custom", "--no-owner", "--no-privileges", *_exclude_citus(target.programs)]
-            finished = subprocess.run(  # noqa: S603  # our own program and arguments, no shell
-                [target.programs / "pg_dump", *arguments, f"--file={temporary}", f"--dbname={target.address}"],
-                env=target.environment,
-                capture_output=True,
-                check=False,
-            )
+        target = _find_target(url)
+        arguments = ["--format=custom", "--no-owner", "--no-privileges", *_exclude_citus(target.programs)]
+        finished = subprocess.run(  # noqa: S603  # our own program and arguments, no shell
+            [target.programs / "pg_dump", *arguments, f"--file={temporary}", f"--dbname={target.address}"],
+            env=target.environment,
+            capture_output=True,
+            check=False,
+        )
         if finished.returncode != 0:
             raise CommandError(f"The backup failed: {_first_line(finished.stderr)}")
         size = temporary.stat().st_size
@@ -139,11 +142,8 @@ def _exclude_citus(folder: Path) -> list[str]:
 def _run_restore(file: Path, url: str, *, replaces: bool, last_statements: bytes) -> None:
     """Run pg_restore, which turns the backup into statements, and psql, which runs them in one transaction.
     `last_statements` has further statements of that transaction."""
-    with (
-        _connect_programs(url) as target,
-        tempfile.TemporaryFile() as reader_errors,
-        tempfile.TemporaryFile() as writer_errors,
-    ):
+    target = _find_target(url)
+    with tempfile.TemporaryFile() as reader_errors, tempfile.TemporaryFile() as writer_errors:
         reading: list[str | Path] = [target.programs / "pg_restore", "--no-owner", "--no-privileges", "--file=-", file]
         writing: list[str | Path] = [
             *(target.programs / "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"),
@@ -221,23 +221,23 @@ class ProgramTarget:
     is_old_server: bool
 
 
-@contextlib.contextmanager
-def _connect_programs(url: str) -> Iterator[ProgramTarget]:
-    """Yield how PostgreSQL's programs connect: if TLS is needed, through a relay, as they may be built without TLS."""
-    with database.connected(url) as connection, contextlib.ExitStack() as stack:
-        address = {name: value for name, value in conninfo_to_dict(url).items() if name != "password"}
-        if connection.pgconn.ssl_in_use:
-            folder = stack.enter_context(relay.opened(connection))
-            options = {name: value for name, value in address.items() if name in {"options", "application_name"}}
-            address = {**options, "host": str(folder), "port": "5432", "sslmode": "disable"}
+def _find_target(url: str) -> ProgramTarget:
+    with database.connected(url) as connection:
+        over_tls = connection.pgconn.ssl_in_use
+        address = {name: value for name, value in conninfo_to_dict(url).items() if name not in SECRET_OPTIONS}
         address |= {"user": connection.info.user, "dbname": connection.info.dbname}
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-        # Arguments are visible to every user of the machine, so the password goes through the environment.
+        # The driver reads its TLS options from these variables too, and programs without TLS would refuse them.
+        allowed_prefixes = TLS_VARIABLES if over_tls else ()
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("PG") or name.startswith(allowed_prefixes)
+        }
         if connection.info.password:
             environment["PGPASSWORD"] = connection.info.password
         version = connection.info.server_version
-        yield ProgramTarget(
-            programs=programs.find_programs(version),
+        return ProgramTarget(
+            programs=programs.find_programs(version, over_tls=over_tls),
             address=make_conninfo("", **address),
             environment=environment,
             is_old_server=version < TRANSACTION_TIMEOUT_SINCE,

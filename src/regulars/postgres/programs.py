@@ -1,5 +1,5 @@
-"""Choose pg_dump, pg_restore and psql for a server: the bundled ones or, if the server is newer, those installed on the
-machine."""
+"""Choose pg_dump, pg_restore and psql for a server: the bundled ones or, if the server is newer or is reached over TLS,
+those installed on the machine."""
 
 import re
 import shutil
@@ -17,27 +17,30 @@ VERSION_S_MAX: Final = 10
 VERSIONS_PER_MAJOR: Final = 10_000
 
 
-def find_programs(server_version: int) -> Path:
-    """Return the bin folder of programs that are at least as new as the server, as pg_dump requires."""
+def find_programs(server_version: int, *, over_tls: bool) -> Path:
+    """Return the bin folder of programs that are at least as new as the server, as pg_dump requires. The bundled ones
+    are built without TLS."""
     server_major = server_version // VERSIONS_PER_MAJOR
     try:
         bundled = wheel.locate()
     except EmbeddedDatabaseError:
         bundled = None
-    if bundled is not None and bundled.major >= server_major:
+    if bundled is not None and bundled.major >= server_major and not over_tls:
         return bundled.bin
-    folders = [folder for folder in _system_folders() if (find_major_version(folder) or 0) >= server_major]
-    if not folders:
-        available = (
-            f"the programs of this release are of version {bundled.major}"
-            if bundled
-            else "this release brings no programs"
-        )
-        raise ProgramsError(
-            f"The database is PostgreSQL {server_major}, and {available}; install pg_dump, pg_restore and psql of"
-            f" version {server_major} or newer."
-        )
-    return folders[0]
+    for folder in _system_folders():
+        if (find_major_version(folder) or 0) >= server_major:
+            return folder
+    if bundled is None:
+        reason = "this release brings no programs"
+    elif over_tls:
+        reason = "the programs of this release cannot connect over TLS"
+    else:
+        reason = f"the programs of this release are of version {bundled.major}"
+    raise ProgramsError(
+        f"The database is PostgreSQL {server_major}, and {reason}; install pg_dump, pg_restore and psql of version"
+        f" {server_major} or newer (the package postgresql-client-{server_major} of Debian and Ubuntu, or"
+        f" postgresql{server_major} of postgresql.org for Red Hat)."
+    )
 
 
 def _system_folders() -> list[Path]:

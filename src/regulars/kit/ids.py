@@ -29,6 +29,9 @@ EXTERNAL_ID_CHARACTERS_MAX = 255
 _UUID_BITS = 128
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGIT_VALUES = {character: value for value, character in enumerate(ALPHABET)}
+_NIL = bytes(16)
+# The ids that were made inside `hiding_new_ids`; None outside of it.
+_hidden_ids: ContextVar[set[bytes] | None] = ContextVar("hidden_ids", default=None)
 
 
 # An encoder that looks up digits one by one takes three times as long, and ids are encoded twice per sale. Here many
@@ -65,6 +68,8 @@ class IdKind:
 
     def encode_all(self, identifiers: Sequence[bytes]) -> list[str]:
         """Encode UUIDs, each given as its sixteen bytes, as canonical ids."""
+        if (hidden := _hidden_ids.get()) is not None:
+            identifiers = [_NIL if identifier in hidden else identifier for identifier in identifiers]
         encoded: list[str] = []
         for start in range(0, len(identifiers), _IDS_PER_NUMBER):
             batch = identifiers[start : start + _IDS_PER_NUMBER]
@@ -165,24 +170,20 @@ def new_uuids(count: int, *, at: datetime | None = None) -> list[bytes]:
     first = milliseconds << 16 | 0x7 << 12 | fraction
     random_bits = random.getrandbits  # an id must be unique, not secret
     new_ids = [(time_ << 64 | 0x2 << 62 | random_bits(62)).to_bytes(16, "big") for time_ in range(first, first + count)]
-    if (collected := _collected_ids.get()) is not None:
-        collected += new_ids
+    if (hidden := _hidden_ids.get()) is not None:
+        hidden.update(new_ids)
     return new_ids
 
 
-# The ids that were made inside `collecting_new_ids`; None outside of it.
-_collected_ids: ContextVar[list[bytes] | None] = ContextVar("new_uuids", default=None)
-
-
 @contextmanager
-def collecting_new_ids() -> Iterator[list[bytes]]:
-    """Collect all ids that this asyncio task makes in the `with` block."""
-    new_ids: list[bytes] = []
-    token = _collected_ids.set(new_ids)
+def hiding_new_ids() -> Iterator[None]:
+    """Encode all ids that this asyncio task makes in the `with` block as the nil id (all zeros): what they name will
+    not exist."""
+    token = _hidden_ids.set(set())
     try:
-        yield new_ids
+        yield
     finally:
-        _collected_ids.reset(token)
+        _hidden_ids.reset(token)
 
 
 def new_uuids_since(now: datetime) -> Iterator[UUID]:

@@ -1,12 +1,12 @@
 """Import the module of a command only when the command is called, so that every command starts quickly."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import typer
-from typer._coercion import RuntimeParam, build_runtime_param
 from typer.core import TyperCommand, TyperGroup
 
 from regulars.cli.start_steps import loading
@@ -33,24 +33,21 @@ class LazyCommand(NamedTuple):
         return typer.main.get_group(parent).commands[name]
 
 
-class _FastParameter(RuntimeParam):
-    """Passes strings and defaults on unchanged. Typer would import pydantic to convert them, which takes as long as
-    importing the database driver; all other values are converted by Typer."""
-
-    def _coerce_value(self, value: Any, param: Any, ctx: Any) -> Any:
-        if type(value) is self.annotation:
-            return value
-        converter = build_runtime_param(param.type_descriptor)
-        return converter._coerce_value(value, param=param, ctx=ctx)  # noqa: SLF001  # Typer has no public way
-
-
-def _use_fast_parameters(ctx: Any, command: Any) -> None:
+def _spare_conversions(ctx: Any, command: Any) -> None:
+    """Pass strings, defaults and absent values on unchanged, and let Typer convert all others: it imports pydantic for
+    that, which takes as long as importing the database driver."""
     for subcommand in getattr(command, "commands", {}).values():
-        _use_fast_parameters(ctx, subcommand)
+        _spare_conversions(ctx, subcommand)
     for param in command.get_params(ctx):
-        descriptor = param.type_descriptor
-        fast_parameter = _FastParameter(descriptor.parameter_info, descriptor.annotation)
-        param._runtime_param = fast_parameter  # noqa: SLF001  # Typer has no public way
+        param.process_value = partial(_process_value, param, param.process_value)
+
+
+def _process_value(param: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+    if value is None and not param.required:
+        value = () if param.multiple or param.nargs == -1 else None
+    elif type(value) is not param.type_descriptor.annotation:
+        return convert(ctx, value)
+    return value if param.callback is None else param.callback(ctx, param, value)
 
 
 class _LazyGroup(TyperGroup):
@@ -62,7 +59,7 @@ class _LazyGroup(TyperGroup):
             self.add_command(TyperCommand(name, help=lazy.help, hidden=lazy.hidden))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _use_fast_parameters(ctx, self)
+        _spare_conversions(ctx, self)
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -70,7 +67,7 @@ class _LazyGroup(TyperGroup):
         lazy = self.lazy_commands.get(name or "")
         command = placeholder if lazy is None else lazy.load(str(name))
         if command is not None:
-            _use_fast_parameters(ctx, command)
+            _spare_conversions(ctx, command)
         return name, command, remaining
 
 

@@ -1,19 +1,17 @@
 """Open the database for a command: start the embedded one or check an external one, migrate it, load the key."""
 
-import asyncio
 import contextlib
-import importlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator
+from typing import Any, Final
 
 import psycopg
 
 from regulars.cli.address import find_address_here
+from regulars.cli.lazy_commands import load_function
 from regulars.cli.output import CommandError, ExitCode, err, format_count
 from regulars.cli.start_steps import step
 from regulars.kit import db_checks, db_session, horizon, migrate, releases, vault
 from regulars.kit import settings as all_settings
-from regulars.kit.db import LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, Database
 from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import Settings, masked_url
 from regulars.links.marks import set_link_url
@@ -25,8 +23,6 @@ from regulars.postgres import embedded
 SERVER_VERSION_MIN: Final = 150_000
 # The number of missing migrations that an error message names; an empty database lacks all of them.
 MIGRATIONS_LISTED_MAX: Final = 5
-
-Result = TypeVar("Result")
 
 
 @contextlib.contextmanager
@@ -72,8 +68,8 @@ def finish_restore(url: str) -> None:
     """Finish the last restore, if it is unfinished; needs the schema of this release and runs before anything else."""
     with db_session.connect(url) as connection:
         if connection.execute("SELECT EXISTS (SELECT FROM restore_marker)").fetchone() == (True,):
-            # Imported only here: it loads every module that stores personal data, and all commands call this function.
-            importlib.import_module("regulars.cli.restore_replay").finish(url)
+            # It loads every module that stores personal data, and all commands call this function.
+            load_function("restore_replay:finish")(url)
 
 
 def describe(settings: Settings) -> str:
@@ -130,29 +126,6 @@ def check_fsync_settings(url: str) -> None:
 def check_change_lists(url: str) -> None:
     with connected(url) as connection:
         horizon.warn_at_start(connection)
-
-
-def run_on_pool(url: str, work: Callable[[Database], Awaitable[Result]], **timeouts_ms: int) -> Result:
-    """Run an asynchronous use case, from a command that has opened the database already; `timeouts_ms` as of `pool`."""
-
-    async def run() -> Result:
-        async with pool(url, **timeouts_ms) as database:
-            return await work(database)
-
-    return asyncio.run(run())
-
-
-@contextlib.asynccontextmanager
-async def pool(
-    url: str, *, statement_timeout_ms: int = STATEMENT_TIMEOUT_MS, lock_timeout_ms: int = LOCK_TIMEOUT_MS
-) -> AsyncIterator[Database]:
-    """Open a small pool for the asynchronous use cases of a command."""
-    database = Database(url, pool_max=2, statement_timeout_ms=statement_timeout_ms, lock_timeout_ms=lock_timeout_ms)
-    await database.open()
-    try:
-        yield database
-    finally:
-        await database.close()
 
 
 def with_secret_key(settings: Settings, url: str) -> Settings:

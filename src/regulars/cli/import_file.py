@@ -16,7 +16,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regulars.accounts.audit.log import OPERATOR, record
-from regulars.cli import database
+from regulars.cli import database, database_pool
 from regulars.cli.output import CommandError, ExitCode, err, format_count, print_json, print_table
 from regulars.cli.runner import AsJson, OfOrganization, find_organization
 from regulars.imports.file_reader import FORMATS, Format, read_file
@@ -115,7 +115,7 @@ def import_file(
             parsed = read_file(stream, kind, cast("Format | None", file_format), column_mapping)
             for remark in parsed.remarks:
                 err.print(remark, markup=False)
-            report = database.run_on_pool(
+            report = database_pool.run_on_pool(
                 url,
                 lambda pool: _import_rows(
                     pool, organization, kind, parsed.rows, loaded, stream=stream, dry_run=dry_run, rejections=rejections

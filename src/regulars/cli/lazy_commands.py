@@ -12,8 +12,14 @@ from typer.core import TyperCommand, TyperGroup
 from regulars.cli.start_steps import loading
 
 
+def load_function(target: str) -> Any:
+    """Import `module:name`, of a module of this package."""
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(f"regulars.cli.{module}"), name)
+
+
 class LazyCommand(NamedTuple):
-    """A command that is not imported yet. `target` is `module:name` of a function, or of a `Typer` for a group."""
+    """A command that is not imported yet. `target` names a function, or a `Typer` for a group."""
 
     target: str
     help: str
@@ -22,9 +28,8 @@ class LazyCommand(NamedTuple):
     is_slow: bool = False
 
     def load(self, name: str) -> Any:
-        module, _, attribute = self.target.partition(":")
         with loading() if self.is_slow else nullcontext():
-            loaded = getattr(importlib.import_module(f"regulars.cli.{module}"), attribute)
+            loaded = load_function(self.target)
         parent = typer.Typer()
         if isinstance(loaded, typer.Typer):
             parent.add_typer(loaded, name=name, help=self.help)

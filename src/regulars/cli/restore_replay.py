@@ -12,7 +12,7 @@ from uuid import UUID
 
 import psycopg
 
-from regulars.cli import database
+from regulars.cli import database_pool
 from regulars.cli.output import CommandError, ExitCode, format_count, format_time, print_notice
 from regulars.kit import log
 from regulars.kit.db import Database
@@ -139,7 +139,7 @@ def _print_report(report: ReplayReport) -> None:
 def _run(url: str, work: Callable[[Database], Awaitable[Result]]) -> Result:
     # No statement timeout and a long lock timeout: another node may do the same work, and the erasure of a customer
     # with many rows takes long.
-    return database.run_on_pool(url, work, statement_timeout_ms=0, lock_timeout_ms=LOCK_TIMEOUT_MS)
+    return database_pool.run_on_pool(url, work, statement_timeout_ms=0, lock_timeout_ms=LOCK_TIMEOUT_MS)
 
 
 def _load_erasures(connection: psycopg.Connection[Any]) -> list[Erasure]:

@@ -8,7 +8,7 @@ from uuid import UUID
 import typer
 
 from regulars.accounts.audit.log import OPERATOR, record
-from regulars.cli import database
+from regulars.cli import database, database_pool
 from regulars.cli.output import CommandError, ExitCode
 from regulars.kit import settings
 from regulars.kit import vault as vaults
@@ -116,7 +116,7 @@ def run_on_pool(
     loaded = settings.load()
     with database.ready(loaded, may_create=may_create) as url:
         current_settings = database.with_secret_key(loaded, url) if needs_vault else loaded
-        return database.run_on_pool(
+        return database_pool.run_on_pool(
             url, lambda pool: work(pool, current_settings), statement_timeout_ms=statement_timeout_ms
         )
 

@@ -13,7 +13,7 @@ import typer
 import uvloop
 
 from regulars.accounts.link_use import awaits_first_owner, make_first_owner_link
-from regulars.cli import database, owner_link
+from regulars.cli import database, database_pool, owner_link
 from regulars.cli.address import find_address
 from regulars.cli.output import CommandError, out
 from regulars.cli.start_steps import step
@@ -183,7 +183,7 @@ async def _serve_all(
 
 async def _gather_statistics(settings: Settings, *, stop: asyncio.Event) -> None:
     """Update the planner statistics, as the worker would: otherwise query plans for empty tables would stay in use."""
-    async with database.pool(settings.database_url or "") as pool:
+    async with database_pool.open_pool(settings.database_url or "") as pool:
         gathering = asyncio.create_task(Statistics(pool).run())
         try:
             await stop.wait()
@@ -194,7 +194,7 @@ async def _gather_statistics(settings: Settings, *, stop: asyncio.Event) -> None
 
 async def _analyse_when_needed(settings: Settings, child: Child, *, stop: Stop) -> None:
     """Start the analysis process when the first segment exists: until then other processes can use its memory."""
-    async with database.pool(settings.database_url or "") as pool:
+    async with database_pool.open_pool(settings.database_url or "") as pool:
         while not stop.requested.is_set():
             with contextlib.suppress(*CONNECTION_ERRORS):
                 async with pool.transaction(until=monotonic() + ANALYSIS_QUERY_S_MAX) as tx:
@@ -244,7 +244,7 @@ async def _announce(
             await asyncio.wait_for(wait_for_children(), CHILDREN_START_S_MAX)
     if not log.writes_json():
         out.print(f"Regulars serves on {address}", markup=False)
-    async with database.pool(settings.database_url or "") as opened:
+    async with database_pool.open_pool(settings.database_url or "") as opened:
         async with opened.transaction() as tx:
             token, public = await make_first_owner_link(tx), await find_address(tx, settings)
         if owner_link.publish(settings, token, address=public) and token is not None:

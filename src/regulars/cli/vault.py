@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regulars.accounts.second_factor import reseal as reseal_factors
-from regulars.cli import database
+from regulars.cli import database, database_pool
 from regulars.cli.output import CommandError, ExitCode, err, format_count
 from regulars.kit import releases, settings
 from regulars.kit import vault as vaults
@@ -85,7 +85,7 @@ def rotate(
         new = vaults.new_key_file(new_key or loaded.data_dir / vaults.NEW_KEY_FILE_NAME)
         if new.fingerprint == old.fingerprint:
             raise CommandError(f"The file {new_key} contains the current key; name another one.", code=ExitCode.USAGE)
-        count = database.run_on_pool(url, lambda pool: _reseal(pool, old, new))
+        count = database_pool.run_on_pool(url, lambda pool: _reseal(pool, old, new))
         if is_file:
             vaults.finish_key_rotation(loaded.data_dir, new.fingerprint)
     err.print(f"Encrypted {format_count(count, 'secret')} with the key {new.fingerprint}.", markup=False)

@@ -112,7 +112,7 @@ def test_a_server_that_wants_tls_and_a_password_is_backed_up_and_restored(regula
                 connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))
         root = certificates / "root.crt"
         source, target = (f"{server.rsplit('/', 1)[0]}/{name}" for name in ("source", "target"))
-        trusted = f"{source}?sslmode=verify-full&sslrootcert={root}"
+        trusted = f"{source}?sslmode=verify-full&sslrootcert={root}&channel_binding=require"
         migrated = regulars("migrate", DATABASE_URL=trusted)
         assert migrated.code == 0, migrated.err
         file = tmp_path / "today.dump"

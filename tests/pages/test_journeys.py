@@ -9,6 +9,7 @@ from tests.support.drain_queues import drain_queues
 from tests.support.journeys import make_journey
 from tests.support.texts import open_at_any_hour
 
+from regulars.texts.model import SkipReason
 from regulars.web.access import Role
 
 TEXT = {"do": "send_text", "text": "Hello {{ profile.first_name }}"}
@@ -82,6 +83,22 @@ def test_the_flow_shows_what_happened_at_each_step(api, buyer, marketer, tenant,
     assert re.search("From the journey " + link, marketer.get(f"/messages/{text}").text)
     timeline = marketer.get(f"/customers/{buyer[1]['id']}", kind="texts").text
     assert re.search(rf'/messages/{text}">Text</a> of the journey {link}', timeline)
+
+
+def test_a_run_names_every_reason_of_a_skipped_text(api, buyer, marketer, tenant, api_database_url):
+    journey = make_journey(api_database_url, tenant.organization_id, TEXT, WAIT, trigger="opt_in")
+    opt_in(api, buyer[1])
+    for _ in range(2):
+        drain_queues(api_database_url, tenant.organization_id)
+    run = re.search(r"runs/(run_\w+)", marketer.get(f"/journeys/{journey}/runs").text)[1]
+    shown = {}
+    with psycopg.connect(api_database_url, autocommit=True) as connection:
+        for reason in SkipReason:
+            connection.execute("UPDATE texts SET state = 'skipped', reason = %s", (reason.value,))
+            page = marketer.get(f"/journeys/{journey}/runs/{run}").text
+            shown[reason] = re.search(r"Skipped: ([^<]*)\.", page)[1]
+    assert shown[SkipReason.GLOBAL_HOLDOUT] == "global holdout"
+    assert not [name for reason, name in shown.items() if name == reason.value and "_" in name]
 
 
 def test_who_may_not_see_a_person_sees_neither_name_nor_text(api, buyer, visitor_as, tenant, api_database_url):

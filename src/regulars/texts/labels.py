@@ -149,6 +149,12 @@ def label_reason(reason: str | None) -> TextLabel | None:
     return REASONS[code] if code is not None else None
 
 
+def name_reason(code: str) -> str:
+    """The name of a stored reason's code within a sentence; an unknown code is returned unchanged."""
+    label = label_reason(code)
+    return code if label is None else label.name[:1].lower() + label.name[1:]
+
+
 def reason_detail(reason: str | None) -> str | None:
     """The part of a stored reason after its code: the template field without a value, or the provider's message."""
     code = read_reason(reason)

@@ -11,13 +11,13 @@ from regulars.journeys.backtest.requests import BacktestRow, find_backtest, requ
 from regulars.journeys.backtest.run import DAYS_MAX
 from regulars.journeys.drafts import Draft, load_draft
 from regulars.journeys.pages.common import journey_url, page_errors, read_journey_id, render_journey
-from regulars.journeys.pages.flow import SKIPS
 from regulars.journeys.pages.trace import label_outcome
 from regulars.journeys.stats import load_total_stats
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE
 from regulars.profiles.search import find_profiles_by_ids
+from regulars.texts.labels import name_reason
 from regulars.web import mask
 from regulars.web.charts import stack_sections
 from regulars.web.errors import Conflict
@@ -132,7 +132,7 @@ def is_current(request: BacktestRow, draft: Draft) -> bool:
 
 
 def _describe_skip(reason: str) -> str:
-    return f"Skipped: {SKIPS.get(reason.partition(':')[0], reason)}"
+    return f"Skipped: {name_reason(reason.partition(':')[0])}"
 
 
 def _list_sections(report: Mapping[str, Any]) -> list[BarSection]:

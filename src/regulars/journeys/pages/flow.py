@@ -9,24 +9,8 @@ from regulars.journeys.labels import StepSummary, describe_paths, describe_step,
 from regulars.journeys.program import FILTER, paths_of
 from regulars.journeys.stats import JourneyStats, StepStats
 from regulars.kit.etag import etag_of
+from regulars.texts.labels import name_reason
 from regulars.web.format import Format
-
-# Why a text was skipped, by the reason that is stored.
-SKIPS: Mapping[str, str] = {
-    "no_consent": "no consent",
-    "not_linked": "the number belongs to another customer",
-    "suppressed": "a reply waits for your decision",
-    "cap": "frequency cap",
-    "hours": "outside sending hours",
-    "expired": "expired",
-    "no_country": "country unknown",
-    "country_not_set": "country not set up",
-    "sender_refused": "country refuses the sender",
-    "missing_value": "a value is missing",
-    "too_long": "too long",
-    "erased": "customer erased",
-    "left": "the customer left the journey",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,4 +154,4 @@ def _details(kind: str, stats: StepStats) -> list[tuple[int, str]]:
         return []
     labels = {"delivered": "delivered", "failed": "failed", "unknown": "may have been sent"}
     counts = [(stats.times(f"text {state}"), label) for state, label in labels.items()]
-    return [*counts, *((count, f"skipped: {SKIPS.get(reason, reason)}") for reason, count in stats.skips)]
+    return [*counts, *((count, f"skipped: {name_reason(reason)}") for reason, count in stats.skips)]

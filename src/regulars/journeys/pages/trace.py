@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from regulars.journeys.definition import Definition
 from regulars.journeys.labels import describe_duration, describe_paths, describe_step, name_references
 from regulars.journeys.model import RunRow, TraceRow
-from regulars.journeys.pages.flow import SKIPS
 from regulars.journeys.program import graph_of
 from regulars.journeys.runs.decide import FAULT_LASTS_MAX
 from regulars.kit.clock import parse_timestamp
+from regulars.texts.labels import name_reason, read_reason
 from regulars.texts.model import TextRow
 from regulars.web import mask
 from regulars.web.format import Format
@@ -168,7 +168,7 @@ def _describe_text(visit: Visit, text: TextRow | None) -> str:
         return "The text was deleted."
     if text.state == "skipped":
         reason, _, field = (text.reason or "").partition(":")
-        label = SKIPS.get(reason) or mask.text(visit, reason)
+        label = name_reason(reason) if read_reason(reason) else mask.text(visit, reason)
         return f"Skipped: {label}{f' ({mask.text(visit, field.strip())})' if field else ''}."
     label = TEXT_STATES.get(text.state, text.state)
     # A provider's error message may contain the number.

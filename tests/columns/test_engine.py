@@ -49,6 +49,15 @@ def test_sales_of_the_first_day_there_is_count_as_explain_says(fed):
     assert fed.members(first) == by_rows(fed, first) == {"cat"}
 
 
+def test_an_anniversary_of_what_is_no_date_is_known_of_no_customer(fed):
+    fed.customer("ann", tier="Gold")
+    fed.customer("bob")
+    fed.drain()
+    anniversary = {"type": "attribute", "key": "tier", "comparison": "anniversary_in_next_days", "days": 7}
+    counted = fed.figures(fed.query({"type": "none", "of": [anniversary]})).conditions
+    assert [one.count for one in counted] == [0, 0]
+
+
 def by_rows(shop, *conditions) -> set[str]:
     """Who is in it by what explain says of each customer."""
     match = shop.match({"type": "all", "of": list(conditions)})

@@ -6,8 +6,8 @@ import pytest
 
 from regulars.catalog.model import AttributeType
 from regulars.conditions.check import ConditionContext
-from regulars.conditions.customers import Customer, CustomerConsent, CustomerSale, SaleLine, Ticket
-from regulars.conditions.evaluation import Evaluator, Subject
+from regulars.conditions.customers import Customer, CustomerConsent, CustomerSale, SaleLine, Subject, Ticket
+from regulars.conditions.evaluation import Evaluator
 from regulars.conditions.labels import Labels
 from regulars.conditions.tree import (
     All,

@@ -9,15 +9,13 @@ from tests.support.project import ROOT
 
 from regulars.catalog.model import AttributeType
 from regulars.conditions.check import (
-    TEXTS_DAYS_MAX,
-    TEXTS_OF_JOURNEY_DAYS_MAX,
     ConditionContext,
     Fault,
     ReferencedSegment,
     blocking_faults,
-    find_empty_texts,
-    find_faults,
 )
+from regulars.conditions.faults import find_empty_texts, find_faults
+from regulars.conditions.kinds.texts import TEXTS_DAYS_MAX, TEXTS_OF_JOURNEY_DAYS_MAX
 from regulars.conditions.tree import (
     All,
     OfAttribute,

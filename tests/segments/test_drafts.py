@@ -6,8 +6,9 @@ import pytest
 
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
 from regulars.conditions.forms import draft
-from regulars.conditions.forms.draft import Node, apply_action, read_tree, walk
+from regulars.conditions.forms.draft import apply_action, read_tree, walk
 from regulars.conditions.forms.fields import IncompleteCondition, condition_of, fit_fields, node_of
+from regulars.conditions.forms.node import Node
 from regulars.conditions.forms.view import build
 from regulars.conditions.labels import COMPARISONS, HIDDEN, Labels, Names
 from regulars.conditions.tree import CONDITIONS_MAX

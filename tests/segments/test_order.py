@@ -9,8 +9,8 @@ from tests.segments.desk import definition
 
 from regulars.columns.protocol import SegmentQuery
 from regulars.conditions.check import ConditionContext, ReferencedSegment
-from regulars.conditions.customers import Customer, CustomerConsent
-from regulars.conditions.evaluation import Evaluator, Subject
+from regulars.conditions.customers import Customer, CustomerConsent, Subject
+from regulars.conditions.evaluation import Evaluator
 from regulars.conditions.tree import All, Any, Condition, Group, InSegment, Nothing, order_referenced_segments
 
 NAMED = definition({"type": "named"}).match

@@ -9,7 +9,7 @@ from uuid import UUID
 from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
 from regulars.campaigns.model import end_of, start_of
 from regulars.catalog.model import day_of
-from regulars.conditions import check as conditions
+from regulars.conditions import faults as conditions
 from regulars.conditions.check import ConditionContext, Fault
 from regulars.conditions.tree import InSegment
 from regulars.experiments.arms import PERCENT

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from regulars.catalog.model import AttributeType, Interpreted, day_of, fold_text, interpret
-from regulars.conditions.tree import Comparison, ValueComparison, When, Window
+from regulars.conditions.field_types import Comparison, ValueComparison, When, Window
 from regulars.kit.clock import first_of_last_days
 
 _PRESENCE: Final[tuple[Comparison, ...]] = ("is_set", "is_not_set")
@@ -125,6 +125,11 @@ def anniversary_in(day: date, year: int) -> date:
     return day.replace(year=year)
 
 
+def has_anniversary(day: date, *, first: date, last: date) -> bool:
+    """Whether a day has its anniversary between two days, both included."""
+    return any(first <= anniversary_in(day, year) <= last for year in range(first.year, last.year + 1))
+
+
 def last_of_next(days: int | None, today: date) -> date:
     """The last of the next days, today included."""
     return today + timedelta(days=(days or 1) - 1)
@@ -179,8 +184,7 @@ def _number_predicate(compared: ValueComparison) -> Predicate:
 def _day_predicate(compared: ValueComparison, today: date, zone: tzinfo) -> Callable[[date], bool]:
     if compared.comparison == "anniversary_in_next_days":
         last = last_of_next(compared.days, today)
-        years = range(today.year, last.year + 1)
-        return lambda day: any(today <= anniversary_in(day, year) <= last for year in years)
+        return lambda day: has_anniversary(day, first=today, last=last)
     low, high, is_within = day_range_of(compared, today, zone)
     return lambda day: (low <= day <= high) is is_within
 

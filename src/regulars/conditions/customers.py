@@ -8,11 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from regulars.catalog.model import Scalar
-from regulars.conditions.tree import Condition, ConsentState, Path
+from regulars.conditions.field_types import ConsentState
+
+if TYPE_CHECKING:
+    # The tree knows the kinds, and each kind knows these types.
+    from regulars.conditions.tree import Condition, Path
 
 
 class SaleLine(NamedTuple):
@@ -75,6 +79,16 @@ class Customer:
     texts: tuple[Text, ...] = ()
     # The campaigns that the customer received, each with the day of its text.
     campaigns: Mapping[UUID, date] = field(default_factory=dict)
+
+
+class Subject(NamedTuple):
+    """The customer and the day for which conditions are evaluated. `segments` says of each segment whether the customer
+    is a member; None if that is unknown. `ticket` is the sale that triggered a journey."""
+
+    customer: Customer
+    today: date
+    segments: Mapping[str, bool | None] = {}
+    ticket: Ticket | None = None
 
 
 class ObservedValue(NamedTuple):
@@ -157,13 +171,15 @@ class ConditionExplanation:
     """A condition, whether it holds (None: unknown), and the value it observed; a group has `inner` instead of a
     value."""
 
-    path: Path
-    condition: Condition
+    path: "Path"
+    condition: "Condition"
     holds: bool | None
     observation: Observation | None = None
     inner: tuple["ConditionExplanation", ...] = ()
 
 
+# The names of stores that an explanation shows.
+StoreNames = Mapping[UUID, str]
 # Whether a line has a product that the condition names; None if the condition has no product filter.
 LineFilter = Callable[[SaleLine], bool] | None
 

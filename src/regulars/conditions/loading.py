@@ -8,11 +8,10 @@ from uuid import UUID
 
 from regulars.catalog.model import day_of
 from regulars.conditions import queries, tree
-from regulars.conditions.comparisons import days_of
 from regulars.conditions.customers import Customer, CustomerConsent, CustomerSale, SaleLine, Text
+from regulars.conditions.kind import Needs
 from regulars.consent.check import CheckItem, ConsentVerdict, check_consents
 from regulars.consent.model import Reason, Status
-from regulars.kit.clock import first_of_last_days
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, ById
 from regulars.organizations.manage import find_secret_and_country
@@ -47,14 +46,15 @@ async def load_customers(
     Of each customer, load at most the `sales_max` sales that were recorded last."""
     # The conditions and all conditions inside them.
     parts = [part for condition in conditions for _, part in tree.walk(condition)]
+    needs = [part.needs(today) for part in parts]
     rows = await find_profiles_by_ids(tx, organization_id, list(ids))
     existing_ids = [row.id for row in rows]
-    needs_consent = with_consent or any(isinstance(part, tree.Consent) for part in parts)
+    needs_consent = with_consent or any(it.with_consent for it in needs)
     consents = await _find_consents(tx, organization_id, rows, zone) if needs_consent else {}
-    history = _HistoryLoader(tx, organization_id, parts, existing_ids, zone, today)
-    sales = await history.find_sales(sales_max)
-    texts = await history.find_texts()
-    campaigns = await history.find_campaigns()
+    history = _HistoryLoader(tx, organization_id, existing_ids, zone)
+    sales = await history.find_sales(needs, sales_max)
+    texts = await history.find_texts(needs)
+    campaigns = await history.find_campaigns({id_ for part in parts for id_ in part.references().campaigns})
     return {
         row.id: Customer(
             id=row.id,
@@ -123,21 +123,20 @@ class _HistoryLoader:
 
     tx: Tx
     organization_id: UUID
-    conditions: Collection[tree.Condition]
     ids: Collection[UUID]
     zone: tzinfo
-    today: date
 
-    async def find_sales(self, sales_max: int | None) -> dict[UUID, list[CustomerSale]]:
-        sales_conditions = [part for part in self.conditions if isinstance(part, tree.SalesCondition)]
-        if not sales_conditions or not self.ids:
+    async def find_sales(self, needs: Collection[Needs], sales_max: int | None) -> dict[UUID, list[CustomerSale]]:
+        first_days = [it.sales_since for it in needs if it.sales_since is not None]
+        if not first_days or not self.ids:
             return {}
-        first_day = min(_first_day(part, self.today) for part in sales_conditions)
-        with_lines = any(
-            tree.counts_articles(part) or part.products or part.property is not None for part in sales_conditions
-        )
         rows = await queries.find_sales(
-            self.tx, self.organization_id, self.ids, since=_start_of(first_day), with_lines=with_lines, limit=sales_max
+            self.tx,
+            self.organization_id,
+            self.ids,
+            since=_start_of(min(first_days)),
+            with_lines=any(it.with_lines for it in needs),
+            limit=sales_max,
         )
         sales_by_customer: dict[UUID, list[CustomerSale]] = {}
         for profile_id, sale_id, external_id, sale_type, occurred_at, *other_fields, lines in rows:
@@ -146,9 +145,9 @@ class _HistoryLoader:
             sales_by_customer.setdefault(profile_id, []).append(CustomerSale._make(fields))
         return sales_by_customer
 
-    async def find_texts(self) -> dict[UUID, list[Text]]:
-        days = [part.days for part in self.conditions if isinstance(part, tree.Texts)]
-        since = _start_of(first_of_last_days(max(days), self.today)) if days and self.ids else None
+    async def find_texts(self, needs: Collection[Needs]) -> dict[UUID, list[Text]]:
+        first_days = [it.texts_since for it in needs if it.texts_since is not None]
+        since = _start_of(min(first_days)) if first_days and self.ids else None
         if since is None:
             return {}
         texts_by_customer: dict[UUID, list[Text]] = {}
@@ -157,19 +156,15 @@ class _HistoryLoader:
             texts_by_customer.setdefault(profile_id, []).append(Text(day_of(sent_at, self.zone), journey_id))
         return texts_by_customer
 
-    async def find_campaigns(self) -> dict[UUID, dict[UUID, date]]:
-        """The day on which each customer received each campaign of the conditions."""
-        campaigns = CAMPAIGN.decode_all({it.id for it in self.conditions if isinstance(it, tree.ReceivedCampaign)})
+    async def find_campaigns(self, references: Collection[str]) -> dict[UUID, dict[UUID, date]]:
+        """The day on which each customer received each of these campaigns."""
+        campaigns = CAMPAIGN.decode_all(references)
         days_by_customer: dict[UUID, dict[UUID, date]] = {}
         if campaigns and self.ids:
             rows = await queries.find_received(self.tx, self.organization_id, self.ids, campaigns)
             for profile_id, campaign_id, sent_at in rows:
                 days_by_customer.setdefault(profile_id, {})[campaign_id] = day_of(sent_at, self.zone)
         return days_by_customer
-
-
-def _first_day(part: tree.SalesCondition, today: date) -> date:
-    return date.min if isinstance(part, tree.FirstPurchase | tree.LastPurchase) else days_of(part.window, today)[0]
 
 
 def _start_of(day: date) -> datetime | None:

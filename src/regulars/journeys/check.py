@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
-from regulars.conditions import check as conditions
+from regulars.conditions import faults as conditions
 from regulars.conditions.check import ConditionContext, Fault
 from regulars.conditions.tree import Condition
 from regulars.journeys.definition import (

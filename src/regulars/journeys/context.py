@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from regulars.catalog.model import day_of
-from regulars.conditions.customers import ConditionExplanation, Customer, ObservedTimes, Ticket
-from regulars.conditions.evaluation import Evaluator, Subject
+from regulars.conditions.customers import ConditionExplanation, Customer, ObservedTimes, Subject, Ticket
+from regulars.conditions.evaluation import Evaluator
 from regulars.conditions.labels import PlainFormat
 from regulars.conditions.tree import Bought, Condition
 from regulars.journeys.model import PersonRow, SaleRow

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from regulars.conditions.check import Fault
-from regulars.conditions.customers import ConditionExplanation, Customer
-from regulars.conditions.evaluation import Evaluator, Subject
+from regulars.conditions.customers import ConditionExplanation, Customer, Subject
+from regulars.conditions.evaluation import Evaluator
 from regulars.conditions.loading import load_customers
 from regulars.conditions.tree import All, Group, InSegment
 from regulars.kit.db import Tx

@@ -9,8 +9,9 @@ import numpy as np
 
 from regulars.columns.engine.cache import CachedColumns
 from regulars.columns.engine.calendar import Zone
+from regulars.columns.engine.column_answers import CONSENT_CODES
 from regulars.columns.engine.encoding import Array
-from regulars.columns.engine.evaluation import CONSENT_CODES, Evaluation
+from regulars.columns.engine.evaluation import Evaluation
 from regulars.columns.model import MAY_BE_TEXTED
 from regulars.columns.protocol import AnalysisRequest, AudienceCounts, AudiencePiece
 from regulars.conditions.tree import ConsentState

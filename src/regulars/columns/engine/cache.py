@@ -37,6 +37,24 @@ class Result(NamedTuple):
     unknown: Array | None = None
     unreadable: Array | None = None
 
+    def __and__(self, other: "Result") -> "Result":
+        holds = self.holds & other.holds
+        if self.unknown is None and other.unknown is None:
+            return Result(holds, None, _merge(self.unreadable, other.unreadable))
+        return Result(holds, self._may_hold & other._may_hold & ~holds, _merge(self.unreadable, other.unreadable))
+
+    def __invert__(self) -> "Result":
+        return Result(~self._may_hold, self.unknown, self.unreadable)
+
+    @property
+    def _may_hold(self) -> Array:
+        may_hold: Array = self.holds if self.unknown is None else self.holds | self.unknown
+        return may_hold
+
+
+def _merge(one: Array | None, other: Array | None) -> Array | None:
+    return one if other is None else other if one is None else one | other
+
 
 def _bytes_of(result: Result) -> int:
     return sum(part.nbytes for part in result if part is not None)

@@ -15,7 +15,7 @@ from regulars.catalog.model import AttributeType, day_of, fold_text, interpret
 from regulars.columns.engine.calendar import EPOCH_ORDINAL, NO_DAY, Zone, number_of, read_days
 from regulars.columns.engine.encoding import Array, Dictionary
 from regulars.columns.engine.numbers import Numbers
-from regulars.conditions.comparisons import FEBRUARY, LEAP_DAY, ValueTest, day_range_of, text_predicate
+from regulars.conditions.comparisons import FEBRUARY, LEAP_DAY, ValueTest, day_range_of, last_of_next, text_predicate
 from regulars.conditions.tree import ValueComparison
 
 
@@ -74,6 +74,14 @@ class ParsedValues:
                 case _:
                     pass
         return np.fromiter((_TRUTH[test(value)] for value in values), np.int8, len(values))
+
+    def have_anniversary(
+        self, values: Sequence[str], first: date, last: date, progress: LoadProgress | None = None
+    ) -> Array:
+        """For each value, which is a date, whether its anniversary is between two days: YES, NO, or UNREADABLE."""
+        self._read_days(values, progress or LoadProgress())
+        holds = _have_anniversary(self._days, first, last).astype(np.int8)
+        return np.where(self._days == NO_DAY, UNREADABLE, holds)
 
     def _read_days(self, values: Sequence[str], progress: LoadProgress) -> None:
         zone = Zone(self._zone.key)
@@ -134,18 +142,18 @@ def _compare_parsable(condition: ValueComparison, count: int, compare: Callable[
 
 def _compare_days(condition: ValueComparison, days: Array, today: date, zone: ZoneInfo) -> Array:
     if condition.comparison == "anniversary_in_next_days":
-        return _has_anniversary(days, today, condition.days or 1)
+        return _have_anniversary(days, today, last_of_next(condition.days, today))
     low, high, is_within = day_range_of(condition, today, zone)
     holds: Array = ((days >= number_of(low)) & (days <= number_of(high))) == is_within
     return holds
 
 
-def _has_anniversary(days: Array, today: date, count: int) -> Array:
-    """Whether the anniversary of each date is in the next `count` days, by month and day."""
+def _have_anniversary(days: Array, first: date, last: date) -> Array:
+    """Whether the anniversary of each date is between two days, by month and day."""
     # Indexed by month * 32 + day; 367 days contain every date.
     is_included = np.zeros(13 * 32, bool)
-    for ahead in range(min(count, 367)):
-        day = today + timedelta(days=ahead)
+    for ahead in range(min((last - first).days + 1, 367)):
+        day = first + timedelta(days=ahead)
         is_included[day.month * 32 + day.day] = True
         if (day.month, day.day) == (FEBRUARY, LEAP_DAY - 1) and not calendar.isleap(day.year):
             # In a year without 29 February the anniversary is on the 28th.

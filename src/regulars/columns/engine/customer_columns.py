@@ -1,7 +1,7 @@
 """Decodes, updates and encodes the columns of customers. They are stored in blocks, each with a range of customers, and
 in patches, which have the new states of changed customers and are not merged into the blocks yet."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -78,10 +78,10 @@ class LastTexts:
         self.sender = np.concatenate((self.sender, sender.astype(np.int32)))
         self.at_s = np.concatenate((self.at_s, at_s.astype(np.int64)))
 
-    def are_from(self, sender_id: UUID | None) -> Array:
-        """A mask of the rows of a sender; None is no sender."""
-        code = NONE if sender_id is None else self.senders.find(sender_id.bytes)
-        mask: Array = (self.sender == code) & (code >= 0)
+    def are_from(self, sender_ids: Collection[UUID]) -> Array:
+        """A mask of the rows of these senders."""
+        codes = [code for it in sender_ids if (code := self.senders.find(it.bytes)) >= 0]
+        mask: Array = self.sender == codes[0] if len(codes) == 1 else np.isin(self.sender, codes)
         return mask
 
     def apply_states(self, states: Sequence[CustomerState], first: int) -> None:

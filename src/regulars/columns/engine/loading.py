@@ -18,16 +18,15 @@ from regulars.columns.engine.cache import CachedColumns
 from regulars.columns.engine.calendar import Zone
 from regulars.columns.engine.coded_values import LoadProgress
 from regulars.columns.engine.customer_columns import (
-    ATTRIBUTE_PREFIX,
     PROFILE,
-    TEXTS,
     Column,
     apply_states,
     new_column,
     write_block,
 )
+from regulars.columns.engine.required_columns import RequiredColumns
 from regulars.columns.engine.sales_encoding import read_part, stored_part_of, unpack_grouped
-from regulars.columns.engine.sales_runs import PRODUCT_IDS, PROPERTY_PREFIX, SalesRun, is_product_part
+from regulars.columns.engine.sales_runs import SalesRun, is_product_part
 from regulars.columns.model import IDENTIFIED_SALES, PACKED, Run, unpack_customers, unpack_sales
 from regulars.columns.protocol import AnalysisRequest
 from regulars.conditions import tree
@@ -57,9 +56,10 @@ def required_parts_of(request: AnalysisRequest) -> RequiredParts:
     match, segments = request.query.match, request.query.segments
     referenced = [segments[segment_id] for segment_id in tree.order_referenced_segments(match, segments)]
     for _, condition in chain.from_iterable(tree.walk(group) for group in (match, *referenced) if group is not None):
-        required.customers.update(_customer_columns_for(condition))
-        if isinstance(condition, tree.SalesCondition):
-            required.sales.update(_sales_parts_for(condition))
+        if not isinstance(condition, tree.Group):
+            columns = RequiredColumns.of(condition, request.query.today)
+            required.customers.update(columns.customers)
+            required.sales.update(columns.sales)
     _add_response_parts(required, request)
     return required
 
@@ -79,48 +79,6 @@ def _add_response_parts(required: RequiredParts, request: AnalysisRequest) -> No
             required.sales.update({"customer", "kind", "at_s"})
         case "spend":
             required.sales.update({"customer", "kind", "amount"})
-
-
-def _customer_columns_for(condition: tree.Condition) -> set[str]:
-    match condition:
-        case tree.OfAttribute():
-            return {ATTRIBUTE_PREFIX + condition.key}
-        case tree.Consent():
-            columns = {"source"} if condition.sources else set()
-            columns |= {"store"} if condition.stores else set()
-            return columns | ({"since"} if condition.since is not None else set())
-        case tree.Texts() | tree.ReceivedCampaign():
-            return {TEXTS}
-        case tree.Created():
-            return {"created"}
-        case tree.Named():
-            return {"named"}
-        case tree.Country():
-            return {"country"}
-        case _:
-            return set()
-
-
-def _sales_parts_for(condition: tree.SalesCondition) -> set[str]:
-    parts = {"customer", "kind"}
-    has_lines = bool(condition.products) or condition.property is not None
-    if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) or condition.window is not None:
-        parts.add("at_s")
-    if tree.counts_days(condition):
-        parts.add("at_s")
-    if condition.stores:
-        parts.add("store")
-    if has_lines or tree.counts_articles(condition):
-        parts.add("sale")
-    if condition.products:
-        parts.add(PRODUCT_IDS)
-    if condition.property is not None:
-        parts.add(PROPERTY_PREFIX + condition.property.key)
-    if tree.counts_articles(condition):
-        parts.add("quantity")
-    elif isinstance(condition, tree.Spend | tree.TicketValue):
-        parts.add("total" if has_lines else "amount")
-    return parts
 
 
 class RunGoneError(Exception):

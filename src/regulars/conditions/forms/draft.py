@@ -6,21 +6,21 @@ second condition in the first group. A button sends the whole tree, and the resp
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
-from regulars.conditions.field_suggestions import Source, Suggestions
-from regulars.conditions.labels import KINDS, TICKET_KINDS
+from regulars.conditions.field_suggestions import Source
+from regulars.conditions.forms.catalog import FORMS_BY_KIND
+from regulars.conditions.forms.node import GROUPS, MORE, Node
+from regulars.conditions.forms.parts import PickedList
 from regulars.conditions.tree import CONDITIONS_MAX, DEPTH_MAX, Path
 
 ROOT: Final = "r"
-GROUPS: Final = ("all", "any", "none")
-LEAVES: Final = frozenset({*KINDS, *TICKET_KINDS})
-# Prefix of the field in which the user picks a value for a list.
-MORE: Final = "more_"
 # The lists whose values the user picks from a select, and which the server appends at once.
-_SELECTED: Final = ("sources", "countries", "currencies")
+_SELECTED: Final = (
+    "sources",
+    *(part.name for form in FORMS_BY_KIND.values() for part in form.parts if isinstance(part, PickedList)),
+)
 # The lists whose values the user types, with what the field suggests (`forms/typed.py` appends them). Fields of product
 # properties have the prefix `p`: `pvalues` are the values of a property, `pkey` is its key.
 TYPED: Final = {
@@ -29,71 +29,16 @@ TYPED: Final = {
     "stores": Source.STORES,
     "products": Source.PRODUCTS,
 }
-# Prefix of the hidden field for a saved value that the visible field cannot show exactly.
-SAVED: Final = "saved_"
-_VALUES_MAX: Final = 200
 # The largest number of nodes of a tree that can be saved: the root, and for each condition the deepest nesting of
 # groups.
 NODES_MAX: Final = CONDITIONS_MAX * DEPTH_MAX + 1
 # Above the limit of other forms, since a form with fifty conditions has so many fields.
 FIELDS_MAX: Final = 3_000
 _NUMBER: Final = re.compile(r"[0-9]{1,4}")
-# Default values of a new condition, so that it is complete at once.
-_DEFAULTS: Final = {
-    "bought": {"low": "1", "days": "30"},
-    "purchase_days": {"low": "2", "days": "365"},
-    "returned": {"low": "1", "days": "30"},
-    "articles": {"low": "1", "days": "365"},
-    "spend": {"low": "100.00", "days": "365"},
-    "ticket_value": {"low": "100.00", "days": "365"},
-    "first_purchase": {"when_days": "30"},
-    "last_purchase": {"when_days": "30"},
-    "created": {"when_days": "30"},
-    "texts": {"days": "30"},
-}
 
 
 class TooManyNodes(Exception):
     """The form has more conditions and groups than can be saved."""
-
-
-@dataclass(slots=True)
-class Node:
-    """A condition or group while it is edited, with the values of its form fields. `searches` has what was found for a
-    typed text that is no value yet, by its list; `focus` names the field that gets the focus."""
-
-    kind: str
-    fields: dict[str, list[str]] = field(default_factory=dict)
-    inner: list["Node"] = field(default_factory=list)
-    searches: dict[str, Suggestions] = field(default_factory=dict)
-    focus: str = ""
-
-    @property
-    def is_group(self) -> bool:
-        return self.kind in GROUPS
-
-    def get(self, name: str, default: str = "") -> str:
-        values = self.fields.get(name)
-        return values[0].strip() if values and values[0].strip() else default
-
-    def get_list(self, name: str) -> list[str]:
-        """The distinct picked values; they are not stripped, since a value may begin or end with a space. A
-        stored value may be empty."""
-        return list(dict.fromkeys(self.fields.get(name, ())))[:_VALUES_MAX]
-
-    def get_exact(self, name: str) -> str:
-        """The typed value without outer spaces, unless it is still the saved value, which may have them."""
-        saved = (self.fields.get(f"{SAVED}{name}") or [""])[0]
-        return saved if saved and saved.strip() == self.get(name) else self.get(name)
-
-    def set(self, name: str, *values: str) -> None:
-        self.fields[name] = list(values)
-
-    def append(self, name: str, *values: str) -> None:
-        """Add picked values to a list."""
-        picked = [value.strip() for value in values if value.strip()]
-        if picked:
-            self.set(name, *self.get_list(name), *picked)
 
 
 def read_tree(form: Mapping[str, list[str]]) -> Node:
@@ -121,7 +66,7 @@ def _read_node(
     place: str, kinds: Mapping[str, str], fields: Mapping[str, dict[str, list[str]]], *, depth: int
 ) -> Node | None:
     kind = kinds.get(place, "")
-    if kind in LEAVES and place != ROOT:
+    if kind in FORMS_BY_KIND and place != ROOT:
         return _append_selected(Node(kind, dict(fields.get(place, {}))))
     if kind not in GROUPS or depth > DEPTH_MAX:
         return None
@@ -187,8 +132,8 @@ def apply_action(root: Node, act: str) -> Path | None:
         return None
     match verb:
         case "add" if node.is_group and sum(not other.is_group for _, other in walk(root)) < CONDITIONS_MAX:
-            kind = argument if argument in LEAVES else "attribute"
-            defaults = {name: [value] for name, value in _DEFAULTS.get(kind, {}).items()}
+            kind = argument if argument in FORMS_BY_KIND else "attribute"
+            defaults = {name: [value] for name, value in FORMS_BY_KIND[kind].defaults.items()}
             node.inner.append(Node(kind, defaults))
             return (*path, len(node.inner) - 1)
         case "group" if node.is_group and len(path) + 1 < DEPTH_MAX and sum(1 for _ in walk(root)) < NODES_MAX:

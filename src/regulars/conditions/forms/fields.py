@@ -1,15 +1,13 @@
-"""Converts a condition to the fields of its form, and the fields to a condition.
+"""Converts a condition to the fields of its form, and the fields to a condition, by the parts of the form.
 
-`_FORMS` lists the values of each kind of condition, with their names in the form. The field `cmp` has the comparison,
-`was` the key for which the form was rendered, and `without` whether customers without a value match. Fields of product
-properties have the prefix `p`, those of a day the prefix `when_`.
+The field `cmp` has the comparison, `was` the key for which the form was rendered, and `without` whether customers
+without a value match. Fields of product properties have the prefix `p`, those of a day the prefix `when_`.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from decimal import Decimal
-from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -18,9 +16,13 @@ from regulars.conditions import tree
 from regulars.conditions.check import BETWEEN_VALUES, Types
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE, NEGATIVE, OF_DAYS, ONE_VALUE
 from regulars.conditions.documents import describe_decode_error
-from regulars.conditions.forms.draft import MORE, SAVED, Node
+from regulars.conditions.field_types import OfProperty, ValueComparison, When, Window
+from regulars.conditions.forms import parts
+from regulars.conditions.forms.catalog import FORMS_BY_KIND
+from regulars.conditions.forms.node import MORE, SAVED, Node
 
 Data = dict[str, Any]
+T = TypeVar("T")
 
 CENTS_PER_UNIT: Final = 100
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
@@ -29,10 +31,6 @@ _WHOLE: Final = re.compile(r"[0-9]{1,7}")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 # Types whose values are chosen from a list.
 LISTED_TYPES: Final = frozenset({AttributeType.BOOLEAN, AttributeType.ENUM})
-# The form offers each way of counting purchases as a separate kind of condition: the kind, with its `count`.
-ARTICLES: Final = "articles"
-PURCHASE_DAYS: Final = "purchase_days"
-_COUNTS: Final = {ARTICLES: "articles", PURCHASE_DAYS: "days"}
 
 
 class IncompleteCondition(Exception):
@@ -91,55 +89,142 @@ def condition_of(node: Node) -> tree.Condition:
 
 def _data_of(node: Node) -> Data:
     """The condition as JSON data."""
-    kind = node.kind
-    if kind == "attribute":
-        if not node.get("key"):
-            raise IncompleteCondition("Choose an attribute.")
-        return {"type": "attribute", **_read_comparison(node, "")}
-    data: Data = {"type": "bought", "count": _COUNTS[kind]} if kind in _COUNTS else {"type": kind}
-    for name, (form_name, codec) in _FORMS[kind].items():
-        value = codec.read(node, form_name)
-        if value is not None:
-            data[name] = value
-    if kind in _CHOICES and not (data.get("id") or data.get("any_of")):
-        raise IncompleteCondition(f"Choose a {kind.removeprefix('received_')}.")
-    if kind == "product" and not (data["any_of"] or "property" in data):
-        raise IncompleteCondition("Name products, or choose a property.")
-    return data if kind not in _UNITS else {**data, **_read_limits(node, _UNITS[kind])}
+    form = FORMS_BY_KIND[node.kind]
+    data: Data = {"type": form.kind, **form.fixed}
+    for part in form.parts:
+        data |= _read_part(node, part)
+    return data
 
 
 def node_of(condition: tree.Condition) -> Node:
     """Convert a condition to a node with its fields."""
     if isinstance(condition, tree.Group):
         return Node(tree.kind_of(condition), inner=[node_of(inner) for inner in condition.of])
-    kinds = {count: kind for kind, count in _COUNTS.items()}
-    count = condition.count if isinstance(condition, tree.Bought) else ""
-    node = Node(kinds.get(count, tree.kind_of(condition)))
-    if isinstance(condition, tree.OfAttribute):
-        _write_comparison(node, "", condition)
-        return node
+    form = condition.form()
+    node = Node(form.kind)
     values = {field.encode_name: getattr(condition, field.name) for field in msgspec.structs.fields(condition)}
-    for name, (form_name, codec) in _FORMS[node.kind].items():
-        codec.write(node, form_name, values[name])
-    if node.kind in _UNITS:
-        _write_limits(node, _UNITS[node.kind], values)
+    for part in form.parts:
+        _write_part(node, part, condition, values)
     return node
 
 
-def _read_limits(node: Node, unit: "_Unit") -> Data:
+def _read_part(node: Node, part: parts.Part) -> Data:  # noqa: C901, PLR0912  # a case for each part
+    match part:
+        case parts.Label():
+            return {}
+        case parts.YesNo():
+            return {part.field: node.get(part.name, part.default) == "yes"}
+        case parts.Choice():
+            return {part.field: node.get(part.name, part.default)}
+        case parts.ObjectChoice():
+            return {part.field: _require(node.get(part.name), f"Choose a {part.noun}.")}
+        case parts.PickedList():
+            # Countries and currencies, whose codes are upper case.
+            codes = [code.upper() for code in node.get_list(part.name)]
+            return {part.field: _require(codes, f"Choose a {part.noun}.")}
+        case parts.StoreList():
+            return {part.field: _require(node.get_list(part.name), f"Choose a {part.noun}.")}
+        case parts.Limits():
+            return _read_limits(node, part)
+        case parts.SalesWindow():
+            return _without_none(window=_read_window(node, "window"))
+        case parts.SalesFilter():
+            products = {"stores": node.get_list("stores"), "products": node.get_list("products")}
+            return {**products, **_without_none(property=_read_property(node, "p"))}
+        case parts.Day():
+            return {part.field: _read_when(node, "when", may_be_missing=part.never)}
+        case parts.AttributeKey():
+            return {"key": _require(node.get("key"), "Choose an attribute.")}
+        case parts.AttributeComparison():
+            return _read_comparison(node, "")
+        case parts.TicketProduct():
+            found = {"any_of": node.get_list("products"), **_without_none(property=_read_property(node, "p"))}
+            return _require(found if any(found.values()) else {}, "Name products, or choose a property.")
+        case parts.ConsentDetails():
+            since = _read_when(node, "when") if node.get("when_cmp") else None
+            lists = {"sources": node.get_list("sources"), "stores": node.get_list("stores")}
+            return {**lists, **_without_none(since=since)}
+        case parts.TextDetails():
+            return {"days": _read_days(node, "days"), **_without_none(journey=node.get("journey") or None)}
+
+
+def _write_part(  # noqa: C901, PLR0912  # a case for each part
+    node: Node, part: parts.Part, condition: tree.Leaf, values: Mapping[str, Any]
+) -> None:
+    match part:
+        case parts.Label():
+            pass
+        case parts.YesNo():
+            node.set(part.name, "yes" if values[part.field] else "no")
+        case parts.Choice() | parts.ObjectChoice():
+            node.set(part.name, values[part.field])
+        case parts.PickedList() | parts.StoreList():
+            node.set(part.name, *values[part.field])
+        case parts.Limits():
+            _write_limits(node, part, values)
+        case parts.SalesWindow():
+            _write_window(node, "window", values["window"])
+        case parts.SalesFilter():
+            node.set("stores", *values["stores"])
+            node.set("products", *values["products"])
+            _write_property(node, "p", values["property"])
+        case parts.Day():
+            _write_when(node, "when", values[part.field])
+        case parts.AttributeKey():
+            node.set("key", values["key"])
+            node.set("was", values["key"])
+        case parts.AttributeComparison() if isinstance(condition, tree.OfAttribute):
+            _write_comparison(node, "", condition)
+        case parts.TicketProduct():
+            node.set("products", *values["any_of"])
+            _write_property(node, "p", values["property"])
+        case parts.ConsentDetails():
+            node.set("sources", *values["sources"])
+            node.set("stores", *values["stores"])
+            _write_when(node, "when", values["since"])
+        case parts.TextDetails():
+            node.set("days", str(values["days"]))
+            node.set("journey", values["journey"] or "")
+
+
+def _require(value: T, message: str) -> T:
+    """The value, unless it is empty."""
+    if not value:
+        raise IncompleteCondition(message)
+    return value
+
+
+def _without_none(**values: Any) -> Data:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _read_limits(node: Node, part: parts.Limits) -> Data:
     bound, data = node.get("bound", "at_least"), {}
-    if bound == "none" and unit.offers_none:
+    if bound == "none" and part.none:
         return {"none": True}
     if bound in {"at_least", "between"}:
-        data[f"at_least{unit.suffix}"] = unit.read(node, "low")
+        data[f"at_least{part.suffix}"] = _read_limit(node, "low", part.unit)
     if bound in {"at_most", "between"}:
-        data[f"at_most{unit.suffix}"] = unit.read(node, "high")
+        data[f"at_most{part.suffix}"] = _read_limit(node, "high", part.unit)
     return data
 
 
-def _write_limits(node: Node, unit: "_Unit", values: Data) -> None:
-    limits = (values[f"{name}{unit.suffix}"] for name in ("at_least", "at_most"))
-    low, high = ("" if limit is None else unit.show(limit) for limit in limits)
+def _read_limit(node: Node, name: str, unit: parts.Unit) -> float:
+    match unit:
+        case "times" | "days":
+            text = node.get(name, "1" if node.get("bound", "at_least") == "at_least" else "")
+            return int(_match(text, _WHOLE, f"Fill in how many {unit}, as a whole number."))
+        case "articles":
+            return float(_match(node.get(name), _NUMBER, "Fill in how many articles, such as 2 or 0.5."))
+        case "cents":
+            text = _match(node.get(name), _MONEY, "Fill in an amount, such as 200 or 19.90.")
+            return int(Decimal(text) * CENTS_PER_UNIT)
+
+
+def _write_limits(node: Node, part: parts.Limits, values: Mapping[str, Any]) -> None:
+    show = _show_money if part.unit == "cents" else _show_quantity
+    limits = (values[f"{name}{part.suffix}"] for name in ("at_least", "at_most"))
+    low, high = ("" if limit is None else show(limit) for limit in limits)
     bound = "between" if low and high else "at_most" if high else "at_least"
     node.set("bound", "none" if values.get("none") else bound)
     node.set("low", low or ("1" if bound == "at_least" else ""))
@@ -149,7 +234,7 @@ def _write_limits(node: Node, unit: "_Unit", values: Data) -> None:
 def _read_comparison(node: Node, prefix: str) -> Data:
     # If the key is unknown, the form offered no comparison. With any comparison, the check reports the unknown key.
     comparison = node.get(f"{prefix}cmp", "is_set")
-    data: Data = {"key": node.get(f"{prefix}key"), "comparison": comparison, **_read_value(node, prefix, comparison)}
+    data: Data = {"comparison": comparison, **_read_value(node, prefix, comparison)}
     if comparison in NEGATIVE:
         data["without_value"] = node.get(f"{prefix}without", "no") == "yes"
     return data
@@ -175,9 +260,7 @@ def _read_value(node: Node, prefix: str, comparison: str) -> Data:
     return {"days": _read_days(node, f"{prefix}days")} if comparison in OF_DAYS else {}
 
 
-def _write_comparison(node: Node, prefix: str, compared: tree.ValueComparison) -> None:
-    node.set(f"{prefix}key", compared.key)
-    node.set(f"{prefix}was", compared.key)
+def _write_comparison(node: Node, prefix: str, compared: ValueComparison) -> None:
     node.set(f"{prefix}cmp", compared.comparison)
     if compared.value is not None:
         _write_exactly(node, f"{prefix}value", compared.value)
@@ -200,11 +283,14 @@ def _write_exactly(node: Node, name: str, value: str) -> None:
 
 
 def _read_property(node: Node, prefix: str) -> Data | None:
-    return _read_comparison(node, prefix) if node.get(f"{prefix}key") else None
+    key = node.get(f"{prefix}key")
+    return {"key": key, **_read_comparison(node, prefix)} if key else None
 
 
-def _write_property(node: Node, prefix: str, compared: tree.OfProperty | None) -> None:
+def _write_property(node: Node, prefix: str, compared: OfProperty | None) -> None:
     if compared is not None:
+        node.set(f"{prefix}key", compared.key)
+        node.set(f"{prefix}was", compared.key)
         _write_comparison(node, prefix, compared)
 
 
@@ -222,11 +308,7 @@ def _read_when(node: Node, prefix: str, *, may_be_missing: bool = False) -> Data
     return data
 
 
-def _read_optional_when(node: Node, prefix: str) -> Data | None:
-    return _read_when(node, prefix) if node.get(f"{prefix}_cmp") else None
-
-
-def _write_when(node: Node, prefix: str, when: tree.When | None) -> None:
+def _write_when(node: Node, prefix: str, when: When | None) -> None:
     if when is None:
         return
     node.set(f"{prefix}_cmp", when.comparison)
@@ -246,7 +328,7 @@ def _read_window(node: Node, name: str) -> Data | None:
             return None
 
 
-def _write_window(node: Node, name: str, window: tree.Window | None) -> None:
+def _write_window(node: Node, name: str, window: Window | None) -> None:
     if window is None:
         node.set(name, "ever")
     elif window.last_days is not None:
@@ -260,20 +342,6 @@ def _write_window(node: Node, name: str, window: tree.Window | None) -> None:
 
 def _read_days(node: Node, name: str) -> int:
     return int(_match(node.get(name), _WHOLE, "Fill in a whole number of days."))
-
-
-def _read_times(node: Node, name: str) -> int:
-    text = node.get(name, "1" if node.get("bound", "at_least") == "at_least" else "")
-    unit = "days" if node.kind == PURCHASE_DAYS else "times"
-    return int(_match(text, _WHOLE, f"Fill in how many {unit}, as a whole number."))
-
-
-def _read_quantity(node: Node, name: str) -> float:
-    return float(_match(node.get(name), _NUMBER, "Fill in how many articles, such as 2 or 0.5."))
-
-
-def _read_cents(node: Node, name: str) -> int:
-    return int(Decimal(_match(node.get(name), _MONEY, "Fill in an amount, such as 200 or 19.90.")) * CENTS_PER_UNIT)
 
 
 def _read_date(node: Node, name: str) -> str:
@@ -293,88 +361,3 @@ def _show_money(cents: int) -> str:
 def _show_quantity(quantity: float) -> str:
     """The quantity as text with all digits, without an exponent."""
     return f"{Decimal(repr(quantity)):f}".removesuffix(".0")
-
-
-class _Codec(NamedTuple):
-    """How a value of a condition is read from the form, and written to it; None means that there is no value."""
-
-    read: Callable[[Node, str], Any]
-    write: Callable[[Node, str, Any], None]
-
-
-def _text(default: str = "") -> _Codec:
-    return _Codec(
-        lambda node, name: node.get(name, default) or None, lambda node, name, text: node.set(name, text or "")
-    )
-
-
-_YES_NO: Final = _Codec(
-    lambda node, name: node.get(name, "yes") == "yes",
-    lambda node, name, value: node.set(name, "yes" if value else "no"),
-)
-_LIST: Final = _Codec(Node.get_list, lambda node, name, values: node.set(name, *values))
-_COUNTRIES: Final = _LIST._replace(read=lambda node, name: [code.upper() for code in node.get_list(name)])
-_DAYS: Final = _Codec(_read_days, lambda node, name, days: node.set(name, str(days)))
-_WHEN: Final = _Codec(_read_when, _write_when)
-_PROPERTY: Final = ("p", _Codec(_read_property, _write_property))
-_SALES_FILTER: Final = {"stores": ("stores", _LIST), "products": ("products", _LIST), "property": _PROPERTY}
-_IN_WINDOW: Final = {**_SALES_FILTER, "window": ("window", _Codec(_read_window, _write_window))}
-_AMOUNT_IN_WINDOW: Final = {**_IN_WINDOW, "currency": ("currency", _text("EUR"))}
-_PURCHASE_DAY: Final = {
-    **_SALES_FILTER,
-    "when": ("when", _WHEN._replace(read=partial(_read_when, may_be_missing=True))),
-}
-# The values of each kind of condition: the name of each in the form, and its codec.
-_FORMS: Final[dict[str, dict[str, tuple[str, _Codec]]]] = {
-    "consent": {
-        "state": ("state", _text("may_be_texted")),
-        "is": ("is", _YES_NO),
-        "sources": ("sources", _LIST),
-        "stores": ("stores", _LIST),
-        "since": ("when", _WHEN._replace(read=_read_optional_when)),
-    },
-    "texts": {"got": ("got", _YES_NO), "days": ("days", _DAYS), "journey": ("journey", _text())},
-    "created": {"when": ("when", _WHEN)},
-    "named": {"is": ("named", _YES_NO)},
-    "country": {"any_of": ("countries", _COUNTRIES)},
-    "segment": {"id": ("segment", _text()), "is": ("is", _YES_NO)},
-    "received_campaign": {"id": ("campaign", _text()), "is": ("is", _YES_NO)},
-    "bought": _IN_WINDOW,
-    PURCHASE_DAYS: _IN_WINDOW,
-    ARTICLES: _IN_WINDOW,
-    "returned": _IN_WINDOW,
-    "spend": _AMOUNT_IN_WINDOW,
-    "ticket_value": _AMOUNT_IN_WINDOW,
-    "first_purchase": _PURCHASE_DAY,
-    "last_purchase": _PURCHASE_DAY,
-    "store": {"any_of": ("stores", _LIST)},
-    "currency": {"any_of": ("currencies", _LIST)},
-    "amount": {},
-    "product": {"any_of": ("products", _LIST), "property": _PROPERTY},
-}
-# Kinds that are incomplete until the user has chosen an object or at least one value.
-_CHOICES: Final = frozenset({"country", "segment", "received_campaign", "store", "currency"})
-
-
-class _Unit(NamedTuple):
-    """What limits are counted in: how a limit is read and shown, and how its name in the condition ends."""
-
-    read: Callable[[Node, str], float]
-    show: Callable[[Any], str]
-    suffix: str = ""
-    # Whether the form also offers none at all.
-    offers_none: bool = True
-
-
-_TIMES: Final = _Unit(_read_times, _show_quantity)
-_SPENT: Final = _Unit(_read_cents, _show_money, "_cents")
-_TICKET_AMOUNT: Final = _SPENT._replace(offers_none=False)
-_UNITS: Final = {
-    "bought": _TIMES,
-    PURCHASE_DAYS: _TIMES,
-    ARTICLES: _Unit(_read_quantity, _show_quantity),
-    "returned": _TIMES,
-    "spend": _SPENT,
-    "ticket_value": _TICKET_AMOUNT,
-    "amount": _TICKET_AMOUNT,
-}

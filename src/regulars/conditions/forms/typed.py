@@ -8,7 +8,8 @@ from typing import Final
 from uuid import UUID
 
 from regulars.conditions.field_suggestions import Suggestions, resolve_typed
-from regulars.conditions.forms.draft import MORE, TYPED, Node, walk
+from regulars.conditions.forms.draft import TYPED, walk
+from regulars.conditions.forms.node import MORE, Node
 from regulars.kit.db import Tx
 
 # A user types into one or two fields before the form is sent.

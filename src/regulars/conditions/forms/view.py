@@ -11,30 +11,25 @@ from regulars.catalog.entries import find_types
 from regulars.catalog.model import TYPE_LABELS, AttributeType, Catalog, fold_text, list_distinct
 from regulars.catalog.suggestions import KnownProducts, find_known_products
 from regulars.conditions.campaign_names import find_campaign_names
-from regulars.conditions.check import TEXTS_DAYS_MAX, TEXTS_OF_JOURNEY_DAYS_MAX, Fault, Types
+from regulars.conditions.check import Fault, Types
 from regulars.conditions.comparisons import COMPARISONS_BY_TYPE
 from regulars.conditions.forms import draft
-from regulars.conditions.forms.draft import Node
+from regulars.conditions.forms.catalog import FORMS_BY_KIND, QUICK_KINDS
 from regulars.conditions.forms.fields import LISTED_TYPES, IncompleteCondition, condition_of, fit_fields
+from regulars.conditions.forms.node import Node
+from regulars.conditions.forms.parts import Form
 from regulars.conditions.forms.typed import append_typed
-from regulars.conditions.labels import COMPARISONS, KINDS, SOURCES, TICKET_KINDS, Names
-from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path, stores_of
+from regulars.conditions.kinds.texts import TEXTS_DAYS_MAX, TEXTS_OF_JOURNEY_DAYS_MAX
+from regulars.conditions.labels import COMPARISONS, SOURCES, Names
+from regulars.conditions.tree import DEPTH_MAX, FORMS, All, Any, Condition, Group, Nothing, Path, stores_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN
 from regulars.stores.find import find_store_names
 
 _GROUPS: Final[dict[str, type[All] | type[Any] | type[Nothing]]] = {"all": All, "any": Any, "none": Nothing}
+# A group has no fields of its own.
+_NO_FORM: Final = Form(kind="", label="", parts=())
 _INDEX: Final = re.compile(r"\.of\[([0-9]+)\]")
-ICONS: Final = {
-    "attribute": "tag",
-    "consent": "consent",
-    "texts": "message",
-    "received_campaign": "message",
-    "created": "calendar",
-    "named": "people",
-    "country": "people",
-    "segment": "filter",
-}
 
 
 async def fit_tree(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Types]:
@@ -121,8 +116,7 @@ class NodeView:
     # The path as text, such as `r.0.1`, with which the names of its form fields begin.
     place: str
     kind: str
-    label: str
-    icon: str
+    form: Form
     count: int | None
     unreadable: int
     # The URL of the list of customers with unreadable values; None for a draft that was never saved.
@@ -143,6 +137,15 @@ class NodeView:
     @property
     def is_group(self) -> bool:
         return self.node.is_group
+
+    @property
+    def label(self) -> str:
+        return self.form.label
+
+    @property
+    def quick_kinds(self) -> frozenset[str]:
+        """The kinds that have a button of their own."""
+        return QUICK_KINDS
 
     def name(self, field_name: str) -> str:
         return f"{self.place}~{field_name}"
@@ -182,8 +185,7 @@ def view(node: Node, context: TreeContext, path: Path = ()) -> NodeView:
         node=node,
         place=place,
         kind=node.kind,
-        label={**KINDS, **TICKET_KINDS}.get(node.kind, ""),
-        icon=ICONS.get(node.kind, "ticket"),
+        form=FORMS_BY_KIND.get(node.kind, _NO_FORM),
         count=count,
         unreadable=unreadable,
         unreadable_url=None if context.members_url is None else f"{context.members_url}?unreadable={place}",
@@ -259,7 +261,11 @@ class FormChoices(Names):
     @property
     def kinds(self) -> dict[str, str]:
         """The kinds of conditions that the form offers, with their labels."""
-        return {kind: label for kind, label in KINDS.items() if kind != "received_campaign" or self.campaigns}
+        return {
+            form.kind: form.label
+            for form in FORMS
+            if not form.is_of_ticket and (form.is_hidden_without is None or getattr(self, form.is_hidden_without))
+        }
 
 
 async def find_choices(

@@ -16,8 +16,8 @@ from regulars.columns.protocol import AnalysisUnavailable, NotReady, SegmentQuer
 from regulars.conditions.check import EMPTY_GROUP, Fault, Types
 from regulars.conditions.field_suggestions import SUGGESTIONS_PATH
 from regulars.conditions.forms import draft
-from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import node_of
+from regulars.conditions.forms.node import Node
 from regulars.conditions.forms.typed import append_typed
 from regulars.conditions.forms.view import (
     BuiltDefinition,

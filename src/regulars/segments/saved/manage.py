@@ -10,7 +10,8 @@ from regulars.catalog.entries import PRODUCT_KEY_BYTES_MAX
 from regulars.catalog.model import Catalog
 from regulars.columns import column_rows as columns
 from regulars.columns import lifecycle
-from regulars.conditions.check import Fault, blocking_faults, find_empty_texts
+from regulars.conditions.check import Fault, blocking_faults
+from regulars.conditions.faults import find_empty_texts
 from regulars.conditions.tree import attributes_of, properties_of, segments_of
 from regulars.kit.db import Database, Tx
 from regulars.kit.etag import require_etag

@@ -9,7 +9,8 @@ from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog, day_of
 from regulars.columns.protocol import SegmentQuery
 from regulars.conditions import tree
-from regulars.conditions.check import ConditionContext, Fault, ReferencedSegment, Types, find_faults
+from regulars.conditions.check import ConditionContext, Fault, ReferencedSegment, Types
+from regulars.conditions.faults import find_faults
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, STORE, read_reference
 from regulars.segments.definition import NO_TICKET, read_stored_definition

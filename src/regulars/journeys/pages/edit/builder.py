@@ -9,10 +9,11 @@ from starlette.responses import Response
 
 from regulars.conditions.check import Fault
 from regulars.conditions.field_suggestions import SUGGESTIONS_PATH
-from regulars.conditions.forms.draft import Node
+from regulars.conditions.forms.catalog import TICKET_KINDS
 from regulars.conditions.forms.fields import node_of
+from regulars.conditions.forms.node import Node
 from regulars.conditions.forms.view import TreeContext, build, faults_by_path, find_choices, fit_tree, view
-from regulars.conditions.labels import GROUPS, TICKET_KINDS
+from regulars.conditions.labels import GROUPS
 from regulars.conditions.tree import Condition, Group, Path
 from regulars.journeys import labels
 from regulars.journeys.definition import WEEKDAYS, Branch, Definition, SendText

@@ -1,0 +1,1 @@
+"""The kinds of conditions, each in one file. `tree` lists them."""

@@ -4,7 +4,7 @@ Segments are counted by a faster evaluation of all customers together; tests com
 
 There are three results: true, false, and unknown (None), when a value cannot be parsed as the declared type. A group
 whose result depends on an unknown condition is unknown too, even *none*. The caller checks the definition for faults
-first (`check.py`) and does not evaluate a definition with a fault.
+first (`faults.py`) and does not evaluate a definition with a fault.
 """
 
 from collections.abc import Collection

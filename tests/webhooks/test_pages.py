@@ -4,6 +4,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -14,6 +15,7 @@ from tests.support.drain_queues import drain_queues
 from tests.support.server import Server, running_server
 from tests.support.tenant import new_tenant
 from tests.support.visitor import Visitor, sign_in_now
+from tests.support.waiting import wait_until_locked
 from tests.webhooks.hooks import LOOPBACK, Hook
 
 from regulars.web import cookies
@@ -26,7 +28,8 @@ DELIVERY = re.compile(r"/webhooks/deliveries/(dlv_\w{26})")
 
 @pytest.fixture(scope="module")
 def hook_server(api_database_url) -> Iterator[Server]:
-    with running_server(api_database_url, webhook_allow=LOOPBACK) as server:
+    # A form that waits for a lock waits longer than a test needs to see it.
+    with running_server(api_database_url, webhook_allow=LOOPBACK, lock_timeout_ms="60000") as server:
         yield server
 
 
@@ -278,6 +281,26 @@ def test_a_form_of_an_endpoint_that_another_user_changed_meanwhile_is_refused(de
     assert desk.owner.post(f"{path}/enable", was=enabling).status_code == 409
     assert "Enable endpoint" in desk.owner.get(path).text
     assert desk.owner.post(f"{path}/enable", was=etag(path)).status_code == 303
+
+
+@pytest.mark.parametrize("act", ["edit", "enable"])
+def test_a_form_that_waits_for_the_change_of_another_user_is_compared_with_that_change(desk, hook, act):
+    endpoint, _ = desk.create(hook.url)
+    path = f"/webhooks/{endpoint}"
+    desk.owner.post(f"{path}/disable")
+    shown = re.search(r'name="was" value="(\w+)"', desk.owner.get(path).text)[1]
+    moved = hook.url + "/2"
+    form = {"url": hook.url, "description": "ERP", "events": ["profile.*"], "was": shown}
+    with psycopg.connect(desk.url) as connection, ThreadPoolExecutor(1) as pool:
+        connection.execute(
+            "UPDATE webhook_endpoints SET url = %s WHERE organization_id = %s", (moved, desk.tenant.organization_id)
+        )
+        posted = pool.submit(desk.owner.post, f"{path}/{act}", **form)
+        wait_until_locked(desk.url, "webhook_endpoints")
+        connection.commit()
+        assert posted.result().status_code in {400, 409}
+    assert f'value="{moved}"' in html.unescape(desk.owner.get(f"{path}/edit").text)
+    assert "Enable endpoint" in desk.owner.get(path).text
 
 
 def test_the_checker_takes_what_was_sent_and_finds_what_was_changed(desk, hook):

@@ -16,7 +16,7 @@ from regulars.kit.keyset import PageRequest
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.access import Action
-from regulars.web.errors import Conflict
+from regulars.web.errors import Conflict, PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Harm, Page
@@ -33,7 +33,7 @@ from regulars.webhooks.model import (
     Endpoint,
     EndpointStatus,
 )
-from regulars.webhooks.pages.webhook_view import PATH, WebhookView, find_endpoint_in_path, part_of
+from regulars.webhooks.pages.webhook_view import NO_ENDPOINT, PATH, WebhookView, find_endpoint_in_path, part_of
 from regulars.webhooks.queries.lists import list_deliveries
 
 LAST_DELIVERIES: Final = 10
@@ -147,26 +147,25 @@ class EndpointPages:
         form = FormState(visit.form)
         fields = _read_fields(visit, form)
         async with visit.database.transaction() as tx:
-            before = (await find_endpoint_in_path(tx, visit)).endpoint
-        try:
-            require_etag(part_of(before), visit.form.get("was"))
-        except EtagMismatch:
-            form.refuse(
-                "url",
-                f"The endpoint was changed after you had opened this page: it sends {', '.join(before.event_types)} to"
-                f" {before.url} now. Save again to replace that.",
-            )
-        if form.is_refused:
-            return _form_page(visit, form, fields["event_types"], before)
-        try:
-            async with visit.database.transaction() as tx:
+            before = await _lock_endpoint_in_path(tx, visit)
+            try:
+                require_etag(part_of(before), visit.form.get("was"))
+            except EtagMismatch:
+                form.refuse(
+                    "url",
+                    f"The endpoint was changed after you had opened this page: it sends {', '.join(before.event_types)}"
+                    f" to {before.url} now. Save again to replace that.",
+                )
+            if form.is_refused:
+                return _form_page(visit, form, fields["event_types"], before)
+            try:
                 changed = await manage.change_endpoint(
                     tx, visit.organization_id, before.id, **fields, policy=self._policy
                 )
-                await _record(tx, visit, "webhook.change", changed, before=_describe(before), after=_describe(changed))
-        except WebhookError as error:
-            _refuse(form, str(error))
-            return _form_page(visit, form, fields["event_types"], before)
+            except WebhookError as error:
+                _refuse(form, str(error))
+                return _form_page(visit, form, fields["event_types"], before)
+            await _record(tx, visit, "webhook.change", changed, before=_describe(before), after=_describe(changed))
         return redirect(visit, _url(visit, changed), done="Saved. Waiting deliveries go to this address.")
 
     async def ping(self, visit: Visit) -> Response:
@@ -191,7 +190,7 @@ class EndpointPages:
 
     async def enable(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
+            endpoint = await _lock_endpoint_in_path(tx, visit)
             try:
                 require_etag(part_of(endpoint), visit.form.get("was"))
             except EtagMismatch:
@@ -300,6 +299,14 @@ def _show_secrets(visit: Visit, endpoint: Endpoint, secrets: str, *, done: str |
     """Redirect to the endpoint's page, which shows the secrets once; the id prevents other pages from showing them."""
     endpoint_and_secrets = f"{WEBHOOK.encode(endpoint.id)} {secrets}"
     return redirect(visit, _url(visit, endpoint), done=done, show_once=endpoint_and_secrets)
+
+
+async def _lock_endpoint_in_path(tx: Tx, visit: Visit) -> Endpoint:
+    """The endpoint, locked until the transaction ends: what the form showed is compared with what is then changed."""
+    try:
+        return await manage.lock_endpoint(tx, visit.organization_id, visit.read_id(WEBHOOK, NO_ENDPOINT))
+    except WebhookError:
+        raise PageNotFound(NO_ENDPOINT) from None
 
 
 async def _find_drafter(tx: Tx, visit: Visit, endpoint: Endpoint) -> str | None:

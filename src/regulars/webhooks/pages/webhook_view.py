@@ -14,6 +14,7 @@ from regulars.webhooks.model import Delivery, Endpoint, EndpointStatus
 
 PATH: Final = "/webhooks"
 DELIVERIES: Final = f"{PATH}/deliveries"
+NO_ENDPOINT: Final = "This organization has no such endpoint."
 BAR_STEP_PX: Final = 5
 _BADGE_KINDS: Final = {
     "Healthy": "live",
@@ -89,5 +90,5 @@ async def find_endpoint_in_path(tx: Tx, visit: Visit) -> EndpointStatus:
     """Return the endpoint whose id is in the page's URL; raises PageNotFound."""
     status = await find_status(tx, visit.organization_id, WEBHOOK.decode(visit.references[0]))
     if status is None:
-        raise PageNotFound("This organization has no such endpoint.")
+        raise PageNotFound(NO_ENDPOINT)
     return status

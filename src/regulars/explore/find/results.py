@@ -53,6 +53,14 @@ class Found(NamedTuple):
         return short_external_id(self.code) if self.code else ""
 
 
+class _Listed(NamedTuple):
+    """What is searched in memory: an organization has few of these."""
+
+    segments: list[SegmentRow]
+    journeys: list[JourneyRow]
+    campaigns: list[CampaignRow]
+
+
 class FoundGroup(NamedTuple):
     """Found objects of one kind. `more` is the address of all of them, if the group has only the first."""
 
@@ -68,9 +76,10 @@ async def find_by_text(tx: Tx, visit: Visit, text: str, *, limit: int, character
     parts, similar = find_parts(text), find_similar(text)
     if parts is None or similar is None:
         return beginnings
-    named = await _find_by_names(tx, visit, parts, limit=limit)
+    listed = await _load_listed(tx, visit)
+    named = await _find_by_names(tx, visit, parts, listed, limit=limit)
     if not named and not beginnings:
-        named = await _find_by_names(tx, visit, similar, limit=limit)
+        named = await _find_by_names(tx, visit, similar, listed, limit=limit)
     # Pages stand first, because most searches for them are words that nothing else has.
     pages = [group for group in named if group.title == PAGES]
     return [*pages, *beginnings, *(group for group in named if group.title != PAGES)]
@@ -111,23 +120,30 @@ async def _find_customers(tx: Tx, visit: Visit, text: str, *, limit: int) -> lis
     return [hit.profile for hit in await search_by_name(tx, visit.organization_id, text, PageRequest(limit))]
 
 
-async def _find_by_names(tx: Tx, visit: Visit, patterns: NamePatterns, *, limit: int) -> list[FoundGroup]:
+async def _load_listed(tx: Tx, visit: Visit) -> _Listed:
     organization_id = visit.organization_id
-    products = await find_products_by_name(tx, organization_id, patterns, limit=limit)
-    stores = await find_by_name(tx, organization_id, patterns, limit=limit)
-    segments = await list_segments(tx, organization_id) if visit.may(Action.READ_SEGMENTS) else []
-    journeys = await list_journeys(tx, organization_id, limit=SEARCHED_MAX)
-    campaigns = await list_campaigns(tx, organization_id, limit=SEARCHED_MAX)
-    found_segments = filter_names(segments, patterns, lambda row: row.name, limit=limit)
-    found_journeys = filter_names(journeys, patterns, lambda row: row.name, limit=limit)
-    found_campaigns = filter_names(campaigns, patterns, lambda row: row.name, limit=limit)
+    return _Listed(
+        await list_segments(tx, organization_id) if visit.may(Action.READ_SEGMENTS) else [],
+        await list_journeys(tx, organization_id, limit=SEARCHED_MAX),
+        await list_campaigns(tx, organization_id, limit=SEARCHED_MAX),
+    )
+
+
+async def _find_by_names(
+    tx: Tx, visit: Visit, patterns: NamePatterns, listed: _Listed, *, limit: int
+) -> list[FoundGroup]:
+    products = await find_products_by_name(tx, visit.organization_id, patterns, limit=limit)
+    stores = await find_by_name(tx, visit.organization_id, patterns, limit=limit)
+    segments = filter_names(listed.segments, patterns, lambda row: row.name, limit=limit)
+    journeys = filter_names(listed.journeys, patterns, lambda row: row.name, limit=limit)
+    campaigns = filter_names(listed.campaigns, patterns, lambda row: row.name, limit=limit)
     return _without_empty(
         FoundGroup(PAGES, _find_pages(list_pages(visit), patterns)[:limit]),
         FoundGroup("Products", [_found_product(visit, one) for one in products]),
         FoundGroup("Stores", [_found_store(visit, one) for one in stores]),
-        FoundGroup("Segments", [_found_segment(visit, one) for one in found_segments]),
-        FoundGroup("Journeys", [_found_journey(visit, one) for one in found_journeys]),
-        FoundGroup("Campaigns", [_found_campaign(visit, one) for one in found_campaigns]),
+        FoundGroup("Segments", [_found_segment(visit, one) for one in segments]),
+        FoundGroup("Journeys", [_found_journey(visit, one) for one in journeys]),
+        FoundGroup("Campaigns", [_found_campaign(visit, one) for one in campaigns]),
     )
 
 

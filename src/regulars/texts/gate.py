@@ -232,12 +232,9 @@ class BatchGate:
         if location.country is not None:
             rule = settings.rule_of(location.country)
             opens_at = next_opening(rule, location.country, location.zones, at, region=location.region).at
-        return Forecast(
-            opens_at,
-            find_caps_end(settings.caps, earlier, at),
-            find_full_cap(settings.caps, earlier, at),
-            number.number_hash in self._suppressed,
-        )
+        cap = find_full_cap(settings.caps, earlier, at)
+        capped_until = None if cap is None else find_cap_end(cap, earlier, at)
+        return Forecast(opens_at, capped_until, cap, number.number_hash in self._suppressed)
 
     def _decide(self, row: TextRow) -> Decision:
         number_hash = row.number_hash or b""

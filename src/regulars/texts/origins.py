@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
+from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 from regulars.links.codes import discard_links
 from regulars.links.origin_kind import OriginKind
@@ -23,6 +24,25 @@ from regulars.texts.queries import claims, settings
 
 # The state that is published for a text that was deleted because its origin is paused; no row has this state.
 RETURNED: Final = "returned"
+# Texts that did not reach the provider; one that failed with this reason had no connection to it.
+_NEVER_DIALLED: Final = "(state IN ('queued', 'skipped') OR (state = 'failed' AND reason = 'not_reached'))"
+_LOCK_NEVER_DIALLED: Final = fill(
+    """
+    SELECT id FROM texts
+    WHERE organization_id = %s AND origin_kind = %s AND origin_id = %s AND step = ANY (%s::text[]) AND {never_dialled}
+    ORDER BY id
+    FOR UPDATE
+    """,
+    never_dialled=_NEVER_DIALLED,
+)
+_FIND_DIALLED: Final = fill(
+    """
+    SELECT FROM texts
+    WHERE organization_id = %s AND origin_kind = %s AND origin_id = %s AND {never_dialled} IS NOT TRUE
+    LIMIT 1
+    """,
+    never_dialled=_NEVER_DIALLED,
+)
 
 
 async def stop_origin(
@@ -65,35 +85,15 @@ async def delete_texts_of_steps(
 ) -> None:
     """Delete the texts of these steps that did not reach the provider, so that the origin can request the steps again.
     A text that may have reached it remains, and is not requested again."""
-    ids = await tx.fetch_column(
-        """
-        SELECT id FROM texts
-        WHERE organization_id = %s AND origin_kind = %s AND origin_id = %s AND step = ANY (%s::text[])
-          AND (state IN ('queued', 'skipped') OR (state = 'failed' AND reason = %s))
-        ORDER BY id
-        FOR UPDATE
-        """,
-        (organization_id, kind.value, origin_id, list(steps), SkipReason.NOT_REACHED.value),
-    )
+    ids = await tx.fetch_column(_LOCK_NEVER_DIALLED, (organization_id, kind.value, origin_id, list(steps)))
     if ids:
         await discard_links(tx, organization_id, ids)
         await texts.delete_texts(tx, organization_id, ids)
 
 
 async def has_dialled_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID) -> bool:
-    """Whether a text of the origin reached the provider, or may have. A text that failed because no connection was made
-    did not."""
-    is_dialled = await tx.fetch_value(
-        """
-        SELECT EXISTS (
-            SELECT FROM texts
-            WHERE organization_id = %s AND origin_kind = %s AND origin_id = %s AND state NOT IN ('queued', 'skipped')
-              AND NOT (state = 'failed' AND reason IS NOT DISTINCT FROM %s)
-        )
-        """,
-        (organization_id, kind.value, origin_id, SkipReason.NOT_REACHED.value),
-    )
-    return bool(is_dialled)
+    """Whether a text of the origin reached the provider, or may have."""
+    return bool(await tx.fetch(_FIND_DIALLED, (organization_id, kind.value, origin_id)))
 
 
 async def find_stopped_origins(tx: Tx, organization_id: UUID, rows: Iterable[TextRow]) -> dict[UUID, str | None]:

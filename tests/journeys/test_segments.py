@@ -1,15 +1,17 @@
 """A segment as an entry filter and in branches: journeys follow its current version, and the trace names it."""
 
 import json
+from functools import partial
 
 import pytest
 from tests.segments.desk import Desk, definition
 
 from regulars.catalog.model import AttributeType
-from regulars.journeys import manage
+from regulars.journeys import manage, segment_change
 from regulars.journeys.backtest.run import backtest
 from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused
+from regulars.journeys.segment_change import find_live_users
 from regulars.kit.ids import SEGMENT
 from regulars.segments.definition import InUse
 from regulars.segments.saved import manage as segments
@@ -125,3 +127,20 @@ def test_an_empty_value_is_refused_when_a_journey_is_saved(shop):
         journey = read_definition(json.dumps(content).encode())
         with pytest.raises(DefinitionRefused, match=r"It cannot be saved: .*: A value is empty"):
             shop.do(lambda tx, journey=journey: manage.create_journey(tx, shop.organization_id, journey))
+
+
+def test_a_page_reads_a_bounded_number_of_customers_however_many_journeys_ask(shop, monkeypatch):
+    """Before a segment is saved: the customers of three journeys whose next branch checks it."""
+    customers = [shop.customer(f"C{number}", tier="gold") for number in range(3)]
+    segment = shop.segment(GOLD)
+    journeys = [shop.journey({"do": "wait", "days": 1}, branch(asks(segment))) for _ in range(3)]
+    shop.sell(*customers)
+
+    def read() -> list[int | None]:
+        using = partial(find_live_users, organization_id=shop.organization_id, ids=journeys)
+        found = shop.do(lambda tx: using(tx, segment_ids=frozenset({SEGMENT.encode(segment)})))
+        return [None if user.at_branch is None else len(user.at_branch) for user in found]
+
+    assert read() == [3, 3, 3]
+    monkeypatch.setattr(segment_change, "CUSTOMERS_READ_MAX", 8)
+    assert read() == [None, None, None]

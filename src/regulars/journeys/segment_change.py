@@ -1,5 +1,6 @@
 """Finds the live journeys that a new version of a segment changes, with the customers in them whom it concerns."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -12,7 +13,8 @@ from regulars.journeys.runs.definition_cache import load_shown_definitions
 from regulars.kit.db import Tx
 from regulars.segments.saved.uses import ActiveUser
 
-# With more customers before such a branch, the page does not say for how many it decides otherwise.
+# The journeys share this number of customers, whom a page reads. If more are before such a branch of a journey, the
+# page does not say for how many it decides otherwise.
 CUSTOMERS_READ_MAX: Final = 100_000
 
 
@@ -32,35 +34,24 @@ async def find_live_users(
     )
     versions = {*live.items(), *await _find_open_versions(tx, organization_id, live)}
     definitions = await load_shown_definitions(tx, organization_id, versions)
-    used = {
-        journey_id: sorted(
-            {
-                segment_id
-                for (owner_id, _), definition in definitions.items()
-                if owner_id == journey_id
-                for segment_id in references_of(definition).segments & segment_ids
-            }
+    used: dict[UUID, set[str]] = defaultdict(set)
+    asking: dict[UUID, dict[int, set[str]]] = defaultdict(dict)
+    for (journey_id, version), definition in definitions.items():
+        used[journey_id] |= references_of(definition).segments & segment_ids
+        asking[journey_id][version] = find_steps_before(definition, segment_ids)
+    users = {journey_id: found for journey_id, found in used.items() if found}
+    customers_max = CUSTOMERS_READ_MAX // max(1, len(users))
+    return [
+        ActiveUser(
+            use=use,
+            match=Any(of=tuple(InSegment(id=segment_id) for segment_id in sorted(users[journey_id]))),
+            customers="the segments that it uses",
+            at_branch=await _find_customers_at(
+                tx, organization_id, journey_id, asking[journey_id], customers_max=customers_max
+            ),
         )
-        for journey_id in live
-    }
-    users = []
-    for journey_id, use in (await describe_uses(tx, organization_id, live)).items():
-        if not used[journey_id]:
-            continue
-        asking = {
-            version: find_steps_before(definition, segment_ids)
-            for (owner_id, version), definition in definitions.items()
-            if owner_id == journey_id
-        }
-        users.append(
-            ActiveUser(
-                use=use,
-                match=Any(of=tuple(InSegment(id=segment_id) for segment_id in used[journey_id])),
-                customers="the segments that it uses",
-                at_branch=await _find_customers_at(tx, organization_id, journey_id, asking),
-            )
-        )
-    return users
+        for journey_id, use in (await describe_uses(tx, organization_id, users)).items()
+    ]
 
 
 def find_steps_before(definition: Definition, segment_ids: frozenset[str]) -> set[str]:
@@ -98,7 +89,7 @@ async def _find_open_versions(tx: Tx, organization_id: UUID, journey_ids: Collec
 
 
 async def _find_customers_at(
-    tx: Tx, organization_id: UUID, journey_id: UUID, steps: Mapping[int, Collection[str]]
+    tx: Tx, organization_id: UUID, journey_id: UUID, steps: Mapping[int, Collection[str]], *, customers_max: int
 ) -> frozenset[UUID] | None:
     """The customers in the journey at these steps of its versions; None if there are too many."""
     places = [(version, step) for version, of_version in steps.items() for step in of_version]
@@ -109,6 +100,6 @@ async def _find_customers_at(
           AND (version, step) IN (SELECT * FROM unnest(%s::integer[], %s::text[]))
         LIMIT %s
         """,
-        (organization_id, journey_id, [it[0] for it in places], [it[1] for it in places], CUSTOMERS_READ_MAX + 1),
+        (organization_id, journey_id, [it[0] for it in places], [it[1] for it in places], customers_max + 1),
     )
-    return None if len(rows) > CUSTOMERS_READ_MAX else frozenset(row[0] for row in rows)
+    return None if len(rows) > customers_max else frozenset(row[0] for row in rows)

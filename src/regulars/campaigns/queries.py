@@ -56,6 +56,14 @@ async def find_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
     return await tx.fetch_all(CampaignRow, _LIST + "AND id = ANY (%s::uuid[])", (organization_id, list(ids)))
 
 
+async def find_definitions(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    """The definitions of campaigns as JSON, by id."""
+    return await tx.fetch_map(
+        "SELECT id, definition::text FROM campaigns WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(ids)),
+    )
+
+
 async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[CampaignRow]:
     """Campaigns, newest first."""
     return await tx.fetch_all(CampaignRow, _LIST + "ORDER BY id DESC LIMIT %s", (organization_id, limit))

@@ -18,10 +18,13 @@ async def find_scheduled_users(
     """The scheduled ones among these campaigns, with their audience."""
     del segment_ids
     uses = await describe_uses(tx, organization_id, ids)
-    users = []
-    for campaign_id, use in uses.items():
-        if use.state == CampaignState.SCHEDULED:
-            _, document = await queries.find_campaign(tx, organization_id, campaign_id)
-            definition, _ = read_stored_definition(document)
-            users.append(ActiveUser(use=use, match=match_of(definition), customers="its audience"))
-    return users
+    scheduled = {campaign_id: use for campaign_id, use in uses.items() if use.state == CampaignState.SCHEDULED}
+    documents = await queries.find_definitions(tx, organization_id, scheduled)
+    return [
+        ActiveUser(
+            use=scheduled[campaign_id],
+            match=match_of(read_stored_definition(document)[0]),
+            customers="its audience",
+        )
+        for campaign_id, document in documents.items()
+    ]

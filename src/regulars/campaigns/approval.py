@@ -17,7 +17,7 @@ from regulars.campaigns.approval_rule import find_excess, load_rule, require_amo
 from regulars.campaigns.confirmed_numbers import Cost, Numbers, read_cost, read_question, write_cost
 from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.errors import ApprovalNeeded, NotPossible
-from regulars.campaigns.model import EDITABLE, CampaignRow, changers_of, most_of
+from regulars.campaigns.model import CampaignRow, changers_of, most_of
 from regulars.conditions.tree import InSegment
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of, require_etag
@@ -46,7 +46,7 @@ async def approve(
     """Approve that the campaign is sent to `recipients` at `cost`, with its margin on top. `by` must not be a person
     who changed it; `etag` identifies what the page showed (`etag_part`)."""
     row, document = await queries.lock_campaign(tx, organization_id, campaign_id)
-    if row.state not in EDITABLE or row.frozen_at is not None:
+    if not row.can_be_approved:
         raise NotPossible(f"Only a campaign that has not started can be approved; this one is {row.state}.")
     definition = read_definition(document.encode())
     require_amounts(cost)
@@ -55,7 +55,7 @@ async def approve(
     if refusal is not None:
         raise NotPossible(refusal)
     most = most_of(Numbers(recipients, cost), definition.margin_percent)
-    return await save_approval(tx, organization_id, row, definition, by=by, most=most)
+    return await _save_approval(tx, organization_id, row, definition, by=by, most=most)
 
 
 async def require_approval(
@@ -128,7 +128,7 @@ async def approve_by_answer(
         return False
     if objection.refusal is not None or not is_shown:
         raise ApprovalNeeded(objection.why)
-    await save_approval(tx, organization_id, row, definition, by=by, most=most)
+    await _save_approval(tx, organization_id, row, definition, by=by, most=most)
     return True
 
 
@@ -163,7 +163,7 @@ async def approve_fixed_audience(
         return
     if objection.refusal is not None:
         raise ApprovalNeeded(f"{objection.why} {objection.refusal}")
-    await save_approval(tx, organization_id, row, definition, by=by, most=most_of_fixed(row, definition))
+    await _save_approval(tx, organization_id, row, definition, by=by, most=most_of_fixed(row, definition))
 
 
 async def find_approval(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> Approval | None:
@@ -209,7 +209,7 @@ async def find_changers(tx: Tx, organization_id: UUID, row: CampaignRow, definit
     return await identify_members(tx, organization_id, {*changers_of(row), *segment_changers})
 
 
-async def save_approval(
+async def _save_approval(
     tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, *, by: str | None, most: Numbers
 ) -> CampaignRow:
     versions = await _find_versions(tx, organization_id, definition)

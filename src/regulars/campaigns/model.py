@@ -108,6 +108,10 @@ class CampaignRow(NamedTuple):
     recipients: int | None = None
     ended_at: datetime | None = None
 
+    @property
+    def can_be_approved(self) -> bool:
+        return self.state in EDITABLE and self.frozen_at is None
+
 
 def start_of(definition: Definition, *, now: datetime) -> datetime:
     """When the campaign starts. A local time starts in the easternmost time zone, until the worker has counted the time

@@ -6,7 +6,6 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.approval import approve, etag_part, why_not_approver
 from regulars.campaigns.confirmed_numbers import Numbers, read_cost
-from regulars.campaigns.model import EDITABLE
 from regulars.campaigns.pages.common import (
     campaign_url,
     describe_most,
@@ -36,7 +35,7 @@ class ApprovePage:
             row, definition = campaign.row, campaign.definition
             part = await etag_part(tx, visit.organization_id, row, definition)
             refusal = await why_not_approver(tx, visit.organization_id, row, definition, by=visit.user.email)
-        if row.state not in EDITABLE or row.frozen_at is not None:
+        if not row.can_be_approved:
             return redirect(visit, campaign_url(visit, row))
         review = await load_review(visit, self._analysis)
         return render_campaign(

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from regulars.campaigns.approval import find_approval, why_not_approver
 from regulars.campaigns.approval_rule import ApprovalRule, load_rule
 from regulars.campaigns.definition import Definition
+from regulars.campaigns.manage import Campaign
 from regulars.campaigns.model import (
     ACTIVE,
     GETS_NO_TEXT,
@@ -125,6 +126,15 @@ class Replies(NamedTuple):
     is_cut: bool
 
 
+class ApprovalView(NamedTuple):
+    """Of a campaign in an organization with limits: the limits, who approved what, if anyone, and why this user cannot
+    approve it. All are sentences or empty."""
+
+    rule: str
+    given: str = ""
+    refusal: str = ""
+
+
 async def show_campaign(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         campaign = await find_campaign(tx, visit)
@@ -135,9 +145,7 @@ async def show_campaign(visit: Visit) -> Response:
         next_send_at = None
         if row.state == CampaignState.SENDING:
             next_send_at = await find_next_send_at(tx, visit.organization_id, row.id)
-        rule = await load_rule(tx, visit.organization_id)
-        approval = await find_approval(tx, visit.organization_id, row, campaign.definition)
-        why_not = await why_not_approver(tx, visit.organization_id, row, campaign.definition, by=visit.user.email)
+        approval = await _view_approval(tx, visit, campaign)
         audience = await describe_audience(tx, visit, campaign.definition)
     outcomes = add_up(totals)
     prices = {} if texting is None else texting.settings.prices
@@ -163,16 +171,26 @@ async def show_campaign(visit: Visit) -> Response:
         replies=replies,
         replies_max=REPLIES_MAX,
         is_on_hold=texting is not None and texting.is_on_hold,
-        has_rule=rule != ApprovalRule(),
-        rule_sentence=_describe_rule(visit.format, rule),
         approval=approval,
-        approved_most="" if approval is None else describe_most(visit.format, approval.most),
-        why_not_approver=why_not,
         schedule=describe_schedule(visit.format, campaign.definition),
         audience=audience,
         texts=describe_texts(visit.format, campaign.definition),
         faults=[(describe_path(fault.place), fault.message) for fault in campaign.faults],
     )
+
+
+async def _view_approval(tx: Tx, visit: Visit, campaign: Campaign) -> ApprovalView | None:
+    """None once the campaign has started: from then on its page is loaded every two seconds."""
+    row, definition = campaign.row, campaign.definition
+    rule = await load_rule(tx, visit.organization_id) if row.can_be_approved else ApprovalRule()
+    if rule == ApprovalRule():
+        return None
+    limits = _describe_rule(visit.format, rule)
+    approval = await find_approval(tx, visit.organization_id, row, definition)
+    if approval is not None:
+        return ApprovalView(limits, given=f"{approval.by} approved {describe_most(visit.format, approval.most)}.")
+    refusal = await why_not_approver(tx, visit.organization_id, row, definition, by=visit.user.email)
+    return ApprovalView(limits, refusal=refusal or "")
 
 
 def _describe_rule(formats: Format, rule: ApprovalRule) -> str:

@@ -188,6 +188,10 @@ def read_reason(reason: str | None) -> SkipReason | None:
 
 def describe_cap(cap: Cap) -> str:
     """A frequency cap, such as "1 text in 24 hours" or "4 texts in 30 days"."""
-    days, hours = divmod(cap.hours, 24)
-    period = f"{days} days" if days > 1 and not hours else f"{cap.hours} hour{'s' * (cap.hours != 1)}"
-    return f"{cap.texts} text{'s' * (cap.texts != 1)} in {period}"
+    return f"{cap.texts} text{'s' * (cap.texts != 1)} in {describe_period(cap.hours)}"
+
+
+def describe_period(hours: int) -> str:
+    """The period of a frequency cap, in days if it has several whole ones."""
+    days, rest = divmod(hours, 24)
+    return f"{days} days" if days > 1 and not rest else f"{hours} hour{'s' * (hours != 1)}"

@@ -1,18 +1,17 @@
 """Which rule stops the texts of how many recipients, in sentences for the editor and the confirmation."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from regulars.campaigns.definition import Definition, SendNow
 from regulars.campaigns.estimate import Estimate
 from regulars.campaigns.pages.progress import REASON_LABELS
 from regulars.campaigns.reach import Recipient, Rule
 from regulars.campaigns.text_sizes import FAULT
+from regulars.texts.labels import describe_period
 from regulars.texts.model import SkipReason
 from regulars.texts.template import label_field
 from regulars.web.format import Format
-
-_DAY_HOURS: Final = 24
 
 
 class RuleLine(NamedTuple):
@@ -59,8 +58,6 @@ def _describe_rule(rule: Rule, *, is_one: bool, is_now: bool) -> str:
 def _describe_cap(rule: Rule, *, is_now: bool) -> str:
     if not rule.cap_texts:
         return "may get no texts, because the frequency cap is 0"
-    hours = rule.cap_hours
-    is_days = hours > _DAY_HOURS and hours % _DAY_HOURS == 0
-    period = f"{hours // _DAY_HOURS} days" if is_days else f"{hours} hours"
+    period = describe_period(rule.cap_hours)
     texts = "a text" if rule.cap_texts == 1 else f"{rule.cap_texts} texts"
     return f"had {texts} in the last {period}" if is_now else f"had {texts} in the {period} before the start"

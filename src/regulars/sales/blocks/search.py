@@ -156,8 +156,10 @@ class Search:
         matching = await self._read_blocks(tx, blocks[: self._blocks_max])
         if matching:
             return self._cut(matching, is_end=False)
+        if len(blocks) > self._blocks_max:
+            raise self._refuse()
         newest = await self._scan_newest(tx, end)
-        if len(blocks) > self._blocks_max or (newest.end is not None and not newest.matching):
+        if newest.end is not None and not newest.matching:
             raise self._refuse()
         return self._cut(newest.matching, is_end=newest.end is None)
 

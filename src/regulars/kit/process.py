@@ -35,19 +35,19 @@ class ReadySignal:
 
     async def wait(self, children: int) -> None:
         """Wait until so many children have started, or one of them several times."""
-        loop, seen, is_seen = asyncio.get_running_loop(), 0, asyncio.Event()
+        loop, started, have_started = asyncio.get_running_loop(), 0, asyncio.Event()
 
         def on_readable() -> None:
-            nonlocal seen
+            nonlocal started
             with contextlib.suppress(BlockingIOError):
-                seen += len(os.read(self._reading, SIGNALS_READ))
-            if seen >= children:
-                is_seen.set()
+                started += len(os.read(self._reading, SIGNALS_READ))
+            if started >= children:
+                have_started.set()
 
         if children:
             loop.add_reader(self._reading, on_readable)
             try:
-                await is_seen.wait()
+                await have_started.wait()
             finally:
                 loop.remove_reader(self._reading)
 
@@ -57,7 +57,7 @@ class ReadySignal:
 
 
 def send_ready(descriptor: int | None) -> None:
-    """Tell the parent that this process has started; `descriptor` is the writing end of its `ReadySignal`."""
+    """Signal to the parent that this process has started; `descriptor` is the writing end of its `ReadySignal`."""
     if descriptor is not None:
         with contextlib.suppress(OSError):
             os.write(descriptor, b"1")
@@ -75,7 +75,7 @@ def on_parent_exit(lifeline: int, callback: Callable[[], None]) -> None:
 
 
 class Stop:
-    """The wish of the operator that this process stops. A second signal says: without waiting for callers."""
+    """The request to stop this process. A second signal hurries it: callers are no longer waited for."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()

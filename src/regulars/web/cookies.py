@@ -1,11 +1,12 @@
 """The names of the cookies, and functions that set and delete them."""
 
-import ipaddress
 from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
+
+from regulars.kit import public_address
 
 # The prefix `__Host-` makes the browser require HTTPS, this host and the path `/`. Browsers refuse such a cookie over
 # plain http, so plain http uses another name.
@@ -53,8 +54,4 @@ def is_https(request: Request, public_url: str | None) -> bool:
 
 def is_loopback(request: Request) -> bool:
     """Whether the server runs on the browser's own machine, so that plain http is safe."""
-    host = request.url.hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+    return public_address.is_loopback(request.url.hostname or "")

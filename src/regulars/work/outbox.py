@@ -23,10 +23,10 @@ from regulars.work.queries import OutboxRow, RetryRow
 
 # Every fact waits for a short time; pages show only a delay of at least this long.
 BEHIND_MIN: Final = timedelta(seconds=3)
-# The waits before each retry. A fact that a listener fails on after the last one is parked: it stays stored for the
-# operator, is not tried again, and blocks nothing.
 # The longest delay of a fact: `due_at` of `record` is at most this far ahead.
 DELAY_MAX: Final = timedelta(minutes=1)
+# The waits before each retry. A fact that a listener fails on after the last one is parked: it stays stored for the
+# operator, is not tried again, and blocks nothing.
 RETRIES: Final = queue.Schedule(waits_s=(1, 5, 30, 120, 600, 1800, 3600))
 # The size of the facts about 6,000 sales, after which a batch ends: one row may be about one sale, and another about a
 # thousand.

@@ -45,7 +45,7 @@ RUNS_SHOWN_MAX: Final = 200
 RECIPIENTS_SHOWN_MAX: Final = 200
 NUMBERS_SEARCHED_MAX: Final = 5
 # The types that only a user assigns, each with the type that its values seem to have.
-_TYPES_SEEN: Final = {AttributeType.CURRENCY: AttributeType.NUMBER, AttributeType.ENUM: AttributeType.TEXT}
+_APPARENT_TYPES: Final = {AttributeType.CURRENCY: AttributeType.NUMBER, AttributeType.ENUM: AttributeType.TEXT}
 
 
 class AttributeRow(NamedTuple):
@@ -221,7 +221,7 @@ async def _load_attributes(tx: Tx, visit: Visit, profile: Profile) -> list[Attri
         is_plain = is_parsable and kind in {AttributeType.BOOLEAN, AttributeType.ENUM}
         shown = value if is_plain else mask.text(visit, value) or ""
         # The type helps if the value is hidden, does not fit, or looks like one of another type.
-        needs_type = shown != value or not is_parsable or infer_type(value) is not _TYPES_SEEN.get(kind, kind)
+        needs_type = shown != value or not is_parsable or infer_type(value) is not _APPARENT_TYPES.get(kind, kind)
         rows.append(AttributeRow(key, label_key(key), TYPE_LABELS[kind] if needs_type else "", shown, is_parsable))
     return rows
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support.gateway import ALWAYS
 
 from regulars.campaigns import manage
-from regulars.campaigns.confirmed_numbers import Numbers, Question, read_cost, read_question
+from regulars.campaigns.confirmed_numbers import Question, RecipientsAndCost, read_cost, read_question
 from regulars.campaigns.errors import QuestionNotAnswered
 from regulars.texts.settings.model import Price, SmsSettings
 
@@ -31,7 +31,7 @@ def test_a_question_is_answered_with_the_numbers_that_were_shown(desk):
         desk.act(manage.resume, campaign)
     with pytest.raises(QuestionNotAnswered, match="nothing was confirmed") as refused:
         desk.act(manage.resume, campaign, shown=Question(2, {}))
-    assert refused.value.question.numbers == Numbers(3, None)
+    assert refused.value.question.numbers == RecipientsAndCost(3, None)
     assert desk.load(campaign).row.state == "paused"
     assert desk.act(manage.resume, campaign, shown=Question(3, {})).confirmed_recipients == 3
     desk.act(manage.pause, campaign)
@@ -54,7 +54,7 @@ def test_a_cost_beyond_the_margin_is_a_question_and_sends_nothing(desk):
     desk.work()
     row = desk.load(campaign).row
     assert row.reason == "The texts cost about 0.40 EUR and 0.20 EUR were confirmed. Confirm 0.40 EUR?"
-    assert read_question(row.question).numbers == Numbers(4, {"EUR": Decimal("0.40")})
+    assert read_question(row.question).numbers == RecipientsAndCost(4, {"EUR": Decimal("0.40")})
     assert desk.gateway.sent == []
     cost = {"EUR": Decimal("0.40")}
     with pytest.raises(QuestionNotAnswered):

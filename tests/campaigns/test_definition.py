@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.campaigns.desk import definition
 
-from regulars.campaigns.confirmed_numbers import Numbers
+from regulars.campaigns.confirmed_numbers import RecipientsAndCost
 from regulars.campaigns.definition import SendAtLocalTime, read_definition, schema, write_definition
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.model import end_of, most_of, start_of
@@ -85,9 +85,11 @@ def test_arms_have_their_shares_and_a_customer_stays_in_one():
 
 
 def test_the_margin_is_a_part_of_what_was_confirmed():
-    assert most_of(Numbers(100, {"EUR": Decimal("2.00")}), 5) == Numbers(105, {"EUR": Decimal("2.10")})
-    assert most_of(Numbers(19, None), 5) == Numbers(19, None)
-    assert most_of(Numbers(0, {}), 5) == Numbers(0, {})
+    assert most_of(RecipientsAndCost(100, {"EUR": Decimal("2.00")}), 5) == RecipientsAndCost(
+        105, {"EUR": Decimal("2.10")}
+    )
+    assert most_of(RecipientsAndCost(19, None), 5) == RecipientsAndCost(19, None)
+    assert most_of(RecipientsAndCost(0, {}), 5) == RecipientsAndCost(0, {})
 
 
 def test_the_example_of_the_documentation_can_be_read():

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.campaigns.test_estimate import settings
 
-from regulars.campaigns.reach import Recipient, Rule, count_reach, find_rule
+from regulars.campaigns.reach import Rule, SampledRecipient, count_reach, find_rule
 from regulars.kit.ids import new_uuid
 from regulars.texts.gate import Forecast
 from regulars.texts.settings.model import Cap
@@ -37,7 +37,7 @@ def test_the_first_rule_that_stops_a_text_is_named_and_whether_it_leaves_later(f
 
 
 def test_a_sample_is_scaled_to_all_recipients_and_some_of_them_are_named():
-    people = [Recipient(new_uuid(), f"Zoé{number}", None) for number in range(10)]
+    people = [SampledRecipient(new_uuid(), f"Zoé{number}", None) for number in range(10)]
     rules = [None] * 4 + [Rule("cap", False, 1, 24)] * 5 + [Rule("hours", True)]
     reach = count_reach([(person, rule, 1.0) for person, rule in zip(people, rules, strict=True)], 1_000)
     assert (reach.stopped, reach.skipped, reach.later) == ({rules[5]: 500, rules[9]: 100}, 500, 100)

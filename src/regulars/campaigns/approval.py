@@ -14,7 +14,7 @@ from regulars.accounts.audit.log import is_person
 from regulars.accounts.team import identify_members
 from regulars.campaigns import queries
 from regulars.campaigns.approval_rule import find_excess, load_rule, require_amounts
-from regulars.campaigns.confirmed_numbers import Cost, Numbers, read_cost, read_question, write_cost
+from regulars.campaigns.confirmed_numbers import Cost, RecipientsAndCost, read_cost, read_question, write_cost
 from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.errors import ApprovalNeeded, NotPossible
 from regulars.campaigns.model import CampaignRow, changers_of, most_of
@@ -30,7 +30,7 @@ class Approval(NamedTuple):
     """A valid approval: who gave it, and the most that it covers."""
 
     by: str
-    most: Numbers
+    most: RecipientsAndCost
 
 
 async def approve(
@@ -54,12 +54,12 @@ async def approve(
     refusal = await why_not_approver(tx, organization_id, row, definition, by=by)
     if refusal is not None:
         raise NotPossible(refusal)
-    most = most_of(Numbers(recipients, cost), definition.margin_percent)
+    most = most_of(RecipientsAndCost(recipients, cost), definition.margin_percent)
     return await _save_approval(tx, organization_id, row, definition, by=by, most=most)
 
 
 async def require_approval(
-    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, most: Numbers, *, by: str | None
+    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, most: RecipientsAndCost, *, by: str | None
 ) -> None:
     """Raises `ApprovalNeeded` unless the campaign may be sent."""
     why = await why_approval_needed(tx, organization_id, row, definition, most, by=by)
@@ -68,7 +68,7 @@ async def require_approval(
 
 
 async def why_approval_needed(
-    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, most: Numbers, *, by: str | None
+    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, most: RecipientsAndCost, *, by: str | None
 ) -> str | None:
     """Why `most` may not be sent without another approval, as a sentence; None if it may.
 
@@ -94,7 +94,7 @@ class Objection(NamedTuple):
 
 
 async def find_objection(
-    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, most: Numbers, *, by: str | None
+    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, most: RecipientsAndCost, *, by: str | None
 ) -> Objection | None:
     """What prevents `by` from resuming the campaign; None if nothing does."""
     confirmer = row.confirmed_by if row.question is None else by
@@ -116,7 +116,7 @@ async def approve_by_answer(
     organization_id: UUID,
     row: CampaignRow,
     definition: Definition,
-    most: Numbers,
+    most: RecipientsAndCost,
     *,
     by: str | None,
     is_shown: bool,
@@ -132,9 +132,11 @@ async def approve_by_answer(
     return True
 
 
-def most_of_fixed(row: CampaignRow, definition: Definition) -> Numbers:
+def most_of_fixed(row: CampaignRow, definition: Definition) -> RecipientsAndCost:
     """The most that is sent to a fixed audience. Its recipients are counted once all of them are stored."""
-    most = most_of(Numbers(row.confirmed_recipients or 0, read_cost(row.confirmed_cost)), definition.margin_percent)
+    most = most_of(
+        RecipientsAndCost(row.confirmed_recipients or 0, read_cost(row.confirmed_cost)), definition.margin_percent
+    )
     return most if row.recipients is None else most._replace(recipients=row.recipients)
 
 
@@ -183,7 +185,7 @@ def _stored_approval(row: CampaignRow) -> Approval | None:
     """The approval of this revision of the campaign, also if a segment has changed since."""
     if row.approved_by is None or row.approved_revision != row.revision or row.approved_recipients is None:
         return None
-    return Approval(row.approved_by, Numbers(row.approved_recipients, read_cost(row.approved_cost)))
+    return Approval(row.approved_by, RecipientsAndCost(row.approved_recipients, read_cost(row.approved_cost)))
 
 
 async def why_not_approver(
@@ -210,7 +212,7 @@ async def find_changers(tx: Tx, organization_id: UUID, row: CampaignRow, definit
 
 
 async def _save_approval(
-    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, *, by: str | None, most: Numbers
+    tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition, *, by: str | None, most: RecipientsAndCost
 ) -> CampaignRow:
     versions = await _find_versions(tx, organization_id, definition)
     row = row._replace(

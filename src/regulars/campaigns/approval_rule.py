@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.campaigns.confirmed_numbers import Cost, Numbers, find_cost_fault
+from regulars.campaigns.confirmed_numbers import Cost, RecipientsAndCost, find_cost_fault
 from regulars.campaigns.errors import NotPossible
 from regulars.kit.db import Tx
 
@@ -43,7 +43,7 @@ def require_amounts(cost: Cost | None) -> None:
         raise NotPossible(fault)
 
 
-def find_excess(rule: ApprovalRule, most: Numbers, approved: Numbers | None = None) -> str | None:
+def find_excess(rule: ApprovalRule, most: RecipientsAndCost, approved: RecipientsAndCost | None = None) -> str | None:
     """What exceeds the limits and is not covered by the approved numbers, as a sentence; None if nothing does.
 
     An unknown cost may be above a limit, so it needs an approval of an unknown cost.

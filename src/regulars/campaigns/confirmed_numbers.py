@@ -23,7 +23,7 @@ def read_cost(stored: str | None) -> Cost | None:
     return None if stored is None else msgspec.json.decode(stored, type=dict[str, Decimal])
 
 
-class Numbers(NamedTuple):
+class RecipientsAndCost(NamedTuple):
     """Recipients and cost; an unknown cost is None."""
 
     recipients: int
@@ -51,8 +51,8 @@ class Question(msgspec.Struct, frozen=True):
     is_cost_known: bool = True
 
     @property
-    def numbers(self) -> Numbers:
-        return Numbers(self.recipients, self.cost if self.is_cost_known else None)
+    def numbers(self) -> RecipientsAndCost:
+        return RecipientsAndCost(self.recipients, self.cost if self.is_cost_known else None)
 
 
 def read_question(stored: str | None) -> Question | None:

@@ -20,7 +20,7 @@ from regulars.campaigns.definition import Definition, SendAtLocalTime
 from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.local_times import find_first_time, find_local_times
 from regulars.campaigns.model import end_of, start_of
-from regulars.campaigns.reach import Reach, Recipient, Rule, count_reach, find_rule
+from regulars.campaigns.reach import Reach, Rule, SampledRecipient, count_reach, find_rule
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.text_sizes import AudienceSize, CountrySize, TextGroup, add_up, apportion, size_text
 from regulars.columns.client import Analysis
@@ -131,7 +131,7 @@ class _Person(NamedTuple):
     """A sampled customer. `own_country` is the country of the number in the profile, by which the audience is counted.
     `country` is that of the number with consent, to which the text is sent."""
 
-    recipient: Recipient
+    recipient: SampledRecipient
     values: Mapping[str, str | None]
     own_country: str | None
     country: str | None
@@ -167,7 +167,7 @@ async def _load_sample(
             profile, forecast = values[profile_id].profile, forecasts[number.number_hash]
             people.append(
                 _Person(
-                    Recipient(profile_id, profile.first_name, profile.last_name),
+                    SampledRecipient(profile_id, profile.first_name, profile.last_name),
                     values[profile_id].values,
                     None if profile.phone_number is None else find_country(profile.phone_number),
                     locate_number(number.phone_number).country,

@@ -11,7 +11,7 @@ from regulars.campaigns import queries
 from regulars.campaigns.approval import approve_by_answer, approve_fixed_audience, etag_part, require_approval
 from regulars.campaigns.approval_rule import require_amounts
 from regulars.campaigns.check import CheckContext, attribute_keys, describe_faults, find_faults
-from regulars.campaigns.confirmed_numbers import Cost, Numbers, Question, read_cost, read_question, write_cost
+from regulars.campaigns.confirmed_numbers import Cost, Question, RecipientsAndCost, read_cost, read_question, write_cost
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
 from regulars.campaigns.errors import (
     CampaignNotFound,
@@ -182,7 +182,7 @@ async def schedule(
         raise DefinitionRefused(f"It cannot be sent: {describe_faults(faults)}")
     if is_now and context.texting.is_on_hold:
         raise NotPossible("All texts of the organization are paused; release them before you send a campaign.")
-    most = most_of(Numbers(confirmed_recipients, confirmed_cost), definition.margin_percent)
+    most = most_of(RecipientsAndCost(confirmed_recipients, confirmed_cost), definition.margin_percent)
     await require_approval(tx, organization_id, row, definition, most, by=by)
     if is_now:
         # The worker reads the schedule from the stored definition.
@@ -273,7 +273,7 @@ async def resume(
         await approve_fixed_audience(tx, organization_id, row, definition, by=by)
     else:
         require_etag(await etag_part(tx, organization_id, row, definition), etag)
-        most = most_of(Numbers(recipients or 0, cost), definition.margin_percent)
+        most = most_of(RecipientsAndCost(recipients or 0, cost), definition.margin_percent)
         if await approve_by_answer(tx, organization_id, row, definition, most, by=by, is_shown=shown is not None):
             # An approval counts only beside the confirmation of another person.
             confirmed_by = row.confirmed_by

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from regulars.campaigns.confirmed_numbers import Numbers
+from regulars.campaigns.confirmed_numbers import RecipientsAndCost
 from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
 from regulars.experiments.arms import PERCENT
 from regulars.texts.model import UNCHARGED_REASONS
@@ -135,11 +135,11 @@ def end_of(definition: Definition, start: datetime, zone: ZoneInfo) -> datetime:
     return datetime.combine(second_day + timedelta(days=1), time(), zone).astimezone(UTC)
 
 
-def most_of(numbers: Numbers, margin_percent: int) -> Numbers:
+def most_of(numbers: RecipientsAndCost, margin_percent: int) -> RecipientsAndCost:
     """The most that may be sent without another question if a user confirms these numbers."""
     factor = Decimal(PERCENT + margin_percent) / PERCENT
     cost = None if numbers.cost is None else {currency: amount * factor for currency, amount in numbers.cost.items()}
-    return Numbers(numbers.recipients * (PERCENT + margin_percent) // PERCENT, cost)
+    return RecipientsAndCost(numbers.recipients * (PERCENT + margin_percent) // PERCENT, cost)
 
 
 def needed_by(campaign_id: UUID) -> str:

@@ -28,7 +28,7 @@ class Rule(NamedTuple):
     cap_hours: int = 0
 
 
-class Recipient(NamedTuple):
+class SampledRecipient(NamedTuple):
     """A sampled recipient, as users see it."""
 
     profile_id: UUID
@@ -44,7 +44,7 @@ class Reach(NamedTuple):
     """The recipients by the rule that stops them, and some of those recipients."""
 
     stopped: Mapping[Rule, int]
-    named: Mapping[Rule, tuple[Recipient, ...]]
+    named: Mapping[Rule, tuple[SampledRecipient, ...]]
 
     @property
     def skipped(self) -> int:
@@ -69,10 +69,10 @@ def find_rule(forecast: Forecast, *, start: datetime, end: datetime, waits_for_c
     return None
 
 
-def count_reach(judged: Iterable[tuple[Recipient, Rule | None, float]], recipients: int) -> Reach:
+def count_reach(judged: Iterable[tuple[SampledRecipient, Rule | None, float]], recipients: int) -> Reach:
     """Scale the sampled recipients, each with its rule and weight, to the number of all recipients."""
     weights: dict[Rule, float] = defaultdict(float)
-    named: dict[Rule, dict[UUID, Recipient]] = defaultdict(dict)
+    named: dict[Rule, dict[UUID, SampledRecipient]] = defaultdict(dict)
     for recipient, rule, weight in judged:
         weights[rule or _NONE] += weight
         if rule is not None and len(named[rule]) < NAMED_MAX:

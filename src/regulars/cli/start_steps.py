@@ -17,7 +17,7 @@ MOVE_EVERY_S: Final = 0.5
 _log = log.get(__name__)
 
 
-class Step:
+class StartStep:
     """A step in progress; `count` says how much of it is done."""
 
     def __init__(self, sentence: str, event: str, *, moves: bool, is_brief: bool) -> None:
@@ -78,11 +78,11 @@ def loading() -> Iterator[None]:
 @contextmanager
 def step(
     sentence: str, event: str, *, is_logged: bool = False, moves: bool = True, is_brief: bool = False
-) -> Iterator[Step]:
+) -> Iterator[StartStep]:
     """Say what the block does. A log has the event at the beginning if `is_logged`, and whenever the step has taken
     some seconds more. A step that does not move leaves the terminal to other lines, and of a brief one nothing is said
     unless it takes long."""
-    current, ended = Step(sentence, event, moves=moves, is_brief=is_brief), threading.Event()
+    current, ended = StartStep(sentence, event, moves=moves, is_brief=is_brief), threading.Event()
     speaker = threading.Thread(target=current.say_until, args=(ended,), name="start steps", daemon=True)
     current.begin(is_logged=is_logged)
     speaker.start()

@@ -16,7 +16,7 @@ from regulars.kit.text import check_reference, read_timestamp
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles
 from regulars.sales import queries
-from regulars.sales.blocks.search import CLOCK_DIFFERENCE_MAX, LAST_ID, Found, Search, needs_search
+from regulars.sales.blocks.search import CLOCK_DIFFERENCE_MAX, LAST_ID, SalePosition, Search, needs_search
 from regulars.sales.model import Currency, SaleType, StoredSale
 from regulars.stores.find import find_stores
 from regulars.stores.model import StoreNotFound
@@ -96,11 +96,11 @@ def _matches(sale: StoredSale, filters: Mapping[str, Any]) -> bool:
     )
 
 
-def _read_position(filters: Mapping[str, Any], position: Position | None) -> Found | None:
+def _read_position(filters: Mapping[str, Any], position: Position | None) -> SalePosition | None:
     """The sale after which a search begins: the position of the cursor, or the start of a list of changes."""
     if position is not None:
-        return Found(parse_timestamp(position[0]) if len(position) > 1 else _EARLIEST, _decode(position[-1]))
-    return Found(_EARLIEST, filters["after_id"]) if "after_id" in filters else None
+        return SalePosition(parse_timestamp(position[0]) if len(position) > 1 else _EARLIEST, _decode(position[-1]))
+    return SalePosition(_EARLIEST, filters["after_id"]) if "after_id" in filters else None
 
 
 def _decode(identifier: str) -> UUID:

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.approval import approve, etag_part, why_not_approver
-from regulars.campaigns.confirmed_numbers import Numbers, read_cost
+from regulars.campaigns.confirmed_numbers import RecipientsAndCost, read_cost
 from regulars.campaigns.pages.common import (
     campaign_url,
     describe_most,
@@ -67,7 +67,7 @@ class ApprovePage:
             await record(
                 tx, visit.organization_id, actor_of(visit), "campaign.approve", CAMPAIGN.encode(row.id), after=after
             )
-        most = Numbers(row.approved_recipients or 0, read_cost(row.approved_cost))
+        most = RecipientsAndCost(row.approved_recipients or 0, read_cost(row.approved_cost))
         return redirect(
             visit, campaign_url(visit, row), done=f"Campaign approved: {describe_most(visit.format, most)}."
         )

@@ -8,7 +8,14 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from regulars.campaigns.confirmed_numbers import RECIPIENTS_MAX, Cost, Numbers, Question, find_cost_fault, read_cost
+from regulars.campaigns.confirmed_numbers import (
+    RECIPIENTS_MAX,
+    Cost,
+    Question,
+    RecipientsAndCost,
+    find_cost_fault,
+    read_cost,
+)
 from regulars.campaigns.errors import ApprovalNeeded, CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.campaigns.manage import PATH, Campaign, load_campaign
 from regulars.campaigns.model import CampaignRow
@@ -79,7 +86,7 @@ def describe_question(formats: Format, question: Question) -> str:
     return formats.count(question.recipients, "recipient") + (f" for about {cost}" if cost else "")
 
 
-def describe_most(formats: Format, most: Numbers) -> str:
+def describe_most(formats: Format, most: RecipientsAndCost) -> str:
     """The most that is sent or approved, such as `up to 249 recipients, €24.40`."""
     if most.cost is None:
         return f"up to {formats.count(most.recipients, 'recipient')} at an unknown cost"

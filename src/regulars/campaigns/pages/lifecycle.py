@@ -15,7 +15,7 @@ from regulars.campaigns.approval import (
     find_objection_to_fixed,
     most_of_fixed,
 )
-from regulars.campaigns.confirmed_numbers import Numbers, Question, read_cost, read_question, write_cost
+from regulars.campaigns.confirmed_numbers import Question, RecipientsAndCost, read_cost, read_question, write_cost
 from regulars.campaigns.errors import QuestionNotAnswered
 from regulars.campaigns.follow_up import follow_up
 from regulars.campaigns.model import RECEIVED, CampaignRow, CampaignState, RecipientOutcome, add_up, most_of
@@ -138,7 +138,9 @@ async def confirm(
     )
 
 
-async def _find_objection(tx: Tx, visit: Visit, campaign: manage.Campaign) -> tuple[Objection | None, Numbers | None]:
+async def _find_objection(
+    tx: Tx, visit: Visit, campaign: manage.Campaign
+) -> tuple[Objection | None, RecipientsAndCost | None]:
     """Why this user cannot resume the campaign without an approval, and the most that is sent if they resume it."""
     row, definition = campaign.row, campaign.definition
     if row.state != CampaignState.PAUSED:
@@ -147,7 +149,7 @@ async def _find_objection(tx: Tx, visit: Visit, campaign: manage.Campaign) -> tu
         objection = await find_objection_to_fixed(tx, visit.organization_id, row, definition, by=visit.user.email)
         return objection, most_of_fixed(row, definition)
     question = read_question(row.question)
-    asked = Numbers(row.confirmed_recipients or 0, read_cost(row.confirmed_cost))
+    asked = RecipientsAndCost(row.confirmed_recipients or 0, read_cost(row.confirmed_cost))
     if question is not None:
         asked = question.numbers
     most = most_of(asked, definition.margin_percent)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from regulars.campaigns.definition import Definition, SendNow
 from regulars.campaigns.estimate import Estimate
 from regulars.campaigns.pages.progress import REASON_LABELS
-from regulars.campaigns.reach import Recipient, Rule
+from regulars.campaigns.reach import Rule, SampledRecipient
 from regulars.campaigns.text_sizes import FAULT
 from regulars.texts.labels import describe_period
 from regulars.texts.model import SkipReason
@@ -18,7 +18,7 @@ class RuleLine(NamedTuple):
     """The recipients that a rule stops: how many there are, and some of them."""
 
     sentence: str
-    named: Sequence[Recipient]
+    named: Sequence[SampledRecipient]
     more: int
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from regulars.campaigns.confirmed_numbers import Numbers, write_cost
+from regulars.campaigns.confirmed_numbers import RecipientsAndCost, write_cost
 from regulars.campaigns.definition import SendNow
 from regulars.campaigns.exact_cost import ExactCost, find_exact_cost
 from regulars.campaigns.manage import Campaign
@@ -30,7 +30,7 @@ ESTIMATE_WAIT_S: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
+class CampaignReview:
     campaign: Campaign
     figures: Figures
     exact: ExactCost | None
@@ -44,11 +44,11 @@ class Review:
         return self.figures.estimate.size if self.exact is None or self.exact.size is None else self.exact.size
 
     @property
-    def most(self) -> Numbers | None:
+    def most(self) -> RecipientsAndCost | None:
         """The most that is sent if a user confirms what the page shows."""
         if self.size is None:
             return None
-        shown = Numbers(self.size.recipients, self.size.cost.known_amounts)
+        shown = RecipientsAndCost(self.size.recipients, self.size.cost.known_amounts)
         return most_of(shown, self.campaign.definition.margin_percent)
 
     def values(self, visit: Visit) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Review:
         }
 
 
-async def load_review(visit: Visit, analysis: Analysis) -> Review:
+async def load_review(visit: Visit, analysis: Analysis) -> CampaignReview:
     async with visit.database.reading() as tx:
         campaign = await find_campaign(tx, visit)
         audience = await describe_audience(tx, visit, campaign.definition)
@@ -86,4 +86,4 @@ async def load_review(visit: Visit, analysis: Analysis) -> Review:
     figures = Figures(unavailable_reason="It has faults.")
     if not campaign.faults:
         figures = await load_figures(visit, analysis, campaign.definition, seconds=ESTIMATE_WAIT_S)
-    return Review(campaign=campaign, figures=figures, exact=exact, audience=audience)
+    return CampaignReview(campaign=campaign, figures=figures, exact=exact, audience=audience)

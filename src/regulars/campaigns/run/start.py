@@ -12,7 +12,7 @@ import msgspec
 
 from regulars.campaigns.approval import etag_part, why_approval_needed
 from regulars.campaigns.audience import resolve_definition
-from regulars.campaigns.confirmed_numbers import Numbers, Question, read_cost
+from regulars.campaigns.confirmed_numbers import Question, RecipientsAndCost, read_cost
 from regulars.campaigns.definition import SendAtLocalTime, read_definition
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.estimate import estimate_counts
@@ -275,7 +275,7 @@ def why_confirm_again(question: Question, campaign: DueCampaign, *, margin_perce
     start. The cost is compared only if a cost was confirmed."""
     confirmed = campaign.confirmed_recipients or 0
     confirmed_cost = read_cost(campaign.confirmed_cost)
-    most = most_of(Numbers(confirmed, confirmed_cost), margin_percent)
+    most = most_of(RecipientsAndCost(confirmed, confirmed_cost), margin_percent)
     if question.recipients > most.recipients:
         counted = f"{question.recipients:,}"
         return f"The audience has {counted} recipients and {confirmed:,} were confirmed. Confirm {counted}?"

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from regulars.campaigns.manage import name_campaigns
 from regulars.consent.find import search_subscription
 from regulars.explore.customers import listing
-from regulars.explore.find.results import Found, FoundGroup, find_by_text
+from regulars.explore.find.results import ResultGroup, SearchResult, find_by_text
 from regulars.journeys.runs.lists import name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, SEGMENT, STORE, SUBSCRIPTION, read_reference
@@ -54,7 +54,7 @@ async def search(visit: Visit) -> Response:
 
 
 async def _show(visit: Visit, text: str) -> Response:
-    groups: list[FoundGroup] | None = None
+    groups: list[ResultGroup] | None = None
     if text:
         async with visit.database.reading() as tx:
             groups = await find_by_text(tx, visit, text, limit=SHOWN_MAX)
@@ -64,13 +64,13 @@ async def _show(visit: Visit, text: str) -> Response:
 async def suggest(visit: Visit) -> Response:
     """Show the first results while the user types."""
     text = _clean(visit.form.get("q"))
-    groups: list[FoundGroup] = []
+    groups: list[ResultGroup] = []
     if text:
         async with visit.database.reading() as tx:
             groups = await find_by_text(tx, visit, text, limit=SUGGESTED_MAX, characters_min=TYPED_CHARACTERS_MIN)
             target = await find_exactly(tx, visit, text) if len(text) >= TYPED_CHARACTERS_MIN else None
         if target is not None and all(row.url != target for group in groups for row in group.rows):
-            groups = [FoundGroup("Exact match", [Found(text, target)]), *groups]
+            groups = [ResultGroup("Exact match", [SearchResult(text, target)]), *groups]
     return render(
         visit,
         "explore/suggestions.html",

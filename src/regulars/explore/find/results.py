@@ -40,7 +40,7 @@ PAGES: Final = "Pages and settings"
 UNNAMED_CUSTOMER: Final = "No name yet"
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """A found object, named as in its list. `code` is its id of the caller's system."""
 
     name: str
@@ -53,7 +53,7 @@ class Found(NamedTuple):
         return short_external_id(self.code) if self.code else ""
 
 
-class _Listed(NamedTuple):
+class _NamedObjects(NamedTuple):
     """What is searched in memory: an organization has few of these."""
 
     segments: list[SegmentRow]
@@ -61,22 +61,22 @@ class _Listed(NamedTuple):
     campaigns: list[CampaignRow]
 
 
-class FoundGroup(NamedTuple):
-    """Found objects of one kind. `more` is the address of all of them, if the group has only the first."""
+class ResultGroup(NamedTuple):
+    """SearchResult objects of one kind. `more` is the address of all of them, if the group has only the first."""
 
     title: str
-    rows: Sequence[Found]
+    rows: Sequence[SearchResult]
     more: str = ""
 
 
-async def find_by_text(tx: Tx, visit: Visit, text: str, *, limit: int, characters_min: int = 1) -> list[FoundGroup]:
+async def find_by_text(tx: Tx, visit: Visit, text: str, *, limit: int, characters_min: int = 1) -> list[ResultGroup]:
     """Find what has the words in its name. Customers and tickets are found by beginnings, from a number of typed
     characters on. Typing errors are tolerated in names if nothing is found otherwise."""
     beginnings = await _find_by_beginnings(tx, visit, text, limit=limit) if len(text) >= characters_min else []
     parts, similar = find_parts(text), find_similar(text)
     if parts is None or similar is None:
         return beginnings
-    listed = await _load_listed(tx, visit)
+    listed = await _load_named_objects(tx, visit)
     named = await _find_by_names(tx, visit, parts, listed, limit=limit)
     if not named and not beginnings:
         named = await _find_by_names(tx, visit, similar, listed, limit=limit)
@@ -85,12 +85,12 @@ async def find_by_text(tx: Tx, visit: Visit, text: str, *, limit: int, character
     return [*pages, *beginnings, *(group for group in named if group.title != PAGES)]
 
 
-async def _find_by_beginnings(tx: Tx, visit: Visit, text: str, *, limit: int) -> list[FoundGroup]:
+async def _find_by_beginnings(tx: Tx, visit: Visit, text: str, *, limit: int) -> list[ResultGroup]:
     customers = await _find_customers(tx, visit, text, limit=limit + 1) if visit.sees_personal else []
     tickets = await find_by_beginning(tx, visit.organization_id, text, limit=limit)
     more = f"{visit.url(listing.PATH)}?{urlencode({'q': text})}" if len(customers) > limit else ""
     found = [
-        Found(
+        SearchResult(
             mask.name(visit, one.first_name, one.last_name) or UNNAMED_CUSTOMER,
             visit.url(listing.PATH, PROFILE.encode(one.id)),
             mask.phone(visit, one.phone_number) or "",
@@ -99,14 +99,14 @@ async def _find_by_beginnings(tx: Tx, visit: Visit, text: str, *, limit: int) ->
         for one in customers[:limit]
     ]
     rows = [
-        Found(
+        SearchResult(
             one.external_id,
             visit.url("/tickets", one.external_id),
             f"{one.type.capitalize()}, {visit.format.day(one.occurred_at)}",
         )
         for one in tickets
     ]
-    return _without_empty(FoundGroup("Customers", found, more), FoundGroup("Tickets", rows))
+    return _without_empty(ResultGroup("Customers", found, more), ResultGroup("Tickets", rows))
 
 
 async def _find_customers(tx: Tx, visit: Visit, text: str, *, limit: int) -> list[Profile]:
@@ -120,9 +120,9 @@ async def _find_customers(tx: Tx, visit: Visit, text: str, *, limit: int) -> lis
     return [hit.profile for hit in await search_by_name(tx, visit.organization_id, text, PageRequest(limit))]
 
 
-async def _load_listed(tx: Tx, visit: Visit) -> _Listed:
+async def _load_named_objects(tx: Tx, visit: Visit) -> _NamedObjects:
     organization_id = visit.organization_id
-    return _Listed(
+    return _NamedObjects(
         await list_segments(tx, organization_id) if visit.may(Action.READ_SEGMENTS) else [],
         await list_journeys(tx, organization_id, limit=SEARCHED_MAX),
         await list_campaigns(tx, organization_id, limit=SEARCHED_MAX),
@@ -130,24 +130,24 @@ async def _load_listed(tx: Tx, visit: Visit) -> _Listed:
 
 
 async def _find_by_names(
-    tx: Tx, visit: Visit, patterns: NamePatterns, listed: _Listed, *, limit: int
-) -> list[FoundGroup]:
+    tx: Tx, visit: Visit, patterns: NamePatterns, listed: _NamedObjects, *, limit: int
+) -> list[ResultGroup]:
     products = await find_products_by_name(tx, visit.organization_id, patterns, limit=limit)
     stores = await find_by_name(tx, visit.organization_id, patterns, limit=limit)
     segments = filter_names(listed.segments, patterns, lambda row: row.name, limit=limit)
     journeys = filter_names(listed.journeys, patterns, lambda row: row.name, limit=limit)
     campaigns = filter_names(listed.campaigns, patterns, lambda row: row.name, limit=limit)
     return _without_empty(
-        FoundGroup(PAGES, _find_pages(list_pages(visit), patterns)[:limit]),
-        FoundGroup("Products", [_found_product(visit, one) for one in products]),
-        FoundGroup("Stores", [_found_store(visit, one) for one in stores]),
-        FoundGroup("Segments", [_found_segment(visit, one) for one in segments]),
-        FoundGroup("Journeys", [_found_journey(visit, one) for one in journeys]),
-        FoundGroup("Campaigns", [_found_campaign(visit, one) for one in campaigns]),
+        ResultGroup(PAGES, _find_pages(list_pages(visit), patterns)[:limit]),
+        ResultGroup("Products", [_found_product(visit, one) for one in products]),
+        ResultGroup("Stores", [_found_store(visit, one) for one in stores]),
+        ResultGroup("Segments", [_found_segment(visit, one) for one in segments]),
+        ResultGroup("Journeys", [_found_journey(visit, one) for one in journeys]),
+        ResultGroup("Campaigns", [_found_campaign(visit, one) for one in campaigns]),
     )
 
 
-def _find_pages(pages: Iterable[NamedPage], patterns: NamePatterns) -> list[Found]:
+def _find_pages(pages: Iterable[NamedPage], patterns: NamePatterns) -> list[SearchResult]:
     """The pages whose label has all words, then those that have them with the area and the everyday words, of which
     only beginnings count."""
     ranked = []
@@ -157,35 +157,35 @@ def _find_pages(pages: Iterable[NamedPage], patterns: NamePatterns) -> list[Foun
         in_words = [re.search(beginning, words) is not None for beginning in patterns.beginnings]
         if all(map(or_, in_label, in_words)):
             begins = re.match(patterns.first, label) is not None
-            ranked.append((not all(in_label), not begins, Found(page.label, page.url, page.area)))
+            ranked.append((not all(in_label), not begins, SearchResult(page.label, page.url, page.area)))
     return [found for *_, found in sorted(ranked, key=lambda each: each[:2])]
 
 
-def _found_product(visit: Visit, product: Product) -> Found:
+def _found_product(visit: Visit, product: Product) -> SearchResult:
     group = ProductGroup(ProductKey(), value=product.code)
     query = urlencode(
         {"in": msgspec.json.encode(group).decode(), "group": msgspec.json.encode(ProductKey("store")).decode()}
     )
-    return Found(product.name or product.code, f"{visit.url('/analyse/products')}?{query}", "", product.code)
+    return SearchResult(product.name or product.code, f"{visit.url('/analyse/products')}?{query}", "", product.code)
 
 
-def _found_store(visit: Visit, store: Store) -> Found:
+def _found_store(visit: Visit, store: Store) -> SearchResult:
     town = "" if store.address is None else store.address.locality
-    return Found(store.display_name, visit.url("/stores", store.external_id), town, store.external_id)
+    return SearchResult(store.display_name, visit.url("/stores", store.external_id), town, store.external_id)
 
 
-def _found_segment(visit: Visit, segment: SegmentRow) -> Found:
-    return Found(segment.name, visit.url("/segments", SEGMENT.encode(segment.id)), f"Version {segment.version}")
+def _found_segment(visit: Visit, segment: SegmentRow) -> SearchResult:
+    return SearchResult(segment.name, visit.url("/segments", SEGMENT.encode(segment.id)), f"Version {segment.version}")
 
 
-def _found_journey(visit: Visit, journey: JourneyRow) -> Found:
-    return Found(journey.name, visit.url("/journeys", JOURNEY.encode(journey.id)), journey.state.capitalize())
+def _found_journey(visit: Visit, journey: JourneyRow) -> SearchResult:
+    return SearchResult(journey.name, visit.url("/journeys", JOURNEY.encode(journey.id)), journey.state.capitalize())
 
 
-def _found_campaign(visit: Visit, campaign: CampaignRow) -> Found:
+def _found_campaign(visit: Visit, campaign: CampaignRow) -> SearchResult:
     state = "archived" if campaign.is_archived else campaign.state
-    return Found(campaign.name, visit.url("/campaigns", CAMPAIGN.encode(campaign.id)), state.capitalize())
+    return SearchResult(campaign.name, visit.url("/campaigns", CAMPAIGN.encode(campaign.id)), state.capitalize())
 
 
-def _without_empty(*groups: FoundGroup) -> list[FoundGroup]:
+def _without_empty(*groups: ResultGroup) -> list[ResultGroup]:
     return [group for group in groups if group.rows]

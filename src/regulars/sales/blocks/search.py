@@ -90,8 +90,8 @@ def needs_search(filters: Collection[str], *, by_time: bool) -> bool:
     return not searched.isdisjoint(filters)
 
 
-class Found(NamedTuple):
-    """A sale that matches, by its place in both orders of lists."""
+class SalePosition(NamedTuple):
+    """The place of a sale in both orders of lists."""
 
     occurred_at: datetime
     id: UUID
@@ -103,23 +103,29 @@ class _Block(NamedTuple):
     occurred_from: datetime
 
 
-class Scanned(NamedTuple):
-    matching: list[Found]
+class ScanResult(NamedTuple):
+    matching: list[SalePosition]
     # The last sale that was read, if there may be more.
-    end: Found | None
+    end: SalePosition | None
 
 
 class Search:
     """The search for one page: at most `limit` sales after a position, in the order of ids or, `by_time`, of time."""
 
     def __init__(
-        self, organization_id: UUID, filters: Mapping[str, Any], *, after: Found | None, by_time: bool, limit: int
+        self,
+        organization_id: UUID,
+        filters: Mapping[str, Any],
+        *,
+        after: SalePosition | None,
+        by_time: bool,
+        limit: int,
     ) -> None:
         self._by_time, self._limit = by_time, limit
         if since := [filters[name] for name in ("created_from", "updated_from") if name in filters]:
             filters = {**filters, "created_from": max(since)}
         lowest, until_id = _bound_ids(filters)
-        start = after or Found(filters.get("occurred_from") or _EARLIEST, _FIRST_ID)
+        start = after or SalePosition(filters.get("occurred_from") or _EARLIEST, _FIRST_ID)
         self._start = start if by_time else start._replace(id=max(start.id, lowest))
         self._values: dict[str, Any] = {
             **dict.fromkeys(_SEARCHED | _TIMES),
@@ -180,7 +186,7 @@ class Search:
             raise self._refuse()
         return self._cut(matching, is_end=is_end)
 
-    def _cut(self, matching: Sequence[Found], *, is_end: bool) -> tuple[list[UUID], bool]:
+    def _cut(self, matching: Sequence[SalePosition], *, is_end: bool) -> tuple[list[UUID], bool]:
         following = [found for found in matching if found > self._start] if self._by_time else list(matching)
         following.sort(key=None if self._by_time else attrgetter("id"))
         return [found.id for found in following[: self._limit]], not is_end or len(following) > self._limit
@@ -193,15 +199,15 @@ class Search:
             " another filter."
         )
 
-    async def _scan(self, tx: Tx, order: Order, *, rows_max: int, after: UUID | None = None) -> Scanned:
+    async def _scan(self, tx: Tx, order: Order, *, rows_max: int, after: UUID | None = None) -> ScanResult:
         """Read the next sales in the order of an index."""
         position = {"after": after or self._start.id, "after_time": self._start.occurred_at}
         if order is BY_PROFILE and self._by_time:
             position["after"] = _FIRST_ID
         rows = await tx.fetch(_SCANS[order], {**self._values, **position, **self._limits(order, rows_max)})
-        matching = [Found(row[1], row[0]) for row in rows if row[2]]
+        matching = [SalePosition(row[1], row[0]) for row in rows if row[2]]
         is_full = bool(rows) and rows[-1][3] == rows_max
-        return Scanned(matching, Found(rows[-1][1], rows[-1][0]) if is_full else None)
+        return ScanResult(matching, SalePosition(rows[-1][1], rows[-1][0]) if is_full else None)
 
     def _limits(self, order: Order, rows_max: int) -> dict[str, int]:
         """How many sales a scan reads, and how many it returns: one more than the page, and the last that it read. What
@@ -213,7 +219,7 @@ class Search:
         """Where the blocks end. It is read once for a page, since the worker may build blocks meanwhile."""
         return await find_end(tx, self._values["organization_id"], self._values["scope"])
 
-    async def _scan_newest(self, tx: Tx, end: UUID) -> Scanned:
+    async def _scan_newest(self, tx: Tx, end: UUID) -> ScanResult:
         """Read the sales that are in no block yet."""
         after = end if self._by_time else max(end, self._start.id)
         return await self._scan(tx, self._order_of_scope, after=after, rows_max=_NEWEST_MAX[self._order_of_scope])
@@ -226,15 +232,15 @@ class Search:
         values = {**self._values, **position, "blocks_max": self._blocks_max + 1}
         return await tx.fetch_all(_Block, fill(_FIND_BLOCKS, ordered=ordered), values)
 
-    async def _read_blocks(self, tx: Tx, blocks: Sequence[_Block]) -> list[Found]:
-        matching: list[Found] = []
+    async def _read_blocks(self, tx: Tx, blocks: Sequence[_Block]) -> list[SalePosition]:
+        matching: list[SalePosition] = []
         for block in blocks:
             values = {**self._values, "until_id": min(self._values["until_id"], UUID(int=block.last_id.int + 1))}
             before_block = UUID(int=block.first_id.int - 1)
             after = before_block if self._by_time else max(before_block, self._start.id)
             values |= {"after": after, **self._limits(self._order_of_scope, BLOCK_SALES + 1)}
             rows = await tx.fetch(_SCANS[self._order_of_scope], values)
-            matching += [Found(row[1], row[0]) for row in rows if row[2]]
+            matching += [SalePosition(row[1], row[0]) for row in rows if row[2]]
             if len(matching) > self._limit and not self._by_time:
                 break
         return matching

@@ -20,7 +20,7 @@ from tests.work.test_loop import TABLES, Letters, letters_url, post, served, url
 
 from regulars.kit.ids import new_uuid
 from regulars.work.clock_steps import TOLERANCE, pull_forward
-from regulars.work.queue import Due, Queue, Sweep, Wait
+from regulars.work.queue import Due, Queue, Sweep, WaitLimit
 from regulars.worker import queues
 
 __all__ = ["letters_url", "url"]
@@ -131,7 +131,7 @@ def ahead(house: House, queue: Queue, by: timedelta) -> int:
 class ShortWaits(Letters):
     due = Due(
         table="letters",
-        waits=(Wait(at_most=(timedelta(0),), condition="attempts = 0"), Letters.schedule.retries()),
+        waits=(WaitLimit(at_most=(timedelta(0),), condition="attempts = 0"), Letters.schedule.retries()),
     )
 
 
@@ -205,7 +205,7 @@ def test_the_loop_makes_such_rows_and_retries_due(url):
 
 def test_a_row_that_is_stored_a_moment_later_is_no_step(url):
     class ShortWaits(Letters):
-        due = Due(table="letters", waits=(Wait(at_most=(timedelta(0),)),))
+        due = Due(table="letters", waits=(WaitLimit(at_most=(timedelta(0),)),))
 
     organization_id = new_uuid()
     post(url, organization_id, "soon", due_in=TOLERANCE - timedelta(seconds=1))

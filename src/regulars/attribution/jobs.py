@@ -18,7 +18,7 @@ from regulars.sales.facts import SalesRecorded
 from regulars.texts.facts import MessagesChanged
 from regulars.work.facts import needed_if
 from regulars.work.outbox import has_interest, register_interest
-from regulars.work.queue import Due, RowQueue, Schedule, Wait
+from regulars.work.queue import Due, RowQueue, Schedule, WaitLimit
 
 
 @needed_if(due_customers.HAS_RECENT_TEXTS)
@@ -57,7 +57,7 @@ class CustomerQueue(RowQueue[DueCustomer]):
     schedule = Schedule(waits_s=(5, 60, 600, 3600))
     due = Due(
         table="attribution_customers",
-        waits=(schedule.retries(), Wait(at_most=(COMPUTED_AFTER,), condition="attempts = 0")),
+        waits=(schedule.retries(), WaitLimit(at_most=(COMPUTED_AFTER,), condition="attempts = 0")),
     )
     batch_rows = 50
 
@@ -88,7 +88,7 @@ class RecomputeQueue(RowQueue[Recompute]):
     schedule = Schedule(waits_s=(5, 60, 600, 3600))
     due = Due(
         table="attribution_recomputes",
-        waits=(schedule.retries(), Wait(at_most=(timedelta(0),), condition="attempts = 0")),
+        waits=(schedule.retries(), WaitLimit(at_most=(timedelta(0),), condition="attempts = 0")),
     )
     # An organization has one row.
     key = ()

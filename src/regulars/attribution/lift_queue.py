@@ -30,7 +30,7 @@ from regulars.kit.clock import in_zone
 from regulars.kit.db import Database, Tx
 from regulars.segments.saved.resolve import query_of, resolve
 from regulars.work.outbox import behind_since
-from regulars.work.queue import Due, Wait
+from regulars.work.queue import Due, WaitLimit
 
 REFRESH_EVERY: Final = timedelta(days=1)
 # The analysis process has this long to answer.
@@ -93,8 +93,8 @@ class LiftQueue(AnalysisQueue[LiftClaim, LiftRow]):
     due = Due(
         table="lifts",
         waits=(
-            Wait(at_most=(claim_for,), condition="owner IS NOT NULL", waits_again=True),
-            Wait(at_most=(_RETRY_AFTER,), condition="owner IS NULL AND (first_day IS NULL OR reason IS NOT NULL)"),
+            WaitLimit(at_most=(claim_for,), condition="owner IS NOT NULL", waits_again=True),
+            WaitLimit(at_most=(_RETRY_AFTER,), condition="owner IS NULL AND (first_day IS NULL OR reason IS NOT NULL)"),
         ),
     )
 

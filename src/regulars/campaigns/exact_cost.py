@@ -37,7 +37,7 @@ from regulars.texts.number_location import locate_number
 from regulars.texts.settings.store import Texting, load_texting
 from regulars.texts.template import fields_of
 from regulars.work.claims import CLAIM_FOR
-from regulars.work.queue import Due, Wait
+from regulars.work.queue import Due, WaitLimit
 
 QUEUE: Final = "campaigns.cost"
 PAGE_CUSTOMERS: Final = 4_000
@@ -135,7 +135,7 @@ class _Page(NamedTuple):
 
 class CostQueue(AnalysisQueue[CostClaim, CostRow | None]):
     name = QUEUE
-    due = Due(table="campaign_costs", waits=(Wait(at_most=(CLAIM_FOR,), waits_again=True),))
+    due = Due(table="campaign_costs", waits=(WaitLimit(at_most=(CLAIM_FOR,), waits_again=True),))
 
     def __init__(self, analysis: Analysis, database: Database) -> None:
         super().__init__(analysis)

@@ -16,7 +16,7 @@ import msgspec
 from regulars.consent.model import Status
 from regulars.kit.clock import monotonic, start_of_last_days
 from regulars.kit.db import Database, Tx
-from regulars.work.queue import Due, Queue, Wait
+from regulars.work.queue import Due, Queue, WaitLimit
 
 # How many weeks of opt-ins and withdrawals are counted by day.
 WEEKS_COUNTED: Final = 26
@@ -140,7 +140,7 @@ class ConsentFiguresQueue(Queue):
     """Counts for each organization for which a page requested a count."""
 
     name = "consent.figures"
-    due = Due(table="consent_figures", waits=(Wait(at_most=(timedelta(0),)),))
+    due = Due(table="consent_figures", waits=(WaitLimit(at_most=(timedelta(0),)),))
     passes_at_once = 1
 
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:

@@ -20,7 +20,7 @@ from regulars.demo.people import count_customers
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.vault import AnyVault
 from regulars.organizations.manage import find_secret_and_country
-from regulars.work.queue import Due, Queue, Schedule, Wait, log_failure
+from regulars.work.queue import Due, Queue, Schedule, WaitLimit, log_failure
 
 QUEUE: Final = "demo.run"
 TICKETS: Final = 20_000
@@ -130,7 +130,7 @@ class DemoQueue(Queue):
     """Loads one demo per pass; a failed run is retried after 10 and 60 seconds."""
 
     name = QUEUE
-    due = Due(table="demo_runs", waits=(Wait(at_most=(SILENT_MAX,), waits_again=True),))
+    due = Due(table="demo_runs", waits=(WaitLimit(at_most=(SILENT_MAX,), waits_again=True),))
     schedule = Schedule(waits_s=(10, 60))
     passes_at_once = 1
 

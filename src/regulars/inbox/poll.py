@@ -30,7 +30,7 @@ from regulars.texts.providers.twilio import InboundMessage, Twilio
 from regulars.texts.settings.model import InboundProgress, SenderProgress
 from regulars.texts.settings.store import POLL_EVERY, Texting, load_texting, save_inbound_progress
 from regulars.work.claims import ClaimQueue
-from regulars.work.queue import Due, Wait
+from regulars.work.queue import Due, WaitLimit
 
 # How far back the first pass of a sender reads.
 READ_BACK: Final = timedelta(hours=24)
@@ -65,7 +65,7 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundProgress]):
     """Polls for each organization that has a Twilio account, every five minutes."""
 
     name = "inbound"
-    due = Due(table="sms_settings", waits=(Wait(at_most=(POLL_EVERY,), waits_again=True),))
+    due = Due(table="sms_settings", waits=(WaitLimit(at_most=(POLL_EVERY,), waits_again=True),))
     poll_every_s = 15.0
     at_once_max = 8
     claim_for = timedelta(minutes=2)

@@ -38,7 +38,7 @@ from regulars.texts.queries.settings import lock_settings_shared
 from regulars.texts.rates import SenderRates
 from regulars.texts.settings.store import hold_for_account, load_texting_shared
 from regulars.work.claims import ClaimQueue
-from regulars.work.queue import PAGE_ITEMS_MAX, Due, Schedule, Wait, take_free
+from regulars.work.queue import PAGE_ITEMS_MAX, Due, Schedule, WaitLimit, take_free
 
 # Retries are only for texts that were not sent: no connection was made, or the provider was busy.
 RETRIES: Final = Schedule(waits_s=(5, 30, 120, 600))
@@ -64,13 +64,13 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     due = Due(
         table="texts",
         waits=(
-            Wait(at_most=(claim_for,), condition="state = 'sending'", waits_again=True),
-            Wait(
+            WaitLimit(at_most=(claim_for,), condition="state = 'sending'", waits_again=True),
+            WaitLimit(
                 at_most=(timedelta(0),),
                 condition="state = 'queued' AND due_at <= created_at AND created_at > %(now)s",
             ),
             # It is tried again. A text that waits for the opening hour has no provider.
-            Wait(at_most=(RETRY_AFTER_MAX,), condition="state = 'queued' AND provider IS NOT NULL"),
+            WaitLimit(at_most=(RETRY_AFTER_MAX,), condition="state = 'queued' AND provider IS NOT NULL"),
         ),
     )
     at_once_max = 128

@@ -15,7 +15,7 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from regulars.kit import log
 from regulars.kit.db import Database, Tx
-from regulars.work.queue import Due, Queue, Wait
+from regulars.work.queue import Due, Queue, WaitLimit
 
 # A transaction may store a row after this one began, with a later time; only a larger difference is a step.
 TOLERANCE: Final = timedelta(seconds=10)
@@ -40,23 +40,23 @@ async def pull_forward(database: Database, queue: Queue) -> list[UUID]:
     return [organization_id for _, organization_id in found]
 
 
-async def _find_organizations(tx: Tx, due: Due, wait: Wait) -> Sequence[UUID]:
+async def _find_organizations(tx: Tx, due: Due, wait: WaitLimit) -> Sequence[UUID]:
     """The organizations with rows that are due too late; reads the index of waiting rows beyond the shortest wait."""
     return await tx.fetch_column(_compose(_FIND, due, wait), _values(wait, tx.now))
 
 
-async def _pull(tx: Tx, organization_id: UUID, due: Due, wait: Wait) -> int:
+async def _pull(tx: Tx, organization_id: UUID, due: Due, wait: WaitLimit) -> int:
     return await tx.execute(_compose(_PULL, due, wait), {"organization_id": organization_id, **_values(wait, tx.now)})
 
 
-def _values(wait: Wait, now: datetime) -> dict[str, object]:
+def _values(wait: WaitLimit, now: datetime) -> dict[str, object]:
     limits = [now + longest + TOLERANCE for longest in wait.at_most]
     due_at = [now + longest if wait.waits_again else now for longest in wait.at_most]
     return {"now": now, "due_at": due_at, "limits": limits, "first_limit": min(limits)}
 
 
 @cache
-def _compose(statement: LiteralString, due: Due, wait: Wait) -> str:
+def _compose(statement: LiteralString, due: Due, wait: WaitLimit) -> str:
     """Fill in the table, the condition and the new times. The times are array elements, because an UPDATE on a cluster
     may not add an interval to a column."""
     column = Identifier(due.column)

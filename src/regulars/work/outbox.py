@@ -161,8 +161,10 @@ class OutboxQueue(queue.Queue):
     due = queue.Due(
         table="outbox",
         waits=(
-            queue.Wait(at_most=(timedelta(0),), condition="not_before IS NULL"),
-            queue.Wait(at_most=(DELAY_MAX,), condition="not_before IS NOT NULL", waits_again=True, also="not_before"),
+            queue.WaitLimit(at_most=(timedelta(0),), condition="not_before IS NULL"),
+            queue.WaitLimit(
+                at_most=(DELAY_MAX,), condition="not_before IS NOT NULL", waits_again=True, also="not_before"
+            ),
         ),
     )
     passes_at_once = 4

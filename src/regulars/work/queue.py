@@ -34,7 +34,7 @@ _log = log.get(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Wait:
+class WaitLimit:
     """How long rows wait at most in the state that `condition` selects. A row that is due later was stored before the
     clock of the database was set back, and becomes due now (`clock_steps.py`).
 
@@ -66,7 +66,7 @@ class Due:
     table: LiteralString
     column: LiteralString = "due_at"
     delay: timedelta = timedelta(0)
-    waits: tuple[Wait, ...] = ()
+    waits: tuple[WaitLimit, ...] = ()
     # The condition of the partial index, if a table has rows with a time that are not due in this queue.
     condition: LiteralString = "true"
 
@@ -90,10 +90,10 @@ class Schedule:
         wait_s = self.waits_s[min(attempts, len(self.waits_s)) - 1]
         return now + timedelta(seconds=wait_s * (1 + self.jitter * random_share))
 
-    def retries(self, condition: LiteralString = "true") -> Wait:
+    def retries(self, condition: LiteralString = "true") -> WaitLimit:
         """The waits of rows that failed before."""
         longest = tuple(timedelta(seconds=wait_s * (1 + self.jitter)) for wait_s in self.waits_s)
-        return Wait(at_most=longest, condition="attempts > 0 AND " + condition, number="attempts")
+        return WaitLimit(at_most=longest, condition="attempts > 0 AND " + condition, number="attempts")
 
 
 class Queue(abc.ABC):

@@ -12,7 +12,7 @@ from regulars.work import queries
 from regulars.work.facts import Fact, Listener, Listeners
 from regulars.work.outbox import RETRIES, RETRY_QUEUE, decode_facts
 from regulars.work.queries import RetryRow
-from regulars.work.queue import Due, Queue, RowQueue, Wait, log_queue_error
+from regulars.work.queue import Due, Queue, RowQueue, WaitLimit, log_queue_error
 
 # A listener that this release does not know may belong to the next release, which is starting at the same time. After
 # this long it must be a listener that was removed.
@@ -27,7 +27,7 @@ class RetryQueue(Queue):
     name = RETRY_QUEUE
     due = Due(
         table="outbox_retries",
-        waits=(RETRIES.retries(), Wait(at_most=(timedelta(0),), condition="attempts = 0")),
+        waits=(RETRIES.retries(), WaitLimit(at_most=(timedelta(0),), condition="attempts = 0")),
     )
 
     def __init__(self, listeners: Listeners) -> None:

@@ -13,7 +13,7 @@ from regulars.campaigns.run.prepare import prepare_piece
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.kit.db import Tx
 from regulars.texts.origins import refuse_claims
-from regulars.work.queue import Due, RowQueue, Schedule, Wait
+from regulars.work.queue import Due, RowQueue, Schedule, WaitLimit
 
 
 class CampaignQueue(RowQueue[DueCampaign]):
@@ -21,9 +21,9 @@ class CampaignQueue(RowQueue[DueCampaign]):
     due = Due(
         table="campaigns",
         waits=(
-            Wait(at_most=(STEP_WAIT_MAX,), condition="state IN ('draft', 'preparing', 'sending')"),
+            WaitLimit(at_most=(STEP_WAIT_MAX,), condition="state IN ('draft', 'preparing', 'sending')"),
             # It ended and its waiting recipients are not closed yet; later it waits a week for the last receipts.
-            Wait(
+            WaitLimit(
                 at_most=(STEP_WAIT_MAX,),
                 condition="state IN ('ended', 'cancelled') AND (due_at <= ended_at OR attempts > 0)",
             ),

@@ -34,7 +34,7 @@ from regulars.kit.etag import etag_of
 from regulars.kit.ids import new_uuid
 from regulars.segments.audience import AudienceRefused
 from regulars.work.outbox import behind_since
-from regulars.work.queue import Due, Wait
+from regulars.work.queue import Due, WaitLimit
 
 MAY_BE_TEXTED: Final = "may_be_texted"
 # How many customers' texts are rendered to estimate the cost; more than on a page, where a user waits for the result.
@@ -77,9 +77,9 @@ class StartQueue(AnalysisQueue[StartClaim, FrozenAudience | NotFrozen]):
         table="campaigns",
         column="freeze_at",
         waits=(
-            Wait(at_most=(claim_for,), condition="state = 'preparing'", waits_again=True),
+            WaitLimit(at_most=(claim_for,), condition="state = 'preparing'", waits_again=True),
             # A user starts it at once, or its start waits for what the reason says.
-            Wait(
+            WaitLimit(
                 at_most=(_RETRY,), condition="state = 'scheduled' AND (freeze_at <= updated_at OR reason IS NOT NULL)"
             ),
         ),

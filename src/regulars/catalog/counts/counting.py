@@ -29,7 +29,7 @@ from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at, new_uuid
 from regulars.work.personal import ErasedPeople
-from regulars.work.queue import Due, RowQueue, Schedule, Wait
+from regulars.work.queue import Due, RowQueue, Schedule, WaitLimit
 
 BATCH_ROWS: Final = 5_000
 # How long an unconfirmed preview is retained; its samples may be personal data.
@@ -118,8 +118,10 @@ class CountQueue(RowQueue[CountJob]):
         table="catalog_counts",
         waits=(
             schedule.retries(),
-            Wait(at_most=(timedelta(0),), condition="attempts = 0 AND finished_at IS NULL"),
-            Wait(at_most=(PREVIEW_RETENTION,), condition="attempts = 0 AND finished_at IS NOT NULL", waits_again=True),
+            WaitLimit(at_most=(timedelta(0),), condition="attempts = 0 AND finished_at IS NULL"),
+            WaitLimit(
+                at_most=(PREVIEW_RETENTION,), condition="attempts = 0 AND finished_at IS NOT NULL", waits_again=True
+            ),
         ),
     )
     batch_rows = 1

@@ -24,7 +24,7 @@ from regulars.columns.feed.runs import write_customers, write_sales
 from regulars.columns.lifecycle import BUILD_QUEUE, begin_epoch
 from regulars.columns.model import FORMAT, State
 from regulars.kit.db import Database, Tx
-from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, Wait, log_queue_error
+from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, WaitLimit, log_queue_error
 
 BATCH_CUSTOMERS: Final = 4_000
 # Listeners have to wait while a batch runs, so a batch of sales takes less than half a second.
@@ -37,7 +37,7 @@ class ColumnsBuild(Queue):
     """The builds of all organizations, and the cleanup of old epochs."""
 
     name = BUILD_QUEUE
-    due = Due(table="segment_columns", column="build_at", waits=(Wait(at_most=(WAIT_INTERVAL,)),))
+    due = Due(table="segment_columns", column="build_at", waits=(WaitLimit(at_most=(WAIT_INTERVAL,)),))
     poll_every_s = 2.0
 
     def __init__(self) -> None:

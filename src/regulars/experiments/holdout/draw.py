@@ -27,7 +27,7 @@ from regulars.kit.db import Tx
 from regulars.texts.find import find_suppressed
 from regulars.texts.text_rows import load_zone
 from regulars.work import outbox
-from regulars.work.queue import Due, RowQueue, Schedule, Wait
+from regulars.work.queue import Due, RowQueue, Schedule, WaitLimit
 
 QUEUE: Final = "holdouts"
 PAGE_CUSTOMERS: Final = 5_000
@@ -43,7 +43,7 @@ class HoldoutDraws(RowQueue[HoldoutRow]):
         table="holdouts",
         waits=(
             schedule.retries(),
-            Wait(at_most=(timedelta(0),), condition="attempts = 0 AND due_at <= changed_at"),
+            WaitLimit(at_most=(timedelta(0),), condition="attempts = 0 AND due_at <= changed_at"),
         ),
     )
     # An organization has only one row, so every batch is full; after a full batch, the worker looks for more work.

@@ -14,7 +14,7 @@ from regulars.journeys.errors import JourneyError
 from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Database, Tx
 from regulars.texts.settings.store import load_texting
-from regulars.work.queue import Due, Queue, Schedule, Wait, log_failure
+from regulars.work.queue import Due, Queue, Schedule, WaitLimit, log_failure
 
 QUEUE: Final = "journey_backtests"
 PROGRESS_INTERVAL_S: Final = 1.0
@@ -145,7 +145,7 @@ async def _finish(
 
 class BacktestQueue(Queue):
     name = QUEUE
-    due = Due(table="journey_backtests", waits=(Wait(at_most=(SILENT_MAX,), waits_again=True),))
+    due = Due(table="journey_backtests", waits=(WaitLimit(at_most=(SILENT_MAX,), waits_again=True),))
     schedule = Schedule(waits_s=(5,))
     passes_at_once = 1
 

@@ -29,7 +29,7 @@ from regulars.texts.holds import cancel_texts
 from regulars.texts.model import SkipReason
 from regulars.texts.request import TextOrder, request_texts
 from regulars.texts.settings.store import Texting, load_texting
-from regulars.work.queue import Due, RowQueue, Schedule, Wait, take_free
+from regulars.work.queue import Due, RowQueue, Schedule, WaitLimit, take_free
 
 
 class RunQueue(RowQueue[RunRow]):
@@ -40,8 +40,8 @@ class RunQueue(RowQueue[RunRow]):
         table="journey_runs",
         waits=(
             schedule.retries(),
-            Wait(at_most=(timedelta(0),), condition="attempts = 0 AND waits_for IS NULL"),
-            Wait(at_most=(FAULT_RETRY_MAX,), condition="attempts = 0 AND waits_for = 'fault'"),
+            WaitLimit(at_most=(timedelta(0),), condition="attempts = 0 AND waits_for IS NULL"),
+            WaitLimit(at_most=(FAULT_RETRY_MAX,), condition="attempts = 0 AND waits_for = 'fault'"),
         ),
     )
     batch_rows = 100

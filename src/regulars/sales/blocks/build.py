@@ -11,7 +11,7 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.horizon import read_horizon
 from regulars.kit.ids import first_id_at
 from regulars.sales.blocks.order import ALL_STORES, BY_ID, BY_STORE
-from regulars.work.queue import Due, Queue, Wait
+from regulars.work.queue import Due, Queue, WaitLimit
 
 BLOCK_SALES: Final = 500
 _BATCH_SALES: Final = 40 * BLOCK_SALES
@@ -53,7 +53,7 @@ class BlockBuilds(Queue):
     """The work queue of the stores whose next blocks are due."""
 
     name = "sales.blocks"
-    due = Due(table="sale_block_builds", waits=(Wait(at_most=(_BUILD_AFTER,), waits_again=True),))
+    due = Due(table="sale_block_builds", waits=(WaitLimit(at_most=(_BUILD_AFTER,), waits_again=True),))
     poll_every_s = 5.0
     passes_at_once = 1
 

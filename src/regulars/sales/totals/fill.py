@@ -14,7 +14,7 @@ from regulars.kit.db import Database, Tx
 from regulars.sales.totals import progress
 from regulars.sales.totals.count import add_range
 from regulars.sales.totals.progress import NO_SALE, last_id_at
-from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, Wait, log_queue_error
+from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, WaitLimit, log_queue_error
 
 BATCH_SALES: Final = 20_000
 # The minimum age of the sales that the fill counts, longer than any request takes.
@@ -27,7 +27,7 @@ class TotalsFill(Queue):
     """The work queue of the fills of all organizations; a finished fill is never due again."""
 
     name = "sales.hourly_totals_fill"
-    due = Due(table="sales_totals_fills", waits=(Wait(at_most=(RETRY_AFTER,)),))
+    due = Due(table="sales_totals_fills", waits=(WaitLimit(at_most=(RETRY_AFTER,)),))
     poll_every_s = 5.0
     passes_at_once = 1
 

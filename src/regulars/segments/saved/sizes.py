@@ -15,7 +15,7 @@ from regulars.segments.saved.model import SizeRow
 from regulars.segments.saved.resolve import query_of, resolve
 from regulars.work.claims import CLAIM_FOR
 from regulars.work.outbox import behind_since
-from regulars.work.queue import Due, Wait
+from regulars.work.queue import Due, WaitLimit
 
 DAYS_SHOWN: Final = 90
 RETENTION_DAYS: Final = 400
@@ -88,15 +88,15 @@ class SizeQueue(AnalysisQueue[CountClaim, SegmentCounts | None]):
     due = Due(
         table="segments",
         waits=(
-            Wait(at_most=(CLAIM_FOR,), condition="owner IS NOT NULL", waits_again=True),
-            Wait(at_most=(timedelta(0),), condition="owner IS NULL AND due_at <= updated_at"),
+            WaitLimit(at_most=(CLAIM_FOR,), condition="owner IS NOT NULL", waits_again=True),
+            WaitLimit(at_most=(timedelta(0),), condition="owner IS NULL AND due_at <= updated_at"),
             # A retry soon after the segment was saved; later only the time of the night is known.
-            Wait(
+            WaitLimit(
                 at_most=(RETRY_AFTER + timedelta(minutes=1),),
                 condition="owner IS NULL AND due_at > updated_at AND due_at - updated_at <= interval '11 minutes'",
             ),
             # The next night: a day has at most 25 hours.
-            Wait(at_most=(timedelta(hours=25),)),
+            WaitLimit(at_most=(timedelta(hours=25),)),
         ),
     )
     poll_every_s = 30.0

@@ -31,7 +31,7 @@ from regulars.webhooks.queries import claims, endpoints
 from regulars.webhooks.queries.claims import DeliveryResult, NewAttempt
 from regulars.webhooks.secrets import decrypt_valid_secrets
 from regulars.work.claims import CLAIM_FOR, COMPLETE_S, ClaimQueue
-from regulars.work.queue import Due, Queue, Wait
+from regulars.work.queue import Due, Queue, WaitLimit
 
 # A claimed delivery that has not started within this time might still run when its claim ends, so it returns to the
 # queue. The claim must last for the attempt, for writing the outcome, and a second more.
@@ -58,10 +58,10 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
     due = Due(
         table="webhook_deliveries",
         waits=(
-            Wait(at_most=(CLAIM_FOR,), condition="owner IS NOT NULL", waits_again=True),
-            Wait(at_most=(timedelta(0),), condition="owner IS NULL AND attempts = 0"),
+            WaitLimit(at_most=(CLAIM_FOR,), condition="owner IS NOT NULL", waits_again=True),
+            WaitLimit(at_most=(timedelta(0),), condition="owner IS NULL AND attempts = 0"),
             # Tried before the clock was set back: the time of the next attempt counts from a time to come.
-            Wait(at_most=(timedelta(0),), condition="owner IS NULL AND attempts > 0 AND attempted_at > %(now)s"),
+            WaitLimit(at_most=(timedelta(0),), condition="owner IS NULL AND attempts > 0 AND attempted_at > %(now)s"),
         ),
     )
     batch_rows = 128
@@ -207,7 +207,7 @@ class ProbeQueue(Queue):
     """The queue of failing endpoints whose next probe (a single delivery) is due; it runs the delivery queue."""
 
     name = "webhooks.probes"
-    due = Due(table="webhook_endpoints", column="probe_at", waits=(Wait(at_most=(PROBE_EVERY,)),))
+    due = Due(table="webhook_endpoints", column="probe_at", waits=(WaitLimit(at_most=(PROBE_EVERY,)),))
     passes_at_once = 1
 
     def __init__(self, deliveries: DeliveryQueue) -> None:

@@ -4,7 +4,15 @@ import time
 
 import pytest
 
-from regulars.kit.name_search import SIMILAR_CHARACTERS_MAX, WORDS_MAX, filter_names, find_parts, find_similar
+from regulars.kit.columns import fill
+from regulars.kit.name_search import (
+    FOLDED_NAME,
+    SIMILAR_CHARACTERS_MAX,
+    WORDS_MAX,
+    filter_names,
+    find_parts,
+    find_similar,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -38,11 +46,7 @@ NEITHER = (("teans", "Blue jeans"), ("oats", "Wool coat"), ("jea jns", "Blue jea
 async def _finds(database, patterns, name: str) -> bool:
     async with database.reading() as tx:
         found = await tx.fetch_value(
-            """
-            SELECT replace(regexp_replace(normalize(lower(%s), NFD), '[\\u0300-\\u036f]', '', 'g'), 'ß', 'ss')
-                   ~ ALL (%s::text[])
-            """,
-            (name, patterns.parts),
+            fill("SELECT " + FOLDED_NAME + " ~ ALL (%s::text[])", name="%s"), (name, patterns.parts)
         )
     assert found == bool(filter_names([name], patterns, str, limit=1)), (name, patterns)
     return bool(found)

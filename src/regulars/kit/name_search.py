@@ -20,6 +20,8 @@ SIMILAR_CHARACTERS_MIN: Final = 4
 SIMILAR_CHARACTERS_MAX: Final = 12
 _ACCENTS: Final = re.compile("[\u0300-\u036f]")
 _WORD_START: Final = r"(?:^|\W)"
+# In SQL, the spelling of the names in an expression (`fill`) that `fold_name` gives them in Python.
+FOLDED_NAME: Final = "replace(regexp_replace(normalize(lower({name}), NFD), '[\\u0300-\\u036f]', '', 'g'), 'ß', 'ss')"
 
 
 class NamePatterns(NamedTuple):
@@ -36,8 +38,7 @@ class NamePatterns(NamedTuple):
 
 
 def fold_name(name: str) -> str:
-    """The spelling of names that the expressions match: without accents and case. In SQL it is
-    `replace(regexp_replace(normalize(lower(name), NFD), '[\\u0300-\\u036f]', '', 'g'), 'ß', 'ss')`."""
+    """The spelling of names that the expressions match: without accents and case."""
     return _ACCENTS.sub("", unicodedata.normalize("NFD", name.casefold()))
 
 

@@ -12,7 +12,7 @@ from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, Reference, read_reference
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Scan
-from regulars.kit.name_search import NamePatterns
+from regulars.kit.name_search import FOLDED_NAME, NamePatterns
 from regulars.kit.referenced_table import ReferencedTable, ReferenceLookup, select_each
 from regulars.stores.model import Address, ListedStore, Store, StoreRef
 
@@ -125,26 +125,31 @@ async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text
     )
 
 
+_FIND_BY_NAME: Final = fill(
+    """
+    SELECT id, external_id, name, address, created_at, updated_at
+    FROM (
+        SELECT (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C" AS sorted, {searched} AS searched,
+               id, external_id, name, address, created_at, updated_at
+        FROM stores
+        WHERE organization_id = %(organization_id)s
+        ORDER BY (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C", id
+        LIMIT %(searched_max)s
+    ) AS stores
+    WHERE searched ~ ALL (%(parts)s::text[])
+    ORDER BY searched ~ %(first)s DESC, sorted, id
+    LIMIT %(limit)s
+    """,
+    searched=fill(
+        FOLDED_NAME, name="concat_ws(' ', name, external_id, address ->> 'locality', address ->> 'postal_code')"
+    ),
+)
+
+
 async def find_by_name(tx: Tx, organization_id: UUID, patterns: NamePatterns, *, limit: int) -> list[Store]:
     """Return stores whose name, code, town or postal code matches, by name, from a limited number of rows."""
     rows = await tx.fetch(
-        """
-        SELECT id, external_id, name, address, created_at, updated_at
-        FROM (
-            SELECT (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C" AS sorted,
-                   replace(regexp_replace(normalize(lower(concat_ws(
-                       ' ', name, external_id, address ->> 'locality', address ->> 'postal_code'
-                   )), NFD), '[\\u0300-\\u036f]', '', 'g'), 'ß', 'ss') AS searched,
-                   id, external_id, name, address, created_at, updated_at
-            FROM stores
-            WHERE organization_id = %(organization_id)s
-            ORDER BY (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C", id
-            LIMIT %(searched_max)s
-        ) AS stores
-        WHERE searched ~ ALL (%(parts)s::text[])
-        ORDER BY searched ~ %(first)s DESC, sorted, id
-        LIMIT %(limit)s
-        """,
+        _FIND_BY_NAME,
         {
             "organization_id": organization_id,
             "searched_max": ROWS_SCANNED_MAX,

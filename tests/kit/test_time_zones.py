@@ -1,6 +1,6 @@
 import pytest
 
-from regulars.kit.time_zones import country_of, default_zone, find_zone, has_zone, keeps_utc, time_zones
+from regulars.kit.time_zones import country_of, default_zone, find_zone, has_zone, shows_utc, time_zones
 
 YEAR = 2026
 
@@ -42,7 +42,7 @@ def test_a_country_has_its_own_zones_only():
 
 @pytest.mark.parametrize(("country", "keeps"), [("IS", True), ("PT", False), ("GB", False), ("FR", False)])
 def test_some_countries_keep_utc_all_year(country, keeps):
-    assert keeps_utc(country, year=YEAR) is keeps
+    assert shows_utc(country, year=YEAR) is keeps
 
 
 def test_utc_and_full_names_can_be_chosen():

@@ -54,7 +54,7 @@ class LimitedProtocol(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
     _unsent_timer: asyncio.TimerHandle | None = None
     # The beginning of a request line whose end has not arrived.
-    _held_line = b""
+    _partial_line = b""
     # Whether the line of the request that the parser reads was checked.
     _is_line_checked = False
     # The missing bytes of a body whose length is known.
@@ -138,7 +138,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _parse(self, data: bytes) -> ApiError | None:
         """Parse the packet; return an error if it is not HTTP."""
         try:
-            self._parse_pieces(self._release_line() + data)
+            self._parse_pieces(self._take_partial_line() + data)
         except ApiError as error:
             return error
         except httptools.HttpParserCallbackError as error:
@@ -156,7 +156,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 if position == len(data):
                     return
                 if not framing.check_request_line(data, position):
-                    self._hold_line(data[position:])
+                    self._store_partial_line(data[position:])
                     return
                 self._is_line_checked = True
             end = framing.find_cut(data, position, is_head=self._is_in_head, body_left=self._body_left)
@@ -164,15 +164,15 @@ class LimitedProtocol(HttpToolsProtocol):
             self._parse_piece(packet[position:end])
             position = end
 
-    def _hold_line(self, line: bytes) -> None:
-        """Keep the beginning of a request line until the rest of it arrives."""
-        self._held_line, self._unread_bytes = line, len(line)
+    def _store_partial_line(self, line: bytes) -> None:
+        """Store the beginning of a request line until the rest of it arrives."""
+        self._partial_line, self._unread_bytes = line, len(line)
         self._is_between_requests, self._is_in_head = False, True
 
-    def _release_line(self) -> bytes:
-        line = self._held_line
+    def _take_partial_line(self) -> bytes:
+        line = self._partial_line
         if line:
-            self._held_line, self._is_between_requests, self._is_in_head = b"", True, False
+            self._partial_line, self._is_between_requests, self._is_in_head = b"", True, False
         return line
 
     def _parse_piece(self, piece: memoryview) -> None:
@@ -199,7 +199,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _limit_unfinished_request(self, data: bytes) -> None:
         """Limit the bytes and the time of a request that arrives in several packets."""
-        if not self._held_line:
+        if not self._partial_line:
             self._unread_bytes = 0 if self._unread_bytes < 0 else self._unread_bytes + len(data)
         if self._unread_bytes > HEAD_BYTES_MAX:
             self._refuse(self._head_error())
@@ -211,7 +211,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._start_head_timer()
 
     def _head_error(self) -> ApiError:
-        if self._held_line:
+        if self._partial_line:
             return framing.target_too_long()
         return HeadersTooLarge("The request's headers do not end.")
 
@@ -312,7 +312,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Send the responses to the complete requests before, then the refusal, and close."""
         UNREADABLE_LOG.record(error.code)
         is_body_cut_off = self.is_body_cut_off()
-        is_head = self._is_in_head and not self._held_line and self.parser.get_method() == b"HEAD"
+        is_head = self._is_in_head and not self._partial_line and self.parser.get_method() == b"HEAD"
         self._stop_reading()
         if is_body_cut_off and not self._cut_off():
             self.transport.close()

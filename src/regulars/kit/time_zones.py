@@ -71,7 +71,7 @@ def default_zone(country: str, *, year: int) -> str | None:
     return zones[0] if len({_offsets(zone, year) for zone in zones}) == 1 else None
 
 
-def keeps_utc(country: str, *, year: int) -> bool:
+def shows_utc(country: str, *, year: int) -> bool:
     """Whether clocks in a part of the country show UTC in summer and in winter."""
     return any(not any(_offsets(zone, year)) for zone in zones_by_country().get(country, ()))
 

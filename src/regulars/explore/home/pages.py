@@ -11,7 +11,7 @@ from regulars.explore.home.overview import PERIODS, HomeOverview, JourneyNeeding
 from regulars.explore.home.sales_chart import BY_LABELS, draw_sales
 from regulars.journeys.program import FILTER
 from regulars.kit.ids import CAMPAIGN, JOURNEY, WEBHOOK
-from regulars.kit.time_zones import UTC_NAME, keeps_utc
+from regulars.kit.time_zones import UTC_NAME, shows_utc
 from regulars.texts.settings.store import Texting
 from regulars.web.access import Action
 from regulars.web.charts import hour_columns, sparkline
@@ -109,7 +109,7 @@ def _find_country_not_utc(visit: Visit) -> str | None:
     """The name of the organization's country if the time zone is UTC, as it is until a user chooses one, and clocks of
     the country show another time."""
     country = visit.organization.default_country
-    if country is None or visit.organization.time_zone != UTC_NAME or keeps_utc(country, year=visit.now.year):
+    if country is None or visit.organization.time_zone != UTC_NAME or shows_utc(country, year=visit.now.year):
         return None
     return country_name(country)
 

@@ -19,6 +19,7 @@ from tests.work.test_locked_rows import SEEDS, SETTINGS, House, with_house
 from tests.work.test_loop import TABLES, Letters, letters_url, post, served, url
 
 from regulars.kit.ids import new_uuid
+from regulars.work import clock_steps
 from regulars.work.clock_steps import TOLERANCE, pull_forward
 from regulars.work.queue import Due, Queue, Sweep, WaitLimit
 from regulars.worker import queues
@@ -201,6 +202,21 @@ def test_the_loop_makes_such_rows_and_retries_due(url):
         return letters
 
     assert sorted(word for _, word in asyncio.run(scenario()).read) == ["first", "retry"]
+
+
+def test_a_transaction_makes_a_bounded_number_of_rows_due(url, monkeypatch):
+    monkeypatch.setattr(clock_steps, "ROWS_PER_TRANSACTION_MAX", 2)
+    organization_id = new_uuid()
+    for number in range(5):
+        post(url, organization_id, str(number), due_in=timedelta(hours=2))
+
+    async def act(house: House, _: dict[str, Queue]) -> None:
+        assert await pull_forward(house.database, ShortWaits()) == [organization_id]
+
+    with_house(url, act)
+    with psycopg.connect(url) as connection:
+        query = "SELECT count(DISTINCT xmin::text), count(*) FILTER (WHERE due_at <= now()) FROM letters"
+        assert connection.execute(query).fetchall() == [(3, 5)]
 
 
 def test_a_row_that_is_stored_a_moment_later_is_no_step(url):

@@ -19,23 +19,28 @@ from regulars.work.queue import Due, Queue, WaitLimit
 
 # A transaction may store a row after this one began, with a later time; only a larger difference is a step.
 TOLERANCE: Final = timedelta(seconds=10)
+# How many rows a transaction makes due, so that it ends far below the time limit of statements.
+ROWS_PER_TRANSACTION_MAX: Final = 5_000
 
 _FIND: Final = "SELECT DISTINCT organization_id FROM {table} WHERE {too_late}"
-_PULL: Final = "UPDATE {table} SET {assigned} WHERE organization_id = %(organization_id)s AND {too_late}"
+_PULL: Final = """
+    UPDATE {table} SET {assigned}
+    WHERE organization_id = %(organization_id)s AND {too_late} AND ctid = ANY (ARRAY(
+        SELECT ctid FROM {table} WHERE organization_id = %(organization_id)s AND {too_late} LIMIT %(rows_max)s
+    ))
+"""
 
 _log = log.get(__name__)
 
 
 async def pull_forward(database: Database, queue: Queue) -> list[UUID]:
-    """Make rows of the queue due that wait too long; return their organizations. Each organization has a transaction of
-    its own."""
+    """Make rows of the queue due that wait too long; return their organizations."""
     if not queue.due.waits:
         return []
     async with database.reading() as tx:
         found = [(wait, it) for wait in queue.due.waits for it in await _find_organizations(tx, queue.due, wait)]
     for wait, organization_id in found:
-        async with database.transaction() as tx:
-            rows = await _pull(tx, organization_id, queue.due, wait)
+        rows = await _pull(database, organization_id, queue.due, wait)
         _log.warning("work.clock_stepped", queue=queue.name, organization_id=str(organization_id), rows=rows)
     return [organization_id for _, organization_id in found]
 
@@ -45,8 +50,16 @@ async def _find_organizations(tx: Tx, due: Due, wait: WaitLimit) -> Sequence[UUI
     return await tx.fetch_column(_compose(_FIND, due, wait), _values(wait, tx.now))
 
 
-async def _pull(tx: Tx, organization_id: UUID, due: Due, wait: WaitLimit) -> int:
-    return await tx.execute(_compose(_PULL, due, wait), {"organization_id": organization_id, **_values(wait, tx.now)})
+async def _pull(database: Database, organization_id: UUID, due: Due, wait: WaitLimit) -> int:
+    """Make the rows of an organization due in batches, each in a transaction of its own; return how many there were.
+    The next search finds rows that moved meanwhile."""
+    total, rows = 0, ROWS_PER_TRANSACTION_MAX
+    while rows == ROWS_PER_TRANSACTION_MAX:
+        async with database.transaction() as tx:
+            values = {"organization_id": organization_id, "rows_max": ROWS_PER_TRANSACTION_MAX, **_values(wait, tx.now)}
+            rows = await tx.execute(_compose(_PULL, due, wait), values)
+        total += rows
+    return total
 
 
 def _values(wait: WaitLimit, now: datetime) -> dict[str, object]:

@@ -16,6 +16,15 @@ def test_validation_comes_before_the_look_up(api: Api) -> None:
     assert api.post("/v1/profiles/nobody/attributes", {"a": 1}).refused == (400, "VALIDATION_ERROR")
 
 
+def test_one_bad_value_among_good_ones_is_refused_and_nothing_is_applied(api: Api) -> None:
+    profile = api.post("/v1/profiles", samples.profile()).json()
+    path, mixed = f"/v1/profiles/{profile['id']}", {"attributes": {"good": "yes", "bad": 1}}
+    assert api.post(f"{path}/attributes", mixed).refused == (400, "VALIDATION_ERROR")
+    upsert = {"external_id": profile["external_id"], "first_name": "Grace", **mixed}
+    assert api.post("/v1/profiles", upsert).refused == (400, "VALIDATION_ERROR")
+    assert api.get(path).json() == profile
+
+
 @pytest.mark.parametrize("wrapped", [True, False])
 def test_it_merges_a_wrapped_or_a_bare_map_and_answers_all_attributes(api: Api, wrapped: bool) -> None:
     profile = api.post("/v1/profiles", samples.profile(attributes={"a": "1", "b": "2"})).json()

@@ -19,7 +19,9 @@ def test_each_item_is_answered_in_its_place_as_the_single_call_would_be(api: Api
     assert results[4]["body"] == stored
 
 
-def test_500_items_are_taken(api: Api) -> None:
-    items = [{"external_id": samples.unique()} for _ in range(500)]
-    results = api.post("/v1/profiles/batch", {"items": items}).json()["results"]
+def test_500_items_are_taken_and_listed_in_their_order(api: Api) -> None:
+    # Descending, so that their own order is another one.
+    names = sorted([samples.unique() for _ in range(500)], reverse=True)
+    results = api.post("/v1/profiles/batch", {"items": [{"external_id": name} for name in names]}).json()["results"]
     assert [result["status"] for result in results] == [201] * 500
+    assert [profile["external_id"] for profile in api.pages("/v1/profiles", limit=200)] == names

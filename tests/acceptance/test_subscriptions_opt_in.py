@@ -51,6 +51,8 @@ def test_a_proof_is_optional_and_shown_whole(api: Api, absent: bool) -> None:
     partial = samples.opt_in(consent_proof={"terms_version": "7"})
     shown = api.post(PATH, partial).json()["subscription"]["consent_proof"]
     assert shown == {"terms_url": None, "terms_version": "7", "source_text": None}
+    for empty in ({}, {"terms_url": None}):
+        assert api.post(PATH, samples.opt_in(consent_proof=empty)).json()["subscription"]["consent_proof"] is None
 
 
 def test_without_a_profile_it_links_the_only_one_with_that_number(api: Api) -> None:

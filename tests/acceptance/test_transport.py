@@ -126,6 +126,16 @@ def test_json_in_utf_8_may_be_spelled_out(api: Api, content_type: bytes) -> None
     assert api.raw("POST", "/v1/profiles", headers=[(b"Content-Type", content_type)], body=body).status == 201
 
 
+@pytest.mark.parametrize(
+    "content_type",
+    [b"application/json; charset=utf-16", b"application/json; version=1; charset=latin-1", b"application/jsonx", b"application/json-patch+json", b"application/problem+json", b"application/json, text/plain", b"application/json version=1", b'application/json; a="b', b"application/json; a"],
+)  # fmt: skip
+def test_another_charset_and_what_only_begins_like_json_are_415(api: Api, content_type: bytes) -> None:
+    body = samples.json_bytes(samples.profile())
+    answer = api.raw("POST", "/v1/profiles", headers=[(b"Content-Type", content_type)], body=body)
+    assert answer.refused == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
 def test_whatever_the_caller_accepts_it_gets_json(api: Api) -> None:
     assert api.get("/v1/stores", headers={"Accept": "text/xml"}).header("content-type") == "application/json"
 

@@ -15,11 +15,13 @@ def test_one_that_lends_by_transaction_is_refused_at_the_start(command, database
 
 
 def test_doctor_distinguishes_the_two_and_one_by_session_serves_commands(command, database_url):
-    def findings(url):
-        return {one["name"]: one for one in command("doctor", "--json", DATABASE_URL=url).data}
+    def findings(url, *, code=None):
+        ran = command("doctor", "--json", DATABASE_URL=url)
+        assert code in {None, ran.code}
+        return {one["name"]: one for one in ran.data}
 
     with pooled(database_url, by_transaction=True) as url:
-        found = findings(url)["pooler"]
+        found = findings(url, code=1)["pooler"]
     assert not found["ok"]
     assert "by transaction" in found["found"]
     assert "pool_mode = session" in found["advice"]

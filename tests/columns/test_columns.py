@@ -55,6 +55,18 @@ def test_only_a_text_that_was_sent_or_may_have_been_writes_a_run(fed):
     assert fed.members({"type": "texts", "days": 1}) == {"ann"}
 
 
+def test_a_sale_that_is_published_during_a_build_counts_once_and_its_entry_is_deleted(shop):
+    entries = "SELECT count(*) FROM segment_fed WHERE organization_id = %s"
+    shop.sale("c0", amount=1000)
+    shop.drain()
+    shop.begin()
+    shop.sale("c0", amount=1000)
+    shop.drain()
+    assert shop.sql(entries) == [(1,)]
+    shop.build()
+    assert (shop.count(spend(2000)), shop.count(spend(2001)), shop.sql(entries)) == (1, 0, [(0,)])
+
+
 def test_an_erased_customer_leaves_nothing_in_the_stored_bytes(fed):
     for number in range(3):
         fed.customer(f"n{number}", secret=f"needle-{number}", shared="kept")

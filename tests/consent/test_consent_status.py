@@ -27,6 +27,12 @@ def test_an_inbound_stop_reply_withdraws_consent(desk: Desk) -> None:
     assert '"message":"Arrêt!","message_id":"msg-1"' in (desk.entries(first.subscription.id)[-1].payload or "")
 
 
+def test_an_inbound_stop_counts_after_all_that_is_recorded_although_the_clock_is_behind(desk: Desk) -> None:
+    desk.opt_in(at=NOW)
+    stopped = desk.stop(now=NOW - MINUTE)
+    assert (stopped.outcome, stopped.subscription.state.unsubscribed_at) == (Outcome.UNSUBSCRIBED, NOW)
+
+
 def test_an_inbound_start_subscribes_again_with_the_message_as_proof_and_keeps_the_profile(desk: Desk) -> None:
     profile_id = desk.profile("CUST-1")
     desk.opt_in(profile="CUST-1", proof=PROOF)

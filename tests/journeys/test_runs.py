@@ -8,6 +8,7 @@ from tests.links.test_links import host
 from regulars.journeys import manage
 from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused, NotPossible
+from regulars.journeys.retention import erase_runs
 from regulars.journeys.runs.fact_handlers import handle_messages
 from regulars.journeys.runs.lifecycle import resume_run
 from regulars.texts.facts import MessagesChanged
@@ -278,6 +279,18 @@ def test_a_run_that_keeps_failing_is_parked_with_its_reason_and_can_be_resumed(d
     desk.do(lambda tx: resume_run(tx, desk.organization_id, run.id))
     desk.work()
     assert desk.outcomes(journey) == ["exited", "exited"]
+
+
+def test_an_erasure_leaves_the_totals_and_counts_the_open_run_as_ended(desk):
+    customer = desk.customer()
+    journey = desk.journey(WAIT)
+    desk.sell(customer)
+    desk.do(lambda tx: erase_runs(tx, desk.organization_id, [customer]))
+    assert desk.runs(journey) == []
+    rows = desk.sql(
+        "SELECT step, event, sum(times)::int FROM journey_totals WHERE organization_id = %s GROUP BY 1, 2 ORDER BY 1, 2"
+    )
+    assert rows == [("", "entered", 1), ("1", "ended", 1), ("1", "waits", 1)]
 
 
 def test_links_of_a_step_are_counted_for_the_journey_whatever_the_run(desk, host):

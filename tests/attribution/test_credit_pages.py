@@ -80,6 +80,9 @@ def test_windows_show_before_and_after_and_are_saved_then(shop, visitor_as):
     assert "3 days after a click, 48 hours after a text, holdout compared over 14 days" in page
     assert owner.post("/settings/attribution", **asked, version="0").status_code == 400
     assert analyst.post("/settings/attribution", **asked, version="1").status_code == 403
+    shown = analyst.get("/settings/attribution").text
+    assert "Hours after a text 48" in text_of(shown)
+    assert "Preview change" not in shown
 
 
 def test_a_text_whose_figures_are_final_names_the_windows_of_that_time(shop, credited, visitor_as):

@@ -192,6 +192,13 @@ def test_caps_are_changed_and_say_where_they_are_looser(owner):
     assert 'id="e-hours_0"' in refused.text
 
 
+def test_a_role_that_may_only_read_the_rules_gets_no_button_that_saves_them(owner, visitor_as):
+    path = "/settings/texts/rules"
+    assert "Save frequency caps" in text_of(owner, path)
+    for role in (Role.MARKETER, Role.ANALYST, Role.DEVELOPER):
+        assert "Save frequency caps" not in text_of(visitor_as(role), path)
+
+
 def test_the_global_holdout_says_what_a_change_does_to_the_running_quarter(
     owner, visitor_as, api, tenant, api_database_url
 ):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -70,6 +71,7 @@ def analyse(counted_url: str, tmp_path_factory: pytest.TempPathFactory) -> Comma
 
 class Columns(NamedTuple):
     url: str
+    run: Command
     analyse: Command
     # What the first questions got, and a segment of the buyers.
     first_answers: list[Ran]
@@ -85,12 +87,12 @@ def columns(counted_url: str, organization_id: UUID, tmp_path_factory: pytest.Te
     folder = tmp_path_factory.mktemp("columns")
     (folder / "segment.json").write_text('{"name": "Buyers", "match": {"type": "all", "of": [{"type": "bought"}]}}')
     with copy_of(counted_url) as url:
-        analyse = analyse_on(url, folder)
+        run, analyse = command_on(url, folder), analyse_on(url, folder)
         with analysis_process(environment(REGULARS_DATA_DIR=str(folder), DATABASE_URL=url)):
             first_answers = [analyse(what, *PERIOD) for what in ("customers", "products")]
-            created = command_on(url, folder)("segment", "create", str(folder / "segment.json"), "-o", "Shop")
+            created = run("segment", "create", str(folder / "segment.json"), "-o", "Shop")
             drain_queues(url, organization_id)
-            yield Columns(url, analyse, first_answers, created.out.strip())
+            yield Columns(url, run, analyse, first_answers, created.out.strip())
 
 
 def test_sales_are_shown_by_day_week_store_and_currency(analyse):
@@ -169,6 +171,12 @@ def test_sales_of_a_segment_are_those_of_its_members(columns):
     assert [(row["name"], row["month"], row["net_cents"]) for row in months] == [("One", "2026-03-01", 1000)]
     hours = columns.analyse("sales", "--by", "hour", "--segment", columns.segment)
     assert "by day or longer" in hours.complains(code=2)
+
+
+def test_the_members_of_a_segment_are_listed_and_counted(columns):
+    listed = columns.run("segment", "members", columns.segment, "-o", "Shop")
+    assert re.fullmatch(r"prof_[0-9a-z]{26}\n", listed.out)
+    assert listed.err == "1 customers of Buyers, version 1.\n"
 
 
 def test_the_first_question_has_the_columns_built(columns):

@@ -1,8 +1,11 @@
 import gzip
 import json
+import os
 
 import psycopg
 import pytest
+
+from regulars.cli import import_file
 
 
 def test_a_file_is_imported_and_its_rejected_rows_are_written_beside_it(regulars, tmp_path):
@@ -16,6 +19,13 @@ def test_a_file_is_imported_and_its_rejected_rows_are_written_beside_it(regulars
     assert (note["row"], note["code"], note["input"]["name"]) == (3, "RESERVED_EXTERNAL_ID", "Bad")
     file.write_text("external_id,name\nS1,Paris\n")
     assert regulars("import", "stores", str(file), "-o", "Shop", "--json").data["unchanged"] == 1
+
+
+def test_progress_needs_no_position_in_a_pipe():
+    readable, writable = os.pipe()
+    os.close(writable)
+    with os.fdopen(readable, "rb") as stream, import_file._progress("stores", stream) as advance:
+        advance(3)
 
 
 def test_a_file_organization_or_header_that_cannot_be_used_ends_in_one_sentence(regulars, tmp_path):

@@ -31,6 +31,8 @@ def test_creating_an_endpoint_prints_its_id_and_its_secret(regulars, endpoint):
     assert (first["events"], first["description"]) == (["profile.*", "subscription.*"], "the shop's own")
     assert second["events"] == ["profile.*", "subscription.created"]
     assert endpoint["secret"] not in regulars("webhook", "list", "--organization", "Shop").out
+    shown = regulars("webhook", "show", endpoint["id"], "--organization", "Shop", **KEY).out.splitlines()
+    assert {f"id: {endpoint['id']}", "events: profile.*, subscription.*", "description: the shop's own"} <= {*shown}
 
 
 def test_what_cannot_be_an_endpoint_is_refused(regulars):

@@ -13,6 +13,7 @@ from regulars.kit import settings
 from regulars.kit.db_checks import NotDurableError, assert_durable
 from regulars.postgres import account, embedded, wheel
 from regulars.postgres.errors import EmbeddedDatabaseError
+from regulars.processes import serve_lock
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="about what root does; run the suite as root to see it")
 
@@ -215,3 +216,13 @@ def test_a_folder_that_a_command_has_only_locked_so_far_is_opened_to_the_databas
     (data_dir / "serve.lock").touch()
     embedded.ensure_running(data_dir, throwaway=True)
     assert stat.S_IMODE(data_dir.stat().st_mode) == 0o750
+
+
+def test_a_data_folder_that_cannot_be_made_is_needed_only_by_the_included_database(tmp_path):
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "data"
+    with serve_lock.hold(settings.Settings(data_dir=folder, database_url="postgresql://db.example/shop")) as lock:
+        lock.publish_address("http://127.0.0.1:8080")
+    included = settings.Settings(data_dir=folder)
+    with pytest.raises(EmbeddedDatabaseError, match="cannot be used"), serve_lock.hold(included):
+        pass

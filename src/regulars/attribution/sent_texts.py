@@ -50,10 +50,11 @@ read_sent_by_month: Final = SENT.read
 read_sent_of: Final = SENT.read_origin
 
 
-async def find_last_sent_day(tx: Tx, organization_id: UUID) -> date | None:
-    """Return the last day with counted texts; None before the first text."""
+async def find_last_sent_day(tx: Tx, organization_id: UUID, *, since: date) -> date | None:
+    """Return the last day with counted texts since a day; None if there is none."""
     return await tx.fetch_value(
-        "SELECT day FROM sent_texts WHERE organization_id = %s ORDER BY day DESC LIMIT 1", (organization_id,)
+        "SELECT day FROM sent_texts WHERE organization_id = %s AND day >= %s ORDER BY day DESC LIMIT 1",
+        (organization_id, since),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.analytics.period import preset_period
+from regulars.analytics.period import FIRST_DAY, preset_period
 from regulars.analytics.saved_views import list_views
 from regulars.attribution.model import Attributed
 from regulars.attribution.pages.definitions import DEFINITIONS
@@ -86,7 +86,7 @@ async def show_overview(visit: Visit) -> Response:
         if view.form.is_refused:
             return render(visit, "attribution/overview.html", status=400, table=None, defined=DEFINITIONS, **values)
         overview = await load_overview(tx, visit, view)
-        last_sent_day = await find_last_sent_day(tx, visit.organization_id)
+        last_sent_day = await find_last_sent_day(tx, visit.organization_id, since=FIRST_DAY)
     currencies = overview.currencies
     currency = _choose_currency(view, currencies)
     raw_rows = {it: _raw_rows(view, overview, it) for it in dict.fromkeys([currency, *currencies])}

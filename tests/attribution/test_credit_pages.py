@@ -31,7 +31,7 @@ def credited(shop):
         profile_id=PROFILE.decode(profile.json()["id"]),
     )
     text = send_order(shop.database_url, shop.organization_id, order)
-    shop.write("UPDATE texts SET claimed_at = now() - interval '2 hours 5 minutes' WHERE organization_id = %s")
+    shop.write("UPDATE texts SET claimed_at = now() - interval '2 hours 6 minutes' WHERE organization_id = %s")
     bought = shop.sell(person, 10_000, samples.ago(minutes=5))
     shop.sell(person, 3_000, samples.ago(minutes=1), type="RETURN")
     drain_queues(shop.database_url, shop.organization_id)

@@ -103,7 +103,8 @@ def test_enter_in_a_form_of_several_actions_does_none_of_them(seen):
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_each_role_gets_what_it_may_and_nothing_else(visitor_as, role):
+def test_each_role_gets_what_it_may_and_nothing_else(visitor_as, analysis, role):
+    """`analysis`: without its process, the files of figures wait for it for eight seconds each."""
     visitor: Visitor = visitor_as(role)
     wrong = []
     for page in TABLE:

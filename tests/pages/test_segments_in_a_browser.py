@@ -56,10 +56,13 @@ class Keyboard(Mouse):
         self.tab.keyboard.press("Enter")
 
     def choose(self, select: Locator, words: str) -> None:
-        """Opened, so that nothing is chosen before Enter."""
+        """Opened, so that nothing is chosen before Enter. Typed words would be forgotten if a letter comes late."""
+        find_steps = "(it, words) => [...it.options].findIndex(one => one.label === words) - it.selectedIndex"
+        steps = select.evaluate(find_steps, words)
         select.focus()
         self.tab.keyboard.press("Alt+ArrowDown")
-        self.tab.keyboard.type(words)
+        for _ in range(abs(steps)):
+            self.tab.keyboard.press("ArrowDown" if steps > 0 else "ArrowUp")
         self.tab.keyboard.press("Enter")
 
     def write(self, field: Locator, text: str) -> None:

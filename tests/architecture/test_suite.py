@@ -1,6 +1,7 @@
 """The choice, the order and the limits of the tests themselves."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ from tests.support import suite
 from tests.support.durations import DAILY_S, FIXED_WORK_S, WHOLE_S, Durations, find_reason
 from tests.support.project import ROOT
 
-# Ten tests in two modules: one fails, one is not daily, and one needs a slow fixture of its module.
+# Ten tests in two modules: one fails, one is not daily, one needs a slow fixture of its module, and one is slow beside others.
 CONFTEST = """
-import pytest, time
+import os, pytest, time
 from tests.not_daily import NOT_DAILY
 from tests.support import durations
 
@@ -26,6 +27,11 @@ durations.DAILY_S = 0.2
 @pytest.fixture(scope="module")
 def slow():
     time.sleep(0.3)
+
+@pytest.fixture
+def slow_beside_others(request):
+    if "PYTEST_XDIST_WORKER" in os.environ and "[2]" in request.node.nodeid:
+        time.sleep(0.3)
 """
 MODULE = """
 import pytest
@@ -34,20 +40,39 @@ import pytest
 def test_it(number, {fixture}):
     assert number != {failing}
 """
+JUDGE = """
+import sys
+from pathlib import Path
+from tests.support import durations
+
+durations.DAILY_S, durations.FIXED_WORK_S = 0.2, 1.0
+sys.exit(durations.fail_slow_tests(Path("build/durations.json")))
+"""
 
 
 @pytest.fixture
 def small_suite(tmp_path: Path) -> Path:
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     (tmp_path / "test_first.py").write_text(MODULE.format(fixture="slow", failing=9), encoding="utf-8")
-    (tmp_path / "test_second.py").write_text(MODULE.format(fixture="tmp_path", failing=3), encoding="utf-8")
+    (tmp_path / "test_second.py").write_text(MODULE.format(fixture="slow_beside_others", failing=3), encoding="utf-8")
     (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {ROOT}\n", encoding="utf-8")
     return tmp_path
 
 
 def run(folder: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-v", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60).stdout
+    return run_python(folder, "-m", "pytest", "-p", "no:cacheprovider", "-v", *arguments).stdout
+
+
+def run_python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
 
 
 def test_every_pattern_names_a_file_that_exists_and_has_a_reason() -> None:
@@ -69,10 +94,19 @@ def test_a_run_says_what_it_left_out_and_how_to_run_what_failed(small_suite: Pat
     assert "Run it alone: bin/test 'test_second.py::test_it[3]'" in printed
     assert "Run all in this order: --seed 7" in printed
     assert "1 tests left out: another number (1). Run them as well: bin/test --all" in printed
-    assert "TOO SLOW test_first.py::slow took 0.3 s" in printed
-    assert "TOO SLOW test_first.py::test_it" not in printed, "the time of a shared fixture is not its first test's"
     durations = json.loads((small_suite / "build/durations.json").read_text(encoding="utf-8"))
     assert len(durations["tests"]) == 9
+
+
+def test_what_is_slow_beside_others_runs_again_alone(small_suite: Path) -> None:
+    run(small_suite, "-n", "2", "--durations-file", "build/durations.json")
+    judged = run_python(small_suite, "-c", JUDGE)
+    assert "runs again alone: test_first.py::slow took 0.3 s; its limit is 0.2 s" in judged.stdout
+    assert "runs again alone: test_second.py::test_it[2] took 0.3 s; its limit is 0.2 s" in judged.stdout
+    assert "2 passed" in judged.stdout
+    too_slow = [line for line in judged.stdout.splitlines() if line.startswith("TOO SLOW")]
+    assert [line.split()[2] for line in too_slow] == ["test_first.py::slow"], "its first test is not slow itself"
+    assert judged.returncode == 1
 
 
 def test_a_named_test_runs_in_any_case(small_suite: Path) -> None:

@@ -1,13 +1,17 @@
 """How long each test takes, and which one takes longer than it may.
 
 The time of a fixture that several tests share is counted apart, since the random order decides which test makes it.
+A test over its limit runs once more, alone, and fails the check if it is over its limit again (`python -m
+tests.support.durations FILE`): beside others, a test may wait for a processor that another one uses.
 """
 
 import json
 import re
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -22,6 +26,7 @@ WHOLE_S = 30.0
 # What `_time_fixed_work` takes during a run on the machine for which the limits were chosen. A slower one gets longer limits.
 FIXED_WORK_S = 0.004
 REPORTS_PER_TIMING = 50
+LAST_TIMINGS = 5
 SHARED_FIXTURES = "shared fixtures"
 
 
@@ -45,15 +50,17 @@ class Durations:
     tests: dict[str, float] = field(default_factory=dict)
     fixtures: dict[str, float] = field(default_factory=dict)
     fixed_work: list[float] = field(default_factory=list)
+    fixture_tests: dict[str, str] = field(default_factory=dict)
+    """The test that made each fixture."""
 
-    def find_over_limit(self) -> list[str]:
-        """Describes the tests and fixtures that are over their limit and not named in `SLOW_TESTS`."""
+    def find_over_limit(self) -> dict[str, str]:
+        """Describes the tests and fixtures that are over their limit and not named in `SLOW_TESTS`, by name."""
         slowness = max(1.0, statistics.median(self.fixed_work or [0.0]) / FIXED_WORK_S)
-        over = []
+        over = {}
         for name, seconds in sorted((self.tests | self.fixtures).items()):
             limit = slowness * (DAILY_S if find_reason(name, NOT_DAILY) is None else WHOLE_S)
             if seconds > limit and find_reason(name, SLOW_TESTS) is None:
-                over.append(f"{name} took {seconds:.1f} s; its limit is {limit:.1f} s (tests/slow_tests.py)")
+                over[name] = f"{name} took {seconds:.1f} s; its limit is {limit:.1f} s (tests/slow_tests.py)"
         return over
 
 
@@ -88,12 +95,11 @@ class FixtureTimer:
 
 
 class DurationsRecorder:
-    """Runs in the process that gets all reports: adds them up, writes the file and fails the run for slow tests."""
+    """Runs in the process that gets all reports: adds them up and writes the file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._durations = Durations()
-        self._over_limit: list[str] = []
         self._reports = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -104,22 +110,40 @@ class DurationsRecorder:
         if report.when == "setup":
             shared = dict(report.user_properties)[SHARED_FIXTURES]
             tests[report.nodeid] -= sum(shared.values())
-            self._durations.fixtures |= {name: s for name, s in shared.items() if not name.startswith("::")}
+            made = {name: s for name, s in shared.items() if not name.startswith("::")}
+            self._durations.fixtures |= made
+            self._durations.fixture_tests |= dict.fromkeys(made, report.nodeid)
         self._reports += 1
         if self._reports % REPORTS_PER_TIMING == 0:
             self._durations.fixed_work.append(_time_fixed_work())
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def pytest_sessionfinish(self) -> None:
+        # A run of a few tests has no other timings.
+        self._durations.fixed_work += [_time_fixed_work() for _ in range(LAST_TIMINGS)]
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(json.dumps(asdict(self._durations), indent=1, sort_keys=True), encoding="utf-8")
-        self._over_limit = self._durations.find_over_limit()
-        if self._over_limit and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        for line in self._over_limit:
-            terminalreporter.write_line(f"TOO SLOW {line}")
+
+def fail_slow_tests(file: Path) -> int:
+    """Runs the tests again that were over their limit, alone. Returns 1 if one of them fails or is over it again."""
+    durations = Durations(**json.loads(file.read_text(encoding="utf-8")))
+    over = durations.find_over_limit()
+    if not over:
+        return 0
+    _say(f"Slow beside other tests, runs again alone: {description}" for description in over.values())
+    again_file = file.with_suffix(".again.json")
+    tests = sorted({durations.fixture_tests.get(name, name) for name in over})
+    command = [sys.executable, "-m", "pytest", "--no-header", f"--durations-file={again_file}", *tests]
+    failed = subprocess.run(command, check=False).returncode != 0
+    again = Durations(**json.loads(again_file.read_text(encoding="utf-8"))).find_over_limit()
+    too_slow = sorted(over.keys() & again.keys())
+    _say(f"TOO SLOW {again[name]}" for name in too_slow)
+    return int(failed or bool(too_slow))
+
+
+def _say(lines: Iterable[str]) -> None:
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.flush()
 
 
 def _time_fixed_work() -> float:
@@ -129,3 +153,7 @@ def _time_fixed_work() -> float:
         found[str(number)] = (number, [number])
     sorted(found, key=lambda name: found[name][0])
     return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    sys.exit(fail_slow_tests(Path(sys.argv[1])))

@@ -94,7 +94,10 @@ def test_a_run_names_every_reason_of_a_skipped_text(api, buyer, marketer, tenant
     shown = {}
     with psycopg.connect(api_database_url, autocommit=True) as connection:
         for reason in SkipReason:
-            connection.execute("UPDATE texts SET state = 'skipped', reason = %s", (reason.value,))
+            connection.execute(
+                "UPDATE texts SET state = 'skipped', reason = %s WHERE organization_id = %s",
+                (reason.value, tenant.organization_id),
+            )
             page = marketer.get(f"/journeys/{journey}/runs/{run}").text
             shown[reason] = re.search(r"Skipped: ([^<]*)\.", page)[1]
     assert shown[SkipReason.GLOBAL_HOLDOUT] == "global holdout"

@@ -5,7 +5,6 @@ long test that starts late leaves the other process without work. Patterns are t
 """
 
 WALK = "walks through a whole piece of work in a browser"
-FIGURES = "opens pages and files of figures, of which two wait up to eight seconds for the process that counts"
 PLANS = "reads the plan of every statement of the pages beside large tables"
 
 SLOW_TESTS: dict[str, str] = {
@@ -30,8 +29,7 @@ SLOW_TESTS: dict[str, str] = {
     "tests/cli/test_stop.py": "stops servers under load, each with the time in which connections drain",
     "tests/crash/test_sample.py": "plays whole trials: start, load, kill, recovery, check",
     "tests/pages/test_every_page.py::test_no_page_keeps_people_out": "opens a quarter of all pages in a browser",
-    "tests/pages/test_masking.py::test_no_page_shows": FIGURES,
-    "tests/stored_rows/test_stored_rows.py::test_pages_show_what_is_stored": FIGURES,
+    "tests/pages/test_masking.py::test_no_page_shows": "opens every page as two roles",
     "tests/pages/test_random_forms.py": "sends a form to every route and looks at all tables after each",
     "tests/schemathesis/test_schemathesis.py": "sends thousands of generated requests",
 }

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
@@ -14,24 +14,17 @@ from tests.support import suite
 from tests.support.durations import DAILY_S, FIXED_WORK_S, WHOLE_S, Durations, find_reason
 from tests.support.project import ROOT
 
-# Ten tests in two modules: one fails, one is not daily, one needs a slow fixture of its module, and one is slow beside others.
+# Ten tests in two modules: one fails, one is not daily, and one needs a slow fixture of its module.
 CONFTEST = """
-import os, pytest, time
+import pytest, time
 from tests.not_daily import NOT_DAILY
-from tests.support import durations
 
 pytest_plugins = ["tests.support.suite"]
 NOT_DAILY["test_first.py::test_it*4"] = "another number"
-durations.DAILY_S = 0.2
 
 @pytest.fixture(scope="module")
 def slow():
-    time.sleep(0.3)
-
-@pytest.fixture
-def slow_beside_others(request):
-    if "PYTEST_XDIST_WORKER" in os.environ and "[2]" in request.node.nodeid:
-        time.sleep(0.3)
+    time.sleep(2)
 """
 MODULE = """
 import pytest
@@ -45,7 +38,7 @@ import sys
 from pathlib import Path
 from tests.support import durations
 
-durations.DAILY_S, durations.FIXED_WORK_S = 0.2, 1.0
+durations.DAILY_S, durations.FIXED_WORK_S = 1.5, 1.0
 sys.exit(durations.fail_slow_tests(Path("build/durations.json")))
 """
 
@@ -54,7 +47,7 @@ sys.exit(durations.fail_slow_tests(Path("build/durations.json")))
 def small_suite(tmp_path: Path) -> Path:
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     (tmp_path / "test_first.py").write_text(MODULE.format(fixture="slow", failing=9), encoding="utf-8")
-    (tmp_path / "test_second.py").write_text(MODULE.format(fixture="slow_beside_others", failing=3), encoding="utf-8")
+    (tmp_path / "test_second.py").write_text(MODULE.format(fixture="tmp_path", failing=3), encoding="utf-8")
     (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {ROOT}\n", encoding="utf-8")
     return tmp_path
 
@@ -99,13 +92,18 @@ def test_a_run_says_what_it_left_out_and_how_to_run_what_failed(small_suite: Pat
 
 
 def test_what_is_slow_beside_others_runs_again_alone(small_suite: Path) -> None:
-    run(small_suite, "-n", "2", "--durations-file", "build/durations.json")
+    fixture, test = "test_first.py::slow", "test_second.py::test_it[2]"
+    beside_others = Durations(
+        tests={test: 9.0}, fixtures={fixture: 9.0}, fixture_tests={fixture: "test_first.py::test_it[0]"}
+    )
+    (small_suite / "build").mkdir()
+    (small_suite / "build/durations.json").write_text(json.dumps(asdict(beside_others)), encoding="utf-8")
     judged = run_python(small_suite, "-c", JUDGE)
-    assert "runs again alone: test_first.py::slow took 0.3 s; its limit is 0.2 s" in judged.stdout
-    assert "runs again alone: test_second.py::test_it[2] took 0.3 s; its limit is 0.2 s" in judged.stdout
+    assert f"runs again alone: {fixture} took 9.0 s; its limit is 1.5 s" in judged.stdout
+    assert f"runs again alone: {test} took 9.0 s; its limit is 1.5 s" in judged.stdout
     assert "2 passed" in judged.stdout
-    too_slow = [line for line in judged.stdout.splitlines() if line.startswith("TOO SLOW")]
-    assert [line.split()[2] for line in too_slow] == ["test_first.py::slow"], "its first test is not slow itself"
+    too_slow = [line.split()[2] for line in judged.stdout.splitlines() if line.startswith("TOO SLOW")]
+    assert too_slow == [fixture], "neither the other test nor the first test of the fixture is slow itself"
     assert judged.returncode == 1
 
 

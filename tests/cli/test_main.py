@@ -13,6 +13,7 @@ import pytest
 from tests.cli.conftest import ROOT, environment
 
 from regulars.cli import error_handling, main
+from regulars.cli.output import ExitCode
 from regulars.postgres import embedded
 
 SECONDS_MAX = 60
@@ -172,3 +173,30 @@ def test_every_exit_code_is_documented():
     page = (ROOT / "docs" / "operations.md").read_text()
     for code in ("0 done", "1 could not be done", "2 wrong usage or settings", "3 the\ndatabase", "130 interrupted"):
         assert code in page
+
+
+# The signal arrives in a callback, whose exceptions Python ignores.
+ENDS_IN_A_CALLBACK = """
+import os, signal, time, typer
+from regulars.cli import error_handling
+
+class Callback:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.01)
+
+app = typer.Typer()
+
+@app.command()
+def work():
+    Callback()
+    time.sleep(60)
+
+error_handling.run(app)
+"""
+
+
+def test_a_signal_that_arrives_in_a_callback_ends_the_command_too():
+    command = [sys.executable, "-c", ENDS_IN_A_CALLBACK]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
+    assert (ended.returncode, ended.stderr.strip()) == (ExitCode.TERMINATED, "regulars: Terminated.")

@@ -49,3 +49,22 @@ def test_a_child_gets_a_second_signal_when_the_stop_is_hurried(tmp_path, monkeyp
         await asyncio.wait_for(supervising, SECONDS_MAX)
 
     asyncio.run(run())
+
+
+def test_a_hurried_child_that_missed_a_signal_gets_another(tmp_path, monkeypatch):
+    python, began, counted = tmp_path / "python", tmp_path / "began", tmp_path / "counted"
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(supervise, "REPEAT_SIGNAL_S", 0.2)
+    on_signal = f"echo >> {counted}; if [ $(wc -l < {counted}) -ge 3 ]; then exit 0; fi"
+    python.write_text(f"#!/bin/bash\ntrap '{on_signal}' TERM\n: > {began}\nwhile :; do sleep 0.05; done\n")
+    python.chmod(0o755)
+    child = supervise.Child(name="server 0", arguments=[], descriptors=[])
+
+    async def run() -> None:
+        stop = Stop()
+        supervising = asyncio.create_task(supervise.supervise(child, stop=stop, grace_s=60))
+        await until(began.exists)
+        stop.hurry()
+        await asyncio.wait_for(supervising, SECONDS_MAX)
+
+    asyncio.run(run())

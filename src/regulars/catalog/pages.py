@@ -156,9 +156,6 @@ class _CatalogPages:
             type_labels=TYPE_LABELS,
         )
 
-    async def show(self, visit: Visit) -> Response:
-        return await self._entry_page(visit, FormState())
-
     async def count(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             await counting.count_every_key(tx, visit.organization_id, self.labels.catalog)
@@ -166,12 +163,11 @@ class _CatalogPages:
 
     async def preview(self, visit: Visit) -> Response:
         """Count how many stored values fit the chosen type; nothing changes yet."""
-        form = FormState(visit.form)
+        form = FormState(visit.form, again=self.show)
         key = visit.references[0]
         declared = form.choice("type", [kind.value for kind in AttributeType])
         allowed = _read_values(form) if declared == AttributeType.ENUM else ()
-        if form.is_refused:
-            return await self._entry_page(visit, form)
+        form.check()
         async with visit.database.transaction() as tx:
             await self._entry(tx, visit)
             await counting.preview_type(
@@ -218,7 +214,7 @@ class _CatalogPages:
             raise PageNotFound(f"No value was ever sent for a {self.labels.whole_key.lower()} with this name.")
         return found[0]
 
-    async def _entry_page(self, visit: Visit, form: FormState) -> Response:
+    async def show(self, visit: Visit, form: FormState | None = None) -> Response:
         async with visit.database.reading() as tx:
             entry = await self._entry(tx, visit)
             preview = await counting.find_preview(tx, visit.organization_id, self.labels.catalog, entry.key)
@@ -231,8 +227,6 @@ class _CatalogPages:
                 for use in await find_uses(tx, visit.organization_id, self.labels.catalog, entry.key)
                 if visit.may(use.needs)
             ]
-        if not form.values:
-            form.values = _initial_values(entry, preview)
         values: dict[str, Any] = {
             "labels": self.labels,
             "entry": entry,
@@ -248,7 +242,7 @@ class _CatalogPages:
             "is_running": preview is not None and preview.state is JobState.RUNNING,
             "has_failed": preview is not None and preview.state is JobState.FAILED,
         }
-        return render_form(visit, "catalog/entry.html", form, **values)
+        return render_form(visit, "catalog/entry.html", form or _fill_form(entry, preview), **values)
 
 
 def _read_values(form: FormState) -> tuple[str, ...]:
@@ -263,8 +257,8 @@ def _read_values(form: FormState) -> tuple[str, ...]:
     return values
 
 
-def _initial_values(entry: CatalogEntry, preview: CountJob | None) -> dict[str, str]:
-    """Return the values of the form: the type that the user has proposed and not confirmed, else the key's type."""
+def _fill_form(entry: CatalogEntry, preview: CountJob | None) -> FormState:
+    """Return the form with the type that the user has proposed and not confirmed, else with the key's type."""
     if preview is not None and preview.type is not None:
-        return {"type": preview.type.value, "values": "\n".join(preview.allowed_values)}
-    return {"type": entry.type.value, "values": "\n".join(entry.allowed_values)}
+        return FormState({"type": preview.type.value, "values": "\n".join(preview.allowed_values)})
+    return FormState({"type": entry.type.value, "values": "\n".join(entry.allowed_values)})

@@ -21,7 +21,7 @@ from regulars.web.access import Action
 from regulars.web.download import Download
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
@@ -36,21 +36,19 @@ async def export_customer(visit: Visit) -> Response:
     return Download(pieces, filename=f"{PROFILE.encode(profile.id)}.json", media_type="application/json")
 
 
-async def ask_to_erase(visit: Visit) -> Response:
+async def ask_to_erase(visit: Visit, form: FormState | None = None) -> Response:
     async with visit.database.reading() as tx:
         profile = await _find_customer(tx, visit)
         values = await _describe_erasure(tx, visit, profile)
-    return render(visit, "privacy/erase.html", form=FormState(), **values)
+    return render_form(visit, "privacy/erase.html", form or FormState(), **values)
 
 
 async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=ask_to_erase)
     async with visit.database.reading() as tx:
         profile = await _find_customer(tx, visit)
-        if form.value("confirm").strip() != profile.external_id:
-            form.refuse("confirm", f"Type {profile.external_id} exactly; nothing was erased.")
-            values = await _describe_erasure(tx, visit, profile)
-            return refused(visit, "privacy/erase.html", form, **values)
+    if form.value("confirm").strip() != profile.external_id:
+        raise form.refusal("confirm", f"Type {profile.external_id} exactly; nothing was erased.")
     async with visit.database.transaction() as tx:
         [outcome] = await erase_profiles(
             tx, visit.organization_id, [ById(profile.id)], secret=visit.organization.secret, log=log

@@ -24,6 +24,7 @@ from regulars.web import confirm, cookies, csrf
 from regulars.web.access import Action, may
 from regulars.web.error_pages import api_refusal_page, broken_page, refusal_page, unavailable_page
 from regulars.web.errors import BadForm, ForeignForm, FormTooLarge, NotAllowed, PageNotFound, PageRefusal
+from regulars.web.form import FormRefused
 from regulars.web.navigation import Navigation
 from regulars.web.render import NAVIGATION_STATE, SECRET_STATE, WAITING_STATE, headers, redirect
 from regulars.web.route import FORM_FIELDS_MAX, Audience, Form, Page
@@ -148,7 +149,7 @@ class WebApp:
             visit, password_page = await confirm.confirm(visit, page, self._sessions)
             if password_page is not None:
                 return password_page
-        response = await page.handle(visit)
+        response = await _run_handler(page, visit)
         exchange.set_guest_cookie(response)
         _remember_organization(visit, page, response)
         return response
@@ -210,6 +211,15 @@ class _Exchange:
         if self.new_guest_secret is not None:
             secure = self.visit.is_https
             cookies.set_cookie(response, cookies.guest_name(is_https=secure), self.new_guest_secret, is_https=secure)
+
+
+async def _run_handler(page: Page, visit: Visit) -> Response:
+    try:
+        return await page.handle(visit)
+    except FormRefused as refusal:
+        if refusal.form.again is None:
+            raise
+        return await refusal.form.again(visit, refusal.form)
 
 
 def _remember_organization(visit: Visit, page: Page, response: Response) -> None:

@@ -1,11 +1,16 @@
 """Parse and check the fields of a form; a refused form is shown again with its values and all errors."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
+
+from starlette.responses import Response
+
+from regulars.web.visit import Visit
 
 TEXT_CHARACTERS_MAX: Final = 1024
 _CLOCK: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
@@ -25,11 +30,13 @@ class EditConflict:
 class FormState:
     """The values of a form's fields and their errors; templates render both.
 
-    A page makes it from the stored values, and a handler from the submitted ones.
+    A page makes it from the stored values, and a handler from the submitted ones. `again` shows the page of the form
+    with its errors: the application calls it after a `FormRefused`, so that a handler goes on with valid fields only.
     """
 
-    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+    def __init__(self, values: Mapping[str, str] | None = None, *, again: "ShowAgain | None" = None) -> None:
         self.values: dict[str, str] = dict(values or {})
+        self.again = again
         # The error of each field, in the order of the fields.
         self.errors: dict[str, str] = {}
         self.conflict: EditConflict | None = None
@@ -50,6 +57,24 @@ class FormState:
     def refuse(self, name: str, sentence: str) -> None:
         """Record an error of a field; only the first one is shown."""
         self.errors.setdefault(name, sentence)
+
+    def refusal(self, name: str, sentence: object) -> "FormRefused":
+        """The exception that shows the form again with this error."""
+        self.refuse(name, str(sentence))
+        return FormRefused(self)
+
+    @contextmanager
+    def refusing(self, name: str, *errors: type[Exception]) -> Iterator[None]:
+        """Show the form again if one of these errors occurs, with its message at the field."""
+        try:
+            yield
+        except errors as error:
+            raise self.refusal(name, error) from None
+
+    def check(self) -> None:
+        """Show the form again if a field is refused."""
+        if self.is_refused:
+            raise FormRefused(self)
 
     def text(self, name: str, *, required: bool = True, characters_max: int = TEXT_CHARACTERS_MAX) -> str:
         """One line of text, without spaces around it."""
@@ -98,6 +123,17 @@ class FormState:
         except (ValueError, OverflowError):
             self.refuse(name, "A date and a time.")
             return None
+
+
+ShowAgain = Callable[[Visit, FormState], Awaitable[Response]]
+
+
+class FormRefused(Exception):
+    """A field of a form is refused, and nothing was saved: a transaction that it leaves is rolled back."""
+
+    def __init__(self, form: FormState) -> None:
+        super().__init__(form.errors)
+        self.form = form
 
 
 def format_time_field(zone: ZoneInfo, moment: datetime) -> str:

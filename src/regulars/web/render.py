@@ -43,11 +43,6 @@ def render_part(visit: Visit, template: str, **values: Any) -> Markup:
     return Markup(_TEMPLATES.get_template(template).render({**_context(visit), **values}))  # noqa: S704  # a template's
 
 
-def refused(visit: Visit, template: str, form: FormState, **values: Any) -> Response:
-    """Show a refused form again with its errors."""
-    return render(visit, template, status=400, form=form, **values)
-
-
 def render_form(visit: Visit, template: str, form: FormState, **values: Any) -> Response:
     """Show a form, with status 400 if it has errors."""
     return render(visit, template, status=400 if form.is_refused else 200, form=form, **values)

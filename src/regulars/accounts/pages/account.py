@@ -60,11 +60,10 @@ class AccountPages:
         return await _render_account(visit)
 
     async def change(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
+        form = FormState(visit.form, again=_render_account)
         name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
         locale = form.choice("locale", {"", *LOCALES})
-        if form.is_refused:
-            return await _render_account(visit, form=form, status=400)
+        form.check()
         async with visit.database.transaction() as tx:
             await queries.set_name_and_locale(tx, visit.user.id, name=name, locale=locale or None)
         return redirect(visit, ACCOUNT_PATH, done="Your account is saved.")
@@ -83,36 +82,32 @@ class AccountPages:
         return redirect(visit, ACCOUNT_PATH, done=f"Your password is changed; {ended} other sessions were signed out.")
 
     async def show_factor(self, visit: Visit) -> Response:
-        return await self._render_factor(visit, FormState())
+        return await self._render_factor(visit, FormState(), status=200)
 
     async def enable_factor(self, visit: Visit) -> Response:
         form = FormState(visit.form)
-        status = await self._check_password(visit, form)
+        form.again = partial(self._render_factor, status=await self._check_password(visit, form))
+        form.check()
         secret = form.value("secret")
         try:
-            if not form.is_refused:
-                async with visit.database.transaction() as tx:
-                    codes = await users.enable_second_factor(
-                        tx, self._vault, actor_of(visit), visit.user.id, secret=secret, code=form.value("code")
-                    )
-                return redirect(visit, FACTOR_PATH, done="The second factor is on.", show_once=" ".join(codes))
-        except (WrongCode, FactorIsOn) as refusal:
-            form.refuse("code", str(refusal))
+            async with visit.database.transaction() as tx:
+                codes = await users.enable_second_factor(
+                    tx, self._vault, actor_of(visit), visit.user.id, secret=secret, code=form.value("code")
+                )
+        except (WrongCode, FactorIsOn, VaultError) as refusal:
+            raise form.refusal("code", refusal) from None
         except ValueError:
-            form.refuse("code", "The setup key is missing; reload this page.")
-        except VaultError as error:
-            form.refuse("code", str(error))
-        return await self._render_factor(visit, form, status=status)
+            raise form.refusal("code", "The setup key is missing; reload this page.") from None
+        return redirect(visit, FACTOR_PATH, done="The second factor is on.", show_once=" ".join(codes))
 
     async def _disable_or_renew(self, visit: Visit, *, turns_off: bool) -> Response:
         """Check password and code together, as one attempt: the password alone is not enough to create new recovery
         codes or to turn the second factor off."""
-        form, user, by = FormState(visit.form), visit.user, actor_of(visit)
+        form, user, by = FormState(visit.form, again=self._render_factor), visit.user, actor_of(visit)
         try:
             check = await check_password(visit, self._passwords, email=user.email, password=form.value("current"))
             if check.matched is None:
-                form.refuse("current", WRONG_PASSWORD)
-                return await self._render_factor(visit, form, status=400)
+                raise form.refusal("current", WRONG_PASSWORD)
             async with uncounted_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
                 await second_factor.check(tx, self._vault, user.id, form.value("code"))
                 await attempts.record_success(tx, check.attempt)
@@ -125,11 +120,10 @@ class AccountPages:
             return await self._render_factor(visit, form, status=TOO_MANY_REQUESTS)
         except WrongCode as refusal:
             await record_failure(visit.database, user.email, visit.client_address)
-            form.refuse("code", str(refusal))
-            return await self._render_factor(visit, form, status=400)
+            raise form.refusal("code", refusal) from None
         return redirect(visit, FACTOR_PATH, done="The old recovery codes no longer work.", show_once=" ".join(codes))
 
-    async def _render_factor(self, visit: Visit, form: FormState, *, status: int = 200) -> Response:
+    async def _render_factor(self, visit: Visit, form: FormState, *, status: int = 400) -> Response:
         async with visit.database.reading() as tx:
             is_on = await second_factor.is_enabled(tx, visit.user.id)
             codes_left = await second_factor.count_recovery_codes(tx, visit.user.id)
@@ -182,7 +176,7 @@ async def sign_out_everywhere(visit: Visit) -> Response:
 
 
 async def _render_account(
-    visit: Visit, *, form: FormState | None = None, password_form: FormState | None = None, status: int = 200
+    visit: Visit, form: FormState | None = None, *, password_form: FormState | None = None, status: int = 400
 ) -> Response:
     """Show the account, with one of its two forms if that was refused."""
     async with visit.database.reading() as tx:
@@ -191,7 +185,7 @@ async def _render_account(
     return render(
         visit,
         "accounts/account.html",
-        status=status,
+        status=status if form or password_form else 200,
         form=form or FormState({"name": visit.user.name, "locale": visit.user.locale or ""}),
         password_form=password_form or FormState(),
         account=account,

@@ -1,6 +1,7 @@
 """The page behind a one-time link: a form for a new member, a new password or the first owner. Only sending the form
 uses the link."""
 
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -9,8 +10,9 @@ from starlette.responses import Response
 from regulars.accounts import link_use, second_factor
 from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.errors import LinkUnusable, TooManyAttempts
+from regulars.accounts.invitation_form import read_form_email
 from regulars.accounts.links import LINK_PATH, Link, Purpose
-from regulars.accounts.model import NAME_CHARACTERS_MAX, Account, read_email
+from regulars.accounts.model import NAME_CHARACTERS_MAX, Account
 from regulars.accounts.pages.location_guess import countries, guess_country, read_zone_of_country, refuse_zone, zones
 from regulars.accounts.pages.sign_in_responses import (
     ORGANIZATIONS_PATH,
@@ -28,7 +30,7 @@ from regulars.organizations.settings import ForeignZone, NameTaken
 from regulars.web.access import Role
 from regulars.web.form import FormState
 from regulars.web.navigation import DEVELOPER_STEPS, FIRST_STEPS
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Audience, Form, Harm, Page
 from regulars.web.visit import Visit
 
@@ -58,31 +60,28 @@ class OneTimeLinkPages:
                 link, account = await link_use.inspect_link(tx, visit.references[0])
         except LinkUnusable as refusal:
             return _render_gone(visit, refusal)
-        form = FormState()
-        if link.purpose is Purpose.FIRST_OWNER:
-            form = FormState({"country": guess_country(visit.request.headers.get("accept-language", ""))})
-        return render(visit, TEMPLATES[link.purpose], form=form, link=link, account=account, **_choices(link))
+        country = guess_country(visit.request.headers.get("accept-language", ""))
+        return await _render(visit, FormState({"country": country}), link=link, account=account)
 
     async def submit(self, visit: Visit) -> Response:
         try:
             async with visit.database.reading() as tx:
                 link, account = await link_use.inspect_link(tx, visit.references[0])
+            form = FormState(visit.form, again=partial(_render, link=link, account=account))
             if link.purpose is Purpose.FIRST_OWNER:
-                return await self._create_first_owner(visit, link)
+                return await self._create_first_owner(visit, form)
             if link.purpose is Purpose.PASSWORD:
-                return await self._set_password(visit, link, account)
+                return await self._set_password(visit, form, link)
             if account is not None:
-                return await self._accept_as_existing(visit, link, account)
-            return await self._accept_as_new(visit, link, account)
+                return await self._accept_as_existing(visit, form, link, account)
+            return await self._accept_as_new(visit, form, link)
         except LinkUnusable as refusal:
             return _render_gone(visit, refusal)
 
-    async def _accept_as_new(self, visit: Visit, link: Link, account: Account | None) -> Response:
-        form = FormState(visit.form)
+    async def _accept_as_new(self, visit: Visit, form: FormState, link: Link) -> Response:
         name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
         password = read_new_password(form, email=link.email or "")
-        if form.is_refused:
-            return refused(visit, TEMPLATES[link.purpose], form, link=link, account=account)
+        form.check()
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
             member, _link = await link_use.accept_as_new(
@@ -92,18 +91,17 @@ class OneTimeLinkPages:
             first_page = await _find_first_page(tx, link, member) or ORGANIZATIONS_PATH
         return redirect_signed_in(visit, token, first_page)
 
-    async def _accept_as_existing(self, visit: Visit, link: Link, account: Account) -> Response:
+    async def _accept_as_existing(self, visit: Visit, form: FormState, link: Link, account: Account) -> Response:
         """Accept an invitation with an existing account. It needs the password: neither link nor session is enough."""
-        form, template, address = FormState(visit.form), TEMPLATES[link.purpose], visit.client_address
+        template, address = TEMPLATES[link.purpose], visit.client_address
         if visit.visitor is not None and visit.visitor.id != account.id:
-            return render(visit, template, form=form, link=link, account=account)
+            return await _render(visit, form, link=link, account=account)
         try:
             check = await check_password(visit, self._passwords, email=account.email, password=form.value("current"))
         except TooManyAttempts as refusal:
             return refuse_too_many(visit, template, form, "current", refusal, link=link, account=account)
         if check.matched is None:
-            form.refuse("current", "Wrong password.")
-            return refused(visit, template, form, link=link, account=account)
+            raise form.refusal("current", "Wrong password.")
         async with uncounted_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
             await link_use.accept_as_existing(
                 tx, visit.references[0], account.id, password_hash=check.matched.password_hash, address=address
@@ -122,11 +120,9 @@ class OneTimeLinkPages:
             token = await begin_session(tx, visit, account.id)
         return redirect_signed_in(visit, token, first_page)
 
-    async def _set_password(self, visit: Visit, link: Link, account: Account | None) -> Response:
-        form = FormState(visit.form)
+    async def _set_password(self, visit: Visit, form: FormState, link: Link) -> Response:
         password = read_new_password(form, email=link.email or "")
-        if form.is_refused:
-            return refused(visit, TEMPLATES[link.purpose], form, link=link, account=account)
+        form.check()
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
             user = await link_use.set_password_by_link(
@@ -137,18 +133,14 @@ class OneTimeLinkPages:
             token = await begin_session(tx, visit, user.id)
         return redirect_signed_in(visit, token, ORGANIZATIONS_PATH)
 
-    async def _create_first_owner(self, visit: Visit, link: Link) -> Response:
-        form = FormState(visit.form)
+    async def _create_first_owner(self, visit: Visit, form: FormState) -> Response:
         organization = form.text("organization", characters_max=ORGANIZATION_NAME_CHARACTERS_MAX)
         country = form.choice("country", {"", *dict(countries())})
         time_zone = read_zone_of_country(form, country, year=visit.now.year)
         name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
-        email = read_email(form.value("email"))
-        if email is None:
-            form.refuse("email", "Write the address as name@example.com.")
-        password = read_new_password(form, email=email or "")
-        if form.is_refused or email is None:
-            return refused(visit, TEMPLATES[link.purpose], form, link=link, account=None, **_choices(link))
+        email = read_form_email(form)
+        password = read_new_password(form, email=email)
+        form.check()
         password_hash = await self._passwords.hash(password)
         try:
             async with visit.database.transaction() as tx:
@@ -166,10 +158,10 @@ class OneTimeLinkPages:
                 token = await begin_session(tx, visit, owner.id)
             return redirect_signed_in(visit, token, f"/o/{slug}{FIRST_STEPS}")
         except NameTaken:
-            form.refuse("organization", "An organization on this server has this name already; choose another.")
+            sentence = "An organization on this server has this name already; choose another."
+            raise form.refusal("organization", sentence) from None
         except ForeignZone as error:
-            refuse_zone(form, error)
-        return refused(visit, TEMPLATES[link.purpose], form, link=link, account=None, **_choices(link))
+            raise refuse_zone(form, error) from None
 
 
 async def _find_first_page(tx: Tx, link: Link, account: Account) -> str | None:
@@ -180,10 +172,11 @@ async def _find_first_page(tx: Tx, link: Link, account: Account) -> str | None:
     )
 
 
-def _choices(link: Link) -> dict[str, Any]:
-    if link.purpose is not Purpose.FIRST_OWNER:
-        return {}
-    return {"countries": [("", "Other, or several"), *countries()], "zones": zones()}
+async def _render(visit: Visit, form: FormState, *, link: Link, account: Account | None) -> Response:
+    values: dict[str, Any] = {}
+    if link.purpose is Purpose.FIRST_OWNER:
+        values = {"countries": [("", "Other, or several"), *countries()], "zones": zones()}
+    return render_form(visit, TEMPLATES[link.purpose], form, link=link, account=account, **values)
 
 
 def _render_gone(visit: Visit, refusal: LinkUnusable) -> Response:

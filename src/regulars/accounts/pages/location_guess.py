@@ -8,7 +8,7 @@ from babel import Locale
 
 from regulars.kit.time_zones import UTC_NAME, country_of, default_zone, time_zones
 from regulars.organizations.settings import ForeignZone
-from regulars.web.form import FormState
+from regulars.web.form import FormRefused, FormState
 from regulars.web.format import country_name
 
 # The choice that leaves the time zone to the country.
@@ -60,5 +60,6 @@ def read_zone_of_country(form: FormState, country: str, *, year: int) -> str:
     return found or UTC_NAME
 
 
-def refuse_zone(form: FormState, error: ForeignZone) -> None:
-    form.refuse(FIELD, f"{country_name(error.country)} does not have this time zone; choose one of its own, or UTC.")
+def refuse_zone(form: FormState, error: ForeignZone) -> FormRefused:
+    sentence = f"{country_name(error.country)} does not have this time zone; choose one of its own, or UTC."
+    return form.refusal(FIELD, sentence)

@@ -1,6 +1,6 @@
 """The page of an organization's settings: name, slug, time zone, locale, country, second factor."""
 
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 
@@ -13,7 +13,7 @@ from regulars.organizations.slugs import SLUG_CHARACTERS_MAX, is_slug
 from regulars.web.access import Action
 from regulars.web.form import FormState
 from regulars.web.format import LOCALES
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
@@ -33,11 +33,11 @@ async def show(visit: Visit) -> Response:
         "default_country": stored.default_country or "",
         "requires_second_factor": "on" if stored.requires_second_factor else "",
     }
-    return render(visit, TEMPLATE, form=FormState(values), **_choices())
+    return await _render(visit, FormState(values))
 
 
 async def change(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=_render)
     name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
     slug = form.text("slug", characters_max=SLUG_CHARACTERS_MAX)
     if slug and not is_slug(slug):
@@ -45,35 +45,31 @@ async def change(visit: Visit) -> Response:
     zone = form.choice("time_zone", set(time_zones()))
     locale = form.choice("locale", set(LOCALES))
     country = form.choice("default_country", {"", *dict(countries())})
-    if form.is_refused:
-        return refused(visit, TEMPLATE, form, **_choices())
+    form.check()
     is_required = form.is_checked("requires_second_factor")
     settings = OrganizationSettings(name, zone, locale, country or None, is_required)
     try:
         async with visit.database.transaction() as tx:
             if is_required and not await second_factor.is_enabled(tx, visit.user.id):
                 # Otherwise the next click would lock the user out.
-                form.refuse("requires_second_factor", "Turn on your own second factor first, under Your account.")
-                return refused(visit, TEMPLATE, form, **_choices())
+                sentence = "Turn on your own second factor first, under Your account."
+                raise form.refusal("requires_second_factor", sentence)
             slug = await organization_settings.change_organization(
                 tx, visit.organization_id, settings, slug=slug, by=actor_of(visit)
             )
         return redirect(visit, f"/o/{slug}{PATH}", done="The organization is saved.")
     except NameTaken:
-        form.refuse("name", "Another organization on this server has this name.")
+        raise form.refusal("name", "Another organization on this server has this name.") from None
     except organization_settings.SlugTaken:
-        form.refuse("slug", "Another organization has or had this address.")
+        raise form.refusal("slug", "Another organization has or had this address.") from None
     except ForeignZone as error:
-        refuse_zone(form, error)
-    return refused(visit, TEMPLATE, form, **_choices())
+        raise refuse_zone(form, error) from None
 
 
-def _choices() -> dict[str, Any]:
-    return {
-        "zones": [(zone.name, zone.label) for zone in zones()],
-        "locales": list(LOCALES.items()),
-        "countries": [("", "None"), *countries()],
-    }
+async def _render(visit: Visit, form: FormState) -> Response:
+    zone_names = [(zone.name, zone.label) for zone in zones()]
+    country_names = [("", "None"), *countries()]
+    return render_form(visit, TEMPLATE, form, zones=zone_names, locales=LOCALES.items(), countries=country_names)
 
 
 PAGES: Final = (

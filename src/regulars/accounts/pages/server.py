@@ -2,7 +2,8 @@
 of it only the administrator can change; the page has the line to send to them."""
 
 import re
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from starlette.responses import Response
 
@@ -13,7 +14,7 @@ from regulars.kit.settings import Settings
 from regulars.organizations.public_address import has_server_alone
 from regulars.web.access import Action
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
@@ -35,19 +36,16 @@ class ServerPages:
         )
 
     async def show(self, visit: Visit) -> Response:
-        values = await self._values(visit)
         # The address in the browser is a good guess only if others can open it too.
         guess = visit.server_url if visit.is_https else ""
-        return render(visit, TEMPLATE, form=FormState({"address": self._address.url or guess}), **values)
+        return await self._render(visit, FormState({"address": self._address.url or guess}))
 
     async def change(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
+        form = FormState(visit.form, again=self._render)
         text = form.text("address", required=False, characters_max=URL_CHARACTERS_MAX)
-        values = await self._values(visit)
-        if not values["may_change"]:
+        if not self._may_change(visit, is_alone=await _is_alone(visit)):
             form.refuse("address", "Only the administrator of the server can change it.")
-        if form.is_refused:
-            return refused(visit, TEMPLATE, form, **values)
+        form.check()
         url = None
         try:
             url = read_address(text, own_port=_own_port(visit)) if text else None
@@ -55,27 +53,29 @@ class ServerPages:
                 visit.database, visit.organization_id, url, allow=self._settings.webhook_allow, by=actor_of(visit)
             )
         except AddressRefusal as refusal:
-            form.refuse("address", str(refusal))
             # An administrator pastes the line into a shell, so it has no other characters than those of a plain host.
-            values["unreached"] = url if url is not None and _PLAIN.fullmatch(url) else None
-            return refused(visit, TEMPLATE, form, **values)
+            form.again = partial(self._render, unreached=url if url is not None and _PLAIN.fullmatch(url) else None)
+            raise form.refusal("address", refusal) from None
         except ServerShared:
-            form.refuse("address", "Another organization has joined this server, so only its administrator can.")
-            return refused(visit, TEMPLATE, form, **values)
+            sentence = "Another organization has joined this server, so only its administrator can."
+            raise form.refusal("address", sentence) from None
         self._address.update(url)
         done = f"The server is {url}." if url else "The server has no public address now."
         return redirect(visit, visit.url(PATH), done=f"{done} All its processes know within 5 seconds.")
 
-    async def _values(self, visit: Visit) -> dict[str, Any]:
-        async with visit.database.reading() as tx:
-            is_alone = await has_server_alone(tx, visit.organization_id)
-        return {
-            "address": self._address,
-            "link_url": self._settings.link_url,
-            "is_alone": is_alone,
-            "unreached": None,
-            "may_change": is_alone and not self._address.is_fixed and visit.may(Action.MANAGE_SERVER),
-        }
+    async def _render(self, visit: Visit, form: FormState, *, unreached: str | None = None) -> Response:
+        is_alone = await _is_alone(visit)
+        values = {"address": self._address, "link_url": self._settings.link_url, "unreached": unreached}
+        may_change = self._may_change(visit, is_alone=is_alone)
+        return render_form(visit, TEMPLATE, form, is_alone=is_alone, may_change=may_change, **values)
+
+    def _may_change(self, visit: Visit, *, is_alone: bool) -> bool:
+        return is_alone and not self._address.is_fixed and visit.may(Action.MANAGE_SERVER)
+
+
+async def _is_alone(visit: Visit) -> bool:
+    async with visit.database.reading() as tx:
+        return await has_server_alone(tx, visit.organization_id)
 
 
 def _own_port(visit: Visit) -> int:

@@ -33,7 +33,7 @@ from regulars.accounts.sign_in import (
 )
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Audience, Form, Harm, Page
 from regulars.web.visit import Visit, safe_next
 
@@ -83,7 +83,7 @@ class SignInPages:
         if not form.value("password"):
             form.refuse("password", "Fill this in.")
         if form.is_refused or email is None:
-            return refused(visit, FORM, form)
+            return render_form(visit, FORM, form)
         address = visit.client_address
         try:
             check = await check_password(visit, self._passwords, email=email, password=form.value("password"))
@@ -127,7 +127,7 @@ class SignInPages:
         except WrongCode as refusal:
             await record_failure(visit.database, pending.email, address)
             form.refuse("code", f"{refusal} {_describe_attempts_left(visit, attempt)}")
-            return refused(visit, CODE_FORM, form)
+            return render_form(visit, CODE_FORM, form)
         return redirect_signed_in(
             visit, token, safe_next(pending.next, otherwise=ORGANIZATIONS_PATH), is_remembered=pending.is_remembered
         )
@@ -163,7 +163,7 @@ async def show_organizations(visit: Visit) -> Response:
 
 def _refuse_wrong_password(visit: Visit, form: FormState, attempt: attempts.Attempt) -> Response:
     form.refuse("password", f"The address or the password is wrong. {_describe_attempts_left(visit, attempt)}")
-    return refused(visit, FORM, form)
+    return render_form(visit, FORM, form)
 
 
 def _describe_attempts_left(visit: Visit, attempt: attempts.Attempt) -> str:

@@ -18,7 +18,7 @@ from regulars.kit import ids
 from regulars.web.access import Action, Role
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
@@ -35,11 +35,9 @@ ROLE_DESCRIPTIONS: Final = [(role.value, role.value.capitalize(), text) for role
 
 
 async def invite(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=_render_invite)
     role = form.choice("role", {role.value for role in Role})
     url = await invite_by_form(visit, form, role)
-    if url is None:
-        return refused(visit, "accounts/invite.html", form, roles=ROLE_DESCRIPTIONS)
     return redirect(visit, visit.url(TEAM_PATH), show_once=url)
 
 
@@ -67,7 +65,11 @@ async def show_team(visit: Visit) -> Response:
 
 
 async def show_invite(visit: Visit) -> Response:
-    return render(visit, "accounts/invite.html", form=FormState({"role": Role.ANALYST.value}), roles=ROLE_DESCRIPTIONS)
+    return await _render_invite(visit, FormState({"role": Role.ANALYST.value}))
+
+
+async def _render_invite(visit: Visit, form: FormState) -> Response:
+    return render_form(visit, "accounts/invite.html", form, roles=ROLE_DESCRIPTIONS)
 
 
 async def withdraw(visit: Visit) -> Response:

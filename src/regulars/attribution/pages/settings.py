@@ -35,27 +35,21 @@ class Difference(NamedTuple):
     tickets_after: str
 
 
-async def show_settings(visit: Visit) -> Response:
-    return await _render_page(visit, None)
-
-
 async def preview(visit: Visit) -> Response:
     """Show what the new windows would change; nothing is saved."""
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=show_settings)
     windows = _read_windows(form)
-    if form.is_refused:
-        return await _render_page(visit, form)
+    form.check()
     async with visit.database.reading() as tx:
         comparison = await preview_windows(tx, visit.organization_id, windows)
-    return await _render_page(visit, form, comparison=comparison)
+    return await show_settings(visit, form, comparison=comparison)
 
 
 async def save(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=show_settings)
     windows = _read_windows(form)
     expected = form.integer("version", minimum=0, maximum=1_000_000)
-    if form.is_refused:
-        return await _render_page(visit, form)
+    form.check()
     try:
         async with visit.database.transaction() as tx:
             before = (await list_versions(tx, visit.organization_id))[0]
@@ -70,8 +64,8 @@ async def save(visit: Visit) -> Response:
                 after=windows._asdict(),
             )
     except WindowsChanged:
-        form.refuse("click_days", "Another person changed the windows meanwhile. Check them and save again.")
-        return await _render_page(visit, form)
+        sentence = "Another person changed the windows meanwhile. Check them and save again."
+        raise form.refusal("click_days", sentence) from None
     return redirect(visit, visit.url(PATH), done="Windows saved. We compute the last 60 days again.")
 
 
@@ -79,7 +73,9 @@ def _read_windows(form: FormState) -> Windows:
     return Windows(**{name: form.integer(name, minimum=1, maximum=limit) for name, limit in _LIMITS.items()})
 
 
-async def _render_page(visit: Visit, form: FormState | None, *, comparison: WindowsPreview | None = None) -> Response:
+async def show_settings(
+    visit: Visit, form: FormState | None = None, *, comparison: WindowsPreview | None = None
+) -> Response:
     async with visit.database.reading() as tx:
         versions = await list_versions(tx, visit.organization_id)
     present = versions[0]

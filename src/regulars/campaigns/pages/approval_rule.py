@@ -27,17 +27,16 @@ async def show_approval(visit: Visit) -> Response:
     values = {"recipients": "" if rule.recipients_max is None else str(rule.recipients_max)}
     for row, (currency, amount) in enumerate(rule.cost_max.items()):
         values |= {f"currency_{row}": currency, f"cost_{row}": str(amount)}
-    return _render_page(visit, FormState(values))
+    return await _render_page(visit, FormState(values))
 
 
 async def save_approval(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=_render_page)
     recipients = None
     if form.value("recipients").strip():
         recipients = form.integer("recipients", minimum=0, maximum=RECIPIENTS_MAX)
     rule = ApprovalRule(recipients, _read_costs(form))
-    if form.is_refused:
-        return _render_page(visit, form)
+    form.check()
     async with visit.database.transaction() as tx:
         before = await load_rule(tx, visit.organization_id)
         await save_rule(tx, visit.organization_id, rule)
@@ -53,7 +52,7 @@ async def save_approval(visit: Visit) -> Response:
     return redirect(visit, visit.url(PATH), done="Approval rule saved.")
 
 
-def _render_page(visit: Visit, form: FormState) -> Response:
+async def _render_page(visit: Visit, form: FormState) -> Response:
     filled = [row for row in range(ROWS_MAX) if form.value(f"cost_{row}").strip()]
     empty = [row for row in range(ROWS_MAX) if row not in filled][:1]
     return render_form(visit, "campaigns/approval_rule.html", form, rows=[*filled, *empty])

@@ -84,25 +84,22 @@ def _apply_filters(view: ListView, rows: list[CampaignRow]) -> PageRows[Campaign
     )
 
 
-async def new(visit: Visit) -> Response:
+async def new(visit: Visit, form: FormState | None = None) -> Response:
     """Show the form of a new campaign; a link on a segment's page fills in the segment."""
-    form = FormState({"segment": visit.query.get("segment", "")})
     async with visit.database.reading() as tx:
         choices = await segments.list_choices(tx, visit.organization_id)
-    name = dict(choices).get(form.value("segment"))
-    if name is not None:
-        form.values["name"] = name
-    return render(visit, "campaigns/new.html", form=form, segments=choices)
+    segment = visit.query.get("segment", "")
+    form = form or FormState({"segment": segment, "name": dict(choices).get(segment, "")})
+    return render_form(visit, "campaigns/new.html", form, segments=choices)
 
 
 async def create(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=new)
     name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
     async with visit.database.transaction() as tx:
         choices = await segments.list_choices(tx, visit.organization_id)
         segment = form.choice("segment", dict(choices))
-        if form.is_refused:
-            return render_form(visit, "campaigns/new.html", form, segments=choices)
+        form.check()
         definition = Definition(name=name, include=(segment,), variants=())
         created = await create_campaign(tx, visit.organization_id, definition, created_by=visit.user.email)
         subject = CAMPAIGN.encode(created.row.id)

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.experiments.holdout.model import PERCENT_MAX, next_quarter, quarter_of
-from regulars.experiments.holdout.settings import GlobalHoldout, change_holdout, load_holdout
+from regulars.experiments.holdout.settings import change_holdout, load_holdout
 from regulars.texts.pages.settings import HOLDOUT
 from regulars.web.access import Action
 from regulars.web.form import FormState
@@ -16,21 +16,13 @@ from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 
-async def show_holdout(visit: Visit) -> Response:
-    async with visit.database.reading() as tx:
-        holdout = await load_holdout(tx, visit.organization_id)
-    values = {"percent": str(holdout.percent), "with_journeys": "on" if holdout.with_journeys else ""}
-    return _render_page(visit, FormState(values), holdout)
-
-
 async def save_holdout(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=show_holdout)
     percent = form.integer("percent", minimum=0, maximum=PERCENT_MAX)
+    form.check()
+    with_journeys = form.is_checked("with_journeys")
     async with visit.database.transaction() as tx:
         before = await load_holdout(tx, visit.organization_id)
-        if form.is_refused:
-            return _render_page(visit, form, before)
-        with_journeys = form.is_checked("with_journeys")
         after = await change_holdout(
             tx, visit.organization_id, percent=percent, with_journeys=with_journeys, by=visit.user.email
         )
@@ -39,12 +31,15 @@ async def save_holdout(visit: Visit) -> Response:
     return redirect(visit, visit.url(HOLDOUT), done="Holdout saved.")
 
 
-def _render_page(visit: Visit, form: FormState, holdout: GlobalHoldout) -> Response:
+async def show_holdout(visit: Visit, form: FormState | None = None) -> Response:
+    async with visit.database.reading() as tx:
+        holdout = await load_holdout(tx, visit.organization_id)
+    values = {"percent": str(holdout.percent), "with_journeys": "on" if holdout.with_journeys else ""}
     today = visit.now.astimezone(visit.format.zone).date()
     return render_form(
         visit,
         "experiments/holdout.html",
-        form,
+        form or FormState(values),
         holdout=holdout,
         running=holdout.running,
         percent_max=PERCENT_MAX,

@@ -71,36 +71,21 @@ class SimulatedPhone(NamedTuple):
 async def show_simulator(visit: Visit) -> Response:
     """The phone with the most recent message; with `q` in the address, the phone of that number."""
     search_text = visit.query.get("q", "").strip()
-    form = FormState({"q": search_text})
-    if search_text:
-        target = _find_target(visit, search_text, form)
-        if target is not None:
-            return redirect(visit, target)
-    return await _show(visit, None, form)
-
-
-def _find_target(visit: Visit, search_text: str, form: FormState) -> str | None:
+    form = FormState({"q": search_text}, again=_show)
+    if not search_text:
+        return await _show(visit, form)
     if not visit.sees_personal:
-        form.refuse("q", "Your role cannot search for numbers; choose one from the list.")
-        return None
-    try:
-        return visit.url(PATH, read_consent_number(search_text))
-    except InvalidPhoneNumber as error:
-        form.refuse("q", error.detail)
-        return None
+        raise form.refusal("q", "Your role cannot search for numbers; choose one from the list.")
+    with form.refusing("q", InvalidPhoneNumber):
+        return redirect(visit, visit.url(PATH, read_consent_number(search_text)))
 
 
-async def show_phone(visit: Visit) -> Response:
-    return await _show(visit, visit.references[0], FormState())
-
-
-async def _show(visit: Visit, reference: str | None, form: FormState) -> Response:
+async def _show(visit: Visit, form: FormState | None = None) -> Response:
     async with visit.database.transaction() as tx:
         phones = await list_simulated_phones(tx, visit.organization_id, limit=PHONES_SHOWN)
     async with visit.database.reading() as tx:
         texting = await _load_texting(tx, visit)
-        if reference is None and phones:
-            reference = phones[0].number_hash.hex()
+        reference = next(iter([*visit.references, *(phone.number_hash.hex() for phone in phones)]), None)
         phone = None if reference is None else await _load_phone(tx, visit, reference, texting)
     values: dict[str, Any] = {
         "texting": texting,
@@ -109,7 +94,7 @@ async def _show(visit: Visit, reference: str | None, form: FormState) -> Respons
         "quick_replies": QUICK_REPLIES,
         "is_live": texting.provider != "simulator",
     }
-    return render_form(visit, TEMPLATE, form, **values)
+    return render_form(visit, TEMPLATE, form or FormState(), **values)
 
 
 async def _load_phone(tx: Tx, visit: Visit, reference: str, texting: Texting) -> SimulatedPhone:
@@ -163,14 +148,13 @@ def _parse_hash(reference: str) -> bytes | None:
 
 async def reply(visit: Visit) -> Response:
     """Process a reply as if an SMS provider had delivered it; refused while a real provider is connected."""
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=_show)
     body = form.value("text").strip()
     if not body:
         form.refuse("text", "Write a reply.")
     elif len(body) > BODY_CHARACTERS_MAX:
         form.refuse("text", f"At most {BODY_CHARACTERS_MAX} characters; this has {len(body)}.")
-    if form.is_refused:
-        return await _show(visit, visit.references[0], form)
+    form.check()
     async with visit.database.transaction() as tx:
         texting = await _load_texting(tx, visit)
         if texting.provider != "simulator":
@@ -196,6 +180,6 @@ async def _load_texting(tx: Tx, visit: Visit) -> Texting:
 
 PAGES: Final = (
     Page(path=PATH, needs=Action.READ, handle=show_simulator),
-    Page(path=f"{PATH}/{{number}}", needs=Action.READ, handle=show_phone),
+    Page(path=f"{PATH}/{{number}}", needs=Action.READ, handle=_show),
     Form(path=f"{PATH}/{{number}}/reply", needs=Action.WRITE_TEXTS, handle=reply, harm=Harm.CHANGES),
 )

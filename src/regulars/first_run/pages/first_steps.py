@@ -46,9 +46,9 @@ async def _render_ways(visit: Visit, form: FormState) -> Response:
 
 
 async def _invite_developer(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=_render_ways)
     url = await invite_by_form(visit, form, Role.DEVELOPER)
-    return await _render_ways(visit, form) if url is None else redirect(visit, visit.url(FIRST_STEPS), show_once=url)
+    return redirect(visit, visit.url(FIRST_STEPS), show_once=url)
 
 
 async def _dismiss(visit: Visit) -> Response:

@@ -108,7 +108,7 @@ async def keep_consent(finders: OriginFinders, visit: Visit) -> Response:
 
 
 async def _decide(finders: OriginFinders, visit: Visit, *, is_stop: bool, done: str) -> Response:
-    try:
+    with FormState(again=partial(show_reply, finders)).refusing("decision", MessagingError):
         async with visit.database.transaction() as tx:
             reply = await _find_reply_in_path(tx, visit)
             await deciding.decide(
@@ -121,20 +121,15 @@ async def _decide(finders: OriginFinders, visit: Visit, *, is_stop: bool, done: 
             )
             audit_name = "reply.withdraw" if is_stop else "reply.not_stop"
             await record(tx, visit.organization_id, actor_of(visit), audit_name, REPLY.encode(reply.id))
-    except MessagingError as error:
-        form = FormState()
-        form.refuse("decision", str(error))
-        return await show_reply(finders, visit, form)
     return redirect(visit, visit.url(INBOX), done=done)
 
 
 async def answer(finders: OriginFinders, visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=partial(show_reply, finders))
     text = read_plain_text(form, "words")
     once = read_once(form)
-    if form.is_refused:
-        return await show_reply(finders, visit, form)
-    try:
+    form.check()
+    with form.refusing("words", MessagingError):
         async with visit.database.transaction() as tx:
             reply = await _find_reply_in_path(tx, visit)
             placed = await deciding.answer(
@@ -148,9 +143,6 @@ async def answer(finders: OriginFinders, visit: Visit) -> Response:
             )
             if placed.is_new:
                 await record(tx, visit.organization_id, actor_of(visit), "reply.answer", REPLY.encode(reply.id))
-    except MessagingError as error:
-        form.refuse("words", str(error))
-        return await show_reply(finders, visit, form)
     return redirect(
         visit, visit.url(INBOX, REPLY.encode(reply.id)), done=ANSWER_QUEUED if placed.is_new else SENT_BEFORE
     )
@@ -159,7 +151,7 @@ async def answer(finders: OriginFinders, visit: Visit) -> Response:
 async def send_anyway(finders: OriginFinders, visit: Visit) -> Response:
     """Send an answer that was skipped for the frequency cap, and for nothing else."""
     text_id = TEXT.decode(visit.references[1])
-    try:
+    with FormState(again=partial(show_reply, finders)).refusing("decision", MessagingError):
         async with visit.database.transaction() as tx:
             reply = await _find_reply_in_path(tx, visit)
             answers = await list_responses(tx, visit.organization_id, reply.id)
@@ -167,10 +159,6 @@ async def send_anyway(finders: OriginFinders, visit: Visit) -> Response:
                 raise PageNotFound("This reply has no answer with this ID.")
             await send_past_cap(tx, visit.organization_id, text_id)
             await record(tx, visit.organization_id, actor_of(visit), "text.send_anyway", TEXT.encode(text_id))
-    except MessagingError as error:
-        form = FormState()
-        form.refuse("decision", str(error))
-        return await show_reply(finders, visit, form)
     return redirect(visit, visit.url(INBOX, REPLY.encode(reply.id)), done=ANSWER_QUEUED)
 
 

@@ -174,28 +174,20 @@ async def show_text(finders: OriginFinders, attribution_card: TextCard, visit: V
     )
 
 
-async def ask_to_resend(visit: Visit) -> Response:
+async def ask_to_resend(visit: Visit, form: FormState | None = None) -> Response:
     async with visit.database.reading() as tx:
         text = await _find_text_in_path(tx, visit)
-    return _resend_page(visit, text, FormState())
-
-
-def _resend_page(visit: Visit, text: TextRow, form: FormState) -> Response:
     values: dict[str, Any] = {"text": text, "shown": MessageView(visit), "identifier": TEXT.encode(text.id)}
-    return render_form(visit, "inbox/resend.html", form, **values)
+    return render_form(visit, "inbox/resend.html", form or FormState(), **values)
 
 
 async def send_again(visit: Visit) -> Response:
-    form = FormState(visit.form)
-    try:
+    with FormState(visit.form, again=ask_to_resend).refusing("text", MessagingError):
         async with visit.database.transaction() as tx:
             text = await _find_text_in_path(tx, visit)
             await resend(tx, visit.organization_id, text.id)
             before = {"state": text.state}
             await record(tx, visit.organization_id, actor_of(visit), "text.resend", TEXT.encode(text.id), before=before)
-    except MessagingError as error:
-        form.refuse("text", str(error))
-        return _resend_page(visit, text, form)
     return redirect(
         visit,
         visit.url(MESSAGES, TEXT.encode(text.id)),

@@ -18,7 +18,7 @@ from regulars.request_log.model import Counts
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
@@ -62,19 +62,16 @@ async def _list_keys(visit: Visit) -> Response:
     return render(visit, "integrate/keys.html", keys=[*live, *revoked], live=len(live))
 
 
-async def _show_new(visit: Visit) -> Response:
-    return render(
-        visit, "integrate/new_key.html", form=FormState({"permission": "ingest"}), choices=_list_permissions(visit)
-    )
+async def _show_new(visit: Visit, form: FormState | None = None) -> Response:
+    form = form or FormState({"permission": "ingest"})
+    return render_form(visit, "integrate/new_key.html", form, choices=_list_permissions(visit))
 
 
 async def _create(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=_show_new)
     name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
-    choices = _list_permissions(visit)
-    permission = form.choice("permission", [value for value, _, _ in choices])
-    if form.is_refused:
-        return refused(visit, "integrate/new_key.html", form, choices=choices)
+    permission = form.choice("permission", [value for value, _, _ in _list_permissions(visit)])
+    form.check()
     async with visit.database.transaction() as tx:
         key, secret = await manage.create_key(
             tx.connection, visit.organization_id, name, permission=Permission(permission)
@@ -94,19 +91,18 @@ async def _show(visit: Visit) -> Response:
     return render(visit, "integrate/key.html", key_view=key_view, server_url=visit.server_url, responses=responses)
 
 
-async def _ask_to_revoke(visit: Visit) -> Response:
+async def _ask_to_revoke(visit: Visit, form: FormState | None = None) -> Response:
     async with visit.database.reading() as tx:
         key_view = await _find_revocable_key(tx, visit)
-    return render(visit, "integrate/revoke_key.html", key_view=key_view, form=FormState())
+    return render_form(visit, "integrate/revoke_key.html", form or FormState(), key_view=key_view)
 
 
 async def _revoke(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=_ask_to_revoke)
     async with visit.database.reading() as tx:
         key_view = await _find_revocable_key(tx, visit)
     if key_view.state == "live" and not form.is_checked("sure"):
-        form.refuse("sure", "Tick this if nothing uses the key any more.")
-        return refused(visit, "integrate/revoke_key.html", form, key_view=key_view)
+        raise form.refusal("sure", "Tick this if nothing uses the key any more.")
     async with visit.database.transaction() as tx:
         await manage.revoke_key(tx.connection, key_view.key.id)
         before = {"name": key_view.key.name}

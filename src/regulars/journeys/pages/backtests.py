@@ -54,16 +54,25 @@ class BarSection(NamedTuple):
     width: float
 
 
-async def show_backtest(visit: Visit) -> Response:
+async def show_backtest(visit: Visit, form: FormState | None = None) -> Response:
     async with visit.database.reading() as tx:
         with page_errors():
             draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
         request = await find_backtest(tx, visit.organization_id, draft.row.id)
         sums = await load_total_stats(tx, visit.organization_id, [draft.row.id])
         people = await _find_people(tx, visit, request)
-    form = FormState({"days": str(request.days if request else DEFAULT_DAYS), "of": visit.query.get("of", "")})
-    values = _template_values(visit, draft, request, sums[draft.row.id].entered)
-    return render_journey(visit, "journeys/backtest.html", draft.row, form=form, **{**values, "people": people})
+    if form is None:
+        form = FormState({"days": str(request.days if request else DEFAULT_DAYS), "of": visit.query.get("of", "")})
+    return render_journey(
+        visit,
+        "journeys/backtest.html",
+        draft.row,
+        status=400 if form.is_refused else 200,
+        form=form,
+        people=people,
+        entered=sums[draft.row.id].entered,
+        **_template_values(visit, draft, request),
+    )
 
 
 async def _find_people(tx: Tx, visit: Visit, request: BacktestRow | None) -> list[tuple[str, str]]:
@@ -75,15 +84,12 @@ async def _find_people(tx: Tx, visit: Visit, request: BacktestRow | None) -> lis
 
 
 async def start_backtest(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=show_backtest)
     days = form.integer("days", minimum=1, maximum=DAYS_MAX)
+    form.check()
     async with visit.database.transaction() as tx:
         with page_errors():
             draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
-        if form.is_refused:
-            request = await find_backtest(tx, visit.organization_id, draft.row.id)
-            values = _template_values(visit, draft, request, 0)
-            return render_journey(visit, "journeys/backtest.html", draft.row, status=400, form=form, **values)
         if draft.faults:
             raise Conflict("Fix the faults of the journey before you run a backtest; the builder shows them.")
         await request_backtest(
@@ -101,7 +107,7 @@ async def start_backtest(visit: Visit) -> Response:
     return redirect(visit, journey_url(visit, draft.row, "backtest"))
 
 
-def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None, entered: int) -> dict[str, Any]:
+def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None) -> dict[str, Any]:
     report: Mapping[str, Any] | None = request.report if request is not None else None
     # The count of the report whose customers the page lists.
     opened = visit.query.get("people", "")
@@ -112,13 +118,11 @@ def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None, en
         "is_running": request is not None and request.ended_at is None,
         "is_old": request is not None and not is_current(request, draft),
         "facts_played": FACTS[draft.definition.trigger],
-        "people": [],
         "opened": OPENED.get(opened) or STAYED_OUT.get(opened) or _describe_skip(opened),
         "shares": [] if report is None else _list_sections(report),
         "stayed_out": [] if report is None else _count_no_entries(report),
         "since": None if report is None else parse_timestamp(report["since"]),
         "until": None if report is None else parse_timestamp(report["until"]),
-        "entered": entered,
         "as_day": date.fromisoformat,
         "label_outcome": label_outcome,
     }

@@ -41,23 +41,17 @@ EVENTS: Final = {
 NAME_CHARACTERS_MAX: Final = 120
 
 
-async def new(visit: Visit) -> Response:
-    return _render_new(visit, FormState())
-
-
-def _render_new(visit: Visit, form: FormState) -> Response:
+async def new(visit: Visit, form: FormState | None = None) -> Response:
     describe_step, triggers = labels.describe_step, labels.TRIGGERS
     values = {"templates": JOURNEY_TEMPLATES, "describe_step": describe_step, "triggers": triggers}
-    return render_form(visit, "journeys/new.html", form, **values)
+    return render_form(visit, "journeys/new.html", form or FormState(), **values)
 
 
 async def create(visit: Visit) -> Response:
     """Create a journey from a template, or a journey without steps."""
     definition = find_template(visit.form.get("start", ""))
     if definition is None:
-        form = FormState(visit.form)
-        form.refuse("start", "Choose a template.")
-        return _render_new(visit, form)
+        raise FormState(visit.form, again=new).refusal("start", "Choose a template.")
     async with visit.database.transaction() as tx:
         created = await create_journey(
             tx, visit.organization_id, definition, created_by=visit.user.email, is_saved=False
@@ -85,19 +79,18 @@ async def duplicate(visit: Visit) -> Response:
     return redirect(visit, journey_url(visit, created.row), done="Draft copy created.")
 
 
-async def confirm_activate(visit: Visit) -> Response:
+async def confirm_activate(visit: Visit, form: FormState | None = None) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
-        return await _render_activation(tx, visit, journey, FormState({"waiting": "continue"}))
+        return await _render_activation(tx, visit, journey, form or FormState({"waiting": "continue"}))
 
 
 async def submit_activate(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=confirm_activate)
     async with visit.database.transaction() as tx:
         journey = await find_journey(tx, visit)
         waiting = form.choice("waiting", ("continue", "end")) if _was_pause_long(visit, journey) else None
-        if form.is_refused:
-            return await _render_activation(tx, visit, journey, form, status=400)
+        form.check()
         try:
             with page_errors():
                 activated = await activate(
@@ -144,7 +137,7 @@ async def confirm(template: str, visit: Visit) -> Response:
     return render_journey(visit, template, journey.row, journey=journey, stats=stats, form=FormState())
 
 
-async def _render_activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *, status: int = 200) -> Response:
+async def _render_activation(tx: Tx, visit: Visit, journey: Journey, form: FormState) -> Response:
     """Show what activation means: which customers enter, how many in a backtest, the steps and sending hours."""
     organization_id, definition = visit.organization_id, journey.definition
     names = await labels.find_reference_names(tx, organization_id, references_of(definition))
@@ -157,7 +150,7 @@ async def _render_activation(tx: Tx, visit: Visit, journey: Journey, form: FormS
         visit,
         "journeys/activate.html",
         journey.row,
-        status=status,
+        status=400 if form.is_refused else 200,
         journey=journey,
         shown_etag=etag_of(definition),
         form=form,

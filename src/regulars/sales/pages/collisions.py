@@ -61,11 +61,7 @@ def _csv_row(visit: Visit, collision: review.ListedCollision) -> list[str]:
     ]
 
 
-async def show_collision(visit: Visit) -> Response:
-    return await _show_with_form(visit, FormState())
-
-
-async def _show_with_form(visit: Visit, form: FormState) -> Response:
+async def show_collision(visit: Visit, form: FormState | None = None) -> Response:
     async with visit.database.reading() as tx:
         sale = await find_ticket(tx, visit)
         collision = await review.find_collision(tx, visit.organization_id, sale)
@@ -79,7 +75,7 @@ async def _show_with_form(visit: Visit, form: FormState) -> Response:
         "page_url": visit.url(PATH, SALES_EVENT.encode(sale.id)),
         "ticket_url": visit.url("/tickets", sale.ticket.external_id),
     }
-    return render_form(visit, "sales/collision.html", form, **values)
+    return render_form(visit, "sales/collision.html", form or FormState(), **values)
 
 
 def _mask_personal(visit: Visit, collision: review.Collision) -> review.Collision:
@@ -100,11 +96,10 @@ def _mask_personal(visit: Visit, collision: review.Collision) -> review.Collisio
 
 
 async def _decide(decision: review.Decision, visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=show_collision)
     is_note_required = decision is review.Decision.DISMISSED
     note = form.text("note", required=is_note_required, characters_max=review.NOTE_CHARACTERS_MAX)
-    if form.is_refused:
-        return await _show_with_form(visit, form)
+    form.check()
     async with visit.database.transaction() as tx:
         sale = await find_ticket(tx, visit)
         has_collision = await review.decide(

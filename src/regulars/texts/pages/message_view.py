@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 from uuid import UUID
 
+from regulars.consent.errors import InvalidPhoneNumber
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT
 from regulars.texts.errors import SettingRefused
@@ -125,9 +126,9 @@ async def load_texting_of(tx: Tx, visit: Visit, *, is_to_change: bool = False) -
 
 
 def check_field(form: FormState, name: str, check: Callable[[], T]) -> T | None:
-    """The result of `check`; if it raises `SettingRefused`, show the error at the form field and return None."""
+    """The result of `check`; if it refuses the value, show the error at the form field and return None."""
     try:
         return check()
-    except SettingRefused as error:
+    except (SettingRefused, InvalidPhoneNumber) as error:
         form.refuse(name, str(error))
         return None

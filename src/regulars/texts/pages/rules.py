@@ -151,15 +151,14 @@ def _caps_as_form(settings: SmsSettings) -> dict[str, str]:
 
 
 async def change_caps(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=show_rules)
     caps = []
     for index in range(CAPS_MAX):
         texts_field, hours_field = f"texts_{index}", f"hours_{index}"
         if form.value(texts_field).strip() or form.value(hours_field).strip():
             texts = form.integer(texts_field, minimum=0, maximum=CAP_TEXTS_MAX)
             caps.append(Cap(texts, form.integer(hours_field, minimum=1, maximum=CAP_HOURS_MAX)))
-    if form.is_refused:
-        return await show_rules(visit, form)
+    form.check()
     settings = await _change(visit, "texts.caps", "texts", lambda old: with_caps(old, tuple(caps))[0], _describe_caps)
     done = f"Frequency caps saved.{LOOSER if looser_caps(settings.caps) else ''}"
     return redirect(visit, visit.url(RULES), done=done)
@@ -243,14 +242,13 @@ def _country_in_path(visit: Visit) -> str:
 
 
 async def change_hours(visit: Visit) -> Response:
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=show_country)
     code = _country_in_path(visit)
     hours = {day: form.text(day, characters_max=20) for day in DAYS}
     # Each day is set in empty settings only to check its hours.
     for day, text in hours.items():
         check_field(form, day, partial(with_hours, SmsSettings(), code, {day: text or "closed"}))
-    if form.is_refused:
-        return await show_country(visit, form)
+    form.check()
 
     def change(old: SmsSettings) -> SmsSettings:
         return with_hours(old, code, hours, on_holidays=form.is_checked("on_holidays"))[0]
@@ -275,20 +273,16 @@ def _describe_rule(settings: SmsSettings, code: str) -> dict[str, Any]:
 
 async def change_notice(visit: Visit) -> Response:
     """Change the opt-out notice. Empty fields remove it, and then nothing is sent to the country."""
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=show_country)
     code = _country_in_path(visit)
     words = form.text("words", required=False)
     reply_path = form.text("reply_path", required=False, characters_max=40)
-    if form.is_refused:
-        return await show_country(visit, form)
+    form.check()
     change = partial(without_notice, country=code)
     if words or reply_path:
         change = partial(with_notice, country=code, words=words, reply_path=reply_path)
-    try:
+    with form.refusing("words", SettingRefused):
         await _change(visit, "texts.notice", code, change, partial(_describe_notice, code=code))
-    except SettingRefused as error:
-        form.refuse("words", str(error))
-        return await show_country(visit, form)
     return redirect(visit, visit.url(COUNTRIES, code), done="Opt-out notice saved.")
 
 
@@ -299,7 +293,7 @@ def _describe_notice(settings: SmsSettings, code: str) -> dict[str, Any]:
 
 async def change_sender(visit: Visit) -> Response:
     """Change the sender of a country, its rate, and the price of an SMS part; an empty field means the default."""
-    form = FormState(visit.form)
+    form = FormState(visit.form, again=show_country)
     code = _country_in_path(visit)
     sender = form.text("sender", required=False, characters_max=SENDER_CHARACTERS_MAX)
     async with visit.database.transaction() as tx:
@@ -312,12 +306,10 @@ async def change_sender(visit: Visit) -> Response:
         }
         for name, change in changes.items():
             settings = check_field(form, name, partial(change, settings)) or settings
-        if not form.is_refused:
-            await change_settings(tx, visit.organization_id, texting, settings)
-            before, after = describe_sender(texting.settings, code), describe_sender(settings, code)
-            await record(tx, visit.organization_id, actor_of(visit), "texts.sender", code, before=before, after=after)
-    if form.is_refused:
-        return await show_country(visit, form)
+        form.check()
+        await change_settings(tx, visit.organization_id, texting, settings)
+        before, after = describe_sender(texting.settings, code), describe_sender(settings, code)
+        await record(tx, visit.organization_id, actor_of(visit), "texts.sender", code, before=before, after=after)
     return redirect(visit, visit.url(COUNTRIES, code), done="Sender and price saved.")
 
 

@@ -7,7 +7,6 @@ import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
 from regulars.kit.address import base_url
 from regulars.kit.db import Tx
@@ -27,7 +26,7 @@ from regulars.texts.settings.senders import SENDER_CHARACTERS_MAX
 from regulars.texts.settings.store import Texting, change_provider, seal_token
 from regulars.web.access import Action
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render, render_form
+from regulars.web.render import redirect, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
@@ -88,27 +87,22 @@ class SettingsPages:
         host = visit.request.headers.get("host", "").encode("latin-1")
         return inbound_url(self._address.url or base_url(visit.request.scope, host), texting)
 
-    async def edit(self, visit: Visit) -> Response:
+    async def edit(self, visit: Visit, form: FormState | None = None) -> Response:
         async with visit.database.reading() as tx:
             texting = await load_texting_of(tx, visit)
-        return self._show_form(visit, texting, FormState(_as_form(texting)))
-
-    def _show_form(self, visit: Visit, texting: Texting, form: FormState) -> Response:
         values: dict[str, Any] = {
             "texting": texting,
             "providers": PROVIDERS,
             "has_public_url": bool(self._address.callback_url),
         }
-        return render_form(visit, "texts/provider.html", form, **values)
+        return render_form(visit, "texts/provider.html", form or FormState(_as_form(texting)), **values)
 
     async def change(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
+        form = FormState(visit.form, again=self.edit)
         async with visit.database.reading() as tx:
             texting = await load_texting_of(tx, visit)
         entered = _read_form(form, texting)
-        if entered is None:
-            return self._show_form(visit, texting, form)
-        try:
+        with form.refusing("provider", SettingRefused, VaultError):
             token = texting.encrypted_token
             if entered.token:
                 # A new token was entered; it is stored encrypted.
@@ -122,23 +116,15 @@ class SettingsPages:
                     tx, visit.organization_id, texting, provider=entered.provider, settings=settings, token=token
                 )
                 await _record(tx, visit, "texts.provider", before=_as_audit(texting), after=_as_audit(changed))
-        except (SettingRefused, VaultError) as error:
-            form.refuse("provider", str(error))
-            return self._show_form(visit, texting, form)
         done = "Provider saved." + (" All texts are paused until you release them." if changed.is_on_hold else "")
         return redirect(visit, visit.url(PATH), done=done)
 
     async def test(self, visit: Visit) -> Response:
         """Send a test text. It is checked like every text, and the page of the text shows the result."""
-        form = FormState(visit.form)
-        number = ""
-        try:
-            number = read_consent_number(form.value("number").strip())
-        except InvalidPhoneNumber as error:
-            form.refuse("number", error.detail)
+        form = FormState(visit.form, again=self.show)
+        number = check_field(form, "number", lambda: read_consent_number(form.value("number").strip())) or ""
         text = read_plain_text(form, "words")
-        if form.is_refused:
-            return await self.show(visit, form)
+        form.check()
         async with visit.database.transaction() as tx:
             texting = await load_texting_of(tx, visit)
             order = TextOrder(
@@ -148,32 +134,30 @@ class SettingsPages:
             await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(placed.id))
         return redirect(visit, visit.url(MESSAGES, TEXT.encode(placed.id)), done=QUEUED)
 
-    async def ask_to_hold(self, visit: Visit) -> Response:
-        return render(visit, "texts/hold.html", form=FormState())
+    async def ask_to_hold(self, visit: Visit, form: FormState | None = None) -> Response:
+        return render_form(visit, "texts/hold.html", form or FormState())
 
     async def hold(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
+        form = FormState(visit.form, again=self.ask_to_hold)
         reason = form.text("reason", characters_max=REASON_CHARACTERS_MAX)
-        if form.is_refused:
-            return refused(visit, "texts/hold.html", form)
+        form.check()
         async with visit.database.transaction() as tx:
             texting = await load_texting_of(tx, visit, is_to_change=True)
             await holds.hold(tx, visit.organization_id, texting, reason=reason)
             await _record(tx, visit, "texts.hold", after={"reason": reason})
         return redirect(visit, visit.url(PATH), done="All texts paused. Nothing is sent until you release them.")
 
-    async def ask_to_release(self, visit: Visit) -> Response:
+    async def ask_to_release(self, visit: Visit, form: FormState | None = None) -> Response:
         async with visit.database.reading() as tx:
             texting = await load_texting_of(tx, visit)
-        return render(visit, "texts/release.html", form=FormState(), texting=texting)
+        return render_form(visit, "texts/release.html", form or FormState(), texting=texting)
 
     async def release(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
+        form = FormState(visit.form, again=self.ask_to_release)
         reason = form.text("reason", characters_max=REASON_CHARACTERS_MAX)
+        form.check()
         async with visit.database.transaction() as tx:
             texting = await load_texting_of(tx, visit, is_to_change=True)
-            if form.is_refused:
-                return refused(visit, "texts/release.html", form, texting=texting)
             await holds.release(tx, visit.organization_id, texting)
             before = {"reason": texting.held_reason}
             await _record(tx, visit, "texts.release", before=before, after={"reason": reason})
@@ -197,8 +181,8 @@ def _as_form(texting: Texting) -> dict[str, str]:
     }
 
 
-def _read_form(form: FormState, texting: Texting) -> _ProviderForm | None:
-    """The fields of the form; None if a field is wrong. Only the fields of the chosen provider are required."""
+def _read_form(form: FormState, texting: Texting) -> _ProviderForm:
+    """The fields of the form. Only the fields of the chosen provider are required."""
     chosen = form.choice("provider", [value for value, _, _ in PROVIDERS])
     brand = form.text("brand", required=False, characters_max=BRAND_CHARACTERS_MAX)
     contact = form.text("help_contact", required=False, characters_max=80)
@@ -227,8 +211,7 @@ def _read_form(form: FormState, texting: Texting) -> _ProviderForm | None:
         if len(token) > TOKEN_CHARACTERS_MAX or not token.isascii():
             form.refuse("auth_token", "This is not a token of Twilio.")
         twilio = TwilioAccount(account_sid, sender)
-    if form.is_refused:
-        return None
+    form.check()
     changes = {
         "brand": brand or None,
         "help_contact": contact or None,

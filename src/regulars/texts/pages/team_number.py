@@ -31,36 +31,26 @@ async def show(visit: Visit, form: FormState | None = None) -> Response:
 
 
 async def send_code(visit: Visit) -> Response:
-    form = FormState(visit.form)
-    try:
+    form = FormState(visit.form, again=show)
+    with form.refusing("number", SettingRefused, InvalidPhoneNumber):
         number = read_consent_number(form.value("number").strip())
         async with visit.database.transaction() as tx:
             texting = await load_texting_of(tx, visit, is_to_change=True)
             placed = await request_code(tx, visit.user.id, number, texting=texting)
             await record(tx, visit.organization_id, actor_of(visit), "text.test_code", TEXT.encode(placed.id))
-    except InvalidPhoneNumber as error:
-        form.refuse("number", error.detail)
-    except SettingRefused as error:
-        form.refuse("number", str(error))
-    if form.is_refused:
-        return await show(visit, form)
     return redirect(visit, visit.url(NUMBER), done="The code is on its way. It is valid for ten minutes.")
 
 
 async def verify(visit: Visit) -> Response:
-    form = FormState(visit.form)
-    try:
+    form = FormState(visit.form, again=show)
+    with form.refusing("code", SettingRefused):
         async with visit.database.transaction() as tx:
             texting = await load_texting_of(tx, visit, is_to_change=True)
             is_right = await verify_code(tx, visit.user.id, form.value("code"), texting=texting)
             if is_right:
                 await record(tx, visit.organization_id, actor_of(visit), "text.test_number", visit.user.email)
-            else:
-                form.refuse("code", "This code is wrong.")
-    except SettingRefused as error:
-        form.refuse("code", str(error))
-    if form.is_refused:
-        return await show(visit, form)
+    if not is_right:
+        raise form.refusal("code", "This code is wrong.")
     return redirect(visit, visit.url(NUMBER), done="Your number is verified.")
 
 

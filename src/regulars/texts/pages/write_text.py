@@ -20,7 +20,7 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
@@ -28,10 +28,10 @@ CUSTOMERS: Final = "/customers"
 TEMPLATE: Final = "texts/person.html"
 
 
-async def write_text(visit: Visit) -> Response:
+async def write_text(visit: Visit, form: FormState | None = None, *, text: str = "") -> Response:
     async with visit.database.reading() as tx:
-        values = await _page_values(tx, visit, "")
-    return render(visit, TEMPLATE, form=FormState({ONCE: str(new_uuid())}), **values)
+        values = await _page_values(tx, visit, text)
+    return render_form(visit, TEMPLATE, form or FormState({ONCE: str(new_uuid())}), **values)
 
 
 async def send_text(visit: Visit) -> Response:
@@ -39,13 +39,7 @@ async def send_text(visit: Visit) -> Response:
     text = read_plain_text(form, "words")
     once = read_once(form)
     if form.is_refused or visit.form.get("act") == "preview":
-        async with visit.database.reading() as tx:
-            values = await _page_values(tx, visit, text)
-        return (
-            refused(visit, TEMPLATE, form, **values)
-            if form.is_refused
-            else render(visit, TEMPLATE, form=form, **values)
-        )
+        return await write_text(visit, form, text=text)
     async with visit.database.transaction() as tx:
         profile = await _find_customer_in_path(tx, visit)
         order = TextOrder(origin_kind=OriginKind.PERSON, origin_id=once, step="1", rendered=text, profile_id=profile.id)

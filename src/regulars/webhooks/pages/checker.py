@@ -1,7 +1,7 @@
 """The page that checks a webhook signature: users paste a request and see which step of the check fails."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 
@@ -9,7 +9,7 @@ from regulars.kit.ids import WEBHOOK
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.access import Action
 from regulars.web.form import FormState
-from regulars.web.render import refused, render
+from regulars.web.render import render_form
 from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Harm, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import manage
@@ -38,17 +38,17 @@ class CheckerPages:
             ),
         )
 
-    async def show(self, visit: Visit) -> Response:
+    async def show(
+        self, visit: Visit, form: FormState | None = None, *, steps: list[CheckStep] | None = None
+    ) -> Response:
         choices = await self._load_choices(visit)
-        return render(
-            visit, TEMPLATE, form=FormState({"endpoint": choices[0][0]}), choices=choices, steps=None, own=OWN
-        )
+        form = form or FormState({"endpoint": choices[0][0]})
+        return render_form(visit, TEMPLATE, form, choices=choices, steps=steps, own=OWN)
 
     async def check(self, visit: Visit) -> Response:
         """Check the pasted request and show the result on the same page; nothing is stored."""
-        form = FormState(visit.form)
-        choices = await self._load_choices(visit)
-        chosen = form.choice("endpoint", [value for value, _ in choices])
+        form = FormState(visit.form, again=self.show)
+        chosen = form.choice("endpoint", dict(await self._load_choices(visit)))
         if not form.value("headers").strip():
             form.refuse("headers", "Paste the headers of the request, one per line.")
         secrets: list[NamedSecret] = []
@@ -58,9 +58,7 @@ class CheckerPages:
                 form.refuse("secret", "It must be whsec_ followed by base64.")
             else:
                 secrets = [NamedSecret(pasted, "the secret you pasted")]
-        values: dict[str, Any] = {"choices": choices, "own": OWN}
-        if form.is_refused:
-            return refused(visit, TEMPLATE, form, steps=None, **values)
+        form.check()
         if chosen != OWN:
             secrets = await self._decrypt_secrets(visit, chosen)
         # In a thread, because a large body is parsed and signed several times and other requests must not wait.
@@ -72,7 +70,7 @@ class CheckerPages:
             secrets,
             now=visit.now,
         )
-        return render(visit, TEMPLATE, form=form, steps=steps, **values)
+        return await self.show(visit, form, steps=steps)
 
     async def _load_choices(self, visit: Visit) -> list[tuple[str, str]]:
         async with visit.database.reading() as tx:

@@ -17,7 +17,7 @@ from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState, format_time_field
 from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
-from regulars.web.render import redirect, refused, render, render_form
+from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import manage, model, replay
@@ -140,42 +140,45 @@ class DeliveryPages:
         ]
 
     async def replay(self, visit: Visit) -> Response:
-        form = FormState()
-        try:
+        with FormState(again=self.show).refusing("replay", WebhookError):
             async with visit.database.transaction() as tx:
                 details = await _find_details_in_path(tx, visit)
                 new_id = await replay.replay_delivery(tx, visit.organization_id, details.delivery.id)
                 subject = WEBHOOK_DELIVERY.encode(details.delivery.id)
                 after = {"delivery": WEBHOOK_DELIVERY.encode(new_id)}
                 await record(tx, visit.organization_id, actor_of(visit), "webhook.replay", subject, after=after)
-        except WebhookError as error:
-            form.refuse("replay", str(error))
-            return await self.show(visit, form)
         return redirect(
             visit, WebhookView(visit).delivery_url(new_id), done="It is being sent again, with the same webhook-id."
         )
 
-    async def ask_for_range(self, visit: Visit) -> Response:
+    async def ask_for_range(self, visit: Visit, form: FormState | None = None) -> Response:
         async with visit.database.transaction() as tx:
             status = await find_endpoint_in_path(tx, visit)
             failed = await count_failed(tx, visit.organization_id, status.endpoint.id)
         since = status.endpoint.health.failing_since or visit.now - timedelta(days=1)
-        values = {"since": format_time_field(visit.format.zone, since), "until": "", "failed": "on"}
-        return render(visit, "webhooks/replay.html", form=FormState(values), **_replay_values(visit, status, failed))
+        fields = {"since": format_time_field(visit.format.zone, since), "until": "", "failed": "on"}
+        values = {
+            "endpoint_status": status,
+            "endpoint": status.endpoint,
+            "failed": failed,
+            "failed_max": FAILED_COUNTED_MAX,
+            "days": model.RETENTION.days,
+            "messages_max": replay.MESSAGES_MAX,
+            "webhook_view": WebhookView(visit),
+        }
+        return render_form(visit, "webhooks/replay.html", form or FormState(fields), **values)
 
     async def replay_range(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
+        form = FormState(visit.form, again=self.ask_for_range)
         async with visit.database.transaction() as tx:
             status = await find_endpoint_in_path(tx, visit)
-            failed = await count_failed(tx, visit.organization_id, status.endpoint.id)
         since = form.moment("since", visit.format.zone, required=True)
         until = form.moment("until", visit.format.zone, required=False)
         if since is not None and until is not None and until <= since:
             form.refuse("until", "The end must be after the beginning.")
-        if form.is_refused or since is None:
-            return refused(visit, "webhooks/replay.html", form, **_replay_values(visit, status, failed))
+        form.check()
         only_failed = form.is_checked("failed")
-        try:
+        with form.refusing("since", WebhookError):
             async with visit.database.transaction() as tx:
                 count = await replay.replay_range(
                     tx, visit.organization_id, status.endpoint.id, since=since, until=until, only_failed=only_failed
@@ -188,9 +191,6 @@ class DeliveryPages:
                 }
                 subject = WEBHOOK.encode(status.endpoint.id)
                 await record(tx, visit.organization_id, actor_of(visit), "webhook.replay_range", subject, after=after)
-        except WebhookError as error:
-            form.refuse("since", str(error))
-            return refused(visit, "webhooks/replay.html", form, **_replay_values(visit, status, failed))
         done = f"{visit.format.count(count, 'delivery is', 'deliveries are')} being sent again."
         target = visit.url(DELIVERIES) + f"?endpoint={WEBHOOK.encode(status.endpoint.id)}"
         return redirect(visit, target, done=done)
@@ -261,15 +261,3 @@ def _format_curl(visit: Visit, endpoint: model.Endpoint | None, headers: Any, bo
     quoted = body.replace("'", "'\\''")
     lines = [f"curl -i {endpoint.url}", *(f"  -H '{name}: {value}'" for name, value in headers)]
     return " \\\n".join([*lines, f"  --data-raw '{quoted}'"])
-
-
-def _replay_values(visit: Visit, status: model.EndpointStatus, failed: int) -> dict[str, Any]:
-    return {
-        "endpoint_status": status,
-        "endpoint": status.endpoint,
-        "failed": failed,
-        "failed_max": FAILED_COUNTED_MAX,
-        "days": model.RETENTION.days,
-        "messages_max": replay.MESSAGES_MAX,
-        "webhook_view": WebhookView(visit),
-    }

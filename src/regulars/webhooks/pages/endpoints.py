@@ -17,8 +17,8 @@ from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.access import Action
 from regulars.web.errors import Conflict, PageNotFound
-from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render, render_form
+from regulars.web.form import FormRefused, FormState
+from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import events, manage
@@ -31,7 +31,6 @@ from regulars.webhooks.model import (
     FAMILIES,
     DeliveryFilter,
     Endpoint,
-    EndpointStatus,
 )
 from regulars.webhooks.pages.webhook_view import NO_ENDPOINT, PATH, WebhookView, find_endpoint_in_path, part_of
 from regulars.webhooks.queries.lists import list_deliveries
@@ -93,7 +92,7 @@ class EndpointPages:
         return render(visit, "webhooks/events.html", samples=EVENTS)
 
     async def new(self, visit: Visit) -> Response:
-        return _form_page(visit, FormState(), DEFAULT_EVENT_TYPES)
+        return await _form_page(visit, FormState(), DEFAULT_EVENT_TYPES)
 
     async def create(self, visit: Visit) -> Response:
         """Create an endpoint. If a developer creates it, it is a draft until an admin approves it, because events
@@ -101,8 +100,7 @@ class EndpointPages:
         is_draft = not visit.may(Action.MANAGE_WEBHOOKS)
         form = FormState(visit.form)
         fields = _read_fields(visit, form)
-        if form.is_refused:
-            return _form_page(visit, form, fields["event_types"])
+        form.check()
         try:
             async with visit.database.transaction() as tx:
                 created = await manage.create_endpoint(
@@ -111,8 +109,7 @@ class EndpointPages:
                 act = "webhook.draft" if is_draft else "webhook.create"
                 await _record(tx, visit, act, created.endpoint, after=_describe(created.endpoint))
         except (EndpointRefused, VaultError) as error:
-            _refuse(form, str(error))
-            return _form_page(visit, form, fields["event_types"])
+            raise _refuse(form, error) from None
         done = "The draft waits for an admin's approval." if is_draft else "The endpoint was created."
         return _show_secrets(visit, created.endpoint, created.secret, done=done)
 
@@ -141,13 +138,14 @@ class EndpointPages:
         async with visit.database.transaction() as tx:
             endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
         values = {"url": endpoint.url, "description": endpoint.description}
-        return _form_page(visit, FormState(values), endpoint.event_types, endpoint)
+        return await _form_page(visit, FormState(values), endpoint.event_types, endpoint)
 
     async def change(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         fields = _read_fields(visit, form)
         async with visit.database.transaction() as tx:
             before = await _lock_endpoint_in_path(tx, visit)
+            form.again = partial(_form_page, types=fields["event_types"], endpoint=before)
             try:
                 require_etag(part_of(before), visit.form.get("was"))
             except EtagMismatch:
@@ -156,29 +154,23 @@ class EndpointPages:
                     f"The endpoint was changed after you had opened this page: it sends {', '.join(before.event_types)}"
                     f" to {before.url} now. Save again to replace that.",
                 )
-            if form.is_refused:
-                return _form_page(visit, form, fields["event_types"], before)
+            form.check()
             try:
                 changed = await manage.change_endpoint(
                     tx, visit.organization_id, before.id, **fields, policy=self._policy
                 )
             except WebhookError as error:
-                _refuse(form, str(error))
-                return _form_page(visit, form, fields["event_types"], before)
+                raise _refuse(form, error) from None
             await _record(tx, visit, "webhook.change", changed, before=_describe(before), after=_describe(changed))
         return redirect(visit, _url(visit, changed), done="Saved. Waiting deliveries go to this address.")
 
     async def ping(self, visit: Visit) -> Response:
-        form = FormState()
         async with visit.database.transaction() as tx:
             endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
-        try:
+        with FormState(again=self.show).refusing("ping", WebhookError):
             async with visit.database.transaction() as tx:
                 delivery_id = await events.ping(tx, visit.organization_id, endpoint.id)
                 await _record(tx, visit, "webhook.ping", endpoint)
-        except WebhookError as error:
-            form.refuse("ping", str(error))
-            return await self.show(visit, form)
         return redirect(visit, WebhookView(visit).delivery_url(delivery_id), done="A test event is on its way.")
 
     async def disable(self, visit: Visit) -> Response:
@@ -213,12 +205,11 @@ class EndpointPages:
         return redirect(visit, visit.url(PATH), done="The draft was deleted.")
 
     async def delete(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
+        form = FormState(visit.form, again=partial(self._confirm, "webhooks/delete.html"))
         async with visit.database.transaction() as tx:
             status = await find_endpoint_in_path(tx, visit)
         if form.value("host").strip() != WebhookView.short_url(status.endpoint.url):
-            form.refuse("host", "Type the address as shown above, without https://.")
-            return refused(visit, "webhooks/delete.html", form, **_confirmation_values(visit, status))
+            raise form.refusal("host", "Type the address as shown above, without https://.")
         async with visit.database.transaction() as tx:
             await manage.delete_endpoint(tx, visit.organization_id, status.endpoint.id)
             await _record(tx, visit, "webhook.delete", status.endpoint, before=_describe(status.endpoint))
@@ -240,10 +231,16 @@ class EndpointPages:
             await _record(tx, visit, "webhook.reveal", endpoint)
         return _show_secrets(visit, endpoint, " ".join(secrets))
 
-    async def _confirm(self, template: str, visit: Visit) -> Response:
+    async def _confirm(self, template: str, visit: Visit, form: FormState | None = None) -> Response:
         async with visit.database.transaction() as tx:
             status = await find_endpoint_in_path(tx, visit)
-        return render(visit, template, form=FormState(), **_confirmation_values(visit, status))
+        values: dict[str, Any] = {
+            "endpoint_status": status,
+            "endpoint": status.endpoint,
+            "webhook_view": WebhookView(visit),
+            "counted_max": WAITING_COUNTED_MAX,
+        }
+        return render_form(visit, template, form or FormState(), **values)
 
 
 @contextlib.asynccontextmanager
@@ -255,16 +252,7 @@ async def _conflict_if_unreadable() -> AsyncIterator[None]:
         raise Conflict(str(error)) from None
 
 
-def _confirmation_values(visit: Visit, status: EndpointStatus) -> dict[str, Any]:
-    return {
-        "endpoint_status": status,
-        "endpoint": status.endpoint,
-        "webhook_view": WebhookView(visit),
-        "counted_max": WAITING_COUNTED_MAX,
-    }
-
-
-def _form_page(visit: Visit, form: FormState, types: Sequence[str], endpoint: Endpoint | None = None) -> Response:
+async def _form_page(visit: Visit, form: FormState, types: Sequence[str], endpoint: Endpoint | None = None) -> Response:
     values: dict[str, Any] = {
         "endpoint": endpoint,
         "families": FAMILIES,
@@ -284,11 +272,12 @@ def _read_fields(visit: Visit, form: FormState) -> EndpointFields:
     types = [name for name in dict.fromkeys(chosen) if name not in covered]
     if not types:
         form.refuse("events", "Choose at least one type of event.")
+    form.again = partial(_form_page, types=types)
     return {"url": url, "description": description, "event_types": types}
 
 
-def _refuse(form: FormState, sentence: str) -> None:
-    form.refuse("events" if "type of event" in sentence else "url", sentence)
+def _refuse(form: FormState, error: Exception) -> FormRefused:
+    return form.refusal("events" if "type of event" in str(error) else "url", error)
 
 
 def _url(visit: Visit, endpoint: Endpoint) -> str:

@@ -19,7 +19,7 @@ from regulars.imports.model import ImportKind
 from regulars.kit.body_reader import plain_types
 from regulars.profiles.wire import ProfileIn
 from regulars.sales.decode import SaleIn
-from regulars.stores.decode import StoreIn
+from regulars.stores.model import StoreIn
 
 LINES_PREFIX: Final = "line_items."
 REQUESTS: Final[dict[ImportKind, tuple[type[msgspec.Struct], ...]]] = {

@@ -1,11 +1,9 @@
 """The API routes `/v1/stores`: create or update a store, list stores, and read one."""
 
 from collections.abc import Sequence
-from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta
 
 from regulars.http.parameters import PAGE_PARAMETERS
 from regulars.http.request import ApiResponse, Request, Write
@@ -16,30 +14,10 @@ from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, Val
 from regulars.kit.ids import STORE, read_reference
 from regulars.kit.json import encode
 from regulars.kit.pagination import Page, cut_page, read_cursor, read_limit, scope_of
-from regulars.kit.wire import Timestamp
-from regulars.stores.decode import StoreIn, decode_store
+from regulars.stores.decode import decode_store
 from regulars.stores.find import find_store, list_stores
-from regulars.stores.model import Store, StoreNotFound, StoreUpsert
+from regulars.stores.model import Store, StoreIn, StoreNotFound, StoreOut, StoreUpsert
 from regulars.stores.upsert import upsert_stores
-
-
-class AddressOut(msgspec.Struct):
-    address_line1: str
-    postal_code: str
-    locality: str
-    country_code: str
-    address_line2: str | None
-    administrative_area1: str | None
-    administrative_area2: str | None
-
-
-class StoreOut(msgspec.Struct):
-    id: Annotated[str, Meta(description="The canonical id.", examples=["store_01jkv5q8z3f7r9t2x4b6d8h0ma"])]
-    external_id: Annotated[str, Meta(examples=["PARIS-01"])]
-    name: str | None
-    address: AddressOut | None
-    created_at: Timestamp
-    updated_at: Annotated[Timestamp, Meta(description="Moves only when a write changes something.")]
 
 
 class StorePageOut(Page[StoreOut], frozen=True):
@@ -80,14 +58,9 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
 
 
 def _store_out(store: Store) -> StoreOut:
-    return StoreOut(
-        id=STORE.encode(store.id),
-        external_id=store.external_id,
-        name=store.name,
-        address=None if store.address is None else AddressOut(**msgspec.structs.asdict(store.address)),
-        created_at=format_timestamp(store.created_at),
-        updated_at=format_timestamp(store.updated_at),
-    )
+    times = {"created_at": format_timestamp(store.created_at), "updated_at": format_timestamp(store.updated_at)}
+    fields = {**msgspec.structs.asdict(store), **times, "id": STORE.encode(store.id)}
+    return msgspec.convert(fields, StoreOut, from_attributes=True)
 
 
 ROUTES: tuple[Route, ...] = (

@@ -5,16 +5,16 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 from psycopg.sql import SQL
 
-from regulars.kit.arrays import Jsons, Texts
-from regulars.kit.columns import Columns, fill, names_of
+from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, Reference, read_reference
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Scan
 from regulars.kit.name_search import FOLDED_NAME, NamePatterns
 from regulars.kit.referenced_table import ReferencedTable, ReferenceLookup, select_each
-from regulars.stores.model import Address, ListedStore, Store, StoreRef
+from regulars.stores.model import CHANGEABLE, Address, ListedStore, Store, StoreRef
 
 # Addresses that `find_addresses_in_country` reads at most.
 STORES_MAX: Final = 10_000
@@ -28,12 +28,11 @@ _LIST: Final = fill(
 
 
 def _make_store(*row: Any) -> Store:
-    identifier, external_id, name, address, created_at, updated_at = row
-    read_address = None if address is None else msgspec.convert(address, Address)
-    return Store(identifier, external_id, name, read_address, created_at, updated_at)
+    store = Store(*row)
+    return store if store.address is None else replace(store, address=msgspec.convert(store.address, Address))
 
 
-STORES: Final = ReferencedTable("stores", names_of(Store), _make_store, changeable=Columns(name=Texts, address=Jsons))
+STORES: Final = ReferencedTable("stores", names_of(Store), _make_store, changeable=CHANGEABLE)
 _REFS: Final = ReferenceLookup(select_each("stores", names_of(StoreRef)), StoreRef)
 
 
@@ -91,6 +90,22 @@ async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limi
 
 # The expression must be the same as in the index.
 _BY_NAME: Final = Keyset({'(left(lower(COALESCE(name, external_id)), 100)) COLLATE "C"': str, "id": UUID})
+_LIST_BY_NAME: Final = fill(
+    """
+    SELECT sorted, {names}
+    FROM (
+        SELECT (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C" AS sorted, {names}
+        FROM stores
+        WHERE organization_id = %(organization_id)s {and_after_position}
+        ORDER BY {ordered}
+        LIMIT %(scan_limit)s
+    ) AS stores
+    WHERE true {and_filters}
+    ORDER BY {ordered}
+    LIMIT %(limit)s
+    """,
+    names=names_of(Store),
+)
 _FILTERS: Final = {
     "text": """
         (id = %(identifier)s::uuid OR position(%(text)s IN lower(concat_ws(
@@ -103,20 +118,7 @@ async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text
     """Return a page of stores whose name, town or code contains the text, by name, from a limited number of rows."""
     return await _BY_NAME.fetch(
         tx,
-        SQL("""
-        SELECT sorted, id, external_id, name, address, created_at, updated_at
-        FROM (
-            SELECT (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C" AS sorted,
-                   id, external_id, name, address, created_at, updated_at
-            FROM stores
-            WHERE organization_id = %(organization_id)s {and_after_position}
-            ORDER BY {ordered}
-            LIMIT %(scan_limit)s
-        ) AS stores
-        WHERE true {and_filters}
-        ORDER BY {ordered}
-        LIMIT %(limit)s
-        """),
+        SQL(_LIST_BY_NAME),
         page,
         {"organization_id": organization_id, "text": text.lower() or None, "identifier": STORE.decode(text)},
         make=lambda name, *row: ListedStore(_make_store(*row), (name, str(row[0]))),
@@ -127,10 +129,9 @@ async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text
 
 _FIND_BY_NAME: Final = fill(
     """
-    SELECT id, external_id, name, address, created_at, updated_at
+    SELECT {names}
     FROM (
-        SELECT (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C" AS sorted, {searched} AS searched,
-               id, external_id, name, address, created_at, updated_at
+        SELECT (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C" AS sorted, {searched} AS searched, {names}
         FROM stores
         WHERE organization_id = %(organization_id)s
         ORDER BY (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C", id
@@ -140,6 +141,7 @@ _FIND_BY_NAME: Final = fill(
     ORDER BY searched ~ %(first)s DESC, sorted, id
     LIMIT %(limit)s
     """,
+    names=names_of(Store),
     searched=fill(
         FOLDED_NAME, name="concat_ws(' ', name, external_id, address ->> 'locality', address ->> 'postal_code')"
     ),

@@ -1,13 +1,16 @@
-"""The data of a store, and how an upsert changes it."""
+"""The fields of a store as they are sent, stored and returned, and how an upsert changes a store."""
 
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
-from regulars.kit.errors import ApiError
+from regulars.kit.arrays import Jsons, Texts
+from regulars.kit.columns import Columns
+from regulars.kit.errors import ApiError, invalid
+from regulars.kit.wire import ExternalIdIn, Text, Timestamp
 from regulars.work.personal import PersonalData
 
 # The officially assigned codes of ISO 3166-1 alpha-2.
@@ -22,6 +25,9 @@ _CODES = """
 """
 
 COUNTRY_CODES = frozenset(_CODES.split())
+COUNTRY_CODE_CHARACTERS = 2
+
+RequiredText = Annotated[Text, Meta(min_length=1)]
 
 
 class StoreNotFound(ApiError):
@@ -29,6 +35,38 @@ class StoreNotFound(ApiError):
     cause = "No store of your organization has this `external_id` or `store_` id. Stores are never created by a sale."
     fix = "Send the store with `POST /v1/stores` first."
     retry = "Yes, after the store exists, with a new Idempotency-Key."
+
+
+def read_country_code(text: str, *, field: str) -> str:
+    # `upper` turns some letters of other alphabets into Latin ones, so the original must be ASCII too.
+    country_code = text.upper()
+    if not text.isascii() or country_code not in COUNTRY_CODES:
+        raise invalid(field, "NOT_ALLOWED", "It must be an assigned code of ISO 3166-1 alpha-2, such as FR.")
+    return country_code
+
+
+class AddressIn(msgspec.Struct):
+    """Where the store is. An address replaces the one before as a whole."""
+
+    address_line1: Annotated[RequiredText, Meta(examples=["12 rue de la Paix"])]
+    postal_code: Annotated[RequiredText, Meta(examples=["75002"])]
+    locality: Annotated[RequiredText, Meta(examples=["Paris"])]
+    country_code: Annotated[
+        str,
+        Meta(
+            description="An assigned code of ISO 3166-1 alpha-2, stored in capitals.",
+            examples=["FR"],
+            extra={"check": read_country_code},
+            extra_json_schema={
+                "minLength": COUNTRY_CODE_CHARACTERS,
+                "maxLength": COUNTRY_CODE_CHARACTERS,
+                "format": "country-code",
+            },
+        ),
+    ]
+    address_line2: Annotated[Text | None, Meta(description="Building, floor or suite.")] = None
+    administrative_area1: Annotated[Text | None, Meta(description="Region.")] = None
+    administrative_area2: Annotated[Text | None, Meta(description="Department or county.")] = None
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +79,43 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     address_line2: str | None = None
     administrative_area1: str | None = None
     administrative_area2: str | None = None
+
+
+class AddressOut(msgspec.Struct):
+    address_line1: str
+    postal_code: str
+    locality: str
+    country_code: str
+    address_line2: str | None
+    administrative_area1: str | None
+    administrative_area2: str | None
+
+
+class StoreIn(msgspec.Struct):
+    """A store to create or update. A field left out is unchanged, null clears it."""
+
+    external_id: Annotated[
+        ExternalIdIn,
+        Meta(
+            description="Your own code of the store. It must not start with `prof_`, `sub_`, `store_` or `evt_`.",
+            examples=["PARIS-01"],
+        ),
+    ]
+    name: Annotated[Text | UnsetType | None, Meta(examples=["Paris Opéra"])] = UNSET
+    address: AddressIn | UnsetType | None = UNSET
+
+
+class StoreOut(msgspec.Struct):
+    id: Annotated[str, Meta(description="The canonical id.", examples=["store_01jkv5q8z3f7r9t2x4b6d8h0ma"])]
+    external_id: Annotated[str, Meta(examples=["PARIS-01"])]
+    name: str | None
+    address: AddressOut | None
+    created_at: Timestamp
+    updated_at: Annotated[Timestamp, Meta(description="Moves only when a write changes something.")]
+
+
+# The columns that an upsert changes.
+CHANGEABLE: Final = Columns(name=Texts, address=Jsons)
 
 
 class Store(msgspec.Struct, frozen=True):
@@ -87,12 +162,11 @@ class StoreUpsert(msgspec.Struct, frozen=True, kw_only=True):
 
 def apply(upsert: StoreUpsert, store: Store, *, now: datetime) -> Store:
     """Return the store after the upsert; the same object, with the same `updated_at`, if nothing changes."""
-    name = store.name if upsert.name is UNSET else upsert.name
-    address = store.address if upsert.address is UNSET else upsert.address
-    if name == store.name and address == store.address:
+    sent = {name: value for name in CHANGEABLE.kinds if (value := getattr(upsert, name)) is not UNSET}
+    if all(value == getattr(store, name) for name, value in sent.items()):
         return store
     # A transaction that began earlier may write later: `updated_at` never decreases.
-    return msgspec.structs.replace(store, name=name, address=address, updated_at=max(now, store.updated_at))
+    return msgspec.structs.replace(store, **sent, updated_at=max(now, store.updated_at))
 
 
 def new_store(upsert: StoreUpsert, *, identifier: UUID, now: datetime) -> Store:

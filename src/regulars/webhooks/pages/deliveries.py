@@ -15,7 +15,7 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
-from regulars.web.form import FormState, format_time_field
+from regulars.web.form import FormRefused, FormState, format_time_field
 from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Harm, Page
@@ -176,7 +176,8 @@ class DeliveryPages:
         until = form.moment("until", visit.format.zone, required=False)
         if since is not None and until is not None and until <= since:
             form.refuse("until", "The end must be after the beginning.")
-        form.check()
+        if form.is_refused or since is None:
+            raise FormRefused(form)
         only_failed = form.is_checked("failed")
         with form.refusing("since", WebhookError):
             async with visit.database.transaction() as tx:

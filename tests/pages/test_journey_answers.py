@@ -37,6 +37,9 @@ def test_who_stays_out_at_only_if_is_counted(api, marketer, tenant, api_database
     shown = words_of(marketer.get(f"/journeys/{journey}"))
     assert "2 did not match" in shown
     assert "1 entered" in shown
+    refused = words_of(marketer.post(f"/journeys/{journey}/backtest", days="0"))
+    assert "A whole number from 1" in refused
+    assert "Customers 1 " in refused
 
 
 def test_a_backtest_says_what_it_plays_and_opens_the_customers_behind_its_figures(

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from regulars.web import flash
-from regulars.web.form import FormState
+from regulars.web.form import FormRefused, FormState
 from regulars.web.format import Format
 from regulars.web.navigation import entry_of
 from regulars.web.render import _TEMPLATES
@@ -53,6 +53,19 @@ def test_a_form_keeps_the_first_error_of_each_field_in_order():
     assert list(form.errors) == ["name", "count", "kind"]
     assert form.error("name") == "Fill this in."
     assert form.value("count") == "12x"
+
+
+def test_a_refused_form_leaves_its_handler_with_its_error():
+    form = FormState({"name": "Zoé"})
+    form.check()
+    with pytest.raises(FormRefused) as refused, form.refusing("name", LookupError):
+        raise LookupError("Another customer has this name.")
+    assert refused.value.form is form
+    assert form.errors == {"name": "Another customer has this name."}
+    with pytest.raises(FormRefused):
+        form.check()
+    with pytest.raises(OSError, match="disk"), form.refusing("name", LookupError):
+        raise OSError("disk")
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\x1bb", "x" * 1025])

@@ -157,26 +157,24 @@ async def _sample_texts(tx: Tx, organization_id: UUID) -> tuple[int, bool, list[
         # Of an hour, at most as many texts are counted, so that a large campaign is not read as a whole.
         counts = await tx.fetch_column(_COUNT_BY_HOUR, {**by_hour, "limit": SAMPLE_TEXTS})
         limits = _divide(SAMPLE_TEXTS, counts)
-    sampled = await tx.fetch_column(
-        """
-        SELECT t.profile_id
-        FROM unnest(%(first)s::uuid[], %(last)s::uuid[], %(limits)s::bigint[]) AS it (first, last, texts)
-        CROSS JOIN LATERAL (
-            SELECT profile_id FROM texts
-            WHERE organization_id = %(organization_id)s AND id >= it.first AND id < it.last
-              AND claimed_at IS NOT NULL AND profile_id IS NOT NULL
-            ORDER BY id
-            LIMIT it.texts
-        ) AS t
-        LIMIT %(limit)s
-        """,
-        {**by_hour, "limits": limits, "limit": SAMPLE_TEXTS},
-    )
+    sampled = await tx.fetch_column(_SAMPLE_BY_HOUR, {**by_hour, "limits": limits, "limit": SAMPLE_TEXTS})
     # The totals also count texts without a customer: responses to STOP, and texts to customers who were erased.
     is_sample = texts > SAMPLE_TEXTS or len(sampled) == SAMPLE_TEXTS
     return len(sampled), is_sample, sorted(set(sampled))
 
 
+_SAMPLE_BY_HOUR: Final = """
+SELECT t.profile_id
+FROM unnest(%(first)s::uuid[], %(last)s::uuid[], %(limits)s::bigint[]) AS it (first, last, texts)
+CROSS JOIN LATERAL (
+    SELECT profile_id FROM texts
+    WHERE organization_id = %(organization_id)s AND id >= it.first AND id < it.last
+      AND claimed_at IS NOT NULL AND profile_id IS NOT NULL
+    ORDER BY id
+    LIMIT it.texts
+) AS t
+LIMIT %(limit)s
+"""
 _COUNT_BY_HOUR: Final = """
 SELECT (
     SELECT count(*) FROM (

@@ -142,6 +142,38 @@ async def _fold_name(tx: Tx, text: str) -> str:
     return str(await tx.fetch_value("SELECT folded_name(%s, NULL)", (text,)))
 
 
+_LIST_BY_NAME: Final = """
+SELECT folded, {columns}
+FROM (
+    (
+        SELECT folded_name(first_name, last_name) COLLATE "C" AS folded, {columns}
+        FROM profiles
+        WHERE organization_id = %(organization_id)s
+          AND (first_name IS NOT NULL OR last_name IS NOT NULL)
+          AND (folded_name(first_name, last_name) COLLATE "C", id) {comparison} (%(position_0)s, %(position_1)s)
+          AND folded_name(first_name, last_name) COLLATE "C" {bound_comparison} %(bound)s
+        ORDER BY folded_name(first_name, last_name) COLLATE "C" {direction}, id {direction}
+        LIMIT %(limit)s
+    )
+    UNION ALL
+    (
+        SELECT folded_name(last_name, first_name) COLLATE "C" AS folded, {columns}
+        FROM profiles
+        WHERE organization_id = %(organization_id)s
+          AND first_name IS NOT NULL AND last_name IS NOT NULL
+          AND (folded_name(last_name, first_name) COLLATE "C", id) {comparison} (%(position_0)s, %(position_1)s)
+          AND folded_name(last_name, first_name) COLLATE "C" {bound_comparison} %(bound)s
+          -- The branch above has the customers who are found by "first last".
+          AND NOT starts_with(folded_name(first_name, last_name), %(beginning)s)
+        ORDER BY folded_name(last_name, first_name) COLLATE "C" {direction}, id {direction}
+        LIMIT %(limit)s
+    )
+) AS found
+ORDER BY {ordered}
+LIMIT %(limit)s
+"""
+
+
 async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: PageRequest) -> PageRows[ProfileHit]:
     """Return profiles whose first name, last name, or full name in either order begins with `beginning`, each once.
 
@@ -153,36 +185,7 @@ async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: Pag
         start, bound = bound, start
     return await _BY_NAME.fetch(
         tx,
-        """
-        SELECT folded, {columns}
-        FROM (
-            (
-                SELECT folded_name(first_name, last_name) COLLATE "C" AS folded, {columns}
-                FROM profiles
-                WHERE organization_id = %(organization_id)s
-                  AND (first_name IS NOT NULL OR last_name IS NOT NULL)
-                  AND (folded_name(first_name, last_name) COLLATE "C", id) {comparison} (%(position_0)s, %(position_1)s)
-                  AND folded_name(first_name, last_name) COLLATE "C" {bound_comparison} %(bound)s
-                ORDER BY folded_name(first_name, last_name) COLLATE "C" {direction}, id {direction}
-                LIMIT %(limit)s
-            )
-            UNION ALL
-            (
-                SELECT folded_name(last_name, first_name) COLLATE "C" AS folded, {columns}
-                FROM profiles
-                WHERE organization_id = %(organization_id)s
-                  AND first_name IS NOT NULL AND last_name IS NOT NULL
-                  AND (folded_name(last_name, first_name) COLLATE "C", id) {comparison} (%(position_0)s, %(position_1)s)
-                  AND folded_name(last_name, first_name) COLLATE "C" {bound_comparison} %(bound)s
-                  -- The branch above has the customers who are found by "first last".
-                  AND NOT starts_with(folded_name(first_name, last_name), %(beginning)s)
-                ORDER BY folded_name(last_name, first_name) COLLATE "C" {direction}, id {direction}
-                LIMIT %(limit)s
-            )
-        ) AS found
-        ORDER BY {ordered}
-        LIMIT %(limit)s
-        """,
+        _LIST_BY_NAME,
         page if page.position is not None else page._replace(position=(start, str(UUID(int=0)))),
         {"organization_id": organization_id, "beginning": beginning, "bound": bound},
         make=lambda folded, *row: ProfileHit(Profile(*row), (folded, str(row[0]))),

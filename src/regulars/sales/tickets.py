@@ -133,6 +133,34 @@ async def find_by_beginning(tx: Tx, organization_id: UUID, text: str, *, limit: 
     )
 
 
+_LIST_TICKETS: Final = """
+SELECT e.id, e.external_id, e.type, e.occurred_at, e.created_at, e.currency, e.total_amount_cents,
+       s.external_id, s.name, p.id, p.external_id, p.first_name, p.last_name
+FROM (
+    SELECT * FROM (
+        SELECT e.id, e.external_id, e.type, e.occurred_at, e.created_at, e.currency,
+               e.total_amount_cents, e.store_id, e.profile_id, e.line_items
+        FROM sales_events AS e
+        WHERE e.organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
+        ORDER BY {ordered}
+        LIMIT %(scan_limit)s
+    ) AS e
+    WHERE true {and_filters}
+    ORDER BY {ordered}
+    LIMIT %(limit)s
+) AS e
+JOIN LATERAL (
+    SELECT external_id, name FROM stores
+    WHERE organization_id = %(organization_id)s AND id = e.store_id LIMIT 1
+) AS s ON true
+LEFT JOIN LATERAL (
+    SELECT id, external_id, first_name, last_name FROM profiles
+    WHERE organization_id = %(organization_id)s AND id = e.profile_id LIMIT 1
+) AS p ON true
+ORDER BY {ordered}
+"""
+
+
 async def list_tickets(
     tx: Tx, organization_id: UUID, filters: TicketFilters, page: PageRequest
 ) -> PageRows[ListedTicket]:
@@ -144,32 +172,7 @@ async def list_tickets(
         page = page._replace(position=None if page.position is None else page.position[1:])
     tickets = await order.fetch(
         tx,
-        """
-        SELECT e.id, e.external_id, e.type, e.occurred_at, e.created_at, e.currency, e.total_amount_cents,
-               s.external_id, s.name, p.id, p.external_id, p.first_name, p.last_name
-        FROM (
-            SELECT * FROM (
-                SELECT e.id, e.external_id, e.type, e.occurred_at, e.created_at, e.currency,
-                       e.total_amount_cents, e.store_id, e.profile_id, e.line_items
-                FROM sales_events AS e
-                WHERE e.organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
-                ORDER BY {ordered}
-                LIMIT %(scan_limit)s
-            ) AS e
-            WHERE true {and_filters}
-            ORDER BY {ordered}
-            LIMIT %(limit)s
-        ) AS e
-        JOIN LATERAL (
-            SELECT external_id, name FROM stores
-            WHERE organization_id = %(organization_id)s AND id = e.store_id LIMIT 1
-        ) AS s ON true
-        LEFT JOIN LATERAL (
-            SELECT id, external_id, first_name, last_name FROM profiles
-            WHERE organization_id = %(organization_id)s AND id = e.profile_id LIMIT 1
-        ) AS p ON true
-        ORDER BY {ordered}
-        """,
+        _LIST_TICKETS,
         page,
         {"organization_id": organization_id, **filters._asdict()},
         make=ListedTicket,

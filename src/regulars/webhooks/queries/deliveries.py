@@ -70,6 +70,27 @@ async def list_attempts(tx: Tx, organization_id: UUID, delivery_id: UUID) -> lis
     )
 
 
+_TO_REPLAY: Final = """
+SELECT d.id, d.message_id, d.created_at,
+       EXISTS (
+           SELECT FROM webhook_messages m
+           WHERE m.organization_id = %(organization_id)s AND m.id = d.message_id AND m.body IS NOT NULL
+       ) AND NOT (%(only_failed)s AND EXISTS (
+           SELECT FROM webhook_deliveries o
+           WHERE o.organization_id = %(organization_id)s AND o.message_id = d.message_id
+             AND o.endpoint_id = %(endpoint_id)s AND o.state <> 'failed'
+       ))
+FROM (
+    SELECT id, message_id, created_at FROM webhook_deliveries
+    WHERE organization_id = %(organization_id)s AND endpoint_id = %(endpoint_id)s
+      AND id > %(after)s AND id < %(until)s {failed_condition}
+    ORDER BY id
+    LIMIT %(limit)s
+) AS d
+ORDER BY d.id
+"""
+
+
 async def list_deliveries_to_replay(
     tx: Tx,
     organization_id: UUID,
@@ -85,25 +106,7 @@ async def list_deliveries_to_replay(
     With `only_failed`, neither can messages of which another delivery to the endpoint has succeeded or still waits.
     """
     statement = fill(
-        """
-        SELECT d.id, d.message_id, d.created_at,
-               EXISTS (
-                   SELECT FROM webhook_messages m
-                   WHERE m.organization_id = %(organization_id)s AND m.id = d.message_id AND m.body IS NOT NULL
-               ) AND NOT (%(only_failed)s AND EXISTS (
-                   SELECT FROM webhook_deliveries o
-                   WHERE o.organization_id = %(organization_id)s AND o.message_id = d.message_id
-                     AND o.endpoint_id = %(endpoint_id)s AND o.state <> 'failed'
-               ))
-        FROM (
-            SELECT id, message_id, created_at FROM webhook_deliveries
-            WHERE organization_id = %(organization_id)s AND endpoint_id = %(endpoint_id)s
-              AND id > %(after)s AND id < %(until)s {failed_condition}
-            ORDER BY id
-            LIMIT %(limit)s
-        ) AS d
-        ORDER BY d.id
-        """,
+        _TO_REPLAY,
         failed_condition="AND state = 'failed'" if only_failed else "",
     )
     return await tx.fetch_all(
